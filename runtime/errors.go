@@ -18,7 +18,7 @@ var (
 	// unknown.
 	ErrUnavailable = errors.New("runtime unavailable")
 	// ErrUnimplemented means that the runtime does not implement the call.
-	ErrUnimplemented = errors.New("not served by this runtime")
+	ErrUnimplemented = errors.New("not implemented by this runtime")
 )
 
 // A PullError is a failed image pull.

@@ -28,13 +28,13 @@ func TestOrder(t *testing.T) {
 	}{
 		"by the Secret":           {"right", "old", "old", nil, "right", "", ""},
 		"by the file":             {"old", "right", "none", nil, "old right", "", ""},
-		"by the provider":         {"old", "older", "right", nil, "old older ask right", "", ""},
-		"by the provider alone":   {"", "", "right", nil, "ask right", "", ""},
-		"no credentials":          {"", "", "", nil, "ask -", "", "without credentials"},
-		"no valid credentials":    {"old", "older", "oldest", nil, "old older ask oldest", "", "not taken"},
-		"failed, others valid":    {"", "", "right", providerErr, "ask right", "credential provider x failed", ""},
-		"failed, others rejected": {"old", "", "", providerErr, "old ask", "", "credential provider x failed"},
-		"failed, no others":       {"", "", "", providerErr, "ask -", "", "credential provider x failed"},
+		"by the provider":         {"old", "older", "right", nil, "old older query right", "", ""},
+		"by the provider alone":   {"", "", "right", nil, "query right", "", ""},
+		"no credentials":          {"", "", "", nil, "query -", "", "without credentials"},
+		"no valid credentials":    {"old", "older", "oldest", nil, "old older query oldest", "", "rejected the credentials"},
+		"failed, others valid":    {"", "", "right", providerErr, "query right", "credential provider x failed", ""},
+		"failed, others rejected": {"old", "", "", providerErr, "old query", "", "credential provider x failed"},
+		"failed, no others":       {"", "", "", providerErr, "query -", "", "credential provider x failed"},
 		"failing one not needed":  {"right", "", "", providerErr, "right", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestOrder(t *testing.T) {
 			o := pull.Options{
 				Credentials: func(string) ([]*cri.AuthConfig, error) { return auth(test.file), nil },
 				Providers: func(_ context.Context, repository string) ([]*cri.AuthConfig, error) {
-					if tried = append(tried, "ask"); repository != "registry.example/web" {
+					if tried = append(tried, "query"); repository != "registry.example/web" {
 						t.Errorf("got request for %s", repository)
 					}
 					return auth(test.provider), test.providerErr
@@ -71,10 +71,10 @@ func TestOrder(t *testing.T) {
 				got, err := b.Ensure(b.t.Context(), "registry.example/web:1", "Always", secrets, func() {})
 				if (err == nil) != (test.fails == "") || err != nil && !strings.Contains(err.Error(), test.fails) ||
 					(got.Warning == "") != (test.warns == "") || !strings.Contains(got.Warning, test.warns) {
-					b.t.Errorf("got.Warning %q, error %v", got.Warning, err)
+					b.t.Errorf("got warning %q, error %v", got.Warning, err)
 				}
 				if got := strings.Join(tried, " "); got != test.tried {
-					b.t.Errorf("tried %q, want %q", got, test.tried)
+					b.t.Errorf("got attempts %q, want %q", got, test.tried)
 				}
 			})
 		})

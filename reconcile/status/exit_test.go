@@ -41,7 +41,7 @@ func TestUnreportedExit(t *testing.T) {
 			f.Pod.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			f.Now = epoch.Add(time.Minute)
 			r := &f.Observed[0].Containers[0]
-			r.State, r.StartedAt, r.Message = runtime.ExitUnknown, time.Time{}, "the runtime has not answered yet"
+			r.State, r.StartedAt, r.Message = runtime.ExitUnknown, time.Time{}, "the runtime has not responded yet"
 			c.change(&f)
 			s := Of(f)
 			got := s.ContainerStatuses[0]

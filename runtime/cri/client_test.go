@@ -17,7 +17,7 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// TestDeadlines: a call that hangs ends when its own time is over.
+// TestDeadlines checks the time limit of each call.
 func TestDeadlines(t *testing.T) {
 	const T = time.Minute
 	for _, test := range []struct {
@@ -49,18 +49,18 @@ func TestDeadlines(t *testing.T) {
 				began := time.Now()
 				err := test.call(t.Context(), r)
 				if !errors.Is(err, runtime.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("got %v, want that the runtime is not available", err)
+					t.Errorf("got %v, want runtime.ErrUnavailable and a deadline", err)
 				}
 				if took := time.Since(began); took != test.limit {
-					t.Errorf("it took %v, want %v", took, test.limit)
+					t.Errorf("the call ended after %v, want %v", took, test.limit)
 				}
 			})
 		})
 	}
 }
 
-// TestPullHasNoDeadline: it ends when nobody wants the image any more.
-func TestPullHasNoDeadline(t *testing.T) {
+// TestPullImage_NoDeadline checks that only the caller ends a pull.
+func TestPullImage_NoDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runtimetest.New(t, runtimetest.Options{})
 		r.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "big:1"}, Takes: 24 * time.Hour})
@@ -72,7 +72,7 @@ func TestPullHasNoDeadline(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		if _, err := r.PullImage(ctx, "big:1", nil, nil); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("given up: got %v", err)
+			t.Errorf("canceled: got %v", err)
 		}
 		var pull *runtime.PullError
 		if _, err := r.PullImage(t.Context(), "none:1", nil, nil); !errors.As(err, &pull) || pull.Status != 404 {
@@ -88,10 +88,11 @@ func TestPullHasNoDeadline(t *testing.T) {
 	})
 }
 
-// TestGoneIsStopped: CRI-O and old containerds say that it is not there.
-func TestGoneIsStopped(t *testing.T) {
+// TestNotFound checks that stopping or removing an object that does not exist succeeds, also
+// if the runtime returns an error for it, as CRI-O and old versions of containerd do.
+func TestNotFound(t *testing.T) {
 	r := runtimetest.New(t, runtimetest.Options{})
-	r.Inject(runtimetest.Fault{Err: status.Error(codes.NotFound, "no such thing")})
+	r.Inject(runtimetest.Fault{Err: status.Error(codes.NotFound, "no such object")})
 	for name, err := range map[string]error{
 		"StopPodSandbox":   r.StopPodSandbox(t.Context(), "x"),
 		"RemovePodSandbox": r.RemovePodSandbox(t.Context(), "x"),
@@ -111,8 +112,8 @@ func TestGoneIsStopped(t *testing.T) {
 	}
 }
 
-// TestRedial: a client that was there before its runtime finds it, and again
-// after each of its ends.
+// TestRedial checks that a client connects to a runtime that is started later, and again
+// after each restart of the runtime.
 func TestRedial(t *testing.T) {
 	c, err := cri.Dial(cri.Options{Endpoint: filepath.Join(t.TempDir(), "none.sock")})
 	if err != nil {
@@ -140,9 +141,9 @@ func TestRedial(t *testing.T) {
 	})
 }
 
-// TestNothingIsKnownOfTheEffect: a connection that breaks after the effect is
-// an error, and the effect is there.
-func TestNothingIsKnownOfTheEffect(t *testing.T) {
+// TestRunPodSandbox_ConnectionLost checks that a call whose connection breaks is an error,
+// although the runtime may have carried it out.
+func TestRunPodSandbox_ConnectionLost(t *testing.T) {
 	r := runtimetest.New(t, runtimetest.Options{})
 	r.Inject(runtimetest.Fault{Method: "RunPodSandbox", After: true, Nth: 1})
 	if _, err := r.RunPodSandbox(t.Context(), sandboxOf("web", 0), ""); !errors.Is(err, runtime.ErrUnavailable) {
@@ -153,9 +154,9 @@ func TestNothingIsKnownOfTheEffect(t *testing.T) {
 	}
 }
 
-// TestInterruptedCreate_CRIO repeats a call after the first was given up, as podd does
-// when it is started again. CRI-O lets the second wait for its deadline, and returns
-// the result of the first to a later one.
+// TestInterruptedCreate_CRIO repeats a call after the first was canceled, as podd does after
+// a restart. CRI-O lets the second call wait for its deadline, and returns the result of the
+// first to a later one.
 func TestInterruptedCreate_CRIO(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runtimetest.New(t, runtimetest.Options{CRIO: true})
@@ -169,7 +170,7 @@ func TestInterruptedCreate_CRIO(t *testing.T) {
 			short, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			if id, err := call(short); err == nil {
-				t.Fatalf("%s: got %s, want that the caller gave up", method, id)
+				t.Fatalf("%s: got ID %s, want a canceled call", method, id)
 			}
 			began := time.Now()
 			id, err := call(t.Context())
@@ -185,7 +186,7 @@ func TestInterruptedCreate_CRIO(t *testing.T) {
 				Metadata: &api.ContainerMetadata{Name: "app"}, Image: &api.ImageSpec{Image: "app", UserSpecifiedImage: "app"},
 			}, config)
 		})
-		// A call that is slow is not given up.
+		// A slow call is not canceled.
 		r.Inject(runtimetest.Fault{Method: "RunPodSandbox", Nth: 1, Alone: true, Delay: time.Minute})
 		if _, err := r.RunPodSandbox(t.Context(), sandboxOf("slow", 0), ""); err != nil {
 			t.Errorf("a slow call: %v", err)

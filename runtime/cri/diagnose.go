@@ -24,9 +24,9 @@ func (c *Client) diagnose(err error) error {
 	if !errors.Is(err, runtime.ErrUnimplemented) {
 		return err
 	}
-	text := c.endpoint + " serves no CRI: it is the socket of something else"
+	text := c.endpoint + " does not serve CRI; it is the socket of another program"
 	if strings.Contains(c.endpoint, "containerd") {
-		text = "containerd at " + c.endpoint + " serves no CRI: " + disabledCRI(containerdConfigs[c.endpoint])
+		text = "containerd at " + c.endpoint + " does not serve CRI: " + disabledCRI(containerdConfigs[c.endpoint])
 	}
 	return &callError{text: text, kinds: []error{runtime.ErrUnimplemented}}
 }

@@ -33,8 +33,8 @@ func serveContentTypes(t *testing.T) (socket string) {
 	return socket
 }
 
-// CRI-O serves gRPC and its streaming endpoints on one socket, and takes a request
-// for gRPC only if its content type is application/grpc without a subtype.
+// CRI-O serves gRPC and its streaming endpoints on one socket, and accepts a request as gRPC
+// only if its content type is application/grpc without a subtype.
 func TestDial_SendsContentTypeWithoutSubtype(t *testing.T) {
 	c, err := Dial(Options{Endpoint: serveContentTypes(t)})
 	if err != nil {

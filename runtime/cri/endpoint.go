@@ -36,9 +36,9 @@ func discover(paths []string) (string, error) {
 		}
 	}
 	if denied != nil {
-		return "", fmt.Errorf("looking for a container runtime: %w; run podd as root", denied)
+		return "", fmt.Errorf("finding a container runtime: %w; run podd as root", denied)
 	}
-	return "", fmt.Errorf("looking for a container runtime: no socket at %s; "+
+	return "", fmt.Errorf("finding a container runtime: no socket at %s; "+
 		"install and start containerd or CRI-O, or name its socket with --container-runtime-endpoint",
 		strings.Join(paths, ", "))
 }
@@ -56,7 +56,7 @@ func socketPath(endpoint string) (string, error) {
 	case endpoint == "":
 		return "", errors.New("dialing the container runtime: no endpoint given")
 	case strings.Contains(path, "://"):
-		return "", fmt.Errorf("dialing the container runtime: endpoint %q: only unix sockets are served; write unix:///path/to.sock", endpoint)
+		return "", fmt.Errorf("dialing the container runtime: endpoint %q: only unix sockets are supported; write unix:///path/to.sock", endpoint)
 	case !filepath.IsAbs(path):
 		return "", fmt.Errorf("dialing the container runtime: endpoint %q: the path must be absolute; write unix:///path/to.sock", endpoint)
 	}

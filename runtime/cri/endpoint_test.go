@@ -77,7 +77,7 @@ func TestDisabledCRI(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	if got := disabledCRI(path + ".none"); strings.HasPrefix(got, want) {
-		t.Errorf("of a file that cannot be read: got %q", got)
+		t.Errorf("unreadable file: got %q", got)
 	}
 }
 
@@ -102,6 +102,6 @@ func TestHandlersFromInfo(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if _, got := fromInfo("{}"); got != nil {
-		t.Errorf("of nothing: %v", got)
+		t.Errorf("empty config: got %v", got)
 	}
 }

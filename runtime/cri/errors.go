@@ -36,11 +36,11 @@ func (c *Client) clean(ctx context.Context, err error) error {
 	case code == codes.Unavailable:
 		text = c.endpoint + ": " + disconnected(text)
 	case code == codes.DeadlineExceeded && strings.HasPrefix(text, "context deadline exceeded"):
-		text = c.endpoint + ": the runtime did not answer in time"
+		text = c.endpoint + ": no response from the container runtime in time"
 	case code == codes.ResourceExhausted && strings.Contains(text, "send message larger than max"):
-		text = "the runtime does not send an answer of this size; raise its limit (containerd: max_send_message_size in [grpc], CRI-O: grpc_max_send_msg_size)"
+		text = "the runtime cannot send a response of this size; raise its limit (containerd: max_send_message_size in [grpc], CRI-O: grpc_max_send_msg_size)"
 	case code == codes.ResourceExhausted && strings.Contains(text, "message larger than max"):
-		text = "the runtime's answer is larger than podd accepts"
+		text = "the runtime's response is larger than podd accepts"
 	}
 	return &callError{text: readable(text), kinds: kinds}
 }

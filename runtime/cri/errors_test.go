@@ -17,8 +17,7 @@ import (
 
 const id64 = "c4d69b71d588c4d69b71d588c4d69b71d588c4d69b71d588c4d69b71d5881234"
 
-// TestClean holds what containerd 1.6 and 2.4, CRI-O and gRPC say against what
-// podd makes of it.
+// TestClean checks the errors for messages of containerd 1.6 and 2.4, CRI-O and gRPC.
 func TestClean(t *testing.T) {
 	c := &Client{endpoint: "/run/x.sock"}
 	for _, test := range []struct {
@@ -31,13 +30,13 @@ func TestClean(t *testing.T) {
 		{
 			"no socket", codes.Unavailable,
 			`connection error: desc = "transport: Error while dialing: dial unix /run/x.sock: connect: no such file or directory"`,
-			"/run/x.sock: no container runtime there (no such socket); start it, or name another with --container-runtime-endpoint",
+			"/run/x.sock: the socket does not exist; start the container runtime, or name another socket with --container-runtime-endpoint",
 			[]error{runtime.ErrUnavailable},
 		},
 		{
 			"dead socket", codes.Unavailable,
 			`connection error: desc = "transport: Error while dialing: dial unix /run/x.sock: connect: connection refused"`,
-			"/run/x.sock: no container runtime answers there (connection refused); start it",
+			"/run/x.sock: connection refused; start the container runtime",
 			[]error{runtime.ErrUnavailable},
 		},
 		{
@@ -56,18 +55,18 @@ func TestClean(t *testing.T) {
 		},
 		{
 			"hung", codes.DeadlineExceeded, "context deadline exceeded",
-			"/run/x.sock: the runtime did not answer in time", []error{runtime.ErrUnavailable, context.DeadlineExceeded},
+			"/run/x.sock: no response from the container runtime in time", []error{runtime.ErrUnavailable, context.DeadlineExceeded},
 		},
 		{
 			"runtime shuts down", codes.Canceled, "context canceled", "context canceled", []error{runtime.ErrUnavailable},
 		},
 		{
 			"answer too large", codes.ResourceExhausted, "grpc: received message larger than max (17000000 vs. 16777216)",
-			"the runtime's answer is larger than podd accepts", nil,
+			"the runtime's response is larger than podd accepts", nil,
 		},
 		{
 			"list too large for containerd", codes.ResourceExhausted, "grpc: trying to send message larger than max (17000000 vs. 16777216)",
-			"the runtime does not send an answer of this size; raise its limit (containerd: max_send_message_size in [grpc], CRI-O: grpc_max_send_msg_size)", nil,
+			"the runtime cannot send a response of this size; raise its limit (containerd: max_send_message_size in [grpc], CRI-O: grpc_max_send_msg_size)", nil,
 		},
 		{
 			"containerd, sandbox name", codes.Unknown,
@@ -173,7 +172,7 @@ func TestClean(t *testing.T) {
 			}
 			for _, kind := range []error{runtime.ErrNotFound, runtime.ErrNameReserved, runtime.ErrUnavailable, runtime.ErrUnimplemented, context.DeadlineExceeded} {
 				if got, want := errors.Is(err, kind), contains(test.is, kind); got != want {
-					t.Errorf("is %v: got %v, want %v", kind, got, want)
+					t.Errorf("matches %v: got %v, want %v", kind, got, want)
 				}
 			}
 		})
@@ -192,8 +191,9 @@ func contains(all []error, one error) bool {
 	return false
 }
 
-// TestCleanGivenUp: whatever the runtime says then, the caller's own end is why.
-func TestCleanGivenUp(t *testing.T) {
+// TestClean_Canceled checks that the error of a canceled call is that of its context,
+// whatever the runtime returns.
+func TestClean_Canceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, code := range []codes.Code{codes.Canceled, codes.Unavailable, codes.Unknown} {
@@ -204,8 +204,7 @@ func TestCleanGivenUp(t *testing.T) {
 	}
 }
 
-// TestReadable: no text that a runtime may say makes an error that cannot be
-// shown.
+// TestReadable checks that every text of a runtime results in an error that can be printed.
 func TestReadable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		say := rapid.SampledFrom(wrappers).Draw(t, "wrapper") + rapid.StringN(0, 3000, 9000).Draw(t, "text")
@@ -213,7 +212,7 @@ func TestReadable(t *testing.T) {
 		got := readable(say)
 		switch {
 		case len(got) > maxText+len("…"):
-			t.Errorf("%d bytes are too many", len(got))
+			t.Errorf("got %d bytes, which are too many", len(got))
 		case strings.ContainsAny(got, "\n\r\t\x00\x1b"):
 			t.Errorf("%q has control characters", got)
 		case strings.Contains(got, "rpc error: code = Unknown"):
@@ -234,9 +233,9 @@ func FuzzPullFailure(f *testing.F) {
 	})
 }
 
-// TestDeadlineOfTheOther: the runtime can end a call by the caller's deadline a
-// moment before the caller does.
-func TestDeadlineOfTheOther(t *testing.T) {
+// TestClean_RuntimeDeadline checks a call that the runtime cancels because of the caller's
+// deadline shortly before the caller notices it.
+func TestClean_RuntimeDeadline(t *testing.T) {
 	soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	later, cancel := context.WithTimeout(t.Context(), time.Hour)

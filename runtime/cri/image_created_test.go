@@ -9,13 +9,13 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// toldImages answers ImageStatus with what a runtime tells beside the status.
-type toldImages struct {
+// verboseImages returns verbose information from ImageStatus.
+type verboseImages struct {
 	api.ImageServiceClient
 	info map[string]string
 }
 
-func (i toldImages) ImageStatus(_ context.Context, q *api.ImageStatusRequest, _ ...grpc.CallOption) (*api.ImageStatusResponse, error) {
+func (i verboseImages) ImageStatus(_ context.Context, q *api.ImageStatusRequest, _ ...grpc.CallOption) (*api.ImageStatusResponse, error) {
 	if !q.GetVerbose() {
 		return &api.ImageStatusResponse{}, nil
 	}
@@ -36,7 +36,7 @@ func TestImageCreated(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			c := &Client{images: toldImages{info: test.info}, timeout: time.Second}
+			c := &Client{images: verboseImages{info: test.info}, timeout: time.Second}
 			got, err := c.ImageCreated(t.Context(), "web:1")
 			if !got.Equal(test.want) || (err != nil) != test.err {
 				t.Errorf("got %v, %v", got, err)

@@ -52,7 +52,7 @@ type sandboxDraft struct {
 	before     *runtime.Incarnation // the original of sandbox; nil if sandbox is not a copy
 	sandbox    runtime.Sandbox
 	containers []*containerDraft
-	answer     queryResult
+	result     queryResult
 }
 
 type containerDraft struct {
@@ -60,7 +60,7 @@ type containerDraft struct {
 	container runtime.Container
 	before    *runtime.Container // nil: not known before
 	isCopy    bool               // container is a copy of before
-	answer    queryResult
+	result    queryResult
 }
 
 func newDraft(opts *ObserverOptions, prior map[types.NamespacedName]*runtime.Pod, doubts map[string]doubt, asOf time.Time) *draft {
@@ -93,12 +93,12 @@ func newDraft(opts *ObserverOptions, prior map[types.NamespacedName]*runtime.Pod
 func (d *draft) add(l listing) error {
 	for i := range l.sandboxes {
 		if err := d.addSandbox(&l.sandboxes[i]); err != nil {
-			return fmt.Errorf("reading a sandbox in the runtime's list: %w", err)
+			return fmt.Errorf("decoding a sandbox in the runtime's list: %w", err)
 		}
 	}
 	for i := range l.containers {
 		if err := d.addContainer(&l.containers[i]); err != nil {
-			return fmt.Errorf("reading a container in the runtime's list: %w", err)
+			return fmt.Errorf("decoding a container in the runtime's list: %w", err)
 		}
 	}
 	return nil
@@ -134,7 +134,7 @@ func (d *draft) newSandbox(sd *sandboxDraft, s *api.PodSandbox, known *runtime.S
 	switch {
 	case !sd.sandbox.Ready || d.isIgnored(&sd.sandbox):
 	case d.isTooEarly(s.GetId()):
-		sd.answer = notYet
+		sd.result = notYet
 	default:
 		d.sandboxes = append(d.sandboxes, sd)
 	}
@@ -185,7 +185,7 @@ func (d *draft) addContainer(item *wireItem) error {
 	case cd.before != nil && cd.before.State == state && !again:
 		cd.container = *cd.before
 	case d.isTooEarly(cd.container.ID):
-		cd.answer = notYet
+		cd.result = notYet
 	default:
 		d.containers = append(d.containers, cd)
 	}

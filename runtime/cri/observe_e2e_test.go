@@ -20,8 +20,8 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// TestObserverOutlivesRuntime kills the runtime, ends a container while it does not
-// run, and starts it again.
+// TestObserverOutlivesRuntime kills the runtime, kills a container meanwhile, and starts the
+// runtime again.
 func TestObserverOutlivesRuntime(t *testing.T) {
 	for _, flavor := range tools.Flavors() {
 		t.Run(string(flavor), func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestObserverOutlivesRuntime(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := c.StopContainer(t.Context(), short, time.Second); err == nil {
-				t.Error("a stop succeeds without a runtime")
+				t.Error("stopping a container succeeded without a runtime")
 			}
 			end(t, s, short)
 			missesRuntime(t, observer)
@@ -64,7 +64,7 @@ func TestObserverOutlivesRuntime(t *testing.T) {
 	}
 }
 
-// seen is what an observer has told so far.
+// seen has the snapshots that an observer has emitted so far.
 type seen struct {
 	mu   sync.Mutex // guards all following fields
 	pods map[types.NamespacedName]*runtime.Pod
@@ -99,7 +99,7 @@ func (s *seen) pod(name string) runtime.Pod {
 	return runtime.Pod{}
 }
 
-// await waits until the pods are as wanted.
+// await waits until is returns true for the observed pods.
 func (s *seen) await(t *testing.T, what string, is func(map[types.NamespacedName]*runtime.Pod) bool) {
 	t.Helper()
 	limit := time.NewTimer(time.Minute)
@@ -114,7 +114,7 @@ func (s *seen) await(t *testing.T, what string, is func(map[types.NamespacedName
 		select {
 		case <-s.news:
 		case <-limit.C:
-			t.Fatalf("the observer does not see that %s", what)
+			t.Fatalf("never observed: %s", what)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func observeReal(t *testing.T, c *cri.Client) (*seen, *cri.Observer) {
 	return s, o
 }
 
-// realPod runs a pod of one container.
+// realPod creates a pod with one container.
 func realPod(t *testing.T, s *stack.Stack, c *cri.Client, name, script string) (sandbox, container string) {
 	t.Helper()
 	config := sandboxOf(name, 0)
@@ -180,7 +180,7 @@ func end(t *testing.T, s *stack.Stack, container string) {
 	}
 }
 
-// missesRuntime waits until the observer says that there is no runtime.
+// missesRuntime waits until the observer reports that the runtime is unreachable.
 func missesRuntime(t *testing.T, o *cri.Observer) {
 	t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)

@@ -13,14 +13,14 @@ import (
 const maxLate = 16
 
 // errLate is the result of a status call to which the runtime has not responded yet.
-var errLate = errors.New("the runtime has not answered yet")
+var errLate = errors.New("the runtime has not responded yet")
 
 // inquiries manages the status calls of one kind. A call to which the runtime does not
 // respond within its pass continues, and a later pass takes its result, so that a runtime
 // that is slow for every call can still be observed. At most one call per object is in
 // progress. Safe for concurrent use.
 type inquiries[T any] struct {
-	ask func(ctx context.Context, id string) (T, error)
+	query func(ctx context.Context, id string) (T, error)
 
 	mu    sync.Mutex // guards all following fields and those of each inquiry
 	byID  map[string]*inquiry[T]
@@ -38,15 +38,15 @@ type inquiry[T any] struct {
 	err   error
 }
 
-func newInquiries[T any](ask func(context.Context, string) (T, error)) *inquiries[T] {
-	return &inquiries[T]{ask: ask, byID: map[string]*inquiry[T]{}}
+func newInquiries[T any](query func(context.Context, string) (T, error)) *inquiries[T] {
+	return &inquiries[T]{query: query, byID: map[string]*inquiry[T]{}}
 }
 
 // get returns the status of an object; about is its state in the list. It waits until pass
-// is done and then returns errLate. The call continues until ctx is done, and came is
+// is done and then returns errLate. The call continues until ctx is done, and onEnd is
 // called when it ends. get does not wait for a call that is already late.
-func (q *inquiries[T]) get(ctx, pass context.Context, id string, about any, came func()) (T, error) {
-	i, isNew := q.begin(ctx, pass, id, about, came)
+func (q *inquiries[T]) get(ctx, pass context.Context, id string, about any, onEnd func()) (T, error) {
+	i, isNew := q.begin(ctx, pass, id, about, onEnd)
 	if isNew {
 		select {
 		case <-i.ended:
@@ -72,7 +72,7 @@ func (q *inquiries[T]) get(ctx, pass context.Context, id string, about any, came
 }
 
 // begin returns the call in progress, or starts one.
-func (q *inquiries[T]) begin(ctx, pass context.Context, id string, about any, came func()) (i *inquiry[T], isNew bool) {
+func (q *inquiries[T]) begin(ctx, pass context.Context, id string, about any, onEnd func()) (i *inquiry[T], isNew bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if i = q.byID[id]; i != nil && i.about == about {
@@ -85,9 +85,9 @@ func (q *inquiries[T]) begin(ctx, pass context.Context, id string, about any, ca
 	}
 	q.byID[id] = i
 	q.calls.Go(func() {
-		found, err := q.ask(ctx, id)
+		found, err := q.query(ctx, id)
 		if q.end(i, found, err) {
-			came()
+			onEnd()
 		}
 	})
 	return i, true
@@ -116,9 +116,9 @@ func (q *inquiries[T]) forget(doubts map[string]doubt) {
 	}
 }
 
-// isUnderWay reports whether there is a late call about an object and its result has not
+// inProgress reports whether there is a late call about an object and its result has not
 // been taken.
-func (q *inquiries[T]) isUnderWay(id string) bool {
+func (q *inquiries[T]) inProgress(id string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.byID[id] != nil

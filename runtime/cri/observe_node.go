@@ -83,7 +83,7 @@ func (n *NodeObserver) log(now runtime.Node) {
 	} {
 		switch {
 		case !c.is && (c.was || c.notKnown):
-			n.opts.Logger.Warn(c.what+" not ready", "why", c.whyNot)
+			n.opts.Logger.Warn(c.what+" not ready", "reason", c.whyNot)
 		case c.is && !c.was && !c.notKnown:
 			n.opts.Logger.Info(c.what + " ready")
 		}

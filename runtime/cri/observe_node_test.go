@@ -16,25 +16,25 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// TestNodeObserverLogs: what changes is said once.
-func TestNodeObserverLogs(t *testing.T) {
+// TestNodeObserver_Logs checks that each change is logged once.
+func TestNodeObserver_Logs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runtimetest.New(t, runtimetest.Options{})
 		r.SetNetwork("cni plugin not initialized")
-		var said strings.Builder
-		n := r.NewNodeObserver(cri.NodeObserverOptions{Logger: slog.New(slog.NewTextHandler(&said, nil))})
+		var log strings.Builder
+		n := r.NewNodeObserver(cri.NodeObserverOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		time.AfterFunc(time.Minute, func() { r.SetNetwork("") })
 		time.AfterFunc(2*time.Minute, r.Restart)
 		_ = n.Run(ctx, func(runtime.Node) {})
-		if got := said.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, `"pod network not ready" why="no CNI`) || !strings.Contains(got, `"pod network ready"`) {
+		if got := log.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, `"pod network not ready" reason="no CNI`) || !strings.Contains(got, `"pod network ready"`) {
 			t.Errorf("got %s", got)
 		}
 	})
 }
 
-// nodeScene runs a test in a bubble with a runtime and an observer of its node.
+// nodeScene runs a test in a bubble with a runtime and a NodeObserver.
 func nodeScene(t *testing.T, o runtimetest.Options, test func(t *testing.T, r *runtimetest.Runtime, nodes func() []runtime.Node)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runtimetest.New(t, o)
@@ -79,7 +79,7 @@ func TestNodeObserver(t *testing.T) {
 		}
 		r.SetNetwork("cni plugin not initialized")
 		<-time.After(6 * time.Second)
-		if got = nodes(); len(got) != 1 || got[0].NetworkReady || got[0].NetworkMessage != "no CNI configuration in /etc/cni/net.d; install one, pods of the host's network start without it" {
+		if got = nodes(); len(got) != 1 || got[0].NetworkReady || got[0].NetworkMessage != "no CNI configuration in /etc/cni/net.d; install one; host-network pods start without it" {
 			t.Fatalf("without network: got %+v", got)
 		}
 		r.SetNetwork("")
@@ -90,23 +90,23 @@ func TestNodeObserver(t *testing.T) {
 		r.Down()
 		<-time.After(10 * time.Second)
 		if got = nodes(); len(got) != 1 || got[0].Reachable || got[0].Name != "containerd" || !strings.Contains(got[0].Message, "runtimetest.sock") {
-			t.Errorf("away: got %+v", got)
+			t.Errorf("unreachable: got %+v", got)
 		}
 		r.Up()
 		<-time.After(time.Second)
 		if got = nodes(); len(got) != 1 || !got[0].Reachable || !got[0].Ready {
-			t.Errorf("back: got %+v", got)
+			t.Errorf("reachable again: got %+v", got)
 		}
 	})
 }
 
-// TestNodeObserverHung: a runtime that does not answer is not reachable.
-func TestNodeObserverHung(t *testing.T) {
+// TestNodeObserver_Hangs checks that a runtime that does not respond is not Reachable.
+func TestNodeObserver_Hangs(t *testing.T) {
 	nodeScene(t, runtimetest.Options{}, func(t *testing.T, r *runtimetest.Runtime, nodes func() []runtime.Node) {
 		nodes()
 		heal := r.Inject(runtimetest.Fault{Method: "Status", Hang: true})
 		<-time.After(16 * time.Second)
-		if got := nodes(); len(got) != 1 || got[0].Reachable || !strings.Contains(got[0].Message, "did not answer") {
+		if got := nodes(); len(got) != 1 || got[0].Reachable || !strings.Contains(got[0].Message, "no response") {
 			t.Errorf("got %+v", got)
 		}
 		heal()
@@ -117,7 +117,7 @@ func TestNodeObserverHung(t *testing.T) {
 	})
 }
 
-func TestNodeOfOldRuntime(t *testing.T) {
+func TestNode_OldRuntime(t *testing.T) {
 	for _, driver := range []string{"cgroupfs", "systemd"} {
 		synctest.Test(t, func(t *testing.T) {
 			r := runtimetest.New(t, runtimetest.Options{NoRuntimeConfig: true, NoEvents: true, Driver: driver, Version: "1.6.20"})

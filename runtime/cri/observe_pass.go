@@ -23,23 +23,23 @@ const (
 	// detailCalls is how many status calls run concurrently.
 	detailCalls = 4
 	// A status is queried again after firstRetry, and then after twice as long each time,
-	// up to mostRetry.
+	// up to maxRetry.
 	firstRetry = 100 * time.Millisecond
 	maxRetry   = 10 * time.Second
 )
 
-// pass observes the wanted pods once. If nothing changed, o.pods stays the same map.
-func (o *Observer) pass(ctx context.Context, wanted dirty) (runtime.Snapshot, error) {
-	s := runtime.Snapshot{Whole: wanted.whole || len(wanted.keys) > fewPods || o.unlabelled(wanted.keys)}
+// pass observes the marked pods once. If nothing changed, o.pods stays the same map.
+func (o *Observer) pass(ctx context.Context, marked dirty) (runtime.Snapshot, error) {
+	s := runtime.Snapshot{Whole: marked.whole || len(marked.keys) > fewPods || o.unlabelled(marked.keys)}
 	if s.Whole {
 		o.client.responses.relist()
 	}
 	s.AsOf = time.Now()
-	l, err := o.list(ctx, s.Whole, wanted.keys)
+	l, err := o.list(ctx, s.Whole, marked.keys)
 	if err != nil {
 		return s, err
 	}
-	d := newDraft(&o.opts, o.prior(s.Whole, wanted.keys), o.doubts, s.AsOf)
+	d := newDraft(&o.opts, o.prior(s.Whole, marked.keys), o.doubts, s.AsOf)
 	if err := d.add(l); err != nil {
 		return s, err
 	}
@@ -49,7 +49,7 @@ func (o *Observer) pass(ctx context.Context, wanted dirty) (runtime.Snapshot, er
 	found := d.finish()
 	o.remember(d, s.Whole)
 	if !s.Whole {
-		return o.part(s, wanted.keys, found), nil
+		return o.part(s, marked.keys, found), nil
 	}
 	if !sameEntries(o.pods, found) {
 		o.pods = found
@@ -61,18 +61,18 @@ func (o *Observer) pass(ctx context.Context, wanted dirty) (runtime.Snapshot, er
 // remember stores the objects with failed queries in a pass, and marks their pods for the
 // time of the next query. A query in progress marks its pod when it ends.
 func (o *Observer) remember(d *draft, whole bool) {
-	doubts, asked, now := map[string]doubt{}, d.queried(), time.Now()
+	doubts, queried, now := map[string]doubt{}, d.queried(), time.Now()
 	if !whole {
 		maps.Copy(doubts, o.doubts)
-		maps.DeleteFunc(doubts, func(id string, _ doubt) bool { return asked[id] })
+		maps.DeleteFunc(doubts, func(id string, _ doubt) bool { return queried[id] })
 	}
 	for id, key := range d.newDoubts {
 		next := doubt{key: key, tries: o.doubts[id].tries, retryAt: o.doubts[id].retryAt}
-		if asked[id] {
+		if queried[id] {
 			next.tries++
 			next.retryAt = now.Add(backOff(next.tries, firstRetry, maxRetry))
 		}
-		if o.sandboxes.isUnderWay(id) || o.containers.isUnderWay(id) {
+		if o.sandboxes.inProgress(id) || o.containers.inProgress(id) {
 			next.retryAt = time.Time{}
 		} else {
 			o.marks.pod(key, max(next.retryAt.Sub(now), 0))

@@ -14,7 +14,7 @@ import (
 func (d *draft) finish() map[types.NamespacedName]*runtime.Pod {
 	drafts := make(map[types.NamespacedName][]*sandboxDraft, len(d.all))
 	for _, sd := range d.all {
-		if sd.answer != queryNotFound {
+		if sd.result != queryNotFound {
 			drafts[sd.key] = append(drafts[sd.key], sd)
 		}
 	}
@@ -57,7 +57,7 @@ func isCopy(sandboxes []*sandboxDraft, before *runtime.Pod) bool {
 func (d *draft) pod(key types.NamespacedName, sandboxes []*sandboxDraft) *runtime.Pod {
 	pod := &runtime.Pod{Key: key}
 	for _, sd := range sandboxes {
-		if sd.answer == queryFailed || sd.answer == notYet {
+		if sd.result == queryFailed || sd.result == notYet {
 			d.newDoubts[sd.sandbox.ID] = sd.key
 		}
 		pod.Incarnations = append(pod.Incarnations, runtime.Incarnation{Sandbox: sd.sandbox, Containers: d.sortedContainers(sd.containers)})
@@ -73,7 +73,7 @@ func (d *draft) sortedContainers(drafts []*containerDraft) []runtime.Container {
 	}
 	all := make([]runtime.Container, 0, len(drafts))
 	for _, cd := range drafts {
-		switch cd.answer {
+		switch cd.result {
 		case queryNotFound:
 			continue
 		case queryFailed, notYet:

@@ -35,7 +35,7 @@ func listedIn(id, sandbox, pod string, labels map[string]string) *api.Container 
 	}
 }
 
-// wired is a listing as it comes from a runtime.
+// wired returns a listing as the client decodes it from a runtime.
 func wired(t *testing.T, sandboxes []*api.PodSandbox, containers []*api.Container) listing {
 	t.Helper()
 	var l listing
@@ -75,9 +75,9 @@ func (d *draft) take(t *testing.T, sandboxes []*api.PodSandbox, containers []*ap
 
 var web = types.NamespacedName{Namespace: "default", Name: "web"}
 
-// TestOrphans: containers whose sandbox is gone make an incarnation without an
-// id, last, when they are known to be ours.
-func TestOrphans(t *testing.T) {
+// TestDraft_Orphans checks that containers without a sandbox are in an incarnation without
+// an ID, which is the last, if they are known to be ours.
+func TestDraft_Orphans(t *testing.T) {
 	d := newDraft(&ObserverOptions{Instance: "ours"}, nil, nil, time.Time{})
 	d.take(t, []*api.PodSandbox{listed("s2", "web", 2, true), listed("x", "web", 9, false)}, []*api.Container{
 		listedIn("labelled", "s1", "web", map[string]string{runtime.LabelInstance: "ours"}),
@@ -92,7 +92,7 @@ func TestOrphans(t *testing.T) {
 		all[2].ID != "" || all[2].UID != "u" || len(all[2].Containers) != 1 || all[2].Containers[0].ID != "labelled" {
 		t.Fatalf("got %+v", all)
 	}
-	// Then s2 vanishes from under its container, which was seen in it.
+	// A container stays if its sandbox, in which it was observed, is no longer listed.
 	d = newDraft(&ObserverOptions{Instance: "ours"}, pods, nil, time.Time{})
 	d.take(t, nil, []*api.Container{listedIn("home", "s2", "web", nil)})
 	all = d.finish()[web].Incarnations
@@ -101,9 +101,9 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestNobodys: a sandbox without any podd's label is looked into where that is asked
-// for, and stays foreign; what is left of it is nobody's.
-func TestNobodys(t *testing.T) {
+// TestDraft_Unlabelled checks that a sandbox without the label of a podd is observed with its
+// containers if Nobodys is set, and stays foreign. Its containers are dropped with it.
+func TestDraft_Unlabelled(t *testing.T) {
 	bare, others := listed("bare", "web", 1, true), listed("others", "web", 0, true)
 	bare.Labels, others.Labels = nil, map[string]string{runtime.LabelInstance: "another"}
 	containers := []*api.Container{listedIn("seen", "bare", "web", nil), listedIn("theirs", "others", "web", nil)}
@@ -121,9 +121,9 @@ func TestNobodys(t *testing.T) {
 	}
 }
 
-// TestAdopted: what has the label of an adopted instance is ours, also a container whose
-// sandbox is gone.
-func TestAdopted(t *testing.T) {
+// TestDraft_Adopted checks that objects with the label of an adopted instance are ours,
+// including a container without a sandbox.
+func TestDraft_Adopted(t *testing.T) {
 	theirs := map[string]string{runtime.LabelInstance: "lost"}
 	sandbox := listed("s1", "web", 0, true)
 	sandbox.Labels = theirs
@@ -135,7 +135,7 @@ func TestAdopted(t *testing.T) {
 	}
 }
 
-func TestContainersInOrderOfCreation(t *testing.T) {
+func TestDraft_ContainerOrder(t *testing.T) {
 	d := newDraft(&ObserverOptions{Instance: "ours"}, nil, nil, time.Time{})
 	late, early := listedIn("a", "s", "web", nil), listedIn("b", "s", "web", nil)
 	late.CreatedAt, early.CreatedAt = 9, 3
@@ -146,13 +146,13 @@ func TestContainersInOrderOfCreation(t *testing.T) {
 	}
 }
 
-// TestGoneBetweenTheCalls: what a status call no longer finds is not there.
-func TestGoneBetweenTheCalls(t *testing.T) {
+// TestDraft_StatusNotFound checks that a container is omitted if its status is not found.
+func TestDraft_StatusNotFound(t *testing.T) {
 	d := newDraft(&ObserverOptions{Instance: "ours"}, nil, nil, time.Time{})
 	running := listedIn("c", "s", "web", nil)
 	running.State = api.ContainerState_CONTAINER_RUNNING
 	d.take(t, []*api.PodSandbox{listed("s", "web", 0, true)}, []*api.Container{running})
-	d.containers[0].answer = queryNotFound
+	d.containers[0].result = queryNotFound
 	if got := d.finish()[web].Incarnations[0].Containers; len(got) != 0 {
 		t.Errorf("got %+v", got)
 	}
@@ -174,7 +174,7 @@ func TestNewestFirst(t *testing.T) {
 		newestFirst(shuffled)
 		for i := range all {
 			if all[i].ID != shuffled[i].ID || all[i].UID != shuffled[i].UID || all[i].Attempt != shuffled[i].Attempt {
-				t.Fatalf("the order depends on the order: %v, %v", all, shuffled)
+				t.Fatalf("the order depends on that of the input: %v, %v", all, shuffled)
 			}
 			for j := range all[:i] {
 				a, b := all[j], all[i]

@@ -16,9 +16,9 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// TestObserverConverges: whatever happens to pods, events and the runtime, a
-// while later the observer's snapshots add up to what a fresh observer sees.
-func TestObserverConverges(t *testing.T) {
+// TestObserver_Converges checks that, some time after random changes of pods, events and the
+// runtime, the snapshots of the observer add up to those of a new observer.
+func TestObserver_Converges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		steps := rapid.SliceOfN(rapid.IntRange(0, 99), 1, 60).Draw(rt, "steps")
 		var got, want map[string]string
@@ -37,7 +37,7 @@ func TestObserverConverges(t *testing.T) {
 	})
 }
 
-// happen lets one thing happen; errors are part of it.
+// happen makes one random change, which may fail.
 func (s *scene) happen(i, step int) {
 	name := fmt.Sprintf("p%d", step%4)
 	config := sandboxOf(name, uint32(i))
@@ -76,7 +76,7 @@ func (s *scene) happen(i, step int) {
 	}
 }
 
-// fresh is what an observer sees that was not there before.
+// fresh returns the pods that a new observer emits.
 func (s *scene) fresh() map[string]string {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -88,7 +88,7 @@ func (s *scene) fresh() map[string]string {
 	return first
 }
 
-// outline is what matters of pods, by their name.
+// outline returns the compared parts of pods, by name.
 func outline(pods map[types.NamespacedName]*runtime.Pod) map[string]string {
 	lines := map[string]string{}
 	for key, pod := range pods {

@@ -20,13 +20,13 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// sleep lets time pass in the bubble.
+// sleep advances the time of the bubble.
 func (s *scene) sleep(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-func TestObserverSeesExitAtOnce(t *testing.T) {
+func TestObserver_ExitEvent(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pod("web")
 		s.sleep(time.Minute)
@@ -38,9 +38,8 @@ func TestObserverSeesExitAtOnce(t *testing.T) {
 	})
 }
 
-// TestObserverOfNobody: without an instance nothing is ours, be it labelled or
-// not.
-func TestObserverOfNobody(t *testing.T) {
+// TestObserver_NoInstance checks that every sandbox is foreign if there is no instance.
+func TestObserver_NoInstance(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pod("web")
 		config := sandboxOf("other", 0)
@@ -51,20 +50,20 @@ func TestObserverOfNobody(t *testing.T) {
 		_ = s.NewObserver(cri.ObserverOptions{}).Run(ctx, func(all runtime.Snapshot) {
 			cancel()
 			if len(all.Pods) != 2 {
-				s.Errorf("%d pods are seen", len(all.Pods))
+				s.Errorf("got %d pods, want 2", len(all.Pods))
 			}
 			for key, p := range all.Pods {
 				if !p.Incarnations[0].Foreign {
-					s.Errorf("%s is ours", key)
+					s.Errorf("%s is not foreign", key)
 				}
 			}
 		})
 	})
 }
 
-// TestObserverAsksOnce: what did not change is neither asked about again nor
-// given another pointer.
-func TestObserverAsksOnce(t *testing.T) {
+// TestObserver_Unchanged checks that objects that did not change are not queried again, and
+// that their pods keep their pointers.
+func TestObserver_Unchanged(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pods(20)
 		s.sleep(5 * time.Second)
@@ -92,20 +91,20 @@ func TestObserverAsksOnce(t *testing.T) {
 			s.Errorf("%d status calls for one exit, want 1", n)
 		}
 		if s.seen("p07") != before {
-			s.Error("another pod's exit gave this one a new pointer")
+			s.Error("a pod has a new pointer after the exit of another one")
 		}
 	})
 }
 
-// TestObserverHearsAnswers: what the runtime told somebody of what runs is not asked
-// for again; of an exit it is.
-func TestObserverHearsAnswers(t *testing.T) {
+// TestObserver_UsesResponses checks that the observer does not query objects again about
+// which the client has received a response while they ran, except after an exit.
+func TestObserver_UsesResponses(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.sleep(time.Minute)
 		config := sandboxOf("web", 0)
 		sandbox := s.sandbox(config)
 		id := s.start(sandbox, config, 0)
-		told, err := s.PodSandboxStatus(s.Context(), sandbox)
+		status, err := s.PodSandboxStatus(s.Context(), sandbox)
 		if err != nil {
 			s.Fatal(err)
 		}
@@ -116,16 +115,16 @@ func TestObserverHearsAnswers(t *testing.T) {
 		s.Forget()
 		s.sleep(10 * time.Second)
 		if n := len(s.Calls("ContainerStatus", "PodSandboxStatus")); n != 0 {
-			s.Errorf("%d status calls for what was told already", n)
+			s.Errorf("%d status calls for objects with a stored response, want none", n)
 		}
 		inc := s.seen("web").Incarnations[0]
-		if c := s.container("web"); c.State != runtime.Running || !c.StartedAt.Equal(started.StartedAt) || c.Labels == nil || !slices.Equal(inc.IPs, told.IPs) || inc.Labels == nil {
+		if c := s.container("web"); c.State != runtime.Running || !c.StartedAt.Equal(started.StartedAt) || c.Labels == nil || !slices.Equal(inc.IPs, status.IPs) || inc.Labels == nil {
 			s.Errorf("got %+v", inc)
 		}
 		if _, err := s.ContainerStatus(s.Context(), id); err != nil {
 			s.Fatal(err)
 		}
-		s.Exit("default/web/app", 3) // what was told is not true any more
+		s.Exit("default/web/app", 3) // the stored response is outdated
 		s.sleep(time.Second)
 		if c := s.container("web"); c.State != runtime.Exited || c.ExitCode != 3 {
 			s.Errorf("got %+v", c)
@@ -133,38 +132,38 @@ func TestObserverHearsAnswers(t *testing.T) {
 	})
 }
 
-// TestObserverAsOf: a snapshot is as old as its first list call's beginning.
-func TestObserverAsOf(t *testing.T) {
+// TestObserver_AsOf checks that AsOf is the time at which the first list was requested.
+func TestObserver_AsOf(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pod("web")
 		s.sleep(10 * time.Second)
 		s.taken()
 		s.Inject(runtimetest.Fault{Method: "ListContainers", After: true, Delay: 3 * time.Second})
-		asked := time.Now()
+		requestedAt := time.Now()
 		s.observer.Refresh(key("web"), true)
 		s.sleep(time.Second)
 		s.Exit("default/web/app", 1) // after the list was made
 		s.sleep(2500 * time.Millisecond)
 		snapshots := s.taken()
-		if len(snapshots) != 1 || snapshots[0].AsOf.Sub(asked) > time.Millisecond {
-			s.Fatalf("got %+v, asked at %v", snapshots, asked)
+		if len(snapshots) != 1 || snapshots[0].AsOf.Sub(requestedAt) > time.Millisecond {
+			s.Fatalf("got %+v, requested at %v", snapshots, requestedAt)
 		}
 		if c := snapshots[0].Pods[key("web")].Incarnations[0].Containers[0]; c.State != runtime.Running {
-			s.Errorf("got %v of a list made before the exit", c.State)
+			s.Errorf("got state %v in a list made before the exit", c.State)
 		}
 		s.sleep(5 * time.Second)
 		if c := s.container("web"); c.State != runtime.Exited {
-			s.Errorf("in the end: got %v, want it exited", c.State)
+			s.Errorf("at the end: got %v, want it exited", c.State)
 		}
 	})
 }
 
-// TestObserverCoalesces: marks made during a pass become one more pass.
-func TestObserverCoalesces(t *testing.T) {
+// TestObserver_MarksDuringPass checks that pods marked during a pass share the next one.
+func TestObserver_MarksDuringPass(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pods(30)
 		s.sleep(40 * time.Second) // relists are at 1, 3, 7, 15, 31, 61 s
-		// meanwhile marks pods while a pass of one pod is under way.
+		// meanwhile marks pods during a pass of one pod.
 		meanwhile := func(n, of int) []runtime.Snapshot {
 			remove := s.Inject(runtimetest.Fault{Method: "ListContainers", Nth: 1, Delay: 500 * time.Millisecond})
 			defer remove()
@@ -181,13 +180,13 @@ func TestObserverCoalesces(t *testing.T) {
 			s.Errorf("got %d snapshots, want one of 1 pod and one of 5: %+v", len(got), got)
 		}
 		if got := meanwhile(20, 20); len(got) != 2 || len(got[0].Pods) != 1 || !got[1].Whole {
-			s.Errorf("of many pods: got %d snapshots, want one of 1 pod and a whole one", len(got))
+			s.Errorf("many pods: got %d snapshots, want one of 1 pod and a whole one", len(got))
 		}
 	})
 }
 
-// TestRefresh_NotUrgent: requests that are not urgent wait as changes after events do, and
-// then share one pass.
+// TestRefresh_NotUrgent checks that requests that are not urgent wait as long as changes
+// after events, and then share one pass.
 func TestRefresh_NotUrgent(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pods(30)
@@ -212,7 +211,7 @@ func TestRefresh_NotUrgent(t *testing.T) {
 	})
 }
 
-func TestObserverTellsOfGonePods(t *testing.T) {
+func TestObserver_RemovedPods(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		sandbox, _ := s.pod("web")
 		s.taken()
@@ -221,7 +220,7 @@ func TestObserverTellsOfGonePods(t *testing.T) {
 		}
 		s.sleep(time.Second)
 		if s.seen("web") != nil {
-			s.Error("a removed pod is still seen")
+			s.Error("a removed pod is still observed")
 		}
 		s.taken()
 		s.observer.Refresh(key("never"), true)
@@ -230,16 +229,16 @@ func TestObserverTellsOfGonePods(t *testing.T) {
 		if len(snapshots) != 1 {
 			s.Fatalf("got %d snapshots, want 1", len(snapshots))
 		}
-		if pod, told := snapshots[0].Pods[key("never")]; pod != nil || !told || snapshots[0].Whole {
-			s.Errorf("of a pod that never was: got %+v", snapshots[0])
+		if pod, observed := snapshots[0].Pods[key("never")]; pod != nil || !observed || snapshots[0].Whole {
+			s.Errorf("a pod that never existed: got %+v", snapshots[0])
 		}
 	})
 }
 
-func TestObserverWithoutEvents(t *testing.T) {
+func TestObserver_WithoutEvents(t *testing.T) {
 	for name, o := range map[string]runtimetest.Options{
-		"containerd 1.6":             {NoEvents: true},
-		"CRI-O, as it is by default": {NoEvents: true, CRIO: true},
+		"containerd 1.6":   {NoEvents: true},
+		"CRI-O by default": {NoEvents: true, CRIO: true},
 	} {
 		t.Run(name, func(t *testing.T) { inScene(t, o, testWithoutEvents) })
 	}
@@ -259,12 +258,12 @@ func testWithoutEvents(s *scene) {
 		s.Errorf("got %+v", c)
 	}
 	if s.observer.Health().Events {
-		s.Error("events are relied on")
+		s.Error("got Events, want none")
 	}
 }
 
-// TestObserver_EventsEnd checks that a stream that served events and then ends without an
-// error costs no time: its runtime may be restarting.
+// TestObserver_EventsEnd checks that the observer subscribes again at once after a stream
+// with events has ended without an error, because its runtime may be restarting.
 func TestObserver_EventsEnd(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pod("web")
@@ -282,15 +281,15 @@ func TestObserver_EventsEnd(t *testing.T) {
 	})
 }
 
-// TestObserver_Burst checks that a burst of announced changes takes a bounded share of
-// the time, and that the observer does not take it for a loss of events.
+// TestObserver_Burst checks that a burst of changes with events takes a bounded share of the
+// time, and does not count as a loss of events.
 func TestObserver_Burst(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pods(20)
 		s.sleep(10 * time.Minute)
 		const listing = 100 * time.Millisecond
 		defer s.Inject(runtimetest.Fault{Method: "ListPodSandbox", Delay: listing})()
-		s.sleep(time.Minute) // until the observer has seen how long a list takes
+		s.sleep(time.Minute) // until the observer has measured how long a list takes
 		s.Forget()
 		for i := range 1000 {
 			config := sandboxOf(fmt.Sprintf("burst%d", i), 0)
@@ -315,9 +314,9 @@ func (s *scene) untilSeen(name string, limit time.Duration) {
 	}
 }
 
-// TestObserverLosesEvents: a lost event costs time, and makes the observer look
-// more often.
-func TestObserverLosesEvents(t *testing.T) {
+// TestObserver_LostEvents checks that a change without an event is found by a relist, and
+// that relists are more frequent after it.
+func TestObserver_LostEvents(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pod("web")
 		s.pod("db")
@@ -330,19 +329,19 @@ func TestObserverLosesEvents(t *testing.T) {
 	})
 }
 
-// untilExited lets time pass until a pod's container has exited.
+// untilExited advances the time until a pod's container was observed to have exited.
 func (s *scene) untilExited(name string, limit time.Duration) {
 	s.Helper()
 	for began := time.Now(); s.container(name).State != runtime.Exited; s.sleep(100 * time.Millisecond) {
 		if time.Since(began) > limit {
-			s.Fatalf("the exit of %s is not known after %v", name, limit)
+			s.Fatalf("the exit of %s is not observed after %v", name, limit)
 		}
 	}
 }
 
-// TestObserverResubscribes: a new stream may have begun after the relist that
-// it caused, so there are more.
-func TestObserverResubscribes(t *testing.T) {
+// TestObserver_Resubscribes checks that there are more relists after a new stream, because
+// it may have begun after the relist that it caused.
+func TestObserver_Resubscribes(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pod("web")
 		s.sleep(10 * time.Minute)
@@ -363,7 +362,7 @@ func TestObserverResubscribes(t *testing.T) {
 	})
 }
 
-func TestObserverOutlivesTheRuntime(t *testing.T) {
+func TestObserver_RuntimeUnreachable(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pod("web")
 		s.sleep(time.Minute)
@@ -376,7 +375,7 @@ func TestObserverOutlivesTheRuntime(t *testing.T) {
 		}
 		s.sleep(10 * time.Minute)
 		if n := len(s.taken()); n != 0 {
-			s.Errorf("%d snapshots of a runtime that is away", n)
+			s.Errorf("%d snapshots while the runtime was unreachable, want none", n)
 		}
 		if h := s.observer.Health(); h.Err == nil || h.Events || time.Since(h.LastRelist) < 10*time.Minute {
 			s.Errorf("got health %+v", h)
@@ -385,7 +384,7 @@ func TestObserverOutlivesTheRuntime(t *testing.T) {
 		s.sleep(1100 * time.Millisecond)
 		snapshots := s.taken()
 		if len(snapshots) == 0 || !snapshots[0].Whole || s.seen("web") != before {
-			s.Fatalf("after its return: got %+v", snapshots)
+			s.Fatalf("reachable again: got %+v", snapshots)
 		}
 		s.sleep(2 * time.Second)
 		if h := s.observer.Health(); h.Err != nil || !h.Events {
@@ -395,14 +394,14 @@ func TestObserverOutlivesTheRuntime(t *testing.T) {
 		s.Exit("default/web/app", 3)
 		s.sleep(time.Millisecond)
 		if c := s.container("web"); c.State != runtime.Exited {
-			s.Error("after the return events are not heard")
+			s.Error("reachable again: an event had no effect")
 		}
 	})
 }
 
-// TestObserverStatusFails: one container's silence hides nobody, and an exit
-// without its code is not told.
-func TestObserverStatusFails(t *testing.T) {
+// TestObserver_StatusFails checks that a container whose status query fails does not delay
+// others, and that its exit is reported as unknown.
+func TestObserver_StatusFails(t *testing.T) {
 	for name, fault := range map[string]runtimetest.Fault{
 		"fails": {Err: status.Error(codes.Unknown, "failed to get image: boom")},
 		"hangs": {Hang: true},
@@ -419,28 +418,28 @@ func TestObserverStatusFails(t *testing.T) {
 				s.Exit("default/good/app", 4)
 				s.sleep(3 * time.Second)
 				if c := s.container("good"); c.State != runtime.Exited || c.ExitCode != 4 {
-					s.Errorf("the good one: got %+v", c)
+					s.Errorf("the other container: got %+v", c)
 				}
 				if c := s.container("bad"); c.State != runtime.ExitUnknown || c.Message == "" || c.StartedAt.IsZero() {
-					s.Errorf("the bad one: got %+v, want its exit unknown", c)
+					s.Errorf("the failing container: got %+v, want state ExitUnknown", c)
 				}
 				s.sleep(time.Hour)
 				s.Forget()
 				s.sleep(10 * time.Minute)
 				if n := len(s.Calls("ContainerStatus")); n < 4 || n > 70 {
-					s.Errorf("asked %d times in 10 minutes, want it every 10 s at most", n)
+					s.Errorf("%d status calls in 10 minutes, want one every 10 s at most", n)
 				}
 				heal()
-				s.sleep(cri.DefaultTimeout) // one that hangs is not asked twice
+				s.sleep(cri.DefaultTimeout) // a query that hangs is not repeated
 				if c := s.container("bad"); c.State != runtime.Exited || c.ExitCode != 3 {
-					s.Errorf("in the end: got %+v", c)
+					s.Errorf("at the end: got %+v", c)
 				}
 			})
 		})
 	}
 }
 
-func TestObserverUnknownExit(t *testing.T) {
+func TestObserver_ExitUnknown(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		heal := s.Inject(runtimetest.Fault{Method: "ContainerStatus", Err: status.Error(codes.Unknown, "boom")})
 		config := sandboxOf("web", 0)
@@ -448,12 +447,12 @@ func TestObserverUnknownExit(t *testing.T) {
 		s.Exit("default/web/app", 0)
 		s.sleep(time.Second)
 		if c := s.container("web"); c.State != runtime.ExitUnknown || c.Message != "boom" {
-			s.Errorf("got %+v, want its exit unknown", c)
+			s.Errorf("got %+v, want state ExitUnknown", c)
 		}
 		heal()
 		s.sleep(5 * time.Second)
 		if c := s.container("web"); c.State != runtime.Exited || c.Reason != "Completed" {
-			s.Errorf("in the end: got %+v", c)
+			s.Errorf("at the end: got %+v", c)
 		}
 	})
 }
@@ -488,9 +487,9 @@ func TestObserver_NoExitFile(t *testing.T) {
 	}
 }
 
-// TestObserverLateStatus: a status that the runtime needs long for is taken when it
-// comes, and one that failed is queried again at once.
-func TestObserverLateStatus(t *testing.T) {
+// TestObserver_LateStatus checks that a late response to a status query is used when it
+// arrives, and that a failed query is repeated soon.
+func TestObserver_LateStatus(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault runtimetest.Fault
 		known time.Duration // when the exit code is
@@ -524,9 +523,9 @@ func TestObserverLateStatus(t *testing.T) {
 	}
 }
 
-// TestObserverSlowRuntime: of a runtime that needs long for every status, not all are
-// queried at once, and all come in.
-func TestObserverSlowRuntime(t *testing.T) {
+// TestObserver_SlowRuntime checks that the number of concurrent status queries is limited if
+// the runtime is slow, and that every response is used.
+func TestObserver_SlowRuntime(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pods(100)
 		s.sleep(time.Minute)
@@ -545,12 +544,12 @@ func TestObserverSlowRuntime(t *testing.T) {
 			}
 		}
 		if n := most.Load(); n > 24 {
-			s.Errorf("%d status calls at once", n)
+			s.Errorf("%d concurrent status calls, want at most 24", n)
 		}
 	})
 }
 
-func TestObserverAttempts(t *testing.T) {
+func TestObserver_Attempts(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		first := s.sandbox(sandboxOf("web", 0))
 		s.sleep(time.Second)
@@ -569,8 +568,8 @@ func TestObserverAttempts(t *testing.T) {
 	})
 }
 
-// TestObserverOnPipe: the same through real gRPC.
-func TestObserverOnPipe(t *testing.T) {
+// TestObserver_GRPC observes through real gRPC.
+func TestObserver_GRPC(t *testing.T) {
 	pipe := func(t *testing.T, r *runtimetest.Runtime) *cri.Client { return r.Dial(t) }
 	inSceneOver(t, runtimetest.Options{}, pipe, func(s *scene) {
 		s.pod("web")
@@ -583,9 +582,9 @@ func TestObserverOnPipe(t *testing.T) {
 	})
 }
 
-// TestObserverListsContainersFirst: a pod made between the two lists is never
-// taken for containers without a sandbox.
-func TestObserverListsContainersFirst(t *testing.T) {
+// TestObserver_ListOrder checks that a pod created between the two lists is not observed as
+// containers without a sandbox.
+func TestObserver_ListOrder(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		made := 0
 		make := func() {
@@ -599,7 +598,7 @@ func TestObserverListsContainersFirst(t *testing.T) {
 			remove()
 		}
 		if made != 2 {
-			s.Fatalf("%d pods were made between lists, want 2", made)
+			s.Fatalf("%d pods were created between lists, want 2", made)
 		}
 		for _, snapshot := range s.taken() {
 			for key, pod := range snapshot.Pods {
@@ -611,9 +610,9 @@ func TestObserverListsContainersFirst(t *testing.T) {
 	})
 }
 
-// TestObserverSeesUnlabelled: a sandbox of somebody else cannot be asked for by
-// our labels and is not lost when its name is.
-func TestObserverSeesUnlabelled(t *testing.T) {
+// TestObserver_Unlabelled checks that a sandbox without labels is still observed after a
+// refresh of its pod, although a list by labels does not contain it.
+func TestObserver_Unlabelled(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		config := sandboxOf("web", 0)
 		config.Labels = nil
@@ -622,13 +621,13 @@ func TestObserverSeesUnlabelled(t *testing.T) {
 		s.observer.Refresh(key("web"), true)
 		s.sleep(time.Second)
 		if pod := s.seen("web"); pod == nil || !pod.Incarnations[0].Foreign {
-			s.Errorf("got %+v, want it there and foreign", pod)
+			s.Errorf("got %+v, want a foreign sandbox", pod)
 		}
 	})
 }
 
-// TestObserverAddresses: what could not be had at first is asked for again.
-func TestObserverAddresses(t *testing.T) {
+// TestObserver_Addresses checks that a failed query of addresses is repeated.
+func TestObserver_Addresses(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		heal := s.Inject(runtimetest.Fault{Method: "PodSandboxStatus", Err: status.Error(codes.Unknown, "boom")})
 		s.sandbox(sandboxOf("web", 0))
@@ -639,12 +638,12 @@ func TestObserverAddresses(t *testing.T) {
 		heal()
 		s.sleep(5 * time.Second)
 		if in := s.seen("web").Incarnations[0]; len(in.IPs) != 1 {
-			s.Errorf("in the end: got %+v", in)
+			s.Errorf("at the end: got %+v", in)
 		}
 	})
 }
 
-// TestObserver_LargeList: a list that is larger than other answers may be is read.
+// TestObserver_LargeList checks that a list may be larger than other responses.
 func TestObserver_LargeList(t *testing.T) {
 	const n, each = 100, 200 << 10
 	r := runtimetest.New(t, runtimetest.Options{})
@@ -664,6 +663,6 @@ func TestObserver_LargeList(t *testing.T) {
 		cancel()
 	})
 	if seen != n {
-		t.Errorf("%d pods are seen in a list of %d MiB, want %d", seen, n*each>>20, n)
+		t.Errorf("got %d pods from a list of %d MiB, want %d", seen, n*each>>20, n)
 	}
 }

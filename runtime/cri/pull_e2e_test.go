@@ -18,7 +18,7 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// TestPullErrors reads what real runtimes say of a registry's trouble.
+// TestPullErrors checks the errors of pulls by real runtimes.
 func TestPullErrors(t *testing.T) {
 	for _, flavor := range tools.Flavors() {
 		t.Run(string(flavor), func(t *testing.T) {
@@ -44,17 +44,17 @@ func TestPullErrors(t *testing.T) {
 			wantPull(t, c, locked, &api.AuthConfig{Username: "ann", Password: "hunter2"}, func(e *runtime.PullError) bool {
 				return e.Status == 401 && !strings.Contains(e.Error(), "hunter2")
 			})
-			// Base64 of "hunter2", which is no user and password.
+			// Base64 of "hunter2", which is not of the form user:password.
 			wantPull(t, c, locked, &api.AuthConfig{Auth: "aHVudGVyMg=="}, func(e *runtime.PullError) bool {
 				return !strings.Contains(e.Error(), "hunter2")
 			})
 			open.Inject(registry.Fault{In: "/manifests/"})
-			// No pull has a deadline, which the runtime would count as well; one that
-			// nobody wants any more is given up.
+			// A pull has no deadline, because the runtime would apply it, too. The caller
+			// cancels it.
 			unwanted, giveUp := context.WithCancel(t.Context())
 			time.AfterFunc(200*time.Millisecond, giveUp)
 			if _, err := c.PullImage(unwanted, ref, nil, nil); !errors.Is(err, context.Canceled) {
-				t.Errorf("given up: got %v", err)
+				t.Errorf("canceled: got %v", err)
 			}
 			open.Heal()
 			if id, err := c.PullImage(t.Context(), locked, &api.AuthConfig{Username: "ann", Password: "secret"}, nil); err != nil || id == "" {
@@ -67,7 +67,7 @@ func TestPullErrors(t *testing.T) {
 	}
 }
 
-// serveImage serves an image from a registry of its own until the test ends.
+// serveImage serves an image from a registry until the test ends.
 func serveImage(t *testing.T, s *stack.Stack, o registry.Options) (*registry.Registry, string) {
 	t.Helper()
 	r, err := registry.Start(o)
@@ -90,7 +90,7 @@ func serveImage(t *testing.T, s *stack.Stack, o registry.Options) (*registry.Reg
 	return r, ref
 }
 
-// wantPull pulls and wants it to fail as is says.
+// wantPull checks that a pull fails with an error for which is returns true.
 func wantPull(t *testing.T, c *cri.Client, image string, auth *api.AuthConfig, is func(*runtime.PullError) bool) {
 	t.Helper()
 	_, err := c.PullImage(t.Context(), image, auth, nil)

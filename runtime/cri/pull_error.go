@@ -72,11 +72,11 @@ func whyPull(image, message string, anonymous bool) pullFailure {
 	case containsAny(message, reasonSignature, "Source image rejected", "image verifier"):
 		f.reason = reasonSignature
 	case containsAny(message, "no match for platform", "no image found in manifest list", "no image found in image index"):
-		f.text = registry + " has it, but not for this machine's platform"
+		f.text = registry + " has no variant of the image for the platform of this node"
 	case strings.Contains(message, "HTTP response to HTTPS client"):
-		f.text = registry + " speaks plain HTTP; allow that in the runtime's configuration of the registry"
+		f.text = registry + " responds in plain HTTP; allow that in the runtime's configuration of the registry"
 	case containsAny(message, "x509:", "tls: "):
-		f.text = "the certificate of " + registry + " is not accepted (" + after(f.text, "x509: ", "tls: ") + ")"
+		f.text = "the certificate of " + registry + " was rejected (" + after(f.text, "x509: ", "tls: ") + ")"
 	case code != 0:
 		f.status, f.text = code, statusText(code, registry, anonymous)
 	case unreachable(message) != "":
@@ -98,15 +98,15 @@ func statusText(code int, registry string, anonymous bool) string {
 	switch code {
 	case http.StatusUnauthorized:
 		if anonymous {
-			return "401 from " + registry + ", without credentials: no such image, or they are needed"
+			return "401 from " + registry + " without credentials: the image does not exist, or credentials are required"
 		}
-		return "401 from " + registry + ": no such image, or the credentials are not taken"
+		return "401 from " + registry + ": the image does not exist, or the registry rejected the credentials"
 	case http.StatusForbidden:
-		return "403 from " + registry + ": it may not be pulled with these credentials"
+		return "403 from " + registry + ": these credentials do not permit the pull"
 	case http.StatusNotFound:
 		return "404 from " + registry + ": no such image"
 	case http.StatusTooManyRequests:
-		return "429 from " + registry + ": too many pulls for now"
+		return "429 from " + registry + ": too many requests"
 	}
 	return strings.TrimSpace(strconv.Itoa(code) + " from " + registry + ": " + http.StatusText(code))
 }
@@ -130,7 +130,7 @@ func httpStatus(message string) int {
 		return code
 	}
 	for _, w := range statusPhrases {
-		if strings.Contains(message, w.has) {
+		if strings.Contains(message, w.phrase) {
 			return w.code
 		}
 	}
@@ -143,8 +143,8 @@ func httpStatus(message string) int {
 // statusPhrases in order: a registry that denies access and mentions authentication
 // requires credentials.
 var statusPhrases = []struct {
-	has  string
-	code int
+	phrase string
+	code   int
 }{
 	{"toomanyrequests", http.StatusTooManyRequests},
 	{"insufficient_scope", http.StatusUnauthorized},
@@ -164,27 +164,27 @@ var statusPhrases = []struct {
 // unreachable returns why no registry responded, or "" if one did.
 func unreachable(message string) string {
 	for _, w := range unreachablePhrases {
-		if strings.Contains(message, w.has) {
-			return w.say
+		if strings.Contains(message, w.phrase) {
+			return w.cause
 		}
 	}
 	return ""
 }
 
-var unreachablePhrases = []struct{ has, say string }{
+var unreachablePhrases = []struct{ phrase, cause string }{
 	{"no such host", "no such host"},
-	{"name resolution", "its name does not resolve for now"},
-	{"server misbehaving", "the name server fails"},
+	{"name resolution", "temporary failure in name resolution"},
+	{"server misbehaving", "the DNS server failed"},
 	{"connection refused", "connection refused"},
 	{"no route to host", "no route to host"},
-	{"network is unreachable", "no network"},
-	{"TLS handshake timeout", "no answer in time"},
-	{"i/o timeout", "no answer in time"},
-	{"Client.Timeout exceeded", "no answer in time"},
-	{"timeout awaiting", "no answer in time"},
-	{"deadline exceeded", "no answer in time"},
+	{"network is unreachable", "network is unreachable"},
+	{"TLS handshake timeout", "timeout"},
+	{"i/o timeout", "timeout"},
+	{"Client.Timeout exceeded", "timeout"},
+	{"timeout awaiting", "timeout"},
+	{"deadline exceeded", "timeout"},
 	{"connection reset by peer", "connection reset"},
-	{"unexpected EOF", "connection cut"},
-	{": EOF", "connection cut"},
-	{reasonUnavailable, "the runtime says so"},
+	{"unexpected EOF", "connection closed"},
+	{": EOF", "connection closed"},
+	{reasonUnavailable, "as reported by the runtime"},
 }

@@ -11,7 +11,7 @@ import (
 	"podd/runtime"
 )
 
-// pullMessages are what containerd 2.4, containerd 1.6 and CRI-O say.
+// pullMessages are error messages of containerd 2.4, containerd 1.6 and CRI-O.
 var pullMessages = []struct {
 	name, image, say string
 	want             pullFailure
@@ -46,45 +46,45 @@ var pullMessages = []struct {
 	{
 		"2.4 401", "reg.example/web:2",
 		`failed to pull and unpack image "reg.example/web:2": failed to resolve image: unexpected status from HEAD request to https://reg.example/v2/web/manifests/2: 401 Unauthorized`,
-		pullFailure{reasonPull, 401, false, "401 from reg.example, without credentials: no such image, or they are needed"},
+		pullFailure{reasonPull, 401, false, "401 from reg.example without credentials: the image does not exist, or credentials are required"},
 	},
 	{
 		"2.4 basic", "reg.example/web:2",
 		`failed to pull and unpack image "reg.example/web:2": failed to resolve image: pull access denied, repository does not exist or may require authorization: authorization failed: no basic auth credentials`,
-		pullFailure{reasonPull, 401, false, "401 from reg.example, without credentials: no such image, or they are needed"},
+		pullFailure{reasonPull, 401, false, "401 from reg.example without credentials: the image does not exist, or credentials are required"},
 	},
 	{
 		"1.6 401", "reg.example/web:2",
 		`failed to pull and unpack image "reg.example/web:2": failed to resolve reference "reg.example/web:2": pulling from host reg.example failed with status code [manifests 2]: 401 Unauthorized`,
-		pullFailure{reasonPull, 401, false, "401 from reg.example, without credentials: no such image, or they are needed"},
+		pullFailure{reasonPull, 401, false, "401 from reg.example without credentials: the image does not exist, or credentials are required"},
 	},
 	{
 		"1.6 scope", "private/web",
 		`failed to pull and unpack image "docker.io/private/web:latest": failed to resolve reference "docker.io/private/web:latest": pull access denied, repository does not exist or may require authorization: server message: insufficient_scope: authorization failed`,
-		pullFailure{reasonPull, 401, false, "401 from docker.io, without credentials: no such image, or they are needed"},
+		pullFailure{reasonPull, 401, false, "401 from docker.io without credentials: the image does not exist, or credentials are required"},
 	},
 	{
 		"CRI-O 401", "web",
 		"initializing source docker://docker.io/library/web: reading manifest latest in docker.io/library/web: errors:\ndenied: requested access to the resource is denied\nunauthorized: authentication required",
-		pullFailure{reasonPull, 401, false, "401 from docker.io, without credentials: no such image, or they are needed"},
+		pullFailure{reasonPull, 401, false, "401 from docker.io without credentials: the image does not exist, or credentials are required"},
 	},
 	{
 		"403 with more", "reg.example/web:2",
 		"failed to pull and unpack image \"reg.example/web:2\": failed to resolve image: unexpected status from HEAD request to https://reg.example/v2/web/manifests/2: 403 Forbidden\nunknown: Forbidden",
-		pullFailure{reasonPull, 403, false, "403 from reg.example: it may not be pulled with these credentials"},
+		pullFailure{reasonPull, 403, false, "403 from reg.example: these credentials do not permit the pull"},
 	},
 	{
 		"CRI-O 403", "reg.example/web:2", "reading manifest 2 in reg.example/web: denied: requested access to the resource is denied",
-		pullFailure{reasonPull, 403, false, "403 from reg.example: it may not be pulled with these credentials"},
+		pullFailure{reasonPull, 403, false, "403 from reg.example: these credentials do not permit the pull"},
 	},
 	{
 		"1.6 429 of a blob", "index.docker.io/x/y@sha256:" + id64,
 		`failed to pull and unpack image "docker.io/x/y@sha256:` + id64 + `": failed to copy: httpReadSeeker: failed open: unexpected status code https://registry-1.docker.io/v2/x/y/manifests/sha256:` + id64 + `: 429 Too Many Requests - Server message: toomanyrequests: You have reached your pull rate limit.`,
-		pullFailure{reasonPull, 429, false, "429 from index.docker.io: too many pulls for now"},
+		pullFailure{reasonPull, 429, false, "429 from index.docker.io: too many requests"},
 	},
 	{
 		"CRI-O 429", "x/y", "reading manifest latest in docker.io/x/y: toomanyrequests: You have reached your pull rate limit",
-		pullFailure{reasonPull, 429, false, "429 from docker.io: too many pulls for now"},
+		pullFailure{reasonPull, 429, false, "429 from docker.io: too many requests"},
 	},
 	{
 		"503", "reg.example/web:2", "received unexpected HTTP status: 503 Service Unavailable",
@@ -106,25 +106,25 @@ var pullMessages = []struct {
 	},
 	{
 		"proxy's name server", "x", `error pinging docker registry registry-1.docker.io: Get "https://registry-1.docker.io/v2/": proxyconnect tcp: dial tcp: lookup http: Temporary failure in name resolution`,
-		pullFailure{reasonPull, 0, true, "docker.io cannot be reached (its name does not resolve for now)"},
+		pullFailure{reasonPull, 0, true, "docker.io cannot be reached (temporary failure in name resolution)"},
 	},
 	{
 		"timeout", "x", `pinging docker registry returned: Get http://registry-1.docker.io/v2/: dial tcp 34.199.40.84:80: i/o timeout`,
-		pullFailure{reasonPull, 0, true, "docker.io cannot be reached (no answer in time)"},
+		pullFailure{reasonPull, 0, true, "docker.io cannot be reached (timeout)"},
 	},
 	{
-		"runtime says so", "x", "RegistryUnavailable: pulling image: something of its own",
-		pullFailure{reasonUnavailable, 0, true, "docker.io cannot be reached (the runtime says so)"},
+		"only reported by the runtime", "x", "RegistryUnavailable: pulling image: something of its own",
+		pullFailure{reasonUnavailable, 0, true, "docker.io cannot be reached (as reported by the runtime)"},
 	},
 	{
 		"plain HTTP", "10.0.0.9:5000/x:1",
 		`failed to pull and unpack image "10.0.0.9:5000/x:1": failed to resolve image: failed to do request: Head "https://10.0.0.9:5000/v2/x/manifests/1": http: server gave HTTP response to HTTPS client`,
-		pullFailure{reasonPull, 0, false, "10.0.0.9:5000 speaks plain HTTP; allow that in the runtime's configuration of the registry"},
+		pullFailure{reasonPull, 0, false, "10.0.0.9:5000 responds in plain HTTP; allow that in the runtime's configuration of the registry"},
 	},
 	{
 		"certificate", "reg.example/x:1",
 		`failed to pull and unpack image "reg.example/x:1": failed to resolve image: failed to do request: Head "https://reg.example/v2/x/manifests/1": tls: failed to verify certificate: x509: certificate signed by unknown authority`,
-		pullFailure{reasonPull, 0, false, "the certificate of reg.example is not accepted (certificate signed by unknown authority)"},
+		pullFailure{reasonPull, 0, false, "the certificate of reg.example was rejected (certificate signed by unknown authority)"},
 	},
 	{
 		"bad name", "a b", `failed to parse image reference "a b": invalid reference format`,
@@ -132,7 +132,7 @@ var pullMessages = []struct {
 	},
 	{
 		"no platform", "reg.example/x:1", `failed to pull and unpack image "reg.example/x:1": no match for platform in manifest: not found`,
-		pullFailure{reasonPull, 0, false, "reg.example has it, but not for this machine's platform"},
+		pullFailure{reasonPull, 0, false, "reg.example has no variant of the image for the platform of this node"},
 	},
 	{
 		"CRI-O signature", "reg.example/x:1", `SignatureValidationFailed: Source image rejected: A signature was required, but no signature exists`,
@@ -167,24 +167,24 @@ func TestPullError(t *testing.T) {
 	if !errors.As(err, &pull) || pull.Image != "reg.example/web:2" || pull.Registry != "reg.example" || pull.Status != 401 {
 		t.Fatalf("got %#v", err)
 	}
-	if want := "pulling reg.example/web:2: 401 from reg.example: no such image, or the credentials are not taken"; err.Error() != want {
+	if want := "pulling reg.example/web:2: 401 from reg.example: the image does not exist, or the registry rejected the credentials"; err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
 	}
-	// The runtime's own end is not the registry's.
+	// The end of the connection to the runtime is not an error of the registry.
 	err = c.pullError(t.Context(), "x", true, status.Error(codes.Unavailable, "error reading from server: EOF"))
 	if errors.As(err, &pull) || !errors.Is(err, runtime.ErrUnavailable) {
-		t.Errorf("a runtime that is gone: got %#v", err)
+		t.Errorf("unavailable runtime: got %#v", err)
 	}
-	// A registry's silence can come with the same code.
+	// The timeout of a registry can have the same code.
 	err = c.pullError(t.Context(), "x", true, status.Error(codes.Unavailable, `failed to pull and unpack image "x": i/o timeout`))
 	if !errors.As(err, &pull) || !pull.Unreachable || errors.Is(err, runtime.ErrUnavailable) {
-		t.Errorf("a silent registry: got %#v", err)
+		t.Errorf("timeout of the registry: got %#v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	err = c.pullError(ctx, "x", true, status.Error(codes.Canceled, "context canceled"))
 	if errors.As(err, &pull) || !errors.Is(err, context.Canceled) {
-		t.Errorf("given up: got %#v", err)
+		t.Errorf("canceled: got %#v", err)
 	}
 }
 

@@ -18,8 +18,8 @@ func (c *Client) nodeStatus(ctx context.Context, node runtime.Node) (runtime.Nod
 		return runtime.Node{}, withCall("status", err)
 	}
 	node.Reachable = true
-	if told := handlers(r.GetRuntimeHandlers()); told != nil {
-		node.Handlers = told
+	if reported := handlers(r.GetRuntimeHandlers()); reported != nil {
+		node.Handlers = reported
 	}
 	node.SupplementalGroupsPolicy = r.GetFeatures().GetSupplementalGroupsPolicy()
 	node.Ready, node.Message = condition(r, api.RuntimeReady)
@@ -75,9 +75,9 @@ func (c *Client) whyNoNetwork(ctx context.Context, message string) string {
 		if dir == "" {
 			dir = "the CNI directory"
 		}
-		return "no CNI configuration in " + dir + "; install one, pods of the host's network start without it"
+		return "no CNI configuration in " + dir + "; install one; host-network pods start without it"
 	case last != "" && last != "OK":
-		return "CNI configuration is not usable: " + last
+		return "invalid CNI configuration: " + last
 	}
 	return message
 }

@@ -105,8 +105,8 @@ func disconnected(text string) string {
 		}
 	}
 	for _, c := range connectionTexts {
-		if strings.Contains(text, c.has) {
-			return c.say
+		if strings.Contains(text, c.phrase) {
+			return c.cause
 		}
 	}
 	return text
@@ -125,9 +125,11 @@ func beforeQuote(s string) string {
 	return s
 }
 
-var connectionTexts = []struct{ has, say string }{
-	{"no such file or directory", "no container runtime there (no such socket); start it, or name another with --container-runtime-endpoint"},
-	{"connection refused", "no container runtime answers there (connection refused); start it"},
+// connectionTexts contains the causes of connection errors with their remedies, by phrases in
+// the text of gRPC.
+var connectionTexts = []struct{ phrase, cause string }{
+	{"no such file or directory", "the socket does not exist; start the container runtime, or name another socket with --container-runtime-endpoint"},
+	{"connection refused", "connection refused; start the container runtime"},
 	{"permission denied", "permission denied; run podd as root"},
 	{"not initialized yet", "the container runtime is still starting"},
 	{"EOF", "the container runtime closed the connection"},

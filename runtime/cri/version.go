@@ -56,7 +56,7 @@ func withCall(what string, err error) error {
 	if errors.Is(err, runtime.ErrUnavailable) {
 		return err
 	}
-	return fmt.Errorf("asking the runtime for its %s: %w", what, err)
+	return fmt.Errorf("querying the runtime's %s: %w", what, err)
 }
 
 // fromInfo parses containerd's configuration in its verbose Status, which is JSON: the

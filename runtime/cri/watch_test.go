@@ -19,7 +19,7 @@ import (
 
 const instance = "ours"
 
-// scene is a runtime in memory with an observer at it, inside a bubble.
+// scene is a runtime in memory with an observer, inside a bubble.
 type scene struct {
 	*testing.T
 	*runtimetest.Runtime
@@ -30,13 +30,12 @@ type scene struct {
 	view      map[types.NamespacedName]*runtime.Pod // what the snapshots add up to
 }
 
-// inScene runs a test in a bubble; the observer has made its first pass when it
-// begins.
+// inScene runs a test in a bubble. The observer has made its first pass when the test begins.
 func inScene(t *testing.T, o runtimetest.Options, test func(*scene)) {
 	inSceneOver(t, o, func(_ *testing.T, r *runtimetest.Runtime) *cri.Client { return r.Client }, test)
 }
 
-// inSceneOver is inScene with a client of its own for the observer.
+// inSceneOver is inScene with a separate client for the observer.
 func inSceneOver(t *testing.T, o runtimetest.Options, client func(*testing.T, *runtimetest.Runtime) *cri.Client, test func(*scene)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runtimetest.New(t, o)
@@ -89,14 +88,14 @@ func (s *scene) taken() []runtime.Snapshot {
 	return all
 }
 
-// seen is the pod as the observer has told it, nil for none.
+// seen returns the pod that the observer has emitted; nil: none.
 func (s *scene) seen(name string) *runtime.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.view[key(name)]
 }
 
-// container is the first container of a pod's newest incarnation.
+// container returns the first container of a pod's newest incarnation.
 func (s *scene) container(name string) runtime.Container {
 	pod := s.seen(name)
 	if pod == nil || len(pod.Incarnations[0].Containers) == 0 {
@@ -119,7 +118,7 @@ func sandboxOf(name string, attempt uint32) *api.PodSandboxConfig {
 	}
 }
 
-// sandbox runs a sandbox.
+// sandbox creates a sandbox and returns its ID.
 func (s *scene) sandbox(config *api.PodSandboxConfig) string {
 	s.Helper()
 	id, err := s.RunPodSandbox(s.Context(), config, "")
@@ -129,7 +128,7 @@ func (s *scene) sandbox(config *api.PodSandboxConfig) string {
 	return id
 }
 
-// start makes and starts a container named app.
+// start creates and starts a container named app.
 func (s *scene) start(sandbox string, config *api.PodSandboxConfig, attempt uint32) string {
 	s.Helper()
 	id, err := s.CreateContainer(s.Context(), sandbox, &api.ContainerConfig{
@@ -145,7 +144,7 @@ func (s *scene) start(sandbox string, config *api.PodSandboxConfig, attempt uint
 	return id
 }
 
-// pod runs a pod of one container and lets the observer see it.
+// pod creates a pod with one container and waits until it is observed.
 func (s *scene) pod(name string) (sandbox, container string) {
 	s.Helper()
 	config := sandboxOf(name, 0)

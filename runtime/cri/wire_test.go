@@ -14,7 +14,7 @@ import (
 	"podd/runtime"
 )
 
-// TestWireNumbers holds the numbers that wire.go reads against cri-api's.
+// TestWireNumbers checks the field numbers in wire.go against those of cri-api.
 func TestWireNumbers(t *testing.T) {
 	for _, test := range []struct {
 		message proto.Message
@@ -46,8 +46,8 @@ func drawLabels(t *rapid.T) map[string]string {
 	return rapid.MapOf(rapid.SampledFrom([]string{runtime.LabelInstance, "app", ""}), rapid.String()).Draw(t, "labels")
 }
 
-// TestWireReadsTheSame: what is read of a message is what protobuf reads.
-func TestWireReadsTheSame(t *testing.T) {
+// TestWire_SameAsProtobuf checks that the decoded fields are equal to those of protobuf.
+func TestWire_SameAsProtobuf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := &api.ListContainersResponse{}
 		for range rapid.IntRange(0, 5).Draw(t, "containers") {
@@ -100,7 +100,7 @@ func decode(t *rapid.T, from proto.Message, to any) {
 	}
 }
 
-// FuzzWire: no bytes from a runtime do harm.
+// FuzzWire checks that no bytes from a runtime cause a panic.
 func FuzzWire(f *testing.F) {
 	b, err := proto.Marshal(&api.ListContainersResponse{Containers: []*api.Container{{Id: "a", State: 2}, {PodSandboxId: "b"}}})
 	if err != nil {

@@ -116,7 +116,7 @@ func TestOnceOwnFailures(t *testing.T) {
 		d := *d
 		d.t = t
 		d.endpoint = d.path("none.sock")
-		d.run("slow.yaml").ends(125, "no container runtime there")
+		d.run("slow.yaml").ends(125, "the socket does not exist")
 	})
 	t.Run("registry that fails", func(t *testing.T) {
 		d := *d

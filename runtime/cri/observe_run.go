@@ -31,11 +31,11 @@ func (o *Observer) wait(ctx context.Context) (byTimer bool, err error) {
 
 // runPass makes one pass and schedules the next one.
 func (o *Observer) runPass(ctx context.Context, byTimer bool, emit func(runtime.Snapshot)) {
-	wanted := o.marks.take(byTimer)
-	announced := wanted
-	wanted.whole = wanted.whole || byTimer
+	marked := o.marks.take(byTimer)
+	withEvents := marked
+	marked.whole = marked.whole || byTimer
 	before := o.pods
-	snapshot, err := o.pass(ctx, wanted)
+	snapshot, err := o.pass(ctx, marked)
 	if ctx.Err() != nil {
 		return
 	}
@@ -50,13 +50,13 @@ func (o *Observer) runPass(ctx context.Context, byTimer bool, emit func(runtime.
 	if snapshot.Whole {
 		o.settle.Store(int64(afterPass(time.Since(snapshot.AsOf))))
 	}
-	o.scheduleRelist(time.Now(), byTimer && o.unannounced(announced, before), snapshot.Whole)
+	o.scheduleRelist(time.Now(), byTimer && o.changedUnmarked(withEvents, before), snapshot.Whole)
 	emit(snapshot)
 }
 
-// unannounced reports whether a pod changed that was marked neither when the last pass
+// changedUnmarked reports whether a pod changed that was marked neither when the last pass
 // began nor during it.
-func (o *Observer) unannounced(marked dirty, before map[types.NamespacedName]*runtime.Pod) bool {
+func (o *Observer) changedUnmarked(marked dirty, before map[types.NamespacedName]*runtime.Pod) bool {
 	since := o.marks.peek()
 	if marked.whole || since.whole {
 		return false
@@ -74,14 +74,14 @@ func (o *Observer) unannounced(marked dirty, before map[types.NamespacedName]*ru
 	return differs(before, o.pods) || differs(o.pods, before)
 }
 
-// scheduleRelist schedules the next relist. surprised reports that a relist by the timer
-// found a change without an event, so events were lost.
-func (o *Observer) scheduleRelist(now time.Time, surprised, whole bool) {
+// scheduleRelist schedules the next relist. lostEvents reports that a relist by the timer
+// found a change without an event.
+func (o *Observer) scheduleRelist(now time.Time, lostEvents, whole bool) {
 	served := o.stream.served(now)
 	switch {
 	// A new stream does not count as served yet, so changes between the relist that it
 	// caused and its start are found soon.
-	case !served, surprised:
+	case !served, lostEvents:
 		o.period = o.opts.Fast
 	case whole:
 		o.period = min(2*o.period, o.opts.Slow)
@@ -96,9 +96,9 @@ func (o *Observer) report(s runtime.Snapshot, err error) {
 	h := o.Health()
 	switch {
 	case err != nil && h.Err == nil:
-		o.opts.Logger.Warn("runtime lost", "endpoint", o.client.endpoint, "err", err)
+		o.opts.Logger.Warn("container runtime unreachable; trying again", "endpoint", o.client.endpoint, "err", err)
 	case err == nil && h.Err != nil:
-		o.opts.Logger.Info("runtime found", "endpoint", o.client.endpoint)
+		o.opts.Logger.Info("container runtime reachable again", "endpoint", o.client.endpoint)
 	}
 	h.Err = err
 	if err == nil && s.Whole {

@@ -6,9 +6,9 @@ import (
 	"podd/runtime"
 )
 
-// TestAnswers: what was told is kept for two relists, and only of what runs, and only
-// when somebody lists.
-func TestAnswers(t *testing.T) {
+// TestResponseCache checks that responses are stored until the second relist, only about
+// ready sandboxes and running containers, and only if an Observer lists.
+func TestResponseCache(t *testing.T) {
 	var a responseCache
 	tell := func() {
 		a.keepSandbox(runtime.Sandbox{ID: "ready", Ready: true, Labels: map[string]string{"a": "b"}})
@@ -21,11 +21,11 @@ func TestAnswers(t *testing.T) {
 		s, ready := a.sandbox("ready")
 		_, runs := a.container("runs")
 		if ready != want || runs != want || s.Labels != nil {
-			t.Errorf("%s: knows of the sandbox %v (%v), of the container %v, want %v", when, ready, s.Labels, runs, want)
+			t.Errorf("%s: has the sandbox %v (labels %v), the container %v, want %v", when, ready, s.Labels, runs, want)
 		}
 		_, not := a.sandbox("not")
 		if _, ended := a.container("ended"); not || ended {
-			t.Errorf("%s: knows of what does not run: %v, %v", when, not, ended)
+			t.Errorf("%s: has objects that do not run: %v, %v", when, not, ended)
 		}
 	}
 	tell()

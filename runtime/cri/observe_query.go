@@ -24,8 +24,8 @@ func (s *sandboxDraft) query(ctx, pass context.Context, o *Observer) (err error)
 	if !known {
 		found, err = o.sandboxes.get(ctx, pass, s.sandbox.ID, s.sandbox.Ready, func() { o.marks.pod(s.key, 0) })
 	}
-	s.answer = answerOf(err)
-	if s.answer == queryDone {
+	s.result = queryResultOf(err)
+	if s.result == queryDone {
 		s.sandbox.IPs, s.sandbox.Ready = found.IPs, found.Ready
 	}
 	return err
@@ -41,19 +41,20 @@ func (c *containerDraft) query(ctx, pass context.Context, o *Observer) (err erro
 	if err == nil && found.State == runtime.ExitUnknown {
 		err = errNoExitCode
 	}
-	c.answer = answerOf(err)
-	if c.answer == queryDone {
+	c.result = queryResultOf(err)
+	if c.result == queryDone {
 		listed := c.container
 		c.container = found
 		c.container.SandboxID, c.container.Image = listed.SandboxID, listed.Image
 		c.container.Labels, c.container.Annotations = listed.Labels, listed.Annotations
-	} else if c.answer == queryFailed {
+	} else if c.result == queryFailed {
 		c.container.Message = err.Error()
 	}
 	return err
 }
 
-func answerOf(err error) queryResult {
+// queryResultOf returns the result of a query that returned err.
+func queryResultOf(err error) queryResult {
 	switch {
 	case err == nil:
 		return queryDone
