@@ -116,7 +116,7 @@ func put(root *os.Root, name, temp string, data []byte, sync bool) error {
 	return nil
 }
 
-// makeDir creates a directory and its missing parents, and syncs every directory that got a
+// createDir creates a directory and its missing parents, and syncs every directory that got a
 // new entry.
 func createDir(dir string) error {
 	parents, err := missingIn(dir)
@@ -138,7 +138,7 @@ func createDir(dir string) error {
 	return nil
 }
 
-// missing returns the directories in which makeDir has to create an entry, the deepest
+// missingIn returns the directories in which createDir has to create an entry, the deepest
 // first.
 func missingIn(dir string) (parents []string, err error) {
 	for {

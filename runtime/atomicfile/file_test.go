@@ -27,7 +27,7 @@ func TestWrite(t *testing.T) {
 					t.Error(err)
 				}
 				if got, err := os.ReadFile(path); err != nil || string(got) != long && string(got) != short {
-					t.Errorf("%d bytes, %v", len(got), err)
+					t.Errorf("got %d bytes, %v", len(got), err)
 				}
 			}
 		})
@@ -36,7 +36,7 @@ func TestWrite(t *testing.T) {
 	onlyFile(t, path)
 	for p, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): os.ModeDir | 0o700} {
 		if info, err := os.Stat(p); err != nil || info.Mode() != want {
-			t.Errorf("%s is %v, %v", p, info.Mode(), err)
+			t.Errorf("%s: got mode %v, %v", p, info.Mode(), err)
 		}
 	}
 }
@@ -63,7 +63,7 @@ func TestWrite_LinksReplaced(t *testing.T) {
 		}
 		onlyFile(t, path)
 		if _, err := os.Lstat(other); err == nil {
-			t.Errorf("%s wrote where a link leads", name)
+			t.Errorf("%s wrote to the target of a link", name)
 		}
 		if got, err := os.ReadFile(path); err != nil || string(got) != "x" {
 			t.Errorf("%s: %q, %v", name, got, err)
@@ -80,14 +80,14 @@ func TestWrite_Failed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := atomicfile.Write(path, []byte("x")); err == nil {
-		t.Error("wrote over a directory")
+		t.Error("replaced a directory")
 	}
 	onlyFile(t, path)
 	if err := atomicfile.Write(filepath.Join(path, "file"), []byte("x")); err != nil {
 		t.Error(err)
 	}
 	if err := atomicfile.Write(filepath.Join(path, "file", "under"), []byte("x")); err == nil {
-		t.Error("wrote below a file")
+		t.Error("created a file below a file")
 	}
 	onlyFile(t, filepath.Join(path, "file"))
 }
@@ -101,7 +101,7 @@ func onlyFile(t *testing.T, path string) {
 		names = append(names, e.Name())
 	}
 	if err != nil || !slices.Equal(names, []string{filepath.Base(path)}) {
-		t.Errorf("there is %v, %v", names, err)
+		t.Errorf("got files %v, %v", names, err)
 	}
 }
 

@@ -22,16 +22,16 @@ func TestMissing(t *testing.T) {
 		"a/b":       {"a", "."},
 	} {
 		if got, err := missingIn(dir); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%s: %q, %v, want %q", dir, got, err, want)
+			t.Errorf("%s: got %q, %v, want %q", dir, got, err, want)
 		}
 	}
 	if got, err := missingIn(in("file/a")); err == nil {
-		t.Errorf("below a file: %q", got)
+		t.Errorf("below a file: got %q", got)
 	}
 	if err := createDir(in("a/b/c")); err != nil {
 		t.Error(err)
 	}
 	if got, err := missingIn(in("a/b/c")); err != nil || len(got) > 0 {
-		t.Errorf("once it is made: %q, %v", got, err)
+		t.Errorf("after its creation: got %q, %v", got, err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// big writes about 100 MB of container output, in lines of a length; from 16
-// KiB on they are pieces of longer lines, as runtimes cut them.
+// big writes about 100 MB of container output in entries of a length. Entries of 16 KiB or
+// more are parts of longer lines, as runtimes split them.
 func big(b *testing.B, length int) (dir string, size int64) {
 	b.Helper()
 	dir = logDir(b, nil)

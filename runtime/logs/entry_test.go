@@ -46,7 +46,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// cri writes a line as a runtime does.
+// cri returns a line in the format of a runtime.
 func cri(stream Stream, partial bool, text string) string {
 	tag := "F"
 	if partial {
@@ -71,7 +71,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestParseReadsWhatRuntimesWrite(t *testing.T) {
+func TestParse_Property(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.Unix(0, rapid.Int64().Draw(t, "time")).UTC()
 		want := Entry{

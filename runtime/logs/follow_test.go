@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// runtimeLog writes a container's log as a runtime and a rotator do.
+// runtimeLog writes a container's log like a runtime, and rotates it.
 type runtimeLog struct {
 	dir     string // the container's
 	f       *os.File
@@ -29,7 +29,7 @@ func (l *runtimeLog) path(suffix string) string {
 	return filepath.Join(l.dir, fmt.Sprintf("%d.log%s", l.attempt, suffix))
 }
 
-// open begins to write a new file, and gives the one written to before.
+// open begins to write a new file, and returns the previous one.
 func (l *runtimeLog) open() (old *os.File, err error) {
 	old = l.f
 	l.f, err = os.OpenFile(l.path(""), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -41,8 +41,8 @@ func (l *runtimeLog) write(text string) error {
 	return err
 }
 
-// rotate renames the file; late is still written to it by the runtime, after
-// there is a new one.
+// rotate renames the file and opens a new one. Then it writes late to the old file, as a
+// runtime may do.
 func (l *runtimeLog) rotate(late string) error {
 	name := l.path(fmt.Sprintf(".20250101-%06d", len(l.rotated)))
 	if err := os.Rename(l.path(""), name); err != nil {
@@ -57,7 +57,7 @@ func (l *runtimeLog) rotate(late string) error {
 	return errors.Join(err, old.Close())
 }
 
-// compress replaces all rotated files but the newest.
+// compress compresses all rotated files except the newest.
 func (l *runtimeLog) compress() error {
 	for _, name := range l.rotated[:max(len(l.rotated)-1, 0)] {
 		text, err := os.ReadFile(name)
@@ -88,11 +88,11 @@ func (l *runtimeLog) restart() error {
 	return err
 }
 
-// following runs Read beside the test.
+// following is a call of Read in its own goroutine.
 type following struct {
 	t     *testing.T
 	got   chan string
-	idle  chan struct{} // closed when Read has nothing to do for the first time
+	idle  chan struct{} // closed when Read waits for the first time
 	done  chan struct{}
 	ended chan error
 }
@@ -135,8 +135,8 @@ func (f *following) want(lines ...string) {
 	}
 }
 
-// wantBoth wants two lines in either order: one of a file that was put aside may
-// come behind those of the next.
+// wantBoth checks two lines that may have either order, because a late line of a rotated file
+// may follow those of the next file.
 func (f *following) wantBoth(one, other string) {
 	f.t.Helper()
 	got := []string{<-f.got, <-f.got}
@@ -145,8 +145,7 @@ func (f *following) wantBoth(one, other string) {
 	}
 }
 
-// end wants these as the last when the container has exited and its log is
-// closed.
+// end closes the log, reports the exit of the container, and checks the last lines.
 func (f *following) end(l *runtimeLog, lines ...string) {
 	f.t.Helper()
 	if l.f != nil {
@@ -193,10 +192,10 @@ func (l *runtimeLog) start() error {
 	return err
 }
 
-func TestFollowALogThatIsStillToCome(t *testing.T) {
+func TestFollow_BeforeCreation(t *testing.T) {
 	dir, l := newLog(t)
 	ok(t, os.RemoveAll(dir))
-	f := follow(t, Options{Dir: dir, Tail: -1}) // none of what was there: nothing was
+	f := follow(t, Options{Dir: dir, Tail: -1}) // nothing exists yet
 	<-f.idle
 	ok(t, os.MkdirAll(l.dir, 0o755), l.start(), l.write(cri(Stdout, false, "one")))
 	f.want("0 stdout one")
@@ -209,12 +208,12 @@ func TestFollowALogThatIsStillToCome(t *testing.T) {
 	f.end(l, "0 stdout cut+")
 }
 
-func TestFollowNothing(t *testing.T) {
+func TestFollow_NoLog(t *testing.T) {
 	dir, l := newLog(t)
 	follow(t, Options{Dir: dir}).end(l)
 }
 
-func TestFollowFromTheTail(t *testing.T) {
+func TestFollow_Tail(t *testing.T) {
 	dir, l := newLog(t)
 	half := cri(Stdout, false, "three")
 	ok(t, l.start(), l.write(cri(Stdout, false, "one")+cri(Stdout, false, "two")+half[:len(half)/2]))
@@ -225,7 +224,7 @@ func TestFollowFromTheTail(t *testing.T) {
 	f.end(l)
 }
 
-func TestFollowThroughRotation(t *testing.T) {
+func TestFollow_Rotation(t *testing.T) {
 	dir, l := newLog(t)
 	ok(t, l.start(), l.write(cri(Stdout, false, "one")))
 	f := follow(t, Options{Dir: dir})
@@ -237,8 +236,8 @@ func TestFollowThroughRotation(t *testing.T) {
 	f.end(l)
 }
 
-// A reader held up for longer than a file keeps its name.
-func TestFollowFarBehind(t *testing.T) {
+// TestFollow_SlowReader checks a reader whose current file is renamed several times.
+func TestFollow_SlowReader(t *testing.T) {
 	dir, l := newLog(t)
 	ok(t, l.start(), l.write(cri(Stdout, false, "0")))
 	f := follow(t, Options{Dir: dir}) // its emit waits
@@ -253,30 +252,30 @@ func TestFollowFarBehind(t *testing.T) {
 	f.end(l)
 }
 
-func TestFollowAFileThatWasRemoved(t *testing.T) {
+func TestFollow_RemovedFile(t *testing.T) {
 	dir, l := newLog(t)
 	ok(t, l.start(), l.write(cri(Stdout, false, "one")))
 	f := follow(t, Options{Dir: dir})
 	f.want("0 stdout one")
-	ok(t, os.Remove(l.path("")), l.write(cri(Stdout, false, "unseen by others")))
-	f.want("0 stdout unseen by others")
+	ok(t, os.Remove(l.path("")), l.write(cri(Stdout, false, "after its removal")))
+	f.want("0 stdout after its removal")
 	old, err := l.open()
 	ok(t, err, old.Close(), l.write(cri(Stdout, false, "two")))
 	f.want("0 stdout two")
 	f.end(l)
 }
 
-func TestFollowATruncatedFile(t *testing.T) {
+func TestFollow_TruncatedFile(t *testing.T) {
 	dir, l := newLog(t)
 	ok(t, l.start(), l.write(cri(Stdout, false, "a long line to begin with")))
 	f := follow(t, Options{Dir: dir})
 	f.want("0 stdout a long line to begin with")
-	ok(t, os.Truncate(l.path(""), 0), l.write(cri(Stdout, false, "anew")))
-	f.want("0 stdout anew")
+	ok(t, os.Truncate(l.path(""), 0), l.write(cri(Stdout, false, "after truncation")))
+	f.want("0 stdout after truncation")
 	f.end(l)
 }
 
-func TestFollowRestarts(t *testing.T) {
+func TestFollow_Restarts(t *testing.T) {
 	dir, l := newLog(t)
 	ok(t, l.start(), l.write(cri(Stdout, true, "no newline")))
 	all, one := follow(t, Options{Dir: dir, Restarts: true}), follow(t, Options{Dir: dir})
@@ -291,9 +290,9 @@ func TestFollowRestarts(t *testing.T) {
 	one.end(l)
 }
 
-// TestFollowTheEnd: a container's end is known before the runtime has written its
-// last words; also of an attempt before the last, and in a new file.
-func TestFollowTheEnd(t *testing.T) {
+// TestFollow_Ended checks that lines are read which the runtime writes after the exit was
+// reported, also those of an earlier attempt and those in a new file.
+func TestFollow_Ended(t *testing.T) {
 	dir, l := newLog(t)
 	ok(t, l.start(), l.write(cri(Stdout, false, "one")))
 	first := l.f
@@ -302,29 +301,30 @@ func TestFollowTheEnd(t *testing.T) {
 	f := follow(t, Options{Dir: dir, Restarts: true, Attempt: number(0)})
 	f.want("0 stdout one", "1 stdout again")
 	close(f.done)
-	goesOn := func() {
+	continues := func() {
 		t.Helper()
 		select {
 		case err := <-f.ended:
-			t.Fatalf("ended with %v while somebody writes", err)
+			t.Fatalf("ended with %v while the log is written", err)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	goesOn()
+	continues()
 	_, err := first.WriteString(cri(Stdout, false, "late"))
 	ok(t, err)
 	f.want("0 stdout late")
 	ok(t, first.Close())
-	goesOn()
-	ok(t, l.rotate(""), l.write(cri(Stdout, false, "last words")))
-	f.want("1 stdout last words")
-	goesOn()
+	continues()
+	ok(t, l.rotate(""), l.write(cri(Stdout, false, "last line")))
+	f.want("1 stdout last line")
+	continues()
 	ok(t, l.f.Close())
 	f.wantEnd()
 }
 
-// TestFollowNoFurther: whoever else keeps a log open is not waited for long.
-func TestFollowNoFurther(t *testing.T) {
+// TestFollow_KeptOpen checks that a reader does not wait long for a process that keeps the
+// log open.
+func TestFollow_KeptOpen(t *testing.T) {
 	dir, l := newLog(t)
 	ok(t, l.start(), l.write(cri(Stdout, false, "one")))
 	done := make(chan struct{})
@@ -338,7 +338,7 @@ func TestFollowNoFurther(t *testing.T) {
 	}
 }
 
-func TestFollowEndsWithItsContext(t *testing.T) {
+func TestFollow_Canceled(t *testing.T) {
 	dir, l := newLog(t)
 	ok(t, l.start(), l.write(cri(Stdout, false, "one")))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -353,8 +353,9 @@ func TestFollowEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Whatever a runtime and a rotator do, every byte arrives, once.
-func TestFollowLosesNothing(t *testing.T) {
+// TestFollow_Complete checks with random writes, rotations and restarts that every byte is
+// emitted exactly once.
+func TestFollow_Complete(t *testing.T) {
 	dir := logDir(t, nil)
 	rapid.Check(t, func(t *rapid.T) {
 		l := &runtimeLog{dir: filepath.Join(dir, "c")}
@@ -398,12 +399,12 @@ func TestFollowLosesNothing(t *testing.T) {
 		if out.bytes == nil {
 			out.emit(Entry{Stream: Stdout, Partial: true})
 		}
-		// Sorted: the last lines of a rotated file may come a little late.
+		// They are sorted because the last lines of a rotated file may be late.
 		got, want := strings.Split(out.bytes[Stdout].String(), "\n"), strings.Split(wrote.String(), "\n")
 		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
-			t.Fatalf("got %d lines, wrote %d, or others", len(got), len(want))
+			t.Fatalf("got %d lines, wrote %d, and they differ", len(got), len(want))
 		}
 		if n := out.bytes[""].Len(); n > 0 {
 			t.Fatalf("malformed: %q", out.bytes[""].String())

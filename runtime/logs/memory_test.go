@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestFollowersAreSmall: what one of many holds while it waits, beside its stack.
-func TestFollowersAreSmall(t *testing.T) {
+// TestFollow_Memory checks how much memory a waiting reader needs in addition to its stack.
+func TestFollow_Memory(t *testing.T) {
 	const most = 8 << 10
 	dir, l := newLog(t)
 	ok(t, l.start())
@@ -15,21 +15,21 @@ func TestFollowersAreSmall(t *testing.T) {
 	}
 	held := func() int64 {
 		runtime.GC()
-		runtime.GC() // of what pools have, too
+		runtime.GC() // frees the elements of pools, too
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
 	n := &Notifier{}
-	first := follows(n, 1, dir) // with what they share
+	first := follows(n, 1, dir) // allocates the shared parts
 	defer first.leave()
 	before := held()
 	c := follows(n, 200, dir)
 	defer c.leave()
 	for _, out := range c.got {
-		*out = output{} // the test's own
+		*out = output{} // memory of the test
 	}
 	if each := (int64(held()) - before) / 200; each > most {
-		t.Errorf("a follower holds %d bytes, more than %d", each, most)
+		t.Errorf("a reader needs %d bytes, want at most %d", each, most)
 	}
 }

@@ -18,7 +18,7 @@ func TestAttemptOf(t *testing.T) {
 	}
 }
 
-func TestFilesInOrder(t *testing.T) {
+func TestFile_Compare(t *testing.T) {
 	want := []string{
 		"0.log.20250102-150405.gz", "0.log.20250102-160405", "0.log", "1.log", "9.log.20240101-000000", "9.log", "10.log",
 	}

@@ -62,7 +62,7 @@ func (n *Notifier) join(w *wake, dir *safepath.Dir) {
 	defer n.mu.Unlock()
 	d, err := n.watchLocked(dir.Fd())
 	if err != nil {
-		n.tellLocked(err)
+		n.logLocked(err)
 		return
 	}
 	d.wakes[w], w.dir = true, d
@@ -75,7 +75,7 @@ func (n *Notifier) leave(w *wake) {
 	if d := w.dir; d != nil {
 		delete(d.wakes, w)
 		if len(d.wakes) == 0 {
-			_ = n.fs.Remove(d.path) // fails only if the directory is not watched any more
+			_ = n.fs.Remove(d.path) // fails only if the directory is no longer watched
 			n.forgetLocked(d)
 		}
 	}
@@ -87,7 +87,7 @@ func (n *Notifier) leave(w *wake) {
 	}
 }
 
-func (n *Notifier) tellLocked(err error) {
+func (n *Notifier) logLocked(err error) {
 	if !n.loggedAt.IsZero() && time.Since(n.loggedAt) < logInterval {
 		return
 	}

@@ -16,7 +16,7 @@ import (
 	"podd/runtime/safepath"
 )
 
-// inotify counts this process' instances and what they watch.
+// inotify returns the numbers of inotify instances and watches of this process.
 func inotify(t *testing.T) (instances, watches int) {
 	t.Helper()
 	all, err := os.ReadDir("/proc/self/fd")
@@ -33,40 +33,41 @@ func inotify(t *testing.T) (instances, watches int) {
 	return instances, watches
 }
 
-// crowd follows logs until leave, which tells what each got.
+// crowd is a group of readers that follow logs until leave is called.
 type crowd struct {
 	cancel context.CancelFunc
 	got    []*output
-	heard  []chan struct{} // closed when one has read all there was
+	waits  []chan struct{} // closed when a reader has read everything and waits
 	wait   sync.WaitGroup
 }
 
+// follows starts each readers for each of dirs, and returns when they wait.
 func follows(n *Notifier, each int, dirs ...string) *crowd {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &crowd{cancel: cancel}
 	for i := range each * len(dirs) {
-		out, heard := &output{}, make(chan struct{})
-		c.got, c.heard = append(c.got, out), append(c.heard, heard)
+		out, waits := &output{}, make(chan struct{})
+		c.got, c.waits = append(c.got, out), append(c.waits, waits)
 		idle := 0
 		o := Options{Dir: dirs[i%len(dirs)], Container: "c", Follow: true, Notifier: n, Idle: func() error {
-			if idle++; idle == 2 { // it waits for events by now
-				close(heard)
+			if idle++; idle == 2 { // it waits for events now
+				close(waits)
 			}
 			return nil
 		}}
 		c.wait.Go(func() { _ = Read(ctx, o, out.emit) })
 	}
-	for _, heard := range c.heard {
-		<-heard
+	for _, waits := range c.waits {
+		<-waits
 	}
 	return c
 }
 
 func (c *crowd) leave() { c.cancel(); c.wait.Wait() }
 
-// TestFollowersShareInotify: however many follow, there is one instance, with a
-// watch for each directory, and nothing is left when they have gone.
-func TestFollowersShareInotify(t *testing.T) {
+// TestNotifier_Shared checks that all readers share one inotify instance, which has one watch
+// for each directory and is closed after the last reader.
+func TestNotifier_Shared(t *testing.T) {
 	before, _ := inotify(t)
 	var dirs []string
 	for range 20 {
@@ -77,15 +78,15 @@ func TestFollowersShareInotify(t *testing.T) {
 	n := &Notifier{}
 	some, others := follows(n, 40, dirs...), follows(n, 10, dirs...)
 	if instances, watches := inotify(t); instances != before+1 || watches != len(dirs) {
-		t.Errorf("1000 followers have %d instances and %d watches, want 1 and %d", instances-before, watches, len(dirs))
+		t.Errorf("1000 readers have %d instances and %d watches, want 1 and %d", instances-before, watches, len(dirs))
 	}
 	some.leave()
 	if instances, watches := inotify(t); instances != before+1 || watches != len(dirs) {
-		t.Errorf("those who stay have %d instances and %d watches, want 1 and %d", instances-before, watches, len(dirs))
+		t.Errorf("the remaining readers have %d instances and %d watches, want 1 and %d", instances-before, watches, len(dirs))
 	}
 	others.leave()
 	if instances, watches := inotify(t); instances != before || watches != 0 {
-		t.Errorf("left: %d instances and %d watches", instances-before, watches)
+		t.Errorf("after the last reader: %d instances and %d watches, want none", instances-before, watches)
 	}
 	for _, out := range append(some.got, others.got...) {
 		if len(out.lines) != 1 {
@@ -94,14 +95,14 @@ func TestFollowersShareInotify(t *testing.T) {
 	}
 }
 
-// TestFollowWithoutInotify: where there is none logs are read all the same, and
-// it is said once.
-func TestFollowWithoutInotify(t *testing.T) {
+// TestFollow_WithoutInotify checks that logs are followed if inotify is not available, and
+// that this is logged once.
+func TestFollow_WithoutInotify(t *testing.T) {
 	dir, l := newLog(t)
 	ok(t, l.start(), l.write(cri(Stdout, false, "one")))
-	var said strings.Builder
+	var log strings.Builder
 	n := &Notifier{
-		Log:  slog.New(slog.NewTextHandler(&said, nil)),
+		Log:  slog.New(slog.NewTextHandler(&log, nil)),
 		open: func() (*fsnotify.Watcher, error) { return nil, errors.New("too many open files") },
 	}
 	a, b := follow(t, Options{Dir: dir, Notifier: n}), follow(t, Options{Dir: dir, Notifier: n})
@@ -114,19 +115,19 @@ func TestFollowWithoutInotify(t *testing.T) {
 	l.f = nil
 	a.end(l)
 	b.end(l)
-	if strings.Count(said.String(), "too many open files") != 1 {
-		t.Errorf("said %s", said.String())
+	if strings.Count(log.String(), "too many open files") != 1 {
+		t.Errorf("got log %s", log.String())
 	}
 }
 
-// TestFollowWithInotifyAgain: who could not have it for a moment has it later,
-// and it is said once however often that happens.
-func TestFollowWithInotifyAgain(t *testing.T) {
+// TestWake_InotifyAgain checks that a reader joins as soon as inotify is available again, and
+// that repeated failures are logged once.
+func TestWake_InotifyAgain(t *testing.T) {
 	d, err := safepath.Open(t.TempDir())
 	ok(t, err)
 	defer d.Close()
-	var said strings.Builder
-	n := &Notifier{Log: slog.New(slog.NewTextHandler(&said, nil))}
+	var log strings.Builder
+	n := &Notifier{Log: slog.New(slog.NewTextHandler(&log, nil))}
 	for range 2 {
 		n.open = func() (*fsnotify.Watcher, error) { return nil, errors.New("too many open files") }
 		w := &wake{of: n}
@@ -137,12 +138,12 @@ func TestFollowWithInotifyAgain(t *testing.T) {
 		}
 		w.close()
 	}
-	if strings.Count(said.String(), "too many open files") != 1 {
-		t.Errorf("said %s", said.String())
+	if strings.Count(log.String(), "too many open files") != 1 {
+		t.Errorf("got log %s", log.String())
 	}
 }
 
-// waits is a wake that waits for a directory.
+// waits returns a wake that waits for changes of a directory.
 func waits(t *testing.T, n *Notifier, dir string) *wake {
 	t.Helper()
 	d, err := safepath.Open(dir)
@@ -155,43 +156,43 @@ func waits(t *testing.T, n *Notifier, dir string) *wake {
 	return w
 }
 
-// TestNotifierWakes: whoever waits for a directory hears of it, and all do when
-// events were lost.
-func TestNotifierWakes(t *testing.T) {
+// TestNotifier_Wakes checks that an event wakes all readers of its directory, and that lost
+// events wake all readers.
+func TestNotifier_Wakes(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	n := &Notifier{}
 	a, b, c := waits(t, n, dir), waits(t, n, dir), waits(t, n, other)
-	heard := func(look bool, all ...*wake) {
+	wakes := func(look bool, all ...*wake) {
 		t.Helper()
 		for _, w := range all {
 			<-w.changed
 			if got := w.looks(); got != look {
-				t.Errorf("look is %v, want %v", got, look)
+				t.Errorf("look: got %v, want %v", got, look)
 			}
 		}
 	}
 	f, err := os.Create(filepath.Join(dir, "0.log"))
 	ok(t, err)
 	defer f.Close()
-	heard(true, a, b)
+	wakes(true, a, b)
 	_, err = f.WriteString("x")
 	ok(t, err)
-	heard(false, a, b)
+	wakes(false, a, b)
 	ok(t, os.Remove(filepath.Join(dir, "0.log")))
-	heard(true, a, b)
+	wakes(true, a, b)
 	n.fs.Errors <- fsnotify.ErrEventOverflow
-	heard(true, a, b, c)
+	wakes(true, a, b, c)
 	ok(t, os.Rename(other, other+".moved"))
-	heard(true, c)
+	wakes(true, c)
 	ok(t, os.WriteFile(filepath.Join(other+".moved", "0.log"), nil, 0o600))
-	heard(true, c)
+	wakes(true, c)
 	ok(t, os.RemoveAll(other+".moved"))
-	heard(true, c)
+	wakes(true, c)
 }
 
-// TestLateEventsOfAnEarlierInstance: an event read before its instance was given
-// back takes nobody's watch away.
-func TestLateEventsOfAnEarlierInstance(t *testing.T) {
+// TestNotifier_EarlierInstance checks that a late event of a closed instance does not remove
+// a watch of the present one.
+func TestNotifier_EarlierInstance(t *testing.T) {
 	n, dir := &Notifier{}, t.TempDir()
 	first, err := safepath.Open(dir)
 	ok(t, err)
@@ -204,13 +205,13 @@ func TestLateEventsOfAnEarlierInstance(t *testing.T) {
 	w = waits(t, n, dir)
 	n.event(old, fsnotify.Event{Name: w.dir.path, Op: fsnotify.Rename})
 	if !w.joined() {
-		t.Error("the watch is gone")
+		t.Error("the watch was removed")
 	}
 }
 
-// TestManyFollowThroughRotation: those who stay get every line once, whoever
-// else comes and leaves meanwhile.
-func TestManyFollowThroughRotation(t *testing.T) {
+// TestFollow_ManyReaders checks that each reader gets every line once while other readers
+// start and stop.
+func TestFollow_ManyReaders(t *testing.T) {
 	dir, l := newLog(t)
 	ok(t, l.start())
 	n := &Notifier{}
@@ -239,13 +240,13 @@ func TestManyFollowThroughRotation(t *testing.T) {
 			for range lines {
 				var at int
 				if _, err := fmt.Sscanf(<-f.got, "0 stdout line %d", &at); err != nil {
-					t.Errorf("follower %d: %v", i, err)
+					t.Errorf("reader %d: %v", i, err)
 				}
 				seen[at]++
 			}
 			for at, times := range seen {
 				if times != 1 {
-					t.Errorf("follower %d: line %d came %d times", i, at, times)
+					t.Errorf("reader %d: got line %d %d times, want once", i, at, times)
 				}
 			}
 		})
@@ -267,6 +268,6 @@ func TestManyFollowThroughRotation(t *testing.T) {
 		f.wantEnd()
 	}
 	if n.fs != nil || len(n.dirs) > 0 || n.readers != 0 {
-		t.Errorf("left: %d directories, %d readers", len(n.dirs), n.readers)
+		t.Errorf("after the last reader: %d directories, %d readers, want none", len(n.dirs), n.readers)
 	}
 }

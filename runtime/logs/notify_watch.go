@@ -99,7 +99,7 @@ func (n *Notifier) event(fs *fsnotify.Watcher, e fsnotify.Event) {
 		return
 	}
 	d := n.paths[e.Name]
-	if d != nil && e.Has(fsnotify.Rename) && fs.Add(d.path) != nil { // fs does not watch a renamed directory any more
+	if d != nil && e.Has(fsnotify.Rename) && fs.Add(d.path) != nil { // fs no longer watches a renamed directory
 		for w := range d.wakes {
 			w.dir = nil
 		}

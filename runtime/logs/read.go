@@ -72,7 +72,7 @@ var errEnough = errors.New("enough")
 // emitted after the first ones of the new file.
 func Read(ctx context.Context, o Options, emit func(Entry) error) error {
 	if !filepath.IsLocal(o.Container) || filepath.Base(o.Container) != o.Container || o.Container == "." {
-		return fmt.Errorf("reading the log of container %q: this is no container's name", o.Container)
+		return fmt.Errorf("reading the log of container %q: invalid container name", o.Container)
 	}
 	r := &reader{o: o, emit: emit, wake: wake{of: o.Notifier}, lag: lag}
 	defer r.close()

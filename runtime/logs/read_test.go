@@ -20,7 +20,7 @@ import (
 	"podd/runtime/safepath"
 )
 
-// logDir is a pod's log directory with files of a container "c".
+// logDir returns a pod's log directory with files of a container "c".
 func logDir(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "default_web_uid")
@@ -42,7 +42,7 @@ func logDir(t testing.TB, files map[string]string) string {
 	return dir
 }
 
-// output collects what entries say: bytes by stream, and a transcript.
+// output collects entries: the bytes by stream, and a transcript.
 type output struct {
 	bytes map[Stream]*bytes.Buffer
 	lines []string
@@ -75,7 +75,7 @@ func read(t *testing.T, o Options) []string {
 
 func number(n uint32) *uint32 { return &n }
 
-func TestReadChoosesFiles(t *testing.T) {
+func TestRead_Attempts(t *testing.T) {
 	line := func(text string) string { return cri(Stdout, false, text) }
 	dir := logDir(t, map[string]string{
 		"0.log":                    line("a"),
@@ -94,13 +94,13 @@ func TestReadChoosesFiles(t *testing.T) {
 	}{
 		{"newest", Options{}, []string{"3 stdout c"}},
 		{"previous", Options{Previous: true}, []string{"2 stdout b1", "2 stdout b2", "2 stdout b3"}},
-		{"one", Options{Attempt: number(0)}, []string{"0 stdout a"}},
-		{"previous to one", Options{Attempt: number(2), Previous: true}, []string{"0 stdout a"}},
+		{"one attempt", Options{Attempt: number(0)}, []string{"0 stdout a"}},
+		{"previous to an attempt", Options{Attempt: number(2), Previous: true}, []string{"0 stdout a"}},
 		{"restarts", Options{Attempt: number(1), Restarts: true}, []string{"2 stdout b1", "2 stdout b2", "2 stdout b3", "3 stdout c"}},
 		{"tail over files", Options{Attempt: number(2), Tail: 2}, []string{"2 stdout b2", "2 stdout b3"}},
 		{"tail stops at compressed ones", Options{Attempt: number(2), Tail: 9}, []string{"2 stdout b2", "2 stdout b3"}},
 		{"tail over attempts", Options{Attempt: number(0), Restarts: true, Tail: 2}, []string{"2 stdout b3", "3 stdout c"}},
-		{"nothing of it", Options{Tail: -1}, nil},
+		{"no lines", Options{Tail: -1}, nil},
 	} {
 		test.o.Dir = dir
 		if diff := cmp.Diff(test.want, read(t, test.o)); diff != "" {
@@ -119,12 +119,12 @@ func TestReadChoosesFiles(t *testing.T) {
 	}
 	for _, bad := range []string{"", ".", "..", "a/b", "../c", "/c"} {
 		if err := Read(t.Context(), Options{Dir: dir, Container: bad}, func(Entry) error { return nil }); err == nil {
-			t.Errorf("took container %q", bad)
+			t.Errorf("container %q: got no error", bad)
 		}
 	}
 }
 
-func TestReadOptions(t *testing.T) {
+func TestRead_Options(t *testing.T) {
 	at := func(second int, rest string) string { return fmt.Sprintf("2025-01-02T15:04:%02dZ %s\n", second, rest) }
 	dir := logDir(t, map[string]string{"0.log": at(1, "stdout F one") + at(2, "stderr F two") + "garbage\n" +
 		at(3, "stdout P thr") + at(4, "stderr F four") + at(4, "stdout F ee") + at(5, "stdout F five")})
@@ -158,7 +158,7 @@ func TestReadOptions(t *testing.T) {
 	}
 }
 
-func TestReadOfDamagedFiles(t *testing.T) {
+func TestRead_DamagedFiles(t *testing.T) {
 	long := strings.Repeat("0123456789abcdef", 3*bufferSize/16+5)
 	dir := logDir(t, map[string]string{
 		"0.log.20250101-000000.gz": "x",
@@ -184,7 +184,7 @@ func TestReadOfDamagedFiles(t *testing.T) {
 	}
 }
 
-func TestReadRefusesLinksAndPipes(t *testing.T) {
+func TestRead_LinksAndPipes(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("root:x\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -207,7 +207,7 @@ func TestReadRefusesLinksAndPipes(t *testing.T) {
 	}
 }
 
-// entries draws a log and what the container wrote to it.
+// entries draws a log and the output that it has.
 func entries(t *rapid.T) (log string, ends []bool, streams []Stream, texts []string) {
 	for range rapid.IntRange(0, 40).Draw(t, "entries") {
 		s := rapid.SampledFrom([]Stream{Stdout, Stderr}).Draw(t, "stream")
@@ -219,9 +219,9 @@ func entries(t *rapid.T) (log string, ends []bool, streams []Stream, texts []str
 	return log, ends, streams, texts
 }
 
-// Whatever was written, reading gives the bytes of each stream; and the last n
-// lines are the last n that end, with all their pieces and no others.
-func TestReadProperties(t *testing.T) {
+// TestRead_Property checks for random logs that Read emits the bytes of each stream, and that
+// a tail has exactly the last n complete lines with all of their parts.
+func TestRead_Property(t *testing.T) {
 	dir := logDir(t, nil)
 	rapid.Check(t, func(t *rapid.T) {
 		log, ends, streams, texts := entries(t)
@@ -254,8 +254,7 @@ func TestReadProperties(t *testing.T) {
 	})
 }
 
-// linesFrom counts the lines whose last entry comes with or after the end of
-// the line that entry i belongs to.
+// linesFrom counts the line that entry i belongs to, and those that end after it.
 func linesFrom(ends []bool, streams []Stream, i int) int {
 	isEnd := func(k int) bool {
 		if ends[k] {

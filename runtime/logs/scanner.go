@@ -115,8 +115,8 @@ func (s *scanner) fill() error {
 	return nil
 }
 
-// releaseBuffer releases the buffer until there is more to read. Its entries must not be in use
-// any more.
+// releaseBuffer releases the buffer until there is more to read. Its entries must no longer be
+// in use.
 func (s *scanner) releaseBuffer() {
 	if len(s.buf) < bufferSize {
 		return
@@ -151,7 +151,7 @@ func (s *scanner) piece(text []byte) Entry {
 	return e
 }
 
-// rest returns the rest at the end of a file that is not written any more: an incomplete
+// rest returns the rest at the end of a file that is no longer written: an incomplete
 // line, for example after a power cut.
 func (s *scanner) rest() (Entry, bool) {
 	if s.r == s.w {

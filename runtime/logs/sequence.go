@@ -15,7 +15,7 @@ import (
 const maxRaces = 100
 
 // errRace: the directory changed during the listing.
-var errRace = errors.New("the log files keep changing their names")
+var errRace = errors.New("the log files were renamed too often while they were listed")
 
 // begin opens the first file to read, and with Tail those that follow.
 func (r *reader) begin() error {

@@ -20,7 +20,7 @@ const (
 	closingMax = 500 * time.Millisecond
 )
 
-// wake tells one reader when a container's log directory may have changed. The payload of
+// wake signals one reader when a container's log directory may have changed. The payload of
 // events is not used. It is not safe for concurrent use, except for the fields that of.mu
 // guards.
 type wake struct {
@@ -44,7 +44,7 @@ func (w *wake) wait(ctx context.Context, dir *safepath.Dir, ended func() (bool, 
 	}
 	w.begin()
 	joined := w.joined()
-	// The limit that prevented the join may not be reached any more.
+	// The limit that prevented the join may no longer be reached.
 	if dir != nil && !joined && time.Since(w.joinTriedAt) >= w.of.checkInterval(false) {
 		w.joinTriedAt = time.Now()
 		w.of.join(w, dir)

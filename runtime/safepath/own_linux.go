@@ -31,10 +31,10 @@ func (d *Dir) Own(ctx context.Context, gid int, mismatch bool, except ...string)
 		return err
 	}
 	if o.partial {
-		return d.pathError("give away", "", errors.New("the tree is too deep or has too many directories at once"))
+		return d.pathError("change the group of", "", errors.New("the tree is too deep or has too many directories at once"))
 	}
 	if err := o.changeGroup(d.Fd(), &st); err != nil {
-		return d.pathError("give away", "", err)
+		return d.pathError("change the group of", "", err)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// mount puts a mount on a path and takes it away when the test ends.
+// mount mounts a file system until the test ends.
 func mount(t *testing.T, source, target, kind string, flags uintptr) {
 	t.Helper()
 	must(t, unix.Mount(source, target, kind, flags, ""))
@@ -46,7 +46,7 @@ func write(t *testing.T, path, text string) {
 	must(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
-func TestFileRefusesWhatIsNotARegularFileBelow(t *testing.T) {
+func TestFile(t *testing.T) {
 	top := t.TempDir()
 	secret := filepath.Join(t.TempDir(), "secret")
 	write(t, secret, "secret")
@@ -88,7 +88,7 @@ func TestFileRefusesWhatIsNotARegularFileBelow(t *testing.T) {
 	}
 }
 
-func TestMkdirGivesTheModeAndLeavesWhatIsThere(t *testing.T) {
+func TestMkdir(t *testing.T) {
 	defer unix.Umask(unix.Umask(0o077))
 	d := open(t, t.TempDir())
 	for i, want := range []bool{true, false} {
@@ -113,7 +113,7 @@ func TestMkdirGivesTheModeAndLeavesWhatIsThere(t *testing.T) {
 	}
 	must(t, unix.Stat(filepath.Join(d.Path(), ".new.sub"), &st))
 	if st.Mode&0o7777 != 0o700 {
-		t.Errorf("what a container put beside it has mode %o, want 700", st.Mode&0o7777)
+		t.Errorf("mode of a directory that a container created: got %o, want 700", st.Mode&0o7777)
 	}
 	must(t, os.Symlink("/etc", filepath.Join(d.Path(), "link")))
 	if _, err := d.Mkdir("link", 0o755, -1); !errors.Is(err, ErrLink) {
@@ -124,9 +124,9 @@ func TestMkdirGivesTheModeAndLeavesWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestMkdirOfPlainModeHasNoTemporaryName: killing the process leaves nothing that nobody
-// removes in a directory such as that of all pods' logs.
-func TestMkdirOfPlainModeHasNoTemporaryName(t *testing.T) {
+// TestMkdir_PlainMode checks that a directory with a plain mode never has a temporary name,
+// so that a killed process leaves none in a directory such as that of all logs.
+func TestMkdir_PlainMode(t *testing.T) {
 	defer unix.Umask(unix.Umask(0o077))
 	d := open(t, t.TempDir())
 	watch, err := fsnotify.NewWatcher()
@@ -148,12 +148,12 @@ func TestMkdirOfPlainModeHasNoTemporaryName(t *testing.T) {
 		case "end":
 			return
 		default:
-			t.Errorf("a directory was called %s", e.Name)
+			t.Errorf("a directory had the name %s", e.Name)
 		}
 	}
 }
 
-func TestRemoveAllFollowsNoLink(t *testing.T) {
+func TestRemoveAll_Links(t *testing.T) {
 	outside := t.TempDir()
 	write(t, filepath.Join(outside, "kept"), "x")
 	d := open(t, t.TempDir())
@@ -168,7 +168,7 @@ func TestRemoveAllFollowsNoLink(t *testing.T) {
 		t.Errorf("removed through a link: %v", err)
 	}
 	if names, _ := d.Names(); len(names) != 0 {
-		t.Errorf("left behind: %q", names)
+		t.Errorf("remaining: %q", names)
 	}
 	must(t, os.Symlink(outside, top))
 	must(t, d.RemoveAll(t.Context(), "pod")) // the link itself
@@ -177,7 +177,7 @@ func TestRemoveAllFollowsNoLink(t *testing.T) {
 	}
 }
 
-func TestRemoveAllStopsAtMounts(t *testing.T) {
+func TestRemoveAll_Mounts(t *testing.T) {
 	outside := t.TempDir()
 	write(t, filepath.Join(outside, "kept"), "x")
 	for _, kind := range []string{"tmpfs", "bind", "file"} {
@@ -201,7 +201,7 @@ func TestRemoveAllStopsAtMounts(t *testing.T) {
 				t.Errorf("got %v, want ErrMount", err)
 			}
 			if _, err := os.Stat(at); err != nil {
-				t.Errorf("the mount point is gone: %v", err)
+				t.Errorf("the mount point was removed: %v", err)
 			}
 			must(t, unix.Unmount(at, 0))
 			must(t, d.RemoveAll(t.Context(), "pod"))
@@ -212,7 +212,7 @@ func TestRemoveAllStopsAtMounts(t *testing.T) {
 	}
 }
 
-// chain makes directories one in another, deeper than any path may be.
+// chain creates nested directories, deeper than the maximum length of a path.
 func chain(t *testing.T, top string, depth int) {
 	t.Helper()
 	fd, err := unix.Open(top, unix.O_RDONLY|unix.O_DIRECTORY, 0)
@@ -227,7 +227,7 @@ func chain(t *testing.T, top string, depth int) {
 	unix.Close(fd)
 }
 
-func TestRemoveAllOfADeepAndAWideTree(t *testing.T) {
+func TestRemoveAll_DeepAndWide(t *testing.T) {
 	d := open(t, t.TempDir())
 	must(t, os.Mkdir(filepath.Join(d.Path(), "pod"), 0o755))
 	chain(t, filepath.Join(d.Path(), "pod"), 3*maxDepth+7)
@@ -237,26 +237,26 @@ func TestRemoveAllOfADeepAndAWideTree(t *testing.T) {
 	u, err := open(t, filepath.Join(d.Path(), "pod")).Usage(t.Context(), 1<<20)
 	must(t, err)
 	if u.Excess != "directories that are nested more than 4096 levels deep" || u.Inodes < 6*readNames {
-		t.Errorf("usage of a too deep tree: got %+v", u)
+		t.Errorf("usage of a tree that is too deep: got %+v", u)
 	}
 	must(t, d.RemoveAll(t.Context(), "pod"))
 	if names, _ := d.Names(); len(names) != 0 {
-		t.Errorf("left behind: %q", names)
+		t.Errorf("remaining: %q", names)
 	}
 }
 
-func TestEmptyKeepsWhatItIsTold(t *testing.T) {
+func TestEmpty_Keep(t *testing.T) {
 	d := open(t, t.TempDir())
 	write(t, filepath.Join(d.Path(), "journal.json"), "{}")
 	write(t, filepath.Join(d.Path(), "a/journal.json"), "{}")
 	must(t, d.Empty(t.Context(), "journal.json"))
 	names, err := d.Names()
 	if err != nil || len(names) != 1 || names[0] != "journal.json" {
-		t.Errorf("left %q, error %v; want journal.json alone", names, err)
+		t.Errorf("remaining %q, error %v; want only journal.json", names, err)
 	}
 }
 
-func TestRemoveAllEndsWithItsContext(t *testing.T) {
+func TestRemoveAll_Canceled(t *testing.T) {
 	d := open(t, t.TempDir())
 	write(t, filepath.Join(d.Path(), "pod/a/b"), "")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -266,9 +266,9 @@ func TestRemoveAllEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A process that swaps a directory for a link, again and again, must not lead
-// removal out of the tree.
-func TestRemoveAllAgainstSwappedLinks(t *testing.T) {
+// TestRemoveAll_SwappedLink removes a tree while a directory in it is repeatedly replaced by a
+// link, and checks that nothing outside is removed.
+func TestRemoveAll_SwappedLink(t *testing.T) {
 	outside := t.TempDir()
 	write(t, filepath.Join(outside, "deep/kept"), "x")
 	d := open(t, t.TempDir())
@@ -295,7 +295,7 @@ func TestRemoveAllAgainstSwappedLinks(t *testing.T) {
 	must(t, d.RemoveAll(t.Context(), "pod"))
 }
 
-func TestUsageCountsOnceAndStaysInside(t *testing.T) {
+func TestUsage(t *testing.T) {
 	d := open(t, t.TempDir())
 	big := make([]byte, 1<<20)
 	must(t, os.MkdirAll(filepath.Join(d.Path(), "a/mnt"), 0o755))
@@ -330,8 +330,8 @@ func TestUsage_ManyDirectories(t *testing.T) {
 	}
 }
 
-// TestWalk_RemovedDirectory checks that a directory that is removed between being
-// opened and being listed is empty, and no error that ends a measurement.
+// TestWalk_RemovedDirectory checks that a directory that is removed before it is listed
+// counts as empty and is not an error.
 func TestWalk_RemovedDirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gone")
 	must(t, os.Mkdir(path, 0o755))
@@ -343,8 +343,8 @@ func TestWalk_RemovedDirectory(t *testing.T) {
 	must(t, w.list())
 }
 
-// moving moves a directory out of its parent and back while something below it is
-// visited: the directories on the way are entered before and left after.
+// moving is a visitor that moves a directory out of its parent while something below it is
+// visited, and back.
 type moving struct {
 	measure
 	from, to string
@@ -359,8 +359,8 @@ func (m *moving) entry(fd int, name string, depth int) (bool, error) {
 	return m.measure.entry(fd, name, depth)
 }
 
-// TestUsage_MovedDirectory checks that a tree is measured to its end though the
-// directory that is being visited is moved to another parent.
+// TestUsage_MovedDirectory checks that a tree is measured completely although the visited
+// directory is moved to another parent.
 func TestUsage_MovedDirectory(t *testing.T) {
 	for _, test := range []struct {
 		held int
@@ -385,8 +385,9 @@ func TestUsage_MovedDirectory(t *testing.T) {
 	}
 }
 
-// TestMkdirSideBySide: whoever is slower finds the directory made, with its mode.
-func TestMkdirSideBySide(t *testing.T) {
+// TestMkdir_Concurrent checks that of concurrent calls one creates the directory, and that
+// the others return when it has its mode.
+func TestMkdir_Concurrent(t *testing.T) {
 	for range 50 {
 		dir := t.TempDir()
 		d, err := Open(dir)
@@ -413,7 +414,7 @@ func TestMkdirSideBySide(t *testing.T) {
 	}
 }
 
-func TestFollowStaysBelow(t *testing.T) {
+func TestFollow(t *testing.T) {
 	top := t.TempDir()
 	outside := t.TempDir()
 	write(t, filepath.Join(top, "in", "good"), "good")
@@ -444,7 +445,7 @@ func TestFollowStaysBelow(t *testing.T) {
 	must(t, err)
 	defer sub.Close()
 	if names, err := sub.Names(); err != nil || len(names) != 2 {
-		t.Errorf("it has %q, %v", names, err)
+		t.Errorf("got names %q, %v", names, err)
 	}
 	if _, err := d.FollowDir("fifo"); !errors.Is(err, unix.ENOTDIR) {
 		t.Errorf("a FIFO: %v", err)

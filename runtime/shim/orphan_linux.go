@@ -9,9 +9,9 @@ import (
 )
 
 // EndOrphan kills a process of a pod that the runtime has lost track of, and its shim, if
-// there is one. Both can remain if the caller of the runtime was killed. still reports whether the
-// process is the expected one; it is called after a descriptor of the process was opened,
-// so the pid cannot be reused. It is not an error if the process has exited.
+// there is one. Both can remain if the caller of the runtime was killed. still reports
+// whether the process is the expected one. It is called after a descriptor of the process
+// was opened, so the pid cannot be reused. It is not an error if the process has exited.
 func EndOrphan(pid int, still func() bool) error {
 	above := 0
 	err := killIf(pid, func() bool {
@@ -26,7 +26,7 @@ func EndOrphan(pid int, still func() bool) error {
 		err = killIf(above, func() bool { return shimID(filepath.Join("/proc", strconv.Itoa(above))) != "" })
 	}
 	if err != nil {
-		return fmt.Errorf("ending process %d: %w", pid, err)
+		return fmt.Errorf("killing process %d: %w", pid, err)
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func end(proc, sandboxID string) (found bool, err error) {
 	}
 	entries, err := os.ReadDir(proc)
 	if err != nil {
-		return false, fmt.Errorf("looking for the shim of sandbox %s: %w", sandboxID, err)
+		return false, fmt.Errorf("finding the shim of sandbox %s: %w", sandboxID, err)
 	}
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
@@ -44,7 +44,7 @@ func end(proc, sandboxID string) (found bool, err error) {
 			continue
 		}
 		if err := killIf(pid, is); err != nil {
-			return true, fmt.Errorf("ending the shim of sandbox %s: %w", sandboxID, err)
+			return true, fmt.Errorf("killing the shim of sandbox %s: %w", sandboxID, err)
 		}
 		found = true
 	}

@@ -18,11 +18,11 @@ func TestIDIn(t *testing.T) {
 		args []string
 		want bool
 	}{
-		"its shim":       {[]string{"/usr/bin/containerd-shim-runc-v2", "-namespace", "k8s.io", "-id", "abc", "-address", "/x"}, true},
-		"another's":      {[]string{"/usr/bin/containerd-shim-runc-v2", "-id", "abcd"}, false},
-		"only named so":  {[]string{"/bin/sh", "-id", "abc"}, false},
-		"no value":       {[]string{"containerd-shim", "-id"}, false},
-		"nothing at all": {[]string{""}, false},
+		"its shim":        {[]string{"/usr/bin/containerd-shim-runc-v2", "-namespace", "k8s.io", "-id", "abc", "-address", "/x"}, true},
+		"another sandbox": {[]string{"/usr/bin/containerd-shim-runc-v2", "-id", "abcd"}, false},
+		"another program": {[]string{"/bin/sh", "-id", "abc"}, false},
+		"no value":        {[]string{"containerd-shim", "-id"}, false},
+		"no arguments":    {[]string{""}, false},
 	} {
 		if got := idIn(test.args) == "abc"; got != test.want {
 			t.Errorf("%s: got %v, want %v", name, got, test.want)
@@ -30,7 +30,7 @@ func TestIDIn(t *testing.T) {
 	}
 }
 
-// A copy of sleep under a shim's name stands for one.
+// TestEnd uses a shell with the name of a shim.
 func TestEnd(t *testing.T) {
 	sleep, err := exec.LookPath("sh")
 	if err != nil {
@@ -58,18 +58,18 @@ func TestEnd(t *testing.T) {
 		t.Fatalf("got %v, %v; want the shim to be found", found, err)
 	}
 	if err := its.Wait(); err == nil {
-		t.Error("the shim ended by itself")
+		t.Error("the shim was not killed")
 	}
 	if found, err := End(id); found || err != nil {
-		t.Errorf("got %v, %v; want no shim any more", found, err)
+		t.Errorf("again: got %v, %v; want no shim", found, err)
 	}
 	if shimID(filepath.Join("/proc", strconv.Itoa(other.Process.Pid))) != id+"-not" {
-		t.Error("another sandbox's shim was ended")
+		t.Error("the shim of another sandbox was killed")
 	}
 }
 
-// TestEndOrphan: a process goes with the shim above it, and with nothing else;
-// one that is not what it was taken for stays.
+// TestEndOrphan checks that a process is killed together with its parent only if that is a
+// shim, and that it is not killed if it is not the expected process.
 func TestEndOrphan(t *testing.T) {
 	shell, err := exec.LookPath("sh")
 	if err != nil {
@@ -78,11 +78,11 @@ func TestEndOrphan(t *testing.T) {
 	for name, test := range map[string]struct {
 		program string
 		still   bool
-		parent  bool // ends too
+		parent  bool // is killed, too
 	}{
-		"below a shim":   {"containerd-shim-runc-v2", true, true},
-		"below another":  {"bash", true, false},
-		"no longer that": {"containerd-shim-runc-v2", false, false},
+		"child of a shim":          {"containerd-shim-runc-v2", true, true},
+		"child of another program": {"bash", true, false},
+		"not the expected process": {"containerd-shim-runc-v2", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			binary := filepath.Join(t.TempDir(), test.program)
@@ -113,23 +113,23 @@ func TestEndOrphan(t *testing.T) {
 			if err := EndOrphan(pid, func() bool { return test.still }); err != nil {
 				t.Error(err)
 			}
-			in.Close() // one that was not killed ends by this
+			in.Close() // ends a parent that was not killed
 			err = parent.Wait()
 			if killed := err != nil; killed != test.parent {
-				t.Errorf("the parent ended with %v", err)
+				t.Errorf("the parent exited with %v, want killed: %v", err, test.parent)
 			}
 			runs := func() bool { return child.Signal(syscall.Signal(0)) == nil && !zombie(pid) }
 			for deadline := time.Now().Add(10 * time.Second); test.still && runs() && time.Now().Before(deadline); {
 				goruntime.Gosched()
 			}
 			if runs() == test.still {
-				t.Errorf("the process runs: %v", runs())
+				t.Errorf("the process runs: got %v, want %v", runs(), !test.still)
 			}
 		})
 	}
 }
 
-// zombie tells whether a process has ended and nobody asked how.
+// zombie reports whether a process has exited and was not waited for.
 func zombie(pid int) bool {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	return err != nil || strings.Contains(string(text), ") Z ")

@@ -21,7 +21,7 @@ type measurement struct {
 	err  error
 }
 
-var errClosed = errors.New("disks are not measured any more")
+var errClosed = errors.New("measuring disks: the sampler is closed")
 
 // DiskSoon measures disks for callers that cannot wait longer than ctx. When ctx is done,
 // it returns the previous result, while the measurement continues for the next caller.
@@ -41,8 +41,8 @@ func (s *Sampler) DiskSoon(ctx context.Context) (*Disk, error) {
 	}
 }
 
-// startMeasurement returns the measurement in progress, which it starts if necessary, nil after
-// Close; and the last result.
+// startMeasurement returns the measurement in progress and the last result. It starts a
+// measurement if necessary; after Close it returns nil for it.
 func (s *Sampler) startMeasurement() (*measurement, *Disk) {
 	s.background.mu.Lock()
 	defer s.background.mu.Unlock()

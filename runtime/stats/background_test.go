@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestDiskSoon: who cannot wait gets what was measured before, of many who ask at
-// once one has it measured, and nothing is measured after Close.
+// TestDiskSoon checks that a caller that cannot wait gets the previous result, while the
+// measurement continues, and that nothing is measured after Close.
 func TestDiskSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		takes, begun, ended := time.Second, 0, 0
@@ -23,29 +23,29 @@ func TestDiskSoon(t *testing.T) {
 				return nil, ctx.Err()
 			}
 		}})
-		ask := func(want int64, failed error) {
+		measure := func(want int64, failed error) {
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
 			d, err := s.DiskSoon(ctx)
 			if !errors.Is(err, failed) || err == nil && d.Processes != want {
-				t.Errorf("%+v, %v, want %d, %v", d, err, want, failed)
+				t.Errorf("got %+v, %v, want %d, %v", d, err, want, failed)
 			}
 		}
 		takes = 3 * time.Second
-		ask(0, context.DeadlineExceeded)
+		measure(0, context.DeadlineExceeded)
 		time.Sleep(2 * time.Second)
-		ask(1, nil)
+		measure(1, nil)
 		time.Sleep(5 * time.Minute)
-		ask(1, nil) // stale, but there
-		ask(2, nil)
+		measure(1, nil) // the previous result
+		measure(2, nil)
 		time.Sleep(5 * time.Minute)
 		takes = time.Hour
-		ask(2, nil)
-		ask(2, nil)
+		measure(2, nil)
+		measure(2, nil)
 		if s.Close(); begun != 3 || ended != 3 {
-			t.Errorf("begun %d times, ended %d times", begun, ended)
+			t.Errorf("%d measurements began and %d ended, want 3", begun, ended)
 		}
-		ask(0, errClosed)
+		measure(0, errClosed)
 	})
 }

@@ -28,8 +28,8 @@ func newCached[T any]() *cached[T] {
 const maxTimeFraction = 20
 
 // get returns the value if it is not older than age, or else a new one. If the
-// computation took long, the value is reused longer. Concurrent callers wait and get the same value.
-// An error is returned to the caller that computed, and not cached.
+// computation took long, the value is reused longer. Concurrent callers wait and get the same
+// value. An error is returned to the caller that computed, and is not cached.
 func (k *cached[T]) get(ctx context.Context, age time.Duration, make func(context.Context) (T, error)) (T, error) {
 	var none T
 	select {

@@ -12,8 +12,8 @@ import (
 
 const id = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// files writes the files of a cgroup hierarchy, which the library reads only
-// when it is told that they are a test's.
+// files writes the files of a cgroup hierarchy. The library reads them only in its test
+// mode.
 func files(t *testing.T, all map[string]string) string {
 	t.Helper()
 	cgroups.TestMode = true
@@ -33,7 +33,7 @@ func files(t *testing.T, all map[string]string) string {
 
 func TestReadVersion1(t *testing.T) {
 	if cgroups.IsCgroup2UnifiedMode() {
-		return // cAdvisor's library reads the version that the machine has
+		return // cAdvisor's library reads the version of the host
 	}
 	root := files(t, map[string]string{
 		"cpu/p/cpu.shares": "102\n", "cpu/p/cpu.cfs_quota_us": "20000\n", "cpu/p/cpu.cfs_period_us": "100000\n",
@@ -76,7 +76,7 @@ func TestReadVersion1(t *testing.T) {
 	}
 }
 
-// TestOutOfMemory: each version counts in a file of its own.
+// TestOutOfMemory checks both versions of cgroups, which have different files.
 func TestOutOfMemory(t *testing.T) {
 	one := files(t, map[string]string{"memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n"})
 	two := files(t, map[string]string{"memory.events": "low 0\nhigh 0\nmax 9\noom 4\noom_kill 3\noom_group_kill 0\n"})
@@ -86,7 +86,7 @@ func TestOutOfMemory(t *testing.T) {
 	}{
 		"version 1": {map[string]string{"memory": one}, 2},
 		"version 2": {map[string]string{"": two}, 3},
-		"gone":      {map[string]string{"": filepath.Join(two, "gone")}, 0},
+		"missing":   {map[string]string{"": filepath.Join(two, "missing")}, 0},
 	} {
 		if got := outOfMemory(test.paths); got != test.want {
 			t.Errorf("%s: got %d, want %d", name, got, test.want)
@@ -107,14 +107,14 @@ func TestChildren(t *testing.T) {
 			})
 			h := &hierarchy{mounts: map[string]string{controller: root}}
 			if got := h.first([]string{"/kubepods.slice/podu", "/kubepods/podu"}); got != "/kubepods/podu" {
-				t.Errorf("the pod is at %q", got)
+				t.Errorf("got the pod cgroup %q", got)
 			}
 			at := h.children("/kubepods/podu", []string{"", id, other})
 			if diff := cmp.Diff(map[string]string{id: "/kubepods/podu/" + name}, at); diff != "" {
 				t.Errorf("%s: (-want +got):\n%s", name, diff)
 			}
 			if pid := h.networkOf(Pod{Sandbox: other, Containers: []Container{{ID: id}}}, at); pid != 41 {
-				t.Errorf("%s: the network is that of process %d", name, pid)
+				t.Errorf("%s: got the network of process %d, want 41", name, pid)
 			}
 		}
 	}

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// byTurn sorts the pods that were never measured, or the longest time ago, first.
-func (d *Disk) byTurn(pods []Pod) []Pod {
+// byAge returns pods in the order of their last measurement: those that were never measured
+// first.
+func (d *Disk) byAge(pods []Pod) []Pod {
 	if d == nil {
 		return pods
 	}
@@ -44,7 +45,8 @@ func (d *Disk) withPrevious(last *Disk, pods []Pod) *Disk {
 		switch {
 		case is:
 			if now.Cut {
-				now.At = d.At // before those that were measured in this round, after all others
+				// In the next round it precedes the pods measured in this one and follows all others.
+				now.At = d.At
 			}
 			out.Pods[pods[i].UID] = now.withPrevious(before, &pods[i])
 		case was:

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestDiskTurns: a round that is over before all pods were measured tells of those
-// that were, the next one comes soon and goes on with the others, and what is old
-// keeps its time. Once something is known of every pod, disks have their rest.
-func TestDiskTurns(t *testing.T) {
+// TestDisk_Rounds checks that the next round of measurements starts soon if a round ended
+// before every pod was measured, that it begins with the other pods, and that earlier values
+// keep their time. After every pod was measured, values are reused for longer.
+func TestDisk_Rounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := []Pod{{UID: "a"}, {UID: "b"}, {UID: "c"}, {UID: "d"}, {UID: "e"}}
 		var began time.Time
@@ -37,7 +37,7 @@ func TestDiskTurns(t *testing.T) {
 		}})
 		defer s.Close()
 		began = time.Now()
-		ask := func(want string) {
+		measure := func(want string) {
 			t.Helper()
 			d, err := s.Disk(t.Context())
 			if err != nil {
@@ -55,19 +55,19 @@ func TestDiskTurns(t *testing.T) {
 				t.Errorf("after %s\n got %s\nwant %s", time.Since(began), got, want)
 			}
 		}
-		ask("a 1@8 b 1@16 c - d - e - ")
-		ask("a 1@8 b 1@16 c - d - e - ")
-		time.Sleep(21 * time.Second) // at 41; c was cut
-		ask("a 1@8 b 1@16 c - d 2@49 e 2@57 ")
-		pods = append(pods[:1:1], pods[2:]...) // b is gone
+		measure("a 1@8 b 1@16 c - d - e - ")
+		measure("a 1@8 b 1@16 c - d - e - ")
+		time.Sleep(21 * time.Second) // at 41; c was interrupted
+		measure("a 1@8 b 1@16 c - d 2@49 e 2@57 ")
+		pods = append(pods[:1:1], pods[2:]...) // b was removed
 		time.Sleep(21 * time.Second)
-		if ask("a 1@8 c - d 2@49 e 2@57 "); rounds != 2 {
-			t.Errorf("%d rounds, want the rest of a long one", rounds)
+		if measure("a 1@8 c - d 2@49 e 2@57 "); rounds != 2 {
+			t.Errorf("%d rounds, want 2, because a long round is followed by a long pause", rounds)
 		}
-		time.Sleep(7 * time.Minute)           // at 502
-		ask("a 3@510 c 3@518 d 2@49 e 2@57 ") // d was cut
-		time.Sleep(7 * time.Minute)           // at 942
-		ask("a 3@510 c 3@518 d 4@958 e 4@950 ")
+		time.Sleep(7 * time.Minute)               // at 502
+		measure("a 3@510 c 3@518 d 2@49 e 2@57 ") // d was interrupted
+		time.Sleep(7 * time.Minute)               // at 942
+		measure("a 3@510 c 3@518 d 4@958 e 4@950 ")
 	})
 }
 
@@ -111,9 +111,9 @@ func TestDisk_NewPods(t *testing.T) {
 	})
 }
 
-// TestPodDiskUpon: what was not measured anew of a pod is as it was before, but for
-// what is no more.
-func TestPodDiskUpon(t *testing.T) {
+// TestPodDisk_WithPrevious checks that a part which was not measured has its previous value
+// if it still exists.
+func TestPodDisk_WithPrevious(t *testing.T) {
 	at := func(n uint64) Filesystem { return Filesystem{Used: &n, At: noon.Add(time.Duration(n) * time.Second)} }
 	one, two := at(1), at(2)
 	last := PodDisk{
@@ -124,7 +124,7 @@ func TestPodDiskUpon(t *testing.T) {
 	}
 	pod := &Pod{Containers: []Container{{Name: "app"}, {Name: "side"}, {Name: "new"}}}
 	for name, test := range map[string]struct{ now, want PodDisk }{
-		"to its end": {PodDisk{At: two.At, Layers: map[string]Filesystem{}}, PodDisk{At: two.At, Layers: map[string]Filesystem{}}},
+		"complete": {PodDisk{At: two.At, Layers: map[string]Filesystem{}}, PodDisk{At: two.At, Layers: map[string]Filesystem{}}},
 		"without the runtime": {
 			PodDisk{At: two.At, Files: &two},
 			PodDisk{At: two.At, Files: &two, Layers: map[string]Filesystem{"c1": one}},

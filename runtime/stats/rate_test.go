@@ -14,16 +14,16 @@ func TestRate(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		from, to reading
-		want     int64 // -1: not known
+		want     int64 // -1: unknown
 	}{
-		"half a core":          {at(0, 0), at(10, 5e9), 500e6},
-		"four cores":           {at(0, 1e9), at(0.5, 3e9), 4e9},
-		"idle":                 {at(0, 7), at(10, 7), 0},
-		"began anew":           {at(0, 7), at(10, 6), -1},
-		"no time passed":       {at(3, 7), at(3, 8), -1},
-		"the clock went back":  {at(3, 7), at(2, 8), -1},
-		"as long as it may be": {at(0, 0), at(120, 120e9), 1e9},
-		"too long ago":         {at(0, 0), at(121, 120e9), -1},
+		"half a core":            {at(0, 0), at(10, 5e9), 500e6},
+		"four cores":             {at(0, 1e9), at(0.5, 3e9), 4e9},
+		"idle":                   {at(0, 7), at(10, 7), 0},
+		"counter was reset":      {at(0, 7), at(10, 6), -1},
+		"no time passed":         {at(3, 7), at(3, 8), -1},
+		"the clock was set back": {at(3, 7), at(2, 8), -1},
+		"longest window":         {at(0, 0), at(120, 120e9), 1e9},
+		"window too long":        {at(0, 0), at(121, 120e9), -1},
 	} {
 		got := rate(test.from, test.to)
 		if test.want < 0 && got != nil || test.want >= 0 && (got == nil || *got != uint64(test.want)) {
@@ -46,12 +46,12 @@ func TestSince(t *testing.T) {
 		want  reading
 		ok    bool
 	}{
-		"seen before":             {at(10, 5), true, made(0), at(20, 9), at(10, 5), true},
-		"new since":               {reading{}, false, made(15), at(20, 9), at(15, 0), true},
-		"old and not seen before": {reading{}, false, made(-500), at(20, 9), reading{}, false},
-		"of an unknown age":       {reading{}, false, time.Time{}, at(20, 9), reading{}, false},
-		"another of its name":     {at(10, 5), true, made(15), at(20, 9), at(15, 0), true},
-		"began anew":              {at(10, 50), true, made(-500), at(20, 9), reading{}, false},
+		"has a reading":          {at(10, 5), true, made(0), at(20, 9), at(10, 5), true},
+		"created since":          {reading{}, false, made(15), at(20, 9), at(15, 0), true},
+		"old, without a reading": {reading{}, false, made(-500), at(20, 9), reading{}, false},
+		"unknown age":            {reading{}, false, time.Time{}, at(20, 9), reading{}, false},
+		"recreated":              {at(10, 5), true, made(15), at(20, 9), at(15, 0), true},
+		"counter was reset":      {at(10, 50), true, made(-500), at(20, 9), reading{}, false},
 	} {
 		if got, ok := since(test.last, test.known, test.made, test.now); got != test.want || ok != test.ok {
 			t.Errorf("%s: got %v %v, want %v %v", name, got, ok, test.want, test.ok)
@@ -66,13 +66,13 @@ func cgroupAt(name string, at time.Time, total uint64) *Cgroup {
 	}}
 }
 
-// TestReadings: a sample's rates count from the one before, of each cgroup that
-// was in it; one that comes too soon does not take its place.
+// TestReadings checks that rates are computed from the previous sample, for the cgroups that
+// were in it, and that a sample that is too early does not replace that one.
 func TestReadings(t *testing.T) {
 	var r readings
 	began := time.Unix(1000, 0)
 	if !r.outdated(began) {
-		t.Error("there are none yet")
+		t.Error("outdated of no readings: got false")
 	}
 	take := func(after time.Duration, node, own uint64) *Sample {
 		at := began.Add(after)
@@ -93,11 +93,11 @@ func TestReadings(t *testing.T) {
 	s := take(time.Second, 3e9, 1.5e9)
 	want("the second", s.Node, 2e9)
 	want("another cgroup", s.Own, 0.5e9)
-	want("one too soon", take(1100*time.Millisecond, 3.1e9, 2e9).Node, 1e9)
+	want("a sample that is too early", take(1100*time.Millisecond, 3.1e9, 2e9).Node, 1e9)
 	s = take(2*time.Second, 4e9, 0)
-	want("the next counts from the second", s.Node, 1e9)
-	want("one that was away", take(3*time.Second, 5e9, 9e9).Own, -1)
+	want("the next one, since the second", s.Node, 1e9)
+	want("a cgroup that was not in the previous one", take(3*time.Second, 5e9, 9e9).Own, -1)
 	if r.outdated(began.Add(time.Minute)) || !r.outdated(began.Add(time.Hour)) {
-		t.Error("readings are good for two minutes")
+		t.Error("outdated: want false after a minute, true after an hour")
 	}
 }

@@ -15,7 +15,7 @@ func (s *Sample) addRuntimeUsage(ctx context.Context, o Options) {
 	if o.Runtime == nil || !s.lacks() {
 		return
 	}
-	told, err := o.Runtime(ctx)
+	usage, err := o.Runtime(ctx)
 	if err != nil {
 		return // the other containers are sampled anyway
 	}
@@ -23,13 +23,14 @@ func (s *Sample) addRuntimeUsage(ctx context.Context, o Options) {
 		p := &s.Pods[i]
 		for j := range p.Containers {
 			c := &p.Containers[j]
-			if u, ok := told[c.ID]; ok && c.Cgroup == nil {
+			if u, ok := usage[c.ID]; ok && c.Cgroup == nil {
 				c.Cgroup = fromRuntime(p.name(c.ID), u)
 			}
 		}
 	}
 }
 
+// lacks reports whether a container has no cgroup.
 func (s *Sample) lacks() bool {
 	for i := range s.Pods {
 		for _, c := range s.Pods[i].Containers {

@@ -18,7 +18,7 @@ import (
 func (h *hierarchy) sample(ctx context.Context, o Options, m *model.MachineInfo) (*Sample, error) {
 	node, err := h.readNode(m)
 	if err != nil {
-		return nil, fmt.Errorf("reading what the machine uses: %w", err)
+		return nil, fmt.Errorf("reading the resource usage of the node: %w", err)
 	}
 	s := &Sample{At: time.Now(), Node: h.sampled(node, m)}
 	s.AllPods = h.group(h.first(o.AllPods), m)

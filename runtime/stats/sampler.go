@@ -71,7 +71,7 @@ func (s *Sampler) Machine(ctx context.Context) (*model.MachineInfo, error) {
 	return s.machine.get(ctx, machineAge, func(context.Context) (*model.MachineInfo, error) {
 		m, err := readMachine()
 		if err != nil {
-			return nil, fmt.Errorf("looking at the machine: %w", err)
+			return nil, fmt.Errorf("reading the hardware information of the node: %w", err)
 		}
 		return m, nil
 	})
@@ -96,7 +96,7 @@ func (s *Sampler) Disk(ctx context.Context) (*Disk, error) {
 		ctx, cancel := context.WithTimeout(s.life, diskTime)
 		defer cancel()
 		last := s.disk.value // this call holds the turn
-		pods := last.byTurn(s.o.Pods())
+		pods := last.byAge(s.o.Pods())
 		d, err := s.o.Disk(ctx, pods)
 		if err != nil {
 			return nil, err
@@ -125,7 +125,7 @@ func (s *Sampler) sample(ctx context.Context, kept *cached[*Sample], metrics con
 func (s *Sampler) read(ctx context.Context, m *model.MachineInfo, metrics container.MetricSet) (*Sample, error) {
 	h, err := newHierarchy(machineInfo{m}, metrics)
 	if err != nil {
-		return nil, fmt.Errorf("looking for the cgroup mounts: %w", err)
+		return nil, fmt.Errorf("listing the cgroup mounts: %w", err)
 	}
 	return h.sample(ctx, s.o, m)
 }

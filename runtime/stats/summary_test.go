@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "rewrite expected outputs")
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// fixed is a cgroup with figures that follow from n.
+// fixed returns a cgroup whose values are multiples of n.
 func fixed(name string, n uint64) *Cgroup {
 	rate := n * 1e6
 	return &Cgroup{NanoCores: &rate, Info: &model.ContainerInfo{
@@ -40,7 +40,7 @@ func fixed(name string, n uint64) *Cgroup {
 	}}
 }
 
-// pressed is c under version 2 of cgroups, which tell of pressure.
+// pressed returns c with pressure, which version 2 of cgroups reports.
 func pressed(c *Cgroup) *Cgroup {
 	p := model.PSIStats{Full: model.PSIData{Total: 1, Avg10: 0.1, Avg60: 0.2, Avg300: 0.3}, Some: model.PSIData{Total: 5}}
 	c.Stats().Cpu.PSI, c.Stats().Memory.PSI, c.Stats().DiskIo = p, p, &model.DiskIoStats{PSI: p}
@@ -94,8 +94,8 @@ func fixedDisk() *Disk {
 	}
 }
 
-// TestSummarize: what a kubelet tells, of a pod with cgroups, of a container that
-// vanished, and of one of which only the runtime knows.
+// TestSummarize has a pod with cgroups, a container that has disappeared, and one without a
+// cgroup, of which the runtime reports the usage.
 func TestSummarize(t *testing.T) {
 	node := Node{Name: "n1", Began: noon.Add(-24 * time.Hour)}
 	for name, disk := range map[string]*Disk{"whole": fixedDisk(), "basic": nil} {
@@ -127,7 +127,8 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestContainers: cgroups by name, as cAdvisor labels them, and nothing written to.
+// TestContainers checks that cgroups have the labels of cAdvisor, and that the sample does not
+// change.
 func TestContainers(t *testing.T) {
 	s := fixedSample()
 	s.Pods[0].Containers[0].Image = "web:\xff"
@@ -148,6 +149,6 @@ func TestContainers(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if s.Pods[0].Cgroup.Info.Spec.Labels != nil {
-		t.Error("the sample was written to")
+		t.Error("the sample was modified")
 	}
 }
