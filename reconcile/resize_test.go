@@ -157,7 +157,7 @@ func TestResizeFails(t *testing.T) {
 		m.settle()
 		m.wantMemory("web", "64Mi", 64<<20)
 		step := m.report("web").Decision.Steps[0]
-		if want := "device or resource busy; it runs on with cpu=100m/1 memory=64Mi/64Mi"; !step.Problem || !strings.HasSuffix(step.Why, want) || step.Until.IsZero() {
+		if want := "device or resource busy; the container keeps cpu=100m/1 memory=64Mi/64Mi"; !step.Problem || !strings.HasSuffix(step.Why, want) || step.Until.IsZero() {
 			t.Errorf("%+v, want a problem that ends with %q", step, want)
 		}
 		if got := m.condition("web", v1.PodResizeInProgress); !strings.HasPrefix(got, "Error: ") {
@@ -189,7 +189,7 @@ func TestResizeBelowUse(t *testing.T) {
 			m.wantMemory("web", "64Mi", 64<<20)
 			m.wantCalls()
 			const want = "cannot decrease memory limits: [attempting to set pod memory limit (33554432) below current usage (41943040), " +
-				`attempting to set container "app" memory limit (33554432) below current usage (41943040)]; it runs on with`
+				`attempting to set container "app" memory limit (33554432) below current usage (41943040)]; the container keeps`
 			if got := m.condition("web", v1.PodResizeInProgress); !strings.HasPrefix(got, "Error: ") || !strings.Contains(got, want) {
 				t.Errorf("cgroup v2 %t: the condition says %q, want %q in it", v2, got, want)
 			}

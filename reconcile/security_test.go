@@ -76,7 +76,7 @@ func TestImageReplaced(t *testing.T) {
 		}
 		m.Exit("default/web/app", 1)
 		m.settle()
-		const want = "creating container app: its image is gone; it is fetched again"
+		const want = "creating container app: its image was removed; podd pulls it again"
 		if got := m.takeEvents(); !strings.Contains(got, want) {
 			t.Errorf("%s\nwant %q", got, want)
 		}
@@ -140,7 +140,7 @@ func TestSeccompFile(t *testing.T) {
 		m.settle()
 		m.wantState("web 0 ready")
 		step := m.report("web").Decision.Steps[0]
-		if !step.Problem || step.Reason != "CreateContainerConfigError" || !strings.Contains(step.Why, filepath.Join(dir, "a.json")+", is not there") {
+		if !step.Problem || step.Reason != "CreateContainerConfigError" || !strings.Contains(step.Why, filepath.Join(dir, "a.json")+" does not exist") {
 			t.Errorf("without: %+v", step)
 		}
 		write("a.json", "")
@@ -158,7 +158,7 @@ func TestSeccompFile(t *testing.T) {
 		m.setPods(profiled("b.json"))
 		m.settle()
 		m.wantCalls()
-		if why := m.why("web"); !strings.Contains(why, "b.json, is not there") || !strings.Contains(why, "runs on") {
+		if why := m.why("web"); !strings.Contains(why, "b.json does not exist") || !strings.Contains(why, "runs on") {
 			t.Errorf("why: %q", why)
 		}
 		write("b.json", "{}")

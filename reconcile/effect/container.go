@@ -21,12 +21,12 @@ import (
 func (e *Runner) startContainer(ctx context.Context, s Input, a plan.StartContainer) (c *runtime.Container, warning string, err error) {
 	var devices []render.Device
 	if a.CreatedID == "" {
-		given, done, err := e.containerDevices(ctx, s, a.Container)
+		all, done, err := e.containerDevices(ctx, s, a.Container)
 		if err != nil {
 			return nil, "", err
 		}
 		defer done()
-		devices = given
+		devices = all
 	}
 	id, err := e.startWithRetry(ctx, s, a, devices)
 	if id == "" {
@@ -168,8 +168,8 @@ func (e *Runner) createError(ctx context.Context, a plan.StartContainer, err err
 	if errors.Is(err, runtime.ErrNotFound) {
 		// The runtime names only the object that it did not find, not whether it is the
 		// image or the sandbox.
-		if _, gone := e.imageUser(ctx, a); gone != nil {
-			return &result.StartError{Reason: "CreateContainerConfigError", Err: gone}
+		if _, missing := e.imageUser(ctx, a); missing != nil {
+			return &result.StartError{Reason: "CreateContainerConfigError", Err: missing}
 		}
 	}
 	if errors.Is(err, runtime.ErrNameReserved) {
@@ -178,7 +178,7 @@ func (e *Runner) createError(ctx context.Context, a plan.StartContainer, err err
 	return &result.StartError{Reason: "CreateContainerError", Err: fmt.Errorf("creating container %s: %w", a.Container, err)}
 }
 
-var errSandboxGone = errors.New("its sandbox is gone")
+var errSandboxMissing = errors.New("its sandbox no longer exists")
 
 // containerInput makes the volumes and files of a container, and returns the input for
 // rendering its configuration and the configuration of its sandbox.
@@ -186,7 +186,7 @@ func (e *Runner) containerInput(ctx context.Context, s Input, a plan.StartContai
 	var in render.ContainerInput
 	sandbox := runtime.FindSandbox(s.Observed, a.SandboxID)
 	if sandbox == nil {
-		return nil, in, fmt.Errorf("creating container %s: %w", a.Container, errSandboxGone)
+		return nil, in, fmt.Errorf("creating container %s: %w", a.Container, errSandboxMissing)
 	}
 	volumes, err := e.Disk.Prepare(ctx, s.Desired, s.volumes(s.Desired))
 	if err != nil {
@@ -203,7 +203,7 @@ func (e *Runner) containerInput(ctx context.Context, s Input, a plan.StartContai
 	}
 	message, err := e.Disk.MakeMessage(s.Desired.UID, a.Container, a.Attempt)
 	if err != nil {
-		return nil, in, fmt.Errorf("making the file for the termination message of container %s: %w", a.Container, err)
+		return nil, in, fmt.Errorf("creating the file for the termination message of container %s: %w", a.Container, err)
 	}
 	user := a.ImageUser
 	if user == nil {
@@ -234,10 +234,10 @@ func (e *Runner) containerInput(ctx context.Context, s Input, a plan.StartContai
 func (e *Runner) imageUser(ctx context.Context, a plan.StartContainer) (*runtime.ImageUser, error) {
 	image, present, err := e.Runtime.ImageStatus(ctx, a.ImageRef)
 	if err != nil {
-		return nil, fmt.Errorf("looking at the image of container %s: %w", a.Container, err)
+		return nil, fmt.Errorf("querying the image of container %s: %w", a.Container, err)
 	}
 	if !present {
-		return nil, fmt.Errorf("creating container %s: its image is gone; it is fetched again", a.Container)
+		return nil, fmt.Errorf("creating container %s: its image was removed; podd pulls it again", a.Container)
 	}
 	return &image.User, nil
 }
@@ -253,10 +253,10 @@ func (e *Runner) stopContainer(ctx context.Context, a plan.StopContainer) (*runt
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("looking at the stopped container %s: %w", a.Container, err)
+		return nil, fmt.Errorf("querying the status of stopped container %s: %w", a.Container, err)
 	}
 	if c.State == runtime.Running || c.State == runtime.Unknown {
-		return &c, fmt.Errorf("stopping container %s: the runtime says that it is %s after it was stopped", a.Container, strings.ToLower(string(c.State)))
+		return &c, fmt.Errorf("stopping container %s: the runtime reports the state %s after the stop", a.Container, strings.ToLower(string(c.State)))
 	}
 	return &c, nil
 }

@@ -24,7 +24,7 @@ func (e *Runner) useDevices(ctx context.Context, p *manifest.Pod) (done func(), 
 // containerDevices returns the devices of a container that is about to be created, after
 // preparing them. The caller must call done once the container was created, or failed to
 // be.
-func (e *Runner) containerDevices(ctx context.Context, s Input, container string) (given []render.Device, done func(), err error) {
+func (e *Runner) containerDevices(ctx context.Context, s Input, container string) (devices []render.Device, done func(), err error) {
 	if e.Devices == nil {
 		return nil, func() {}, nil
 	}
@@ -35,15 +35,15 @@ func (e *Runner) containerDevices(ctx context.Context, s Input, container string
 	err = e.Devices.PreStart(ctx, container, grants)
 	for _, g := range grants {
 		if n := len(g.Response.GetCdiDevices()); err == nil && n > 0 && !s.Node.CDI {
-			err = fmt.Errorf("giving %s to container %s: its plugin names CDI devices, which the runtime gives to no container; use containerd 1.7 or CRI-O 1.27, or newer, or set up the plugin to name none", g.Resource, container)
+			err = fmt.Errorf("allocating %s for container %s: its plugin uses CDI devices, which the runtime does not support; use containerd 1.7, CRI-O 1.27 or a later version, or configure the plugin not to use CDI", g.Resource, container)
 		}
-		given = append(given, render.Device{Resource: g.Resource, IDs: g.IDs, Response: g.Response})
+		devices = append(devices, render.Device{Resource: g.Resource, IDs: g.IDs, Response: g.Response})
 	}
 	if err != nil {
 		done()
 		return nil, nil, &result.StartError{Reason: "CreateContainerConfigError", Err: err}
 	}
-	return given, done, nil
+	return devices, done, nil
 }
 
 var _ Devices = (*device.Ledger)(nil)

@@ -1,4 +1,5 @@
-// Package effect carries out the actions of package plan.
+// Package effect carries out the actions of package plan: it pulls images, prepares volumes,
+// creates and removes sandboxes and containers, and runs probes and hooks.
 //
 //	plan.Action, Input ──▶ Runner.Do ──▶ Result
 //	                           │

@@ -18,7 +18,7 @@ import (
 func (e *Runner) endForeign(ctx context.Context, id string) error {
 	containers, err := e.Runtime.SandboxContainers(ctx, id)
 	if err != nil {
-		return fmt.Errorf("looking into a foreign sandbox: %w", err)
+		return fmt.Errorf("listing the containers of a foreign sandbox: %w", err)
 	}
 	var stops errgroup.Group
 	for _, c := range containers {
@@ -32,7 +32,7 @@ func (e *Runner) endForeign(ctx context.Context, id string) error {
 		stops.Go(func() error { return e.Runtime.StopContainer(ctx, c.ID, grace) })
 	}
 	if err := stops.Wait(); err != nil {
-		return fmt.Errorf("ending a foreign pod: %w", err)
+		return fmt.Errorf("stopping a foreign pod: %w", err)
 	}
 	return e.removeSandbox(ctx, nil, id, false)
 }

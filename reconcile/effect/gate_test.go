@@ -13,14 +13,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// visitors are goroutines that enter a gate and stay until they may leave.
-type visitors struct {
+// starts are goroutines that enter a gate and stay until leave is called.
+type starts struct {
 	gate *Gate
 	in   []string
 	out  map[string]chan struct{}
 }
 
-func (v *visitors) enter(ctx context.Context, name string, r rank) {
+func (v *starts) enter(ctx context.Context, name string, r rank) {
 	out := make(chan struct{})
 	v.out[name] = out
 	go func() {
@@ -35,25 +35,25 @@ func (v *visitors) enter(ctx context.Context, name string, r rank) {
 	synctest.Wait()
 }
 
-func (v *visitors) leave(name string) {
+func (v *starts) leave(name string) {
 	close(v.out[name])
 	synctest.Wait()
 }
 
-func (v *visitors) want(t *testing.T, names ...string) {
+func (v *starts) want(t *testing.T, names ...string) {
 	t.Helper()
 	if !slices.Equal(v.in, names) {
 		t.Fatalf("entered: got %q, want %q", v.in, names)
 	}
 }
 
-func newVisitors(n int) *visitors {
-	return &visitors{gate: NewGate(n), out: map[string]chan struct{}{}}
+func newStarts(n int) *starts {
+	return &starts{gate: NewGate(n), out: map[string]chan struct{}{}}
 }
 
-func TestGateLetsContainersFirst(t *testing.T) {
+func TestGate_ContainersFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := newVisitors(1)
+		v := newStarts(1)
 		v.enter(t.Context(), "s1", forSandbox)
 		v.enter(t.Context(), "s2", forSandbox)
 		v.enter(t.Context(), "s3", forSandbox)
@@ -68,9 +68,9 @@ func TestGateLetsContainersFirst(t *testing.T) {
 	})
 }
 
-func TestGateForgetsWhoGaveUp(t *testing.T) {
+func TestGate_Canceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := newVisitors(1)
+		v := newStarts(1)
 		ctx, cancel := context.WithCancel(t.Context())
 		v.enter(t.Context(), "a", forSandbox)
 		v.enter(ctx, "b", forSandbox)
@@ -95,9 +95,9 @@ func TestGate_SlowRuntime(t *testing.T) {
 		inBubble(t, took.String(), func(t *testing.T) {
 			g := NewGate(4)
 			var inside, most atomic.Int32
-			var starts sync.WaitGroup
+			var all sync.WaitGroup
 			for range 100 {
-				starts.Go(func() {
+				all.Go(func() {
 					leave, err := g.enter(t.Context(), forSandbox)
 					if err != nil {
 						t.Error(err)
@@ -109,7 +109,7 @@ func TestGate_SlowRuntime(t *testing.T) {
 					inside.Add(-1)
 				})
 			}
-			starts.Wait()
+			all.Wait()
 			if int(most.Load()) > want {
 				t.Errorf("%d starts at once, want at most %d", most.Load(), want)
 			}
@@ -118,7 +118,7 @@ func TestGate_SlowRuntime(t *testing.T) {
 }
 
 // TestGate_Hangs checks that starts that never return, as many as the limit or more, make
-// others wait for seconds, not for ever.
+// others wait for a limited time.
 func TestGate_Hangs(t *testing.T) {
 	for _, c := range []struct {
 		limit, hang int
@@ -164,7 +164,7 @@ func TestGate_Hangs(t *testing.T) {
 			close(hang)
 			hanging.Wait()
 			if g.extra != 0 || len(g.inside) != 0 {
-				t.Errorf("left %d inside, %d extra places", len(g.inside), g.extra)
+				t.Errorf("at the end %d inside, %d extra places, want none", len(g.inside), g.extra)
 			}
 		})
 	}
@@ -188,7 +188,7 @@ func TestGate_SlowSandboxes(t *testing.T) {
 				<-time.After(took)
 				inside.Add(-count)
 			}
-			made := make(chan struct{})
+			done := make(chan struct{})
 			var pods, crashes sync.WaitGroup
 			for i := range loops {
 				crashes.Go(func() {
@@ -196,7 +196,7 @@ func TestGate_SlowSandboxes(t *testing.T) {
 					for {
 						start(forContainer, 500*time.Millisecond, 0)
 						select {
-						case <-made:
+						case <-done:
 							return
 						case <-time.After(time.Minute):
 						}
@@ -212,18 +212,18 @@ func TestGate_SlowSandboxes(t *testing.T) {
 				})
 			}
 			pods.Wait()
-			close(made)
+			close(done)
 			crashes.Wait()
 			if most.Load() > 8 {
-				t.Errorf("%d sandboxes were made at once, want at most 8", most.Load())
+				t.Errorf("%d sandboxes were created at once, want at most 8", most.Load())
 			}
 		})
 	}
 }
 
-// TestGateProperty checks that, if some starts return in time, no more than n are inside,
+// TestGate_Property checks that, if some starts return in time, no more than n are inside,
 // and none waits while a place is free.
-func TestGateProperty(t *testing.T) {
+func TestGate_Property(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 3).Draw(t, "places")
 		g := NewGate(n)
@@ -263,7 +263,7 @@ func TestGateProperty(t *testing.T) {
 			}
 			arrived()
 			if idle := len(waiting[0])+len(waiting[1]) > 0 && len(inside) < n; len(inside) > n || idle {
-				t.Fatalf("%d inside of %d, %d and %d wait", len(inside), n, len(waiting[0]), len(waiting[1]))
+				t.Fatalf("%d inside (limit %d), while %d and %d wait", len(inside), n, len(waiting[0]), len(waiting[1]))
 			}
 		}
 	})

@@ -19,7 +19,7 @@ import (
 func (e *Runner) postStart(ctx context.Context, s Input, a plan.PostStart) error {
 	c, _, _ := plan.FindContainer(s.Desired.Spec, a.Container)
 	if c == nil || !plan.HasPostStart(c) {
-		return fmt.Errorf("container %s has no postStart hook any more", a.Container)
+		return fmt.Errorf("container %s no longer has a postStart hook", a.Container)
 	}
 	h, to := c.Lifecycle.PostStart, probe.Target{IP: s.address(s.Desired, a.ID), Ports: c.Ports}
 	err := e.hook(ctx, a.ID, h, to)
@@ -41,7 +41,7 @@ func (e *notCalledError) Unwrap() []error { return []error{e.error, runtime.ErrU
 func (e *Runner) preStop(ctx context.Context, s Input, a plan.PreStop) error {
 	inc, c := runtime.FindContainer(s.Observed, a.ID)
 	if c == nil {
-		return nil // it is gone already
+		return nil // it no longer exists
 	}
 	h := plan.PreStopOf(c)
 	if h == nil {

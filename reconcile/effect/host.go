@@ -41,8 +41,9 @@ type Runtime interface {
 }
 
 // Images provides images, with secrets as additional credentials for the registry. A failed
-// pull is a *runtime.PullError, wrapped in a *result.RetryLaterError if another try must wait. Ensure calls
-// pulling before it contacts a registry, and also if it joins a pull that is in progress.
+// pull is a *runtime.PullError, wrapped in a *result.RetryLaterError if another try must
+// wait. Ensure calls pulling before it contacts a registry, and also if it joins a pull that
+// is in progress.
 type Images interface {
 	Ensure(ctx context.Context, image, policy string, secrets []*v1.Secret, pulling func()) (result.Image, error)
 }

@@ -11,7 +11,7 @@ import (
 	"podd/reconcile/result"
 )
 
-// An Outcome is the outcome of an effect, for metrics.
+// An Outcome describes an effect that has ended, for metrics.
 type Outcome struct {
 	Key    types.NamespacedName
 	Pod    *manifest.Pod // version that the action was for; nil if it is not known

@@ -24,11 +24,11 @@ const execLimit = 10 << 10
 // exists. It returns an error if no attempt was possible.
 func (e *Runner) probe(ctx context.Context, s Input, p *manifest.Pod, a plan.Probe) (probe.Result, error) {
 	if p == nil {
-		return probe.Result{}, fmt.Errorf("container %s is gone", a.Container)
+		return probe.Result{}, fmt.Errorf("container %s no longer exists", a.Container)
 	}
 	c, _, _ := plan.FindContainer(p.Spec, a.Container)
 	if c == nil || plan.ProbeOf(c, a.Kind) == nil {
-		return probe.Result{}, fmt.Errorf("container %s has no %s probe any more", a.Container, a.Kind)
+		return probe.Result{}, fmt.Errorf("container %s no longer has a %s probe", a.Container, a.Kind)
 	}
 	how := plan.ProbeOf(c, a.Kind)
 	timeout := time.Duration(max(how.TimeoutSeconds, 1)) * time.Second
@@ -62,14 +62,14 @@ func (e *Runner) exec(ctx context.Context, id string, command []string, timeout 
 	if r.ExitCode == 0 {
 		return probe.Result{Passed: true}, nil
 	}
-	said := wording.FirstLine(string(r.Stdout))
-	if said == "" {
-		said = wording.FirstLine(string(r.Stderr))
+	output := wording.FirstLine(string(r.Stdout))
+	if output == "" {
+		output = wording.FirstLine(string(r.Stderr))
 	}
-	if said == "" {
+	if output == "" {
 		return probe.Result{Message: fmt.Sprintf("exit %d", r.ExitCode)}, nil
 	}
-	return probe.Result{Message: fmt.Sprintf("exit %d: %s", r.ExitCode, said)}, nil
+	return probe.Result{Message: fmt.Sprintf("exit %d: %s", r.ExitCode, output)}, nil
 }
 
 // staticCommand expands $(NAME) with the values that are written in the manifest. As with a

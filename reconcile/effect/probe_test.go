@@ -30,8 +30,8 @@ type slow struct{ error }
 
 func (slow) Is(target error) bool { return target == context.DeadlineExceeded }
 
-func TestExecVerdicts(t *testing.T) {
-	said := func(code int32, out, err string) execs {
+func TestExec(t *testing.T) {
+	exits := func(code int32, out, err string) execs {
 		return execs{result: runtime.ExecResult{ExitCode: code, Stdout: []byte(out), Stderr: []byte(err)}}
 	}
 	tests := map[string]struct {
@@ -40,20 +40,20 @@ func TestExecVerdicts(t *testing.T) {
 		message string
 		errored bool
 	}{
-		"ends well":         {said(0, "fine", ""), true, "", false},
-		"fails":             {said(1, "\nno disk\nmore", "noise"), false, "exit 1: no disk", false},
-		"fails on stderr":   {said(2, " \n", "cat: x: no such file"), false, "exit 2: cat: x: no such file", false},
-		"fails in silence":  {said(3, "", ""), false, "exit 3", false},
+		"succeeds":          {exits(0, "fine", ""), true, "", false},
+		"fails":             {exits(1, "\nno disk\nmore", "noise"), false, "exit 1: no disk", false},
+		"fails on stderr":   {exits(2, " \n", "cat: x: no such file"), false, "exit 2: cat: x: no such file", false},
+		"fails, no output":  {exits(3, "", ""), false, "exit 3", false},
 		"too slow":          {execs{err: slow{errors.New("the command took longer than 1s")}}, false, "the command took longer than 1s", false},
 		"no such command":   {execs{err: errors.New("no such file")}, false, "", true},
 		"no such container": {execs{err: runtime.ErrNotFound}, false, "", true},
-		"no answer":         {execs{err: errors.Join(runtime.ErrUnavailable, context.DeadlineExceeded)}, false, "", true},
+		"no response":       {execs{err: errors.Join(runtime.ErrUnavailable, context.DeadlineExceeded)}, false, "", true},
 	}
 	for name, test := range tests {
 		e := &Runner{Runtime: test.does}
 		got, err := e.exec(t.Context(), "c", []string{"check"}, time.Second)
 		if got.Passed != test.passed || got.Message != test.message || (err != nil) != test.errored {
-			t.Errorf("%s: %+v, %v", name, got, err)
+			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
 	}
 }
@@ -63,8 +63,8 @@ func withContainer(name string) *manifest.Pod {
 	return &manifest.Pod{Spec: &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: name}}}}}
 }
 
-// TestProbeAddress checks that a pod is probed at the address in its status.
-func TestProbeAddress(t *testing.T) {
+// TestAddress checks that a pod is probed at the address in its status.
+func TestAddress(t *testing.T) {
 	p := withContainer("a")
 	s := Input{Desired: p, Node: &render.Node{HostIPs: []string{"2001:db8::1", "192.0.2.1"}}}
 	s.Observed = []runtime.Incarnation{{Containers: []runtime.Container{{ID: "c", Name: "a"}}}}
@@ -76,7 +76,7 @@ func TestProbeAddress(t *testing.T) {
 	}{{"c", false, "fd00::3"}, {"other", false, ""}, {"c", true, "2001:db8::1"}} {
 		p.Spec.Spec.HostNetwork = test.host
 		if got := s.address(p, test.id); got != test.want {
-			t.Errorf("container %s, host network %v: %q, want %q", test.id, test.host, got, test.want)
+			t.Errorf("container %s, host network %v: got %q, want %q", test.id, test.host, got, test.want)
 		}
 	}
 }
@@ -88,7 +88,7 @@ func TestStaticCommand(t *testing.T) {
 	got := staticCommand(c, command)
 	for i, want := range []string{"2", "$(A)", "$(C)", "$(A)"} {
 		if got[i] != want {
-			t.Errorf("%s became %q, want %q", command[i], got[i], want)
+			t.Errorf("%s: got %q, want %q", command[i], got[i], want)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func TestProbe_Missing(t *testing.T) {
 	s := Input{Desired: withContainer("a"), Node: &render.Node{}}
 	for _, name := range []string{"a", "b"} {
 		if _, err := (&Runner{}).probe(t.Context(), s, s.Desired, plan.Probe{Container: name, Kind: plan.Liveness}); err == nil {
-			t.Errorf("probed %s", name)
+			t.Errorf("container %s: got no error", name)
 		}
 	}
 }

@@ -37,15 +37,15 @@ func checkProfile(spec *v1.PodSpec, c *v1.Container, n *render.Node) error {
 	why := ""
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		why = "is not there; put it there"
+		why = "does not exist; create it"
 	case err != nil:
-		return fmt.Errorf("looking for the seccomp profile of container %s: %w", c.Name, err)
+		return fmt.Errorf("reading the seccomp profile of container %s: %w", c.Name, err)
 	case !info.Mode().IsRegular():
-		why = "is no regular file; put one there"
+		why = "is not a regular file; replace it"
 	case info.Size() == 0:
 		why = "is empty; write the profile into it"
 	default:
 		return nil
 	}
-	return fmt.Errorf("the seccomp profile of container %s, %s, %s", c.Name, file, why)
+	return fmt.Errorf("seccomp profile of container %s: %s %s", c.Name, file, why)
 }

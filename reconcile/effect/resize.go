@@ -31,7 +31,7 @@ func (e *Runner) resizeContainer(ctx context.Context, s Input, a plan.ResizeCont
 		err = e.update(ctx, a.ID, render.ContainerResources(*s.Node, s.Desired.Spec, c))
 	}
 	if err != nil {
-		return fmt.Errorf("resizing container %s to %s: %w; it runs on with %s",
+		return fmt.Errorf("resizing container %s to %s: %w; the container keeps %s",
 			a.Container, s.Desired.Containers[a.Container].Size, err, s.Actual.Containers[a.Container].Size)
 	}
 	return nil
@@ -55,7 +55,7 @@ func (e *Runner) awaitResources(ctx context.Context, id string, want *cri.LinuxC
 			return err
 		}
 		if time.Since(since) > agreeLimit {
-			return fmt.Errorf("the runtime took it, and says %s later that the memory limit is %d and the cpu quota %d of %d µs",
+			return fmt.Errorf("the runtime accepted the new size, but %s later it reports the memory limit %d and the CPU quota %d of %d µs",
 				agreeLimit, has.Memory, has.CPUQuota, has.CPUPeriod)
 		}
 		select {

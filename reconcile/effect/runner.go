@@ -161,7 +161,7 @@ func (e *Runner) stopSandbox(ctx context.Context, s Input, id string) ([]runtime
 	if err := e.Runtime.StopPodSandbox(ctx, id); err != nil {
 		return nil, err
 	}
-	looking, cancel := context.WithTimeout(ctx, exitQueryTimeout)
+	limited, cancel := context.WithTimeout(ctx, exitQueryTimeout)
 	defer cancel()
 	var ended []runtime.Container
 	for i := range s.Observed {
@@ -173,7 +173,7 @@ func (e *Runner) stopSandbox(ctx context.Context, s Input, id string) ([]runtime
 			if c.State == runtime.Exited || c.State == runtime.ExitUnknown {
 				continue
 			}
-			if now, err := e.Runtime.ContainerStatus(looking, c.ID); err == nil {
+			if now, err := e.Runtime.ContainerStatus(limited, c.ID); err == nil {
 				ended = append(ended, now)
 			}
 		}

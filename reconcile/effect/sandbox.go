@@ -79,15 +79,15 @@ func (e *Runner) beginSandbox(ctx context.Context, s Input, attempt uint32) (*ru
 		return nil, err
 	}
 	if err := e.Leftovers.MakeLogs(s.Desired, ""); err != nil {
-		return nil, fmt.Errorf("making the sandbox: %w", err)
+		return nil, fmt.Errorf("creating the sandbox: %w", err)
 	}
 	node, err := e.nodeNow(s)
 	if err != nil {
-		return nil, fmt.Errorf("making the sandbox: %w", err)
+		return nil, fmt.Errorf("creating the sandbox: %w", err)
 	}
 	config, err := render.Sandbox(render.SandboxInput{Pod: s.Desired, Node: node, Attempt: attempt, UserIDs: s.UserIDs})
 	if err != nil {
-		return nil, fmt.Errorf("making the sandbox: %w", err)
+		return nil, fmt.Errorf("creating the sandbox: %w", err)
 	}
 	var sandbox *runtime.Sandbox
 	err = retryReserved(ctx, func() (err error) {
@@ -98,7 +98,7 @@ func (e *Runner) beginSandbox(ctx context.Context, s Input, attempt uint32) (*ru
 		err = fmt.Errorf("attempt %d: %w", attempt, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("making the sandbox: %w", err)
+		return nil, fmt.Errorf("creating the sandbox: %w", err)
 	}
 	return sandbox, nil
 }
@@ -121,11 +121,11 @@ func (e *Runner) makeSandbox(ctx context.Context, s Input, config *cri.PodSandbo
 	}
 	sandbox, err := e.Runtime.PodSandboxStatus(ctx, id)
 	if err != nil {
-		return nil, fmt.Errorf("looking at the new sandbox: %w", err)
+		return nil, fmt.Errorf("querying the new sandbox: %w", err)
 	}
 	if sandbox.Labels[runtime.LabelInstance] != config.Labels[runtime.LabelInstance] ||
 		sandbox.Annotations[runtime.AnnotationHash] != config.Annotations[runtime.AnnotationHash] {
-		return nil, fmt.Errorf("sandbox %s has the name: %w", id, runtime.ErrNameReserved)
+		return nil, fmt.Errorf("sandbox %s has this name: %w", id, runtime.ErrNameReserved)
 	}
 	return &sandbox, nil
 }
