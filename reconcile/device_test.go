@@ -208,7 +208,7 @@ func TestBrokenPlugin(t *testing.T) {
 		m.setPods(needing(t, "one", 1, ""), pod(t, "web", `containers: [{name: app, image: "web:1"}]`))
 		m.settle()
 		m.wantState("web 0 ready", "web/app 0 running")
-		if why := m.why("one"); why != "giving container app 1 of example.com/gpu: it burns" {
+		if why := m.why("one"); why != "allocating 1 of example.com/gpu for container app: it burns" {
 			t.Errorf("why: %q", why)
 		}
 		g.fails(nil)

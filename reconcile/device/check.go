@@ -26,7 +26,7 @@ var cdiName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z
 // response sets something that plugins must not set. Errors have no values of it.
 func check(r *v1beta1.ContainerAllocateResponse) error {
 	if r == nil {
-		return errors.New("its plugin sent no response for the container")
+		return errors.New("the plugin returned no response for the container")
 	}
 	if n := proto.Size(r); n > maxResponse {
 		return fmt.Errorf("its plugin's response has %d bytes, more than %d", n, maxResponse)

@@ -34,7 +34,7 @@ type record struct {
 // first format has no version and is an array of records.
 const fileVersion = 1
 
-// contents is what the file has, together with a checksum.
+// contents has the fields of the file, to which a checksum is added.
 type contents struct {
 	Version int      `json:"version"`
 	Records []record `json:"records"`
@@ -48,7 +48,7 @@ const (
 )
 
 // Open returns the ledger that is stored in a file. The file need not exist. If it cannot
-// be read, Open returns an error and an empty ledger, which learns allocations from Hold.
+// be read, Open returns an error and an empty ledger, which gets allocations from Hold.
 // When that ledger is first saved, it keeps the unreadable file with UnreadableSuffix and
 // replaces one that was kept earlier.
 func Open(file string) (*Ledger, error) {

@@ -79,10 +79,10 @@ func openContent(t *testing.T, file string, content []byte) (*Ledger, error) {
 	writeFile(t, file, content)
 	l, err := Open(file)
 	if l == nil {
-		t.Fatalf("of %q got no ledger", content)
+		t.Fatalf("%q: got no ledger", content)
 	}
 	if err != nil && (!strings.Contains(err.Error(), file) || len(l.pods) > 0) {
-		t.Errorf("of %q got %d pods and the error %q, which must name %s", content, len(l.pods), err, file)
+		t.Errorf("%q: got %d pods and error %q, want none and one that names %s", content, len(l.pods), err, file)
 	}
 	return l, err
 }
@@ -107,19 +107,19 @@ func TestFormats(t *testing.T) {
 
 // TestDecode_Damaged truncates the file of each format at every byte, and flips every bit of
 // the file that podd writes. The first format has no checksum, so podd may read another
-// value in it, but it must not panic. TestUnreadableIsKept reads damaged files from disk.
+// value in it, but it must not panic. TestSave_UnreadableKept reads damaged files from disk.
 func TestDecode_Damaged(t *testing.T) {
 	for name, data := range formats(t) {
 		for n := range data {
 			if _, err := decodeRecords(data[:n]); err == nil {
-				t.Errorf("%s: the first %d bytes are taken for the whole file", name, n)
+				t.Errorf("%s: the first %d bytes are read as a complete file", name, n)
 			}
 		}
 	}
 	flip(formats(t)["01-array.json"], func(flipped []byte) { _, _ = decodeRecords(flipped) })
 	flip(saved(t), func(flipped []byte) {
 		if _, err := decodeRecords(flipped); err == nil {
-			t.Errorf("%s is taken for a file without damage", flipped)
+			t.Errorf("%s is read as a valid file", flipped)
 		}
 	})
 }
@@ -141,7 +141,7 @@ func TestOpen_Newer(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "devices.json")
 	for _, text := range []string{`{"version":2}`, `{"version":2,"records":{"a":1},"checksum":7}`} {
 		if _, err := openContent(t, file, []byte(text)); err == nil || !strings.Contains(err.Error(), "version 2 of a newer podd") {
-			t.Errorf("of %s got %v", text, err)
+			t.Errorf("%s: got %v", text, err)
 		}
 	}
 }
@@ -152,13 +152,13 @@ func TestOpen_Absent(t *testing.T) {
 	saveSample(t, l)
 	saveSample(t, reopen(t, l.file))
 	if _, err := os.Lstat(l.file + ".unreadable"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a readable file was kept: %v", err)
+		t.Errorf("a readable file was kept: got %v", err)
 	}
 }
 
-// TestUnreadableIsKept checks that an unreadable file stays where it is until allocations
+// TestSave_UnreadableKept checks that an unreadable file stays where it is until allocations
 // are saved, that it is renamed then, and that only the newest one is kept.
-func TestUnreadableIsKept(t *testing.T) {
+func TestSave_UnreadableKept(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "devices.json")
 	kept := file + ".unreadable"
 	damaged := saved(t)
@@ -166,7 +166,7 @@ func TestUnreadableIsKept(t *testing.T) {
 	for _, content := range []string{`{"version":2}`, string(damaged), ""} {
 		l, err := openContent(t, file, []byte(content))
 		if err == nil {
-			t.Fatalf("%q is read", content)
+			t.Fatalf("%q was read", content)
 		}
 		if err := l.save(); err != nil || string(readFile(t, file)) != content {
 			t.Errorf("without allocations: %v, the file has %q, want %q", err, readFile(t, file), content)
@@ -186,9 +186,9 @@ func TestUnreadableIsKept(t *testing.T) {
 	}
 }
 
-// TestUnreadableIsKept_OtherTypes checks that a directory and a symbolic link are renamed,
+// TestSave_UnreadableKept_OtherTypes checks that a directory and a symbolic link are renamed,
 // too, and that the target of the link does not change.
-func TestUnreadableIsKept_OtherTypes(t *testing.T) {
+func TestSave_UnreadableKept_OtherTypes(t *testing.T) {
 	for name, create := range map[string]func(file, target string) error{
 		"directory": func(file, _ string) error { return os.Mkdir(file, 0o700) },
 		"link":      func(file, target string) error { return os.Symlink(target, file) },
@@ -201,11 +201,11 @@ func TestUnreadableIsKept_OtherTypes(t *testing.T) {
 		}
 		l, err := Open(file)
 		if err == nil {
-			t.Errorf("%s: no error", name)
+			t.Errorf("%s: got no error", name)
 		}
 		saveSample(t, l)
 		if info, err := os.Lstat(file + ".unreadable"); err != nil || info.Mode().IsRegular() {
-			t.Errorf("%s: it is not kept: %v", name, err)
+			t.Errorf("%s: not kept: %v", name, err)
 		}
 		if got := readFile(t, target); string(got) != "[]" {
 			t.Errorf("%s: the target has %q", name, got)
@@ -214,16 +214,16 @@ func TestUnreadableIsKept_OtherTypes(t *testing.T) {
 	}
 }
 
-// TestUnreadableIsKept_Failed checks that podd saves no allocations if it cannot keep the
+// TestSave_UnreadableKept_Failed checks that podd saves no allocations if it cannot keep the
 // unreadable file, and that the error says so.
-func TestUnreadableIsKept_Failed(t *testing.T) {
+func TestSave_UnreadableKept_Failed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "devices.json")
 	if err := os.MkdirAll(filepath.Join(file+".unreadable", "other"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	l, err := openContent(t, file, []byte("damaged"))
 	if err == nil {
-		t.Fatal("it is read")
+		t.Fatal("a damaged file was read")
 	}
 	l.pods = sample()
 	l.revision++
@@ -234,7 +234,7 @@ func TestUnreadableIsKept_Failed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := l.save(); err != nil || string(readFile(t, file+".unreadable")) != "damaged" {
-		t.Errorf("later: %v", err)
+		t.Errorf("later: got error %v", err)
 	}
 	reopen(t, file)
 }

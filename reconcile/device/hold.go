@@ -63,8 +63,8 @@ func (l *Ledger) Hold(holders map[Holder]Held, whole bool) {
 	}
 }
 
-// adoptLocked takes what a container is seen to have, unless something of it was
-// grantMap to another since.
+// adoptLocked records the devices in the annotation of a container, unless one of them was
+// allocated to another pod since.
 func (l *Ledger) adoptLocked(h Holder, container, resource string, ids []string) {
 	if len(ids) == 0 || len(l.pods[h].ids(container, resource)) > 0 {
 		return

@@ -25,7 +25,7 @@ const gpu = "example.com/gpu"
 
 // A fake is a plugin. Functions that are nil have a default.
 type fake struct {
-	answer   func(ids []string) (*v1beta1.ContainerAllocateResponse, error)
+	allocate func(ids []string) (*v1beta1.ContainerAllocateResponse, error)
 	prefer   func(available, must []string, n int) ([]string, error)
 	prepares bool
 
@@ -48,10 +48,10 @@ func (f *fake) Preferred(_ context.Context, available, must []string, n int) ([]
 
 func (f *fake) Allocate(_ context.Context, ids []string) (*v1beta1.ContainerAllocateResponse, error) {
 	f.record("Allocate", ids)
-	if f.answer == nil {
+	if f.allocate == nil {
 		return &v1beta1.ContainerAllocateResponse{Envs: map[string]string{"IDS": strings.Join(ids, " ")}}, nil
 	}
-	return f.answer(ids)
+	return f.allocate(ids)
 }
 
 func (f *fake) PreStart(_ context.Context, ids []string) error {
@@ -244,7 +244,7 @@ func TestHold_AllocateFails(t *testing.T) {
 	l, p, broken := open(t), podRequesting(t, "p", "main=1", "side=1"), errors.New("it burns")
 	inc := runtime.Incarnation{Containers: []runtime.Container{{Name: "main", Annotations: map[string]string{runtime.AnnotationDevices: `{"` + gpu + `":["b"]}`}}}}
 	l.Hold(map[Holder]Held{holderOf(p): Seen(&inc)}, false)
-	serve(l, gpu, &fake{answer: func([]string) (*v1beta1.ContainerAllocateResponse, error) {
+	serve(l, gpu, &fake{allocate: func([]string) (*v1beta1.ContainerAllocateResponse, error) {
 		err := broken
 		broken = nil
 		return &v1beta1.ContainerAllocateResponse{}, err
@@ -319,7 +319,7 @@ func TestHealth(t *testing.T) {
 		t.Errorf("got %q, %v", ids, err)
 	}
 	_, err := use(t, l, podRequesting(t, "q", "main=2"), "")
-	if want := "giving container main 2 of example.com/gpu: 2 requested, 1 free"; err == nil || err.Error() != want {
+	if want := "allocating 2 of example.com/gpu for container main: 2 requested, 1 free"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
@@ -373,30 +373,30 @@ func TestPreferred(t *testing.T) {
 
 // TestAllocate_Errors checks that a failed or invalid Allocate results in no allocation.
 func TestAllocate_Errors(t *testing.T) {
-	type answer = v1beta1.ContainerAllocateResponse
+	type response = v1beta1.ContainerAllocateResponse
 	tests := map[string]struct {
-		answer *answer
-		err    error
-		want   string
+		response *response
+		err      error
+		want     string
 	}{
 		"error":               {nil, errors.New("it burns"), "it burns"},
 		"no response":         {nil, nil, "no response"},
-		"large response":      {&answer{Envs: map[string]string{"A": strings.Repeat("x", maxResponse)}}, nil, "more than 1048576"},
-		"invalid variable":    {&answer{Envs: map[string]string{"A=B": "x"}}, nil, `variable "A=B"`},
-		"NUL byte":            {&answer{Envs: map[string]string{"A": "secret\x00"}}, nil, `variable "A"`},
-		"relative path":       {&answer{Mounts: []*v1beta1.Mount{{HostPath: "lib", ContainerPath: "/lib"}}}, nil, `mounts "lib"`},
-		"mount path with ..":  {&answer{Mounts: []*v1beta1.Mount{{HostPath: "/opt/../etc", ContainerPath: "/lib"}}}, nil, "without .."},
-		"device path with ..": {&answer{Devices: []*v1beta1.DeviceSpec{{HostPath: "/dev/null", ContainerPath: "../x"}}}, nil, "without .."},
-		"invalid permissions": {&answer{Devices: []*v1beta1.DeviceSpec{{HostPath: "/dev/null", ContainerPath: "/dev/x", Permissions: "rwx"}}}, nil, `"rwx"`},
-		"podd's annotation":   {&answer{Annotations: map[string]string{runtime.AnnotationKind: "init:0"}}, nil, "podd/kind"},
-		"runtime annotation":  {&answer{Annotations: map[string]string{runtime.AnnotationPreStopHandler: "{}"}}, nil, "preStopHandler"},
-		"invalid CDI name":    {&answer{CdiDevices: []*v1beta1.CDIDevice{{Name: "all"}}}, nil, "vendor/class=name"},
-		"nil in a list":       {&answer{Mounts: []*v1beta1.Mount{nil}}, nil, "absolute"},
+		"large response":      {&response{Envs: map[string]string{"A": strings.Repeat("x", maxResponse)}}, nil, "more than 1048576"},
+		"invalid variable":    {&response{Envs: map[string]string{"A=B": "x"}}, nil, `variable "A=B"`},
+		"NUL byte":            {&response{Envs: map[string]string{"A": "secret\x00"}}, nil, `variable "A"`},
+		"relative path":       {&response{Mounts: []*v1beta1.Mount{{HostPath: "lib", ContainerPath: "/lib"}}}, nil, `mounts "lib"`},
+		"mount path with ..":  {&response{Mounts: []*v1beta1.Mount{{HostPath: "/opt/../etc", ContainerPath: "/lib"}}}, nil, "without .."},
+		"device path with ..": {&response{Devices: []*v1beta1.DeviceSpec{{HostPath: "/dev/null", ContainerPath: "../x"}}}, nil, "without .."},
+		"invalid permissions": {&response{Devices: []*v1beta1.DeviceSpec{{HostPath: "/dev/null", ContainerPath: "/dev/x", Permissions: "rwx"}}}, nil, `"rwx"`},
+		"podd's annotation":   {&response{Annotations: map[string]string{runtime.AnnotationKind: "init:0"}}, nil, "podd/kind"},
+		"runtime annotation":  {&response{Annotations: map[string]string{runtime.AnnotationPreStopHandler: "{}"}}, nil, "preStopHandler"},
+		"invalid CDI name":    {&response{CdiDevices: []*v1beta1.CDIDevice{{Name: "all"}}}, nil, "vendor/class=name"},
+		"nil in a list":       {&response{Mounts: []*v1beta1.Mount{nil}}, nil, "absolute"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			l, p := open(t), podRequesting(t, "p", "main=1")
-			serve(l, gpu, &fake{answer: func([]string) (*answer, error) { return tt.answer, tt.err }}, "a")
+			serve(l, gpu, &fake{allocate: func([]string) (*response, error) { return tt.response, tt.err }}, "a")
 			_, err := use(t, l, p, "main")
 			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("got %v, want %s", err, tt.want)
@@ -411,7 +411,7 @@ func TestAllocate_Errors(t *testing.T) {
 // TestAllocate_Hangs checks that a plugin that does not respond delays no other pods.
 func TestAllocate_Hangs(t *testing.T) {
 	l, called, hung := open(t), make(chan struct{}), make(chan struct{})
-	serve(l, "example.com/slow", &fake{answer: func([]string) (*v1beta1.ContainerAllocateResponse, error) {
+	serve(l, "example.com/slow", &fake{allocate: func([]string) (*v1beta1.ContainerAllocateResponse, error) {
 		close(called)
 		<-hung
 		return nil, errors.New("too late")

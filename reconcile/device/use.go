@@ -43,7 +43,7 @@ func (l *Ledger) use(ctx context.Context, pod *manifest.Pod, h Holder, requests 
 	}
 	for _, a := range requests {
 		if err := l.allocate(ctx, pod, h, a); err != nil {
-			return nil, fmt.Errorf("giving container %s %d of %s: %w", a.container, a.n, a.resource, err)
+			return nil, fmt.Errorf("allocating %d of %s for container %s: %w", a.n, a.resource, a.container, err)
 		}
 	}
 	if err := l.save(); err != nil {
@@ -145,7 +145,7 @@ func (l *Ledger) lockPod(ctx context.Context, h Holder) (unlock func(), err erro
 	}
 }
 
-var errNoPlugin = errors.New("no device plugin serves it now; podd will retry")
+var errNoPlugin = errors.New("no device plugin is registered for it; podd retries")
 
 func (l *Ledger) plugin(resource string) (Plugin, error) {
 	l.mu.Lock()

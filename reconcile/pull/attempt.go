@@ -87,7 +87,7 @@ func (p *Puller) attempt(ctx context.Context, o request, auths []*cri.AuthConfig
 	if err != nil {
 		return "", "", addProviderError(err, providerErr)
 	}
-	return ref, fmt.Sprintf("pulled image %s, but without a provider: %v", o.image, providerErr), nil
+	return ref, fmt.Sprintf("pulled image %s, but a credential provider failed: %v", o.image, providerErr), nil
 }
 
 // providerCredentials returns the credentials of the providers for an image.
@@ -141,9 +141,9 @@ func (p *Puller) addCredentialsHint(err error, o request) error {
 		return err
 	}
 	annotated := *pull
-	annotated.Err = fmt.Errorf("%w; %s has none for %s", pull.Err, p.o.CredentialsIn, pull.Registry)
+	annotated.Err = fmt.Errorf("%w; %s has no credentials for %s", pull.Err, p.o.CredentialsIn, pull.Registry)
 	if o.secrets {
-		annotated.Err = fmt.Errorf("%w; neither its imagePullSecrets nor %s have any for %s", pull.Err, p.o.CredentialsIn, pull.Registry)
+		annotated.Err = fmt.Errorf("%w; neither its imagePullSecrets nor %s have credentials for %s", pull.Err, p.o.CredentialsIn, pull.Registry)
 	}
 	return &annotated
 }

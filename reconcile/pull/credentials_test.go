@@ -11,9 +11,9 @@ import (
 	"podd/reconcile/pull"
 )
 
-// TestMatching checks which entries of a Docker config.json apply to an image, the most
+// TestFile_Matching checks which entries of a Docker config.json apply to an image, the most
 // specific first.
-func TestMatching(t *testing.T) {
+func TestFile_Matching(t *testing.T) {
 	tests := []struct {
 		name, keys, image, want string // keys and users, in the order of the file
 	}{
@@ -78,8 +78,8 @@ func write(t *testing.T, text string) string {
 	return name
 }
 
-// TestForms checks the forms of an entry.
-func TestForms(t *testing.T) {
+// TestFile_Entries checks the forms of an entry.
+func TestFile_Entries(t *testing.T) {
 	padded := base64.StdEncoding.EncodeToString([]byte("me:pass:word"))
 	raw := strings.TrimRight(base64.StdEncoding.EncodeToString([]byte("me:pass:word!")), "=")
 	tests := map[string]struct{ entry, user, password, token string }{
@@ -97,7 +97,7 @@ func TestForms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			found, err := pull.File(write(t, `{"auths": {"registry.example": {`+test.entry+`}}, "credsStore": "desktop"}`))("registry.example/web")
 			if err != nil || len(found) != 1 {
-				t.Fatalf("%v %v", found, err)
+				t.Fatalf("got %v, %v", found, err)
 			}
 			a := found[0]
 			if a.Username != test.user || a.Password != test.password || a.IdentityToken != test.token || a.ServerAddress != "" {
@@ -107,10 +107,10 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestFiles checks that the error for an invalid config.json does not quote it.
-func TestFiles(t *testing.T) {
+// TestFile_Invalid checks that the error for an invalid config.json does not quote it.
+func TestFile_Invalid(t *testing.T) {
 	if found, err := pull.File(filepath.Join(t.TempDir(), "none"))("web"); err != nil || found != nil {
-		t.Errorf("a missing file: %v %v", found, err)
+		t.Errorf("a missing file: got %v, %v", found, err)
 	}
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -126,7 +126,7 @@ func TestFiles(t *testing.T) {
 	} {
 		_, err := pull.File(file)("registry.example/web")
 		if err == nil || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), file) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 	}
 }

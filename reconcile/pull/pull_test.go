@@ -90,7 +90,7 @@ func TestPolicies(t *testing.T) {
 					reason = e.Reason
 				}
 				if b.pulls() != test.pulls || reason != test.reason || (got.Warning != "") != test.warns || (got.Ref == "") != (err != nil) {
-					b.t.Errorf("%d pulls, %+v, %v", b.pulls(), got, err)
+					b.t.Errorf("got %d pulls, %+v, %v", b.pulls(), got, err)
 				}
 				fetched := test.pulls > 0 && err == nil && !test.warns
 				if pullingCalls != test.pulls || (got.Pull != nil) != fetched || fetched && (got.Pull.Took != time.Second || got.Pull.Waited < got.Pull.Took) {
@@ -117,7 +117,7 @@ func TestAge(t *testing.T) {
 		p := pull.New(pull.Options{Runtime: dated{b.Client, time.Now().Add(-12 * 24 * time.Hour)}, UsePresent: true})
 		got, err := p.Ensure(b.t.Context(), "web:1", "Always", nil, func() {})
 		if err != nil || !strings.Contains(got.Warning, "built 12d ago") {
-			b.t.Errorf("%q %v", got.Warning, err)
+			b.t.Errorf("got warning %q, error %v", got.Warning, err)
 		}
 	})
 }
@@ -129,7 +129,7 @@ func TestAge_Unknown(t *testing.T) {
 		b.remote("web:1", errUnreachable)
 		p := pull.New(pull.Options{Runtime: dated{b.Client, time.Time{}}, UsePresent: true})
 		if got, err := p.Ensure(b.t.Context(), "web:1", "Always", nil, func() {}); err != nil || !strings.Contains(got.Warning, "of unknown age") {
-			b.t.Errorf("%q %v", got.Warning, err)
+			b.t.Errorf("got warning %q, error %v", got.Warning, err)
 		}
 	})
 }
@@ -141,7 +141,7 @@ func TestCredentialsChanged(t *testing.T) {
 		b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "newer"})
 		for range 2 {
 			if b.ensure("registry.example/web:1", "Always") == nil || b.pulls() != 1 {
-				b.t.Fatalf("%d pulls", b.pulls())
+				b.t.Fatalf("got %d pulls, want 1", b.pulls())
 			}
 		}
 		if err := os.WriteFile(file, []byte(`{"auths": {"registry.example": {"username": "b", "password": "newer"}}}`), 0o600); err != nil {
@@ -168,7 +168,7 @@ func TestShared(t *testing.T) {
 			}
 			all.Wait()
 			if b.pulls() != 1 {
-				b.t.Errorf("%d pulls", b.pulls())
+				b.t.Errorf("got %d pulls, want 1", b.pulls())
 			}
 		})
 	}
@@ -210,7 +210,7 @@ func TestCancel_NoBackOff(t *testing.T) {
 		ctx, cancel := context.WithTimeout(b.t.Context(), time.Second)
 		defer cancel()
 		if _, err := b.Ensure(ctx, "web:1", "Always", nil, func() {}); err == nil {
-			b.t.Fatal("pulled")
+			b.t.Fatal("the canceled pull succeeded")
 		}
 		remove()
 		if err := b.ensure("web:1", "Always"); err != nil {
@@ -254,15 +254,15 @@ func TestBackOff(t *testing.T) {
 		}
 		b.remote("web:1", errUnreachable)
 		if wait := fails(); wait != 10*s {
-			b.t.Errorf("after a success the first wait is %s", wait)
+			b.t.Errorf("first wait after a success: got %s, want 10s", wait)
 		}
 		pass(10 * s)
 		if wait := fails(); wait != 20*s {
-			b.t.Errorf("the second wait is %s", wait)
+			b.t.Errorf("second wait: got %s, want 20s", wait)
 		}
 		pass(time.Hour)
 		if wait := fails(); wait != 10*s {
-			b.t.Errorf("an hour later the first wait is %s", wait)
+			b.t.Errorf("first wait an hour later: got %s, want 10s", wait)
 		}
 	})
 }
@@ -304,7 +304,7 @@ func TestParallel(t *testing.T) {
 		}
 		pass(3 * time.Second)
 		if b.pulls() != 3 || time.Since(began) > 3*time.Second {
-			b.t.Errorf("%d pulls after %s", b.pulls(), time.Since(began))
+			b.t.Errorf("got %d pulls after %s, want 3", b.pulls(), time.Since(began))
 		}
 		cancel()
 		all.Wait()
@@ -325,7 +325,7 @@ func TestRate(t *testing.T) {
 		}
 		pass(time.Millisecond)
 		if b.pulls() != 2 {
-			b.t.Errorf("%d pulls at once", b.pulls())
+			b.t.Errorf("got %d pulls at once, want 2", b.pulls())
 		}
 		all.Wait()
 	})
@@ -339,7 +339,7 @@ func TestCredentialsTried(t *testing.T) {
 	run(t, pull.Options{Credentials: find}, func(b *fixture) {
 		b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "web:1"}, Username: "b", Password: "secret-b"})
 		if err := b.ensure("web:1", "Always"); err != nil || b.pulls() != 2 {
-			b.t.Errorf("%d pulls, %v", b.pulls(), err)
+			b.t.Errorf("got %d pulls, %v", b.pulls(), err)
 		}
 		b.Forget()
 		b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "web:2"}, Username: "c", Password: "x"})
@@ -350,7 +350,7 @@ func TestCredentialsTried(t *testing.T) {
 		b.Forget()
 		b.remote("web:3", errUnreachable)
 		if err := b.ensure("web:3", "Always"); err == nil || b.pulls() != 1 {
-			b.t.Errorf("%d pulls, %v", b.pulls(), err)
+			b.t.Errorf("got %d pulls, %v", b.pulls(), err)
 		}
 	})
 }
@@ -361,7 +361,7 @@ func TestCredentialsMissing(t *testing.T) {
 	run(t, pull.Options{CredentialsIn: "/root/config.json"}, func(b *fixture) {
 		b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "x"})
 		err := b.ensure("registry.example/web:1", "Always")
-		if err == nil || !strings.Contains(err.Error(), "/root/config.json has none for registry.example") {
+		if err == nil || !strings.Contains(err.Error(), "/root/config.json has no credentials for registry.example") {
 			b.t.Errorf("got %v", err)
 		}
 	})

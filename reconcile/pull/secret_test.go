@@ -39,7 +39,7 @@ func TestSecrets(t *testing.T) {
 				b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "hunter2"})
 				_, err := b.Ensure(b.t.Context(), "registry.example/web:1", "Always", test.secrets, func() {})
 				if (err == nil) != (test.err == "") || err != nil && (!strings.Contains(err.Error(), test.err) || strings.Contains(err.Error(), "hunter2")) || b.pulls() != test.pulls {
-					b.t.Errorf("%d pulls, want %d; %v, want %q", b.pulls(), test.pulls, err, test.err)
+					b.t.Errorf("got %d pulls, want %d; error %v, want %q", b.pulls(), test.pulls, err, test.err)
 				}
 				// A pod with valid credentials does not wait for the back-off of the others.
 				right := pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, auths)
@@ -68,7 +68,7 @@ func TestSecretsOrder(t *testing.T) {
 			users = append(users, c.Request.(*cri.PullImageRequest).Auth.Username)
 		}
 		if got := strings.Join(users, " "); got != "first second third last" {
-			b.t.Errorf("tried %s", got)
+			b.t.Errorf("got users %s, want first second third last", got)
 		}
 	})
 }

@@ -19,7 +19,7 @@ type kind struct{ s *Server }
 // Register implements plugins.Kind.
 func (f kind) Register(ctx context.Context, p plugins.Plugin) (plugins.Registration, error) {
 	if !slices.Contains(p.Versions, v1beta1.Version) {
-		return nil, fmt.Errorf("it supports none of podd's versions of the API: %q", v1beta1.Version)
+		return nil, fmt.Errorf("it does not support version %q of the API, which podd requires", v1beta1.Version)
 	}
 	r, err := f.s.connect(ctx, p.Name, p.Endpoint)
 	if err != nil {

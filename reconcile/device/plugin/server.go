@@ -76,7 +76,7 @@ func Prepare(dir string) error {
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return fmt.Errorf("listing old sockets of device plugins: %w", err)
+		return fmt.Errorf("listing the directory of device plugins: %w", err)
 	}
 	for _, e := range entries {
 		if e.Type() == os.ModeSocket {
@@ -84,7 +84,7 @@ func Prepare(dir string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("removing old sockets of device plugins: %w", err)
+		return fmt.Errorf("removing the sockets of earlier device plugins: %w", err)
 	}
 	return nil
 }
@@ -224,7 +224,7 @@ func (s *Server) watch(ctx context.Context, c *registered) error {
 		all, invalid := devices(r.GetDevices())
 		s.Ledger.Update(c.resource, c.client, all)
 		if invalid > 0 && invalid != logged {
-			s.Log.Warn("ignoring devices without an ID or with one that is too long", "resource", c.resource, "devices", invalid)
+			s.Log.Warn("devices without an ID, or with one that is too long, are ignored", "resource", c.resource, "devices", invalid)
 		}
 		logged = invalid
 		if err := pace.Wait(ctx); err != nil {

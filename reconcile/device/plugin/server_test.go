@@ -108,7 +108,7 @@ func (a *testServer) until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("never: %s; there are %+v", what, a.Ledger.Counts())
+			t.Fatalf("timed out waiting until %s; counts are %+v", what, a.Ledger.Counts())
 		}
 	}
 }
@@ -255,7 +255,7 @@ func TestPrepare(t *testing.T) {
 	}
 	entries, _ := os.ReadDir(dir)
 	if len(entries) != 2 || entries[0].Name() != "kept" {
-		t.Errorf("remaining entries: %v", entries)
+		t.Errorf("remaining entries: got %v, want kept and sub", entries)
 	}
 }
 
@@ -315,7 +315,7 @@ func TestRegister_Invalid(t *testing.T) {
 // while its socket exists, and discovered again.
 func TestWatched(t *testing.T) {
 	a := startServer(t, shortTempDir(t))
-	a.until(t, "the directory is there", func() bool { _, err := os.Stat(a.registry); return err == nil })
+	a.until(t, "the directory exists", func() bool { _, err := os.Stat(a.registry); return err == nil })
 	for range 2 {
 		p := &plugintest.Plugin{Dir: a.registry, Resource: gpu, Watched: true}
 		p.Set("a", "b")
@@ -334,7 +334,7 @@ func TestWatched(t *testing.T) {
 // that the earlier one is registered again only when its socket is recreated.
 func TestWatched_Displaced(t *testing.T) {
 	a := startServer(t, shortTempDir(t))
-	a.until(t, "the directory is there", func() bool { _, err := os.Stat(a.registry); return err == nil })
+	a.until(t, "the directory exists", func() bool { _, err := os.Stat(a.registry); return err == nil })
 	first := &plugintest.Plugin{Dir: a.registry, Resource: gpu, Watched: true}
 	first.Set("a")
 	start(t, first)
@@ -359,13 +359,13 @@ func TestWatched_Displaced(t *testing.T) {
 // and is logged once for each socket that it creates.
 func TestWatched_UnsupportedType(t *testing.T) {
 	a := startServer(t, shortTempDir(t))
-	a.until(t, "the directory is there", func() bool { _, err := os.Stat(a.registry); return err == nil })
+	a.until(t, "the directory exists", func() bool { _, err := os.Stat(a.registry); return err == nil })
 	for n := range 2 {
 		p := &plugintest.Plugin{Dir: a.registry, Resource: "csi.example.com", Watched: true, Type: v1.CSIPlugin}
 		start(t, p)
 		a.until(t, "the plugin is logged", func() bool { return a.log.count("plugin of an unsupported type ignored") == n+1 })
 		if p.Stop(); p.Status() != nil {
-			t.Errorf("the plugin was notified: %v", p.Status())
+			t.Errorf("the plugin was notified: got %v, want nil", p.Status())
 		}
 	}
 }

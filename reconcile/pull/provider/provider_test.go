@@ -28,10 +28,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runPlugin appends its request to the file ASKED and then behaves as args[0] says.
+// runPlugin appends its request to the file REQUEST_LOG and then behaves as args[0] specifies.
 func runPlugin(args []string) {
 	request, _ := io.ReadAll(os.Stdin)
-	f, err := os.OpenFile(os.Getenv("ASKED"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(os.Getenv("REQUEST_LOG"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err == nil {
 		_, _ = f.Write(request)
 		_ = f.Close()
@@ -41,7 +41,7 @@ func runPlugin(args []string) {
 		fmt.Print(args[1])
 	case "fail":
 		fmt.Print(`{"secret": "hunter2"}`)
-		fmt.Fprintln(os.Stderr, "asking the cloud\nthe token has expired")
+		fmt.Fprintln(os.Stderr, "querying the cloud\nthe token has expired")
 		os.Exit(3)
 	case "flood":
 		for {
@@ -66,11 +66,11 @@ func newFixture(t *testing.T, plugins ...config.CredentialProvider) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &fixture{t: t, requestLog: filepath.Join(dir, "asked")}
+	b := &fixture{t: t, requestLog: filepath.Join(dir, "requests")}
 	for i := range plugins {
 		p := &plugins[i]
 		p.Name = fmt.Sprint("plugin", i)
-		p.Env = append(p.Env, config.ExecEnvVar{Name: "ASKED", Value: b.requestLog})
+		p.Env = append(p.Env, config.ExecEnvVar{Name: "REQUEST_LOG", Value: b.requestLog})
 		if err := os.Symlink(self, filepath.Join(dir, p.Name)); err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestRequest(t *testing.T) {
 		p.APIVersion = version
 		b := newFixture(t, p)
 		if users, err := b.users("a.io/web"); users != "ann" || err != nil {
-			t.Errorf("%s: %q %v", version, users, err)
+			t.Errorf("%s: got users %q, error %v", version, users, err)
 		}
 		data, err := os.ReadFile(b.requestLog)
 		want := `{"kind":"CredentialProviderRequest","apiVersion":"` + version + `","image":"a.io/web"}` + "\n"
@@ -132,7 +132,7 @@ func TestRequest(t *testing.T) {
 func TestMatchImages(t *testing.T) {
 	b := newFixture(t, pluginFor("b.io *.a.io", "answer", response("ann", `"cacheKeyType": "Image"`)))
 	if users, err := b.users("a.io/web"); users != "" || err != nil || b.requests() != 0 {
-		t.Errorf("%q %v, %d requests", users, err, b.requests())
+		t.Errorf("got users %q, error %v, %d requests; want none", users, err, b.requests())
 	}
 }
 
@@ -165,7 +165,7 @@ func TestCache(t *testing.T) {
 			}
 		}
 		if got := b.requests(); got != test.want {
-			t.Errorf("%s, default %s: %d requests for %s, want %d", test.more, test.standard, got, test.images, test.want)
+			t.Errorf("%s, default %s: got %d requests for %s, want %d", test.more, test.standard, got, test.images, test.want)
 		}
 	}
 }
@@ -178,11 +178,11 @@ func TestCache_Expires(t *testing.T) {
 		if f == nil || !owner {
 			t.Fatal("the empty cache has a response")
 		}
-		said := &wire.CredentialProviderResponse{}
-		if err := json.Unmarshal([]byte(response("ann", `"cacheKeyType": "Image", "cacheDuration": "1m"`)), said); err != nil {
+		res := &wire.CredentialProviderResponse{}
+		if err := json.Unmarshal([]byte(response("ann", `"cacheKeyType": "Image", "cacheDuration": "1m"`)), res); err != nil {
 			t.Fatal(err)
 		}
-		p.finish("a.io/x", f, said, nil)
+		p.finish("a.io/x", f, res, nil)
 		time.Sleep(time.Minute - 1)
 		if cached, _, _ := p.join("a.io/x"); cached["a.io"].Username != "ann" {
 			t.Errorf("before the end: got %v, want the user ann", cached)
@@ -198,33 +198,33 @@ func TestCache_Expires(t *testing.T) {
 // secret, and that the credentials of the other plugins are returned.
 func TestFailures(t *testing.T) {
 	good := pluginFor("a.io", "answer", response("ann", `"cacheKeyType": "Image"`))
-	said := func(text string) config.CredentialProvider { return pluginFor("a.io", "answer", text) }
+	responds := func(text string) config.CredentialProvider { return pluginFor("a.io", "answer", text) }
 	valid := response("bob", `"cacheKeyType": "Image"`)
 	for name, test := range map[string]struct {
 		plugin config.CredentialProvider
 		want   string
 	}{
-		"exit":            {pluginFor("a.io", "fail"), "exit status 3; run it by hand to see why"},
+		"exit":            {pluginFor("a.io", "fail"), "exit status 3; run it manually to see its output"},
 		"flood":           {pluginFor("a.io", "flood"), "more than 1 MiB"},
-		"nothing":         {said(""), "no JSON"},
-		"no JSON":         {said("hunter2"), "no JSON"},
-		"trailing data":   {said(valid + "{}"), "no JSON"},
-		"another version": {said(strings.Replace(valid, v1, v1+"beta1", 1)), "v1beta1 to a request in"},
-		"another API":     {said(strings.Replace(valid, v1, "v1", 1)), "another apiVersion"},
-		"another kind":    {said(strings.Replace(valid, "Response", "Request", 1)), "another kind"},
-		"unknown field":   {said(response("bob", `"cacheKeyType": "Image", "hunter2": 1`)), "unknown, repeated or mistyped"},
-		"repeated field":  {said(response("bob", `"cacheKeyType": "Image", "cacheKeyType": "Image"`)), "unknown, repeated or mistyped"},
-		"wrong case":      {said(response("bob", `"CacheKeyType": "Image"`)), "unknown, repeated or mistyped"},
-		"wrong type":      {said(response("bob", `"cacheKeyType": "Image", "cacheDuration": "hunter2"`)), "unknown, repeated or mistyped"},
-		"no cache key":    {said(response("bob", `"auth": null`)), "unknown, repeated or mistyped"},
-		"bad cache key":   {said(response("bob", `"cacheKeyType": "hunter2"`)), "Image, Registry, Global"},
+		"nothing":         {responds(""), "no JSON"},
+		"no JSON":         {responds("hunter2"), "no JSON"},
+		"trailing data":   {responds(valid + "{}"), "no JSON"},
+		"another version": {responds(strings.Replace(valid, v1, v1+"beta1", 1)), "v1beta1 to a request in"},
+		"another API":     {responds(strings.Replace(valid, v1, "v1", 1)), "another apiVersion"},
+		"another kind":    {responds(strings.Replace(valid, "Response", "Request", 1)), "another kind"},
+		"unknown field":   {responds(response("bob", `"cacheKeyType": "Image", "hunter2": 1`)), "unknown, repeated or mistyped"},
+		"repeated field":  {responds(response("bob", `"cacheKeyType": "Image", "cacheKeyType": "Image"`)), "unknown, repeated or mistyped"},
+		"wrong case":      {responds(response("bob", `"CacheKeyType": "Image"`)), "unknown, repeated or mistyped"},
+		"wrong type":      {responds(response("bob", `"cacheKeyType": "Image", "cacheDuration": "hunter2"`)), "unknown, repeated or mistyped"},
+		"no cache key":    {responds(response("bob", `"auth": null`)), "unknown, repeated or mistyped"},
+		"bad cache key":   {responds(response("bob", `"cacheKeyType": "hunter2"`)), "Image, Registry, Global"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t, test.plugin, good)
 			users, err := b.users("a.io/web")
 			if users != "ann" || err == nil || !strings.Contains(err.Error(), "credential provider plugin0 failed for a.io/web: ") ||
 				!strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "\n") {
-				t.Errorf("%q, %v", users, err)
+				t.Errorf("got users %q, error %v", users, err)
 			}
 		})
 	}
@@ -272,7 +272,7 @@ func TestSharedRun(t *testing.T) {
 	for range 5 {
 		all.Go(func() {
 			if users, err := b.users("a.io/web"); users != "ann" || err != nil {
-				t.Errorf("%q %v", users, err)
+				t.Errorf("got users %q, error %v", users, err)
 			}
 		})
 	}
@@ -284,6 +284,6 @@ func TestSharedRun(t *testing.T) {
 	p.finish("a.io/web", f, nil, context.Canceled)
 	all.Wait()
 	if n := b.requests(); n != 1 {
-		t.Errorf("%d requests", n)
+		t.Errorf("got %d requests, want 1", n)
 	}
 }

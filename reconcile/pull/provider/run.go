@@ -56,7 +56,7 @@ func (p *plugin) run(ctx context.Context, repository string) (*wire.CredentialPr
 	case limited.Err() != nil:
 		return nil, fmt.Errorf("%s did not finish within %s", p.path, p.timeout)
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
-		return nil, fmt.Errorf("%s: %w; run it by hand to see why", p.path, unwrapPathError(err))
+		return nil, fmt.Errorf("%s: %w; run it manually to see its output", p.path, unwrapPathError(err))
 	}
 	res, err := decode(out.text, p.APIVersion)
 	if err != nil {
