@@ -16,10 +16,12 @@ type ReportCache struct {
 	pods map[types.NamespacedName]*reconcile.Report
 }
 
+// NewReportCache returns an empty cache.
 func NewReportCache() *ReportCache {
 	return &ReportCache{pods: map[types.NamespacedName]*reconcile.Report{}}
 }
 
+// Take adds the reports of a change and removes deleted pods.
 func (r *ReportCache) Take(c reconcile.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -33,6 +35,7 @@ func (r *ReportCache) Take(c reconcile.Change) {
 	}
 }
 
+// All returns the last report of each pod, in any order.
 func (r *ReportCache) All() []*reconcile.Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,6 +20,6 @@ func TestReportCache(t *testing.T) {
 	r.Take(reconcile.Change{Reports: []*reconcile.Report{one("a"), one("b"), {Key: key("unknown")}}})
 	r.Take(reconcile.Change{Gone: []types.NamespacedName{key("a")}})
 	if all := r.All(); len(all) != 1 || all[0].Key.Name != "b" {
-		t.Errorf("%v", all)
+		t.Errorf("got %v, want only pod b", all)
 	}
 }

@@ -1,4 +1,6 @@
-// Package eviction finds the pods that use more storage than they may.
+// Package eviction evicts pods that exceed their limits of local ephemeral storage.
+//
+//	pod directories, logs, writable layers ─▶ StorageLimiter ─▶ Router.Evict
 package eviction
 
 import (
@@ -84,7 +86,7 @@ type measurement struct {
 }
 
 // check does one round: it evicts the reported version of each pod that exceeds a limit. The
-// runtime, which can be slow, is called once, at last, and only for pods that do not exceed a
+// runtime, which can be slow, is called once, last, and only for pods that do not exceed a
 // limit without their layers. Pods without a limit are not measured.
 func (k *StorageLimiter) check(ctx context.Context) {
 	var all, rest []*measurement
@@ -144,7 +146,7 @@ func (k *StorageLimiter) measure(ctx context.Context, r *reconcile.Report) *meas
 		Volumes: map[string]int64{}, Logs: map[string]int64{}, Messages: map[string]int64{},
 		Excess: plan.Excess{Volumes: map[string]string{}, Logs: map[string]string{}},
 	}
-	p, dir := &manifest.Pod{Key: r.Key, UID: r.Pod.UID, Spec: r.Pod}, k.o.Disk
+	p, dir := r.Version, k.o.Disk
 	for i := range spec.Volumes {
 		if v := &spec.Volumes[i]; plan.OnDisk(v) && (m.storage || v.EmptyDir.SizeLimit != nil) {
 			m.addVolume(ctx, dir, p, v.Name)

@@ -50,22 +50,22 @@ func (e evictions) Delete(_ context.Context, key types.NamespacedName, uid types
 
 // layers is the response of a runtime for every pod.
 type layers struct {
-	of    map[string]int64
-	told  bool
-	err   error
-	hangs bool // until the request is canceled
-	asked [][]types.UID
+	of       map[string]int64
+	reported bool // the runtime reports layers
+	err      error
+	hangs    bool // until the request is canceled
+	requests [][]types.UID
 }
 
 func (l *layers) WritableLayers(ctx context.Context, _ []string, uids []types.UID) (map[types.UID]cri.Layers, error) {
-	l.asked = append(l.asked, uids)
+	l.requests = append(l.requests, uids)
 	if l.hangs {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
 	all := map[types.UID]cri.Layers{}
 	for _, uid := range uids {
-		all[uid] = cri.Layers{Bytes: l.of, Partial: !l.told}
+		all[uid] = cri.Layers{Bytes: l.of, Partial: !l.reported}
 	}
 	return all, l.err
 }
@@ -120,22 +120,22 @@ func TestStorageLimiter(t *testing.T) {
 	}
 	write(volume("fills"), 2<<20)
 	write(volume("free"), 2<<20)
-	write(filepath.Join(logs, "default_talks_uid-talks/app/0.log"), 2<<20)
+	write(filepath.Join(logs, "default_logs_uid-logs/app/0.log"), 2<<20)
 	write(filepath.Join(podDirs(root).Root, "uid-hosts/etc-hosts"), 2<<20)
-	write(filepath.Join(podDirs(root).Root, "uid-says/containers/app/00000001"), 2<<20)
+	write(filepath.Join(podDirs(root).Root, "uid-writes-message/containers/app/00000001"), 2<<20)
 	for _, tt := range []struct {
 		name   string
 		pod    *v1.Pod
 		layers layers
-		asked  int
+		calls  int
 		want   string
 	}{
-		{"its volume", diskPod("fills", "1Mi"), layers{told: true}, 0, "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. It holds 2"},
-		{"its logs", diskPod("talks", "1Mi"), layers{told: true}, 0, "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. It holds 2"},
-		{"its layer", diskPod("writes", "1Mi"), layers{of: map[string]int64{"app": 2 << 20}, told: true}, 1, "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. It holds 2Mi"},
-		{"its hosts file", diskPod("hosts", "1Mi"), layers{told: true}, 0, "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. It holds 2Mi"},
-		{"its message", diskPod("says", "1Mi"), layers{told: true}, 0, "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. It holds 2Mi"},
-		{"little", diskPod("small", "1Mi"), layers{of: map[string]int64{"app": 1 << 20}, told: true}, 1, ""},
+		{"its volume", diskPod("fills", "1Mi"), layers{reported: true}, 0, "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. It holds 2"},
+		{"its logs", diskPod("logs", "1Mi"), layers{reported: true}, 0, "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. It holds 2"},
+		{"its layer", diskPod("writes", "1Mi"), layers{of: map[string]int64{"app": 2 << 20}, reported: true}, 1, "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. It holds 2Mi"},
+		{"its hosts file", diskPod("hosts", "1Mi"), layers{reported: true}, 0, "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. It holds 2Mi"},
+		{"its message", diskPod("writes-message", "1Mi"), layers{reported: true}, 0, "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. It holds 2Mi"},
+		{"little", diskPod("small", "1Mi"), layers{of: map[string]int64{"app": 1 << 20}, reported: true}, 1, ""},
 		{"the runtime is not available", diskPod("small", "1Mi"), layers{err: runtime.ErrUnavailable}, 1, ""},
 		{"no limit", diskPod("free", ""), layers{}, 0, ""},
 	} {
@@ -150,8 +150,8 @@ func TestStorageLimiter(t *testing.T) {
 		if evicted && (evict.UID != tt.pod.UID || evict.Hash != "v1:a") {
 			t.Errorf("%s: evicted version %s %s, want the reported one", tt.name, evict.UID, evict.Hash)
 		}
-		if len(tt.layers.asked) != tt.asked {
-			t.Errorf("%s: the runtime was asked %d times, want %d", tt.name, len(tt.layers.asked), tt.asked)
+		if len(tt.layers.requests) != tt.calls {
+			t.Errorf("%s: got %d calls of the runtime, want %d", tt.name, len(tt.layers.requests), tt.calls)
 		}
 		if failed := tt.layers.err != nil; strings.Contains(log.String(), "failed") != failed {
 			t.Errorf("%s: logged %s", tt.name, log.String())
@@ -186,14 +186,14 @@ func TestStorageLimiter_Deleted(t *testing.T) {
 }
 
 func TestStorageLimiter_NoLayers(t *testing.T) {
-	for _, untold := range []layers{{}, {err: runtime.ErrUnimplemented}} {
+	for _, unreported := range []layers{{}, {err: runtime.ErrUnimplemented}} {
 		var log strings.Builder
-		k := NewStorageLimiter(StorageOptions{Disk: podDirs(t.TempDir()), Node: render.Node{LogsDir: t.TempDir()}, Pods: podsOf(diskPod("p", "1Mi")), Router: evictions{}, Layers: &untold, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		k := NewStorageLimiter(StorageOptions{Disk: podDirs(t.TempDir()), Node: render.Node{LogsDir: t.TempDir()}, Pods: podsOf(diskPod("p", "1Mi")), Router: evictions{}, Layers: &unreported, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		for range 3 {
 			k.check(t.Context())
 		}
 		if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "do not count them") {
-			t.Errorf("%+v: logged %s", untold, log.String())
+			t.Errorf("%+v: logged %s", unreported, log.String())
 		}
 	}
 }
@@ -222,8 +222,8 @@ func TestStorageLimiter_SlowRuntime(t *testing.T) {
 		if len(got) != 1 || got["full"].UID != "uid-full" {
 			t.Errorf("evicted %v, want the full pod", got)
 		}
-		if len(slow.asked) != 1 || len(slow.asked[0]) != 50 || slices.Contains(slow.asked[0], "uid-full") {
-			t.Errorf("the runtime was asked for %v, want once for the 50 small pods", slow.asked)
+		if len(slow.requests) != 1 || len(slow.requests[0]) != 50 || slices.Contains(slow.requests[0], "uid-full") {
+			t.Errorf("the runtime was called for %v, want once for the 50 small pods", slow.requests)
 		}
 	})
 }
@@ -247,7 +247,7 @@ func TestStorageLimiter_NotMeasured(t *testing.T) {
 	}
 	var log strings.Builder
 	var reported [][]manifest.Problem
-	failing := &layers{told: true, err: runtime.ErrUnavailable}
+	failing := &layers{reported: true, err: runtime.ErrUnavailable}
 	k := NewStorageLimiter(StorageOptions{
 		Disk: podDirs(root), Node: render.Node{LogsDir: logs}, Pods: podsOf(diskPod("p", "1Mi")), Router: evictions{}, Layers: failing, Log: slog.New(slog.NewTextHandler(&log, nil)),
 		Report: func(_ context.Context, all []manifest.Problem) { reported = append(reported, all) },
