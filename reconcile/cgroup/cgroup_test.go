@@ -77,7 +77,7 @@ func TestRemove(t *testing.T) {
 			t.Fatal(err)
 		}
 		if dirs := remaining(points, parent); len(dirs) > 0 {
-			t.Fatalf("remaining: %v", dirs)
+			t.Fatalf("remaining cgroups: got %v, want none", dirs)
 		}
 	}
 	if dirs := remaining(points, root+"/kubepods/burstable/podother"); len(dirs) != len(points) {
@@ -103,7 +103,7 @@ func TestRemove_Slice(t *testing.T) {
 		t.Fatal(err)
 	}
 	if dirs := remaining(points, "/"+base+".slice/"+name); len(dirs) > 0 {
-		t.Errorf("remaining: %v", dirs)
+		t.Errorf("remaining cgroups: got %v, want none", dirs)
 	}
 	if dirs := remaining(points, "/"+base+".slice"); len(dirs) != len(points) {
 		t.Errorf("removed the parent slice; remaining: %v", dirs)
@@ -162,7 +162,7 @@ func TestRemovePod_AllPlaces(t *testing.T) {
 	for _, dir := range classPaths(root) {
 		at, _ := podPathInClass(dir, uid)
 		if dirs := remaining(points, at); len(dirs) > 0 {
-			t.Errorf("remaining: %v", dirs)
+			t.Errorf("remaining cgroups: got %v, want none", dirs)
 		}
 		other, driver := podPathInClass(dir, "other")
 		if dirs := remaining(points, other); len(dirs) != len(points) {
@@ -196,8 +196,8 @@ func TestRemove_Busy(t *testing.T) {
 	}
 }
 
-// TestRemovePod_EndsProcesses checks that processes that the runtime no longer knows are
-// ended.
+// TestRemovePod_EndsProcesses checks that end is called for processes that remain in the
+// cgroup of the pod.
 func TestRemovePod_EndsProcesses(t *testing.T) {
 	root, points := newTestRoot(t)
 	parent := root + "/kubepods/pod" + uid
@@ -221,7 +221,7 @@ func TestRemovePod_EndsProcesses(t *testing.T) {
 		t.Errorf("ended %v, want one process", ended)
 	}
 	if err := RemovePod(t.Context(), root, uid, killProcess); err != nil || len(remaining(points, parent)) > 0 {
-		t.Errorf("after the process exited: %v, remaining: %v", err, remaining(points, parent))
+		t.Errorf("after the process exited: got error %v, remaining cgroups %v, want none", err, remaining(points, parent))
 	}
 }
 

@@ -57,7 +57,7 @@ func TestMake(t *testing.T) {
 		t.Fatal(err)
 	}
 	if dirs := remaining(points, at); len(dirs) > 0 {
-		t.Errorf("remaining: %v", dirs)
+		t.Errorf("remaining cgroups: got %v, want none", dirs)
 	}
 }
 
@@ -155,10 +155,10 @@ func TestLibraryConfig(t *testing.T) {
 	}
 }
 
-func TestWeight(t *testing.T) {
+func TestCPUWeight(t *testing.T) {
 	for shares, want := range map[int64]uint64{2: 1, 102: 4, 1024: 39, 262144: 10000} {
 		if got := cpuWeight(shares); got != want {
-			t.Errorf("weight(%d): got %d, want %d", shares, got, want)
+			t.Errorf("cpuWeight(%d): got %d, want %d", shares, got, want)
 		}
 	}
 }

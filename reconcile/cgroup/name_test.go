@@ -45,12 +45,12 @@ func TestPodPathProperties(t *testing.T) {
 		uid := types.UID(rapid.StringMatching(`[A-Za-z0-9-]{1,63}`).Draw(t, "uid"))
 		at, err := podPath("/kubepods/pod"+string(uid), driverCgroupfs, uid)
 		if err != nil || path.Dir(at) != "/kubepods" {
-			t.Fatalf("cgroupfs: %q, %v", at, err)
+			t.Fatalf("cgroupfs: got %q, %v", at, err)
 		}
 		name := "kubepods-besteffort-pod" + strings.ReplaceAll(string(uid), "-", "_") + ".slice"
 		at, err = podPath(name, driverSystemd, uid)
 		if err != nil || path.Dir(at) != "/kubepods.slice/kubepods-besteffort.slice" {
-			t.Fatalf("systemd: %q, %v", at, err)
+			t.Fatalf("systemd: got %q, %v", at, err)
 		}
 		for _, driver := range []string{driverCgroupfs, driverSystemd} {
 			parent := rapid.String().Draw(t, "parent")

@@ -26,7 +26,7 @@ type BusyError struct {
 }
 
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("removing the cgroup of pod %s: %d processes are left in %s; podd will retry", e.UID, e.Processes, e.Path)
+	return fmt.Sprintf("removing the cgroup of pod %s: %d processes remain in %s; podd retries", e.UID, e.Processes, e.Path)
 }
 
 // maxDepth limits the depth of cgroups that containers have nested, because the limit of

@@ -24,8 +24,7 @@ const (
 var (
 	// ErrMissing is the error of Verify if data does not end with a checksum.
 	ErrMissing = errors.New("it has no checksum")
-	// ErrWrong is the error of Verify if data does not match its checksum.
-	ErrWrong = errors.New("its checksum is wrong")
+	errWrong   = errors.New("its checksum is wrong")
 )
 
 var table = crc32.MakeTable(crc32.Castagnoli)
@@ -49,7 +48,7 @@ func Verify(data []byte) error {
 		return ErrMissing
 	}
 	if string(data[at:]) != ending(data[:at]) {
-		return ErrWrong
+		return errWrong
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func removeBefore(podLogs, container string, attempt uint32) (removed bool, err 
 	defer dir.Close()
 	names, err := dir.Names()
 	if err != nil {
-		return false, fmt.Errorf("removing old logs of container %s: %w", container, err)
+		return false, fmt.Errorf("removing logs of earlier attempts of container %s: %w", container, err)
 	}
 	previous := uint32(0)
 	for _, name := range names {
@@ -37,16 +37,16 @@ func removeBefore(podLogs, container string, attempt uint32) (removed bool, err 
 		}
 	}
 	if err := errors.Join(failed...); err != nil {
-		return removed, fmt.Errorf("removing old logs of container %s: %w", container, err)
+		return removed, fmt.Errorf("removing logs of earlier attempts of container %s: %w", container, err)
 	}
 	return removed, nil
 }
 
-// NextAttempt returns the lowest attempt number that is higher than those of all log
+// lowestFreeAttempt returns the lowest attempt number that is higher than those of all log
 // files of a container, including rotated ones; 0 if there are none. It is the number of
 // the next attempt if the runtime no longer lists the exited containers. podLogs is the
 // pod's log directory.
-func NextAttempt(podLogs, container string) (uint32, error) {
+func lowestFreeAttempt(podLogs, container string) (uint32, error) {
 	dir, err := openContainer(podLogs, container)
 	if dir == nil {
 		return 0, err

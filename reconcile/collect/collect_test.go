@@ -177,21 +177,21 @@ func TestLink_LongNames(t *testing.T) {
 	}
 }
 
-func TestNextAttempt(t *testing.T) {
+func TestLowestFreeAttempt(t *testing.T) {
 	l := newLogs(t, "p/c/0.log", "p/c/2.log.20250102-150405.gz", "p/c/1.log", "p/c/99.txt", "p/c/4294967295.log", "p/d/x")
 	must(t, os.Symlink("c", filepath.Join(l.Dir, "p/link")))
 	for container, want := range map[string]uint32{"c": 3, "d": 0, "none": 0} {
-		got, err := NextAttempt(filepath.Join(l.Dir, "p"), container)
+		got, err := lowestFreeAttempt(filepath.Join(l.Dir, "p"), container)
 		if got != want || err != nil {
 			t.Errorf("%s: got %d, %v; want %d", container, got, err, want)
 		}
 	}
 	for _, bad := range []string{"", ".", "..", "../p/c", "/c", "link"} {
-		if n, err := NextAttempt(filepath.Join(l.Dir, "p"), bad); err == nil {
+		if n, err := lowestFreeAttempt(filepath.Join(l.Dir, "p"), bad); err == nil {
 			t.Errorf("%q: got %d, want an error", bad, n)
 		}
 	}
-	if n, err := NextAttempt(filepath.Join(l.Dir, "none/p"), "c"); n != 0 || err != nil {
+	if n, err := lowestFreeAttempt(filepath.Join(l.Dir, "none/p"), "c"); n != 0 || err != nil {
 		t.Errorf("without any logs: %d, %v", n, err)
 	}
 }
@@ -211,8 +211,8 @@ func FuzzNextAttempt(f *testing.F) {
 	})
 }
 
-// TestNextAttemptProperty checks that the next attempt is the lowest number above all.
-func TestNextAttemptProperty(t *testing.T) {
+// TestNextAttempt_Property checks that the next attempt is the lowest number above all.
+func TestNextAttempt_Property(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var files []string
 		want := uint32(0)
@@ -232,7 +232,7 @@ func TestNextAttemptProperty(t *testing.T) {
 func TestLeftovers(t *testing.T) {
 	l := Leftovers{CgroupRoot: "/podd-test-none"}
 	l.Logs = newLogs(t, "default_web-node1_u1/c/0.log", "default_web-node1_u1/c/1.log", "default_web-node1_u1/c/1.log.20250102-150405",
-		"default_web-node1_u1/i/0.log", "default_web-node1_u1/stranger/0.log")
+		"default_web-node1_u1/i/0.log", "default_web-node1_u1/unrelated/0.log")
 	pod := &manifest.Pod{Key: web, UID: "u1", Spec: &v1.Pod{Spec: v1.PodSpec{
 		InitContainers: []v1.Container{{Name: "i"}},
 		Containers:     []v1.Container{{Name: "c"}, {Name: "new"}},

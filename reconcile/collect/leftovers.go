@@ -32,13 +32,14 @@ func (l Leftovers) podLogs(pod *manifest.Pod) string {
 	return filepath.Join(l.Logs.Dir, pod.Key.Namespace+"_"+pod.Key.Name+"_"+string(pod.UID))
 }
 
-// NextAttempts returns NextAttempt for each container of a pod that has logs.
+// NextAttempts returns, for each container of a pod that has logs, the number of its next
+// attempt if the runtime no longer lists the earlier ones.
 func (l Leftovers) NextAttempts(pod *manifest.Pod) (map[string]uint32, error) {
 	next := map[string]uint32{}
 	var failed []error
 	for _, list := range [][]v1.Container{pod.Spec.Spec.InitContainers, pod.Spec.Spec.Containers} {
 		for i := range list {
-			n, err := NextAttempt(l.podLogs(pod), list[i].Name)
+			n, err := lowestFreeAttempt(l.podLogs(pod), list[i].Name)
 			failed = append(failed, err)
 			if n > 0 {
 				next[list[i].Name] = n

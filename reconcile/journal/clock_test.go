@@ -11,8 +11,8 @@ import (
 	"podd/reconcile/state"
 )
 
-// TestClock checks how long ago the moments of a journal were, for a podd that reads
-// it. The journal was written 10 minutes after a boot, with a moment 60s before that.
+// TestClock checks how long ago the times of a journal were when podd reads it. The journal
+// was written 10 minutes after a boot, with times 60s before that.
 func TestClock(t *testing.T) {
 	written := clock.Reading{Now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Boot: "a", Up: 10 * time.Minute}
 	for name, test := range map[string]struct {
@@ -47,22 +47,22 @@ func TestClock(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for field, moment := range map[string]time.Time{
+			for field, at := range map[string]time.Time{
 				"started": got.Started, "finished": got.Finished.At, "stopping": got.Stopping.Since, "ending": got.Endings["c"].Since,
 			} {
-				if ago := now.Now.Sub(moment); ago != test.want {
+				if ago := now.Now.Sub(at); ago != test.want {
 					t.Errorf("%s was %s ago, want %s", field, ago, test.want)
 				}
 			}
 			if !got.StartTime.Equal(at) || !got.Endings["hooked"].Since.IsZero() {
-				t.Errorf("the start is shown as %s, and what was not begun since %s", got.StartTime, got.Endings["hooked"].Since)
+				t.Errorf("got start time %s and an unset time %s, want the start unchanged and zero", got.StartTime, got.Endings["hooked"].Since)
 			}
 		})
 	}
 }
 
 // TestClock_OlderFormat checks that a journal without times since the boot is
-// measured by the wall clock, and that a moment in the future counts as now.
+// measured by the wall clock, and that a time in the future counts as now.
 func TestClock_OlderFormat(t *testing.T) {
 	now := clock.Reading{Now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Boot: "a", Up: time.Minute}
 	s := Store{Root: t.TempDir(), Clock: func() clock.Reading { return now }}

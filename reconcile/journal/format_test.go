@@ -143,8 +143,8 @@ func wantWithin(t *testing.T, at string, was, is any) {
 	}
 }
 
-// orphaned returns how podd sees a pod directory with a journal at its start: as an orphan
-// that only a user may remove, or as the pod of j.
+// orphaned returns how podd treats a pod directory with a journal when it starts: as an
+// orphan that only a user may remove (kept), or as the directory of the pod of j.
 func orphaned(t *testing.T, root string, data []byte) (kept bool, j state.Record) {
 	t.Helper()
 	dir := filepath.Join(root, string(formatUID))
@@ -156,13 +156,13 @@ func orphaned(t *testing.T, root string, data []byte) (kept bool, j state.Record
 	}
 	found, orphans, err := Store{Root: root}.ReadAll()
 	if err != nil || len(found)+len(orphans) != 1 {
-		t.Fatalf("of %q got %d pods, %d orphans, %v", data, len(found), len(orphans), err)
+		t.Fatalf("%q: got %d pods, %d orphans, %v; want one of them", data, len(found), len(orphans), err)
 	}
 	for _, all := range found {
 		return false, all[0]
 	}
 	if o := orphans[0]; !o.Kept() || o.Reason() == "" {
-		t.Fatalf("of %q got an orphan that podd may remove", data)
+		t.Fatalf("%q: got an orphan that podd may remove", data)
 	}
 	return true, state.Record{}
 }
@@ -174,7 +174,7 @@ func TestTruncated(t *testing.T) {
 		root := t.TempDir()
 		for n := 1; n < len(data); n++ {
 			if j, err := decode(formatUID, data[:n]); err == nil {
-				t.Fatalf("%s: the first %d bytes are taken for the journal of %s", name, n, j.Key)
+				t.Fatalf("%s: the first %d bytes are read as the journal of %s", name, n, j.Key)
 			}
 		}
 		for _, n := range []int{1, len(data) / 2, len(data) - 1} {
@@ -205,11 +205,11 @@ func TestFlipped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if kept, _ := orphaned(t, t.TempDir(), data); kept {
-		t.Fatal("a journal without damage is not read")
+		t.Fatal("an undamaged journal was not read")
 	}
 	flip(data, 8, func(flipped []byte) {
 		if j, err := decode(formatUID, flipped); err == nil && !reflect.DeepEqual(j, newest) {
-			t.Errorf("%q is taken for a journal without damage", flipped)
+			t.Errorf("%q is read as an undamaged journal", flipped)
 		}
 	})
 }
@@ -230,7 +230,7 @@ func flip(data []byte, bits int, try func([]byte)) {
 func TestNewer(t *testing.T) {
 	for _, text := range []string{`{"version":2}`, `{"version":2,"key":7,"uid":[],"containers":"none"}`} {
 		if kept, _ := orphaned(t, t.TempDir(), []byte(text)); !kept {
-			t.Errorf("%s is taken for a journal", text)
+			t.Errorf("%s is read as a journal", text)
 		}
 	}
 }

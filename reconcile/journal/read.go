@@ -29,7 +29,7 @@ func (s Store) ReadAll() (found map[types.NamespacedName][]state.Record, orphans
 		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("looking for pod directories: %w", err)
+		return nil, nil, fmt.Errorf("listing pod directories: %w", err)
 	}
 	found = map[types.NamespacedName][]state.Record{}
 	for _, e := range entries {
@@ -89,7 +89,7 @@ func (s Store) Read(uid types.UID) (state.Record, error) {
 
 var (
 	errNotRegular = errors.New("not a regular file")
-	errReplaced   = errors.New("it is missing, and " + Name + UnreadableSuffix + " beside it could not be read earlier")
+	errReplaced   = errors.New("it is missing, and " + Name + UnreadableSuffix + " in the same directory could not be read earlier")
 	errEmpty      = fmt.Errorf("the file is empty: %w", fs.ErrNotExist)
 )
 

@@ -10,9 +10,9 @@ import (
 	"podd/reconcile/state"
 )
 
-// TestTooLarge checks that a journal can be read back however long the messages of
+// TestWrite_TooLarge checks that a journal can be read back however long the messages of
 // its containers are.
-func TestTooLarge(t *testing.T) {
+func TestWrite_TooLarge(t *testing.T) {
 	s := Store{Root: t.TempDir()}
 	j := state.Record{UID: "u", Hash: "h", Finished: &plan.Finished{UID: "u", Hash: "h"}, Containers: map[string]state.ContainerRecord{}}
 	j.Key.Name = "a"
@@ -25,23 +25,23 @@ func TestTooLarge(t *testing.T) {
 	}
 	got, err := s.Read("u")
 	if err != nil || got.Finished == nil || len(got.Containers) != 100 || got.Containers["c7"].Attempt != 7 || got.Containers["c7"].LastExit.Told {
-		t.Errorf("read %+v, %v", got, err)
+		t.Errorf("got %+v, %v", got, err)
 	}
 	if e := j.Containers["c7"].LastExit; !e.Told || e.Said == "" {
-		t.Error("what is remembered in memory was cut")
+		t.Error("the messages in memory were removed")
 	}
 	j.Hash = strings.Repeat("x", limit)
 	if err := s.Write(j, true); err == nil || !strings.Contains(err.Error(), "(limit 1048576)") {
-		t.Errorf("written though nobody can read it: %v", err)
+		t.Errorf("a journal above the limit: got error %v", err)
 	}
 }
 
-// TestStore_Durable checks the code that a test's disk replaces.
+// TestStore_Durable checks that Write passes durable on.
 func TestStore_Durable(t *testing.T) {
 	var got []bool
 	s := Store{Root: t.TempDir(), Replace: func(dir string, _ []byte, durable bool) error {
 		if filepath.Base(dir) != "u" {
-			t.Errorf("written to %s", dir)
+			t.Errorf("wrote to %s, want the directory u", dir)
 		}
 		got = append(got, durable)
 		return nil

@@ -24,7 +24,7 @@ func TestSupersede(t *testing.T) {
 	dir := func(path string) error { return os.MkdirAll(filepath.Join(path, "x"), 0o700) }
 	none := func(string) error { return nil }
 	for name, test := range map[string]struct {
-		journal, kept func(path string) error // make them
+		journal, kept func(path string) error // create them
 		keeps         string                  // text of the file that is kept; "": none, "-": not a file
 		err           string
 	}{
@@ -45,21 +45,21 @@ func TestSupersede(t *testing.T) {
 			}
 			_, before := s.Read("u")
 			if missing := errors.Is(before, fs.ErrNotExist); before == nil || missing != (name == "nothing") {
-				t.Errorf("before: %v", before)
+				t.Errorf("before: got error %v", before)
 			}
 			err := s.Supersede(j, true)
 			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Fatalf("got %v, want %q", err, test.err)
 			}
 			if got, rerr := s.Read("u"); err == nil && (rerr != nil || got.Finished == nil) {
-				t.Errorf("read %+v, %v", got, rerr)
+				t.Errorf("read: got %+v, %v", got, rerr)
 			}
 			info, lerr := os.Lstat(path + UnreadableSuffix)
 			if test.keeps == "" && !errors.Is(lerr, fs.ErrNotExist) || test.keeps == "-" && (lerr != nil || info.Mode().IsRegular()) {
-				t.Errorf("kept %v, %v", info, lerr)
+				t.Errorf("unreadable journal: got %v, %v", info, lerr)
 			}
 			if text, err := os.ReadFile(path + UnreadableSuffix); len(test.keeps) > 1 && string(text) != test.keeps {
-				t.Errorf("kept %q, %v", text, err)
+				t.Errorf("unreadable journal: got %q, %v", text, err)
 			}
 		})
 	}

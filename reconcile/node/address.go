@@ -130,7 +130,7 @@ func (c choice) orLoopback(f family) choice {
 func (c choice) addresses(r reading) Addresses {
 	a := Addresses{IPs: []netip.Addr{c.ip}}
 	if !r.failed && c.lasting() && !r.has(c.ip) {
-		a.Problem = fmt.Sprintf("this host has lost the address %s and has no default route from another one; it stays the node's until there is one or --node-ip sets another", c.ip)
+		a.Problem = fmt.Sprintf("this host has lost the address %s and has no default route from another one; it remains the address of the node until there is one or --node-ip sets another", c.ip)
 	}
 	return a
 }

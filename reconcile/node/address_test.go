@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// host is a reading in words: "10.0.0.1 10.1.0.1 default=10.0.0.1 name=10.1.0.1",
-// "name=?" for a resolver that does not answer, "failed" for a failed reading.
+// host parses a reading: "10.0.0.1 10.1.0.1 default=10.0.0.1 name=10.1.0.1". "name=?" is a
+// resolver that does not respond, "failed" a failed reading.
 func host(t *testing.T, text string) reading {
 	t.Helper()
 	r := reading{all: []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1")}}
@@ -84,8 +84,8 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-// TestChoice_Lasts checks that no reading takes an address away for the loopback
-// address, or for one of the other family than IPv4.
+// TestChoice_Lasts checks that no reading replaces an address by the loopback address, or an
+// IPv4 address by one of IPv6.
 func TestChoice_Lasts(t *testing.T) {
 	pool := []netip.Addr{{}}
 	for _, ip := range []string{"10.0.0.1", "10.0.0.2", "10.88.0.1", "fd00::1", "fd00::2"} {

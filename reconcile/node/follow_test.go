@@ -29,7 +29,7 @@ func (h *fakeHost) set(text string) {
 	h.now = host(h.t, text)
 }
 
-// fail has readings fail.
+// fail makes readings fail.
 func (h *fakeHost) fail() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -51,7 +51,7 @@ func (h *fakeHost) count() int {
 	return n
 }
 
-// events passes on what the test sends.
+// events forwards the events that the test sends.
 func (h *fakeHost) events(ctx context.Context, wake chan<- struct{}) error {
 	for {
 		select {
@@ -66,7 +66,8 @@ func (h *fakeHost) events(ctx context.Context, wake chan<- struct{}) error {
 	}
 }
 
-// following runs a follower of a fake host and returns what it has reported so far.
+// following runs test with a follower of a fake host. reported returns the addresses that the
+// follower has reported so far.
 func following(t *testing.T, o AddressOptions, test func(h *fakeHost, f *AddressFollower, reported func() string)) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &fakeHost{t: t, wake: make(chan struct{})}
@@ -130,7 +131,7 @@ func TestAddressFollower(t *testing.T) {
 	})
 }
 
-// TestAddressFollower_Flood has events come all the time.
+// TestAddressFollower_Flood sends events all the time.
 func TestAddressFollower_Flood(t *testing.T) {
 	following(t, AddressOptions{}, func(h *fakeHost, f *AddressFollower, reported func() string) {
 		h.count()

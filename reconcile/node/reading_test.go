@@ -16,7 +16,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// TestRead reads the host of the test, whatever addresses that has.
+// TestRead reads the addresses of the host of the test.
 func TestRead(t *testing.T) {
 	for _, given := range [][]netip.Addr{nil, {netip.IPv4Unspecified()}, {netip.IPv6Unspecified()}} {
 		f := NewAddressFollower(t.Context(), AddressOptions{Given: given, Log: slog.New(slog.DiscardHandler)})

@@ -164,6 +164,6 @@ func TestRun_WithoutInotify(t *testing.T) {
 	cancel()
 	<-ended
 	if n := strings.Count(log.text.String(), "max_user_instances"); n != 1 {
-		t.Errorf("the cause was logged %d times:\n%s", n, log.text.String())
+		t.Errorf("the cause was logged %d times, want once:\n%s", n, log.text.String())
 	}
 }

@@ -28,9 +28,9 @@ func TestPluginInfo(t *testing.T) {
 		p, err := pluginInfo(c.info, socket)
 		switch {
 		case c.want == "" && (err != nil || p.Endpoint != c.endpoint):
-			t.Errorf("%+v: %+v, %v", c.info, p, err)
+			t.Errorf("%+v: got %+v, %v", c.info, p, err)
 		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
-			t.Errorf("%+v: %v, want %q", c.info, err, c.want)
+			t.Errorf("%+v: got %v, want %q", c.info, err, c.want)
 		}
 	}
 }

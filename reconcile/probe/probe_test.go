@@ -109,7 +109,7 @@ func TestHTTPRedirect(t *testing.T) {
 	requests = 0
 	r, _ = Attempt(t.Context(), get("/loop"), to)
 	if r.Passed || requests != 10 || !strings.Contains(r.Message, "stopped after 10 redirects") || strings.Contains(r.Message, "secret") {
-		t.Errorf("after %d requests: %+v", requests, r)
+		t.Errorf("after %d requests: got %+v", requests, r)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestAttempt_Errors(t *testing.T) {
 		"invalid host": {v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Port: intstr.FromInt32(1), Host: "a b"}}, Target{}},
 	} {
 		if r, err := Attempt(t.Context(), &c.h, c.to); err == nil {
-			t.Errorf("%s: %+v", name, r)
+			t.Errorf("%s: got %+v, want an error", name, r)
 		}
 	}
 	if got, err := (Target{}).port(intstr.FromString("8080")); err != nil || got != "8080" {

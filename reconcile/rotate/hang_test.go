@@ -20,7 +20,7 @@ type writer struct {
 
 	mu    sync.Mutex      // guards all following fields
 	hangs map[string]bool // by ID
-	opens map[string]bool // opens the file all the same
+	opens map[string]bool // opens the file anyway
 	calls map[string]int
 }
 
@@ -110,14 +110,14 @@ func TestRun_ReopenHangs(t *testing.T) {
 		w.hangs = nil
 		w.mu.Unlock()
 		time.Sleep(time.Minute)
-		wants("when the runtime answers", map[string]string{"hangs": "0.log aside"})
+		wants("when the runtime responds", map[string]string{"hangs": "0.log aside"})
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	})
 	if !strings.Contains(logged.String(), "the runtime did not reopen the log within 30s") {
-		t.Errorf("logged %s", logged.String())
+		t.Errorf("got log %s", logged.String())
 	}
 }
 
@@ -143,8 +143,8 @@ func TestRun_EndsWhileReopenHangs(t *testing.T) {
 	}
 }
 
-// TestRun_Rounds checks that logs which become due at different times do not each have
-// all logs listed.
+// TestRun_Rounds checks that logs that become due at different times do not cause one list of
+// all logs each.
 func TestRun_Rounds(t *testing.T) {
 	root := t.TempDir()
 	var all []Log
@@ -162,7 +162,7 @@ func TestRun_Rounds(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
 		time.Sleep(5 * time.Second)
-		for i, l := range all { // each at a speed of its own
+		for i, l := range all { // each grows at another speed
 			must(t, os.WriteFile(filepath.Join(root, l.Dir, "0.log"), make([]byte, 400+i), 0o640))
 		}
 		must(t, <-ended)

@@ -144,17 +144,17 @@ func TestRotate(t *testing.T) {
 	b.write(maxSize - 100)
 	b.rotate()
 	if b.reopened != 0 || len(b.names()) != 1 {
-		t.Fatalf("below the limit: reopened %d times, files %v", b.reopened, b.names())
+		t.Fatalf("below the limit: got %d reopens, files %v", b.reopened, b.names())
 	}
 	b.write(100)
 	b.rotate()
 	if names := b.names(); b.reopened != 1 || len(names) != 2 || strings.HasSuffix(names[1], ".gz") {
-		t.Fatalf("at the limit: reopened %d times, files %v", b.reopened, names)
+		t.Fatalf("at the limit: got %d reopens, files %v", b.reopened, names)
 	}
 	b.write(maxSize)
 	b.rotate()
 	if names := b.names(); len(names) != 3 || !strings.HasSuffix(names[1], ".gz") || strings.HasSuffix(names[2], ".gz") {
-		t.Fatalf("the second time: files %v", names)
+		t.Fatalf("the second time: got files %v", names)
 	}
 	if got := b.lines(false); len(got) != b.line || !slices.IsSorted(got) {
 		t.Errorf("got %d lines, want %d", len(got), b.line)
@@ -177,7 +177,7 @@ func TestRotate_RecentlyWritten(t *testing.T) {
 	b.r.checkAll(t.Context())
 	b.r.waitAll(t.Context())
 	if names := b.names(); len(names) != 2 || b.total() < 10*maxSize {
-		t.Fatalf("at first: %d bytes in %v", b.total(), names)
+		t.Fatalf("at first: got %d bytes in %v", b.total(), names)
 	}
 	for _, name := range b.names() {
 		past := time.Now().Add(-time.Minute)
@@ -187,7 +187,7 @@ func TestRotate_RecentlyWritten(t *testing.T) {
 	b.r.checkAll(t.Context())
 	b.r.waitAll(t.Context())
 	if total := b.total(); total > maxSize {
-		t.Errorf("later: %d bytes in %v", total, b.names())
+		t.Errorf("later: got %d bytes in %v", total, b.names())
 	}
 }
 
@@ -200,7 +200,7 @@ func TestRotate_ReopenFails(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if names := b.names(); !slices.Equal(names, []string{"0.log"}) {
-		t.Errorf("files %v", names)
+		t.Errorf("got files %v, want 0.log", names)
 	}
 	b.broken = nil
 	b.rotate()
@@ -217,11 +217,11 @@ func TestRotate_Interrupted(t *testing.T) {
 	must(t, os.Rename(filepath.Join(b.dir, "0.log"), filepath.Join(b.dir, "0.log.20250102-150405")))
 	must(t, os.WriteFile(filepath.Join(b.dir, "0.log.20250101-000000.gz.tmp"), []byte("half"), 0o600))
 	if _, needsWork := b.r.needsWork(b.log); !needsWork {
-		t.Error("no cause to look")
+		t.Error("needsWork: got false, want true")
 	}
 	b.rotate()
 	if names := b.names(); b.reopened != 1 || !slices.Equal(names, []string{"0.log", "0.log.20250102-150405"}) {
-		t.Errorf("reopened %d times, files %v", b.reopened, names)
+		t.Errorf("got %d reopens, files %v", b.reopened, names)
 	}
 }
 
@@ -271,14 +271,14 @@ func TestRotate_KeepsPreviousWhileIncomplete(t *testing.T) {
 	b.write(20 * maxSize)
 	b.log.ID = ""
 	if incomplete, err := b.r.rotate(t.Context(), b.log); !incomplete || err != nil {
-		t.Fatalf("again %v, %v", incomplete, err)
+		t.Fatalf("got incomplete %v, %v; want true", incomplete, err)
 	}
 	if got := b.lines(true); len(got) == 0 {
 		t.Errorf("got no lines of the previous attempt: %v", b.names())
 	}
 	b.rotate()
 	if got := b.lines(true); len(got) == 0 || b.total() > maxFiles*maxSize {
-		t.Errorf("%d bytes in %v", b.total(), b.names())
+		t.Errorf("got %d bytes in %v", b.total(), b.names())
 	}
 }
 
@@ -295,11 +295,11 @@ func TestRotate_LinksAndDirectories(t *testing.T) {
 	b.log.Attempt = 3
 	_, _ = b.r.rotate(t.Context(), b.log) // an error about the link is allowed
 	if info, err := os.Stat(secret); err != nil || info.Size() != 10*maxSize {
-		t.Errorf("%v, %v", info, err)
+		t.Errorf("target of the link: got %v, %v; want it unchanged", info, err)
 	}
 	outside := Log{Dir: "../../etc", Attempt: 1}
 	if _, err := b.r.rotate(t.Context(), outside); err == nil {
-		t.Error("went above the root")
+		t.Error("a directory above the root: got no error")
 	}
 }
 
@@ -315,10 +315,10 @@ func TestLimits(t *testing.T) {
 			}
 			b.rotate()
 			if n := len(b.names()); n > maxFiles {
-				rt.Fatalf("%d files: %v", n, b.names())
+				rt.Fatalf("got %d files: %v", n, b.names())
 			}
 			if total := b.total(); total > maxFiles*maxSize {
-				rt.Fatalf("%d bytes: %v", total, b.names())
+				rt.Fatalf("got %d bytes: %v", total, b.names())
 			}
 		}
 		b.write(1)
@@ -329,7 +329,7 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-func TestDue(t *testing.T) {
+func TestNextCheck(t *testing.T) {
 	now := time.Now()
 	o := Options{MaxSize: 100, Every: 10 * time.Second}
 	for name, test := range map[string]struct {
@@ -338,10 +338,10 @@ func TestDue(t *testing.T) {
 	}{
 		"nothing written":  {50, 0, time.Second, 10 * time.Second},
 		"slowly":           {50, 1, time.Second, 10 * time.Second},
-		"it comes near":    {50, 10, time.Second, 2500 * time.Millisecond},
+		"near the limit":   {50, 10, time.Second, 2500 * time.Millisecond},
 		"fast":             {50, 50, time.Second, 500 * time.Millisecond},
 		"very fast":        {99, 99, time.Millisecond, minInterval},
-		"never looked at":  {50, 50, 0, 10 * time.Second},
+		"never checked":    {50, 50, 0, 10 * time.Second},
 		"beyond the limit": {150, 10, time.Second, minInterval},
 	} {
 		if got := nextCheck(now, test.size, test.grown, test.took, o).Sub(now); got != test.want {
