@@ -12,7 +12,8 @@ import (
 	"podd/server"
 )
 
-// Check returns an error if p is known not to have the container.
+// Check returns an error if p does not have the container. It returns nil if the
+// containers of p are unknown.
 func Check(p *server.PodView, name string) error {
 	names := Names(p.Pod)
 	if len(names) == 0 || slices.Contains(names, name) {

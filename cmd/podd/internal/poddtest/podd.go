@@ -1,4 +1,4 @@
-// Package poddtest serves a View on a socket as a running podd does, for tests of its
+// Package poddtest serves a View on a socket, like a running podd, for tests of its
 // clients.
 package poddtest
 
@@ -21,42 +21,46 @@ import (
 	"podd/server/kube"
 )
 
-// Podd serves a View on a real socket. All fields but Latest must be set before the
+// A Podd serves a View on a Unix socket. All fields except Latest must be set before the
 // first request.
 type Podd struct {
 	*server.Latest
-	Dir       string
-	Mu        sync.Mutex // guards Requests
-	Requests  []string
+	Dir      string     // run directory, which contains the socket
+	Mu       sync.Mutex // guards Requests
+	Requests []string   // requests that change something, in order
+
 	OnLogs    func(ctx context.Context, r server.LogRequest, w io.Writer) error
 	OnRestart func(key types.NamespacedName, container string) error
-	OnDown    func(ctx context.Context) error
+	OnDown    func(ctx context.Context) error // also called for a shutdown
 	Orphans   server.Orphans
-	OnDebug   http.HandlerFunc // handles ephemeral containers; may be nil
-	OnUsage   func(ctx context.Context) (*server.Usage, error)
+	OnDebug   http.HandlerFunc                                 // adds ephemeral containers; may be nil
+	OnUsage   func(ctx context.Context) (*server.Usage, error) // nil: no usage
 }
 
 // Record adds a request to Requests.
-func (f *Podd) Record(what string) {
+func (f *Podd) Record(request string) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
-	f.Requests = append(f.Requests, what)
+	f.Requests = append(f.Requests, request)
 }
 
+// Restart implements server.Commander.
 func (f *Podd) Restart(_ context.Context, key types.NamespacedName, container string) error {
 	f.Record("restart " + key.String() + " " + container)
 	return f.OnRestart(key, container)
 }
 
+// Down implements server.Commander.
 func (f *Podd) Down(ctx context.Context) error { return f.OnDown(ctx) }
 
+// Shutdown implements server.Commander.
 func (f *Podd) Shutdown(ctx context.Context, grace time.Duration) error {
 	f.Record("shutdown " + grace.String())
 	return f.OnDown(ctx)
 }
 
-func (f *Podd) accept(_ context.Context, what server.Acceptance) (string, error) {
-	f.Record("accept " + what.What)
+func (f *Podd) accept(_ context.Context, change server.Acceptance) (string, error) {
+	f.Record("accept " + change.What)
 	return `node "a" is now "b"`, nil
 }
 
@@ -70,9 +74,10 @@ func (f *Podd) revoke() (server.Revocation, error) {
 	return server.Revocation{Connections: 2}, nil
 }
 
+// Resume implements server.Commander.
 func (f *Podd) Resume(context.Context) error { f.Record("resume"); return nil }
 
-// Usage returns no usage unless the test sets it.
+// Usage implements read.Usage.
 func (f *Podd) Usage(ctx context.Context) (*server.Usage, error) {
 	if f.OnUsage == nil {
 		return &server.Usage{At: At}, nil
@@ -80,11 +85,13 @@ func (f *Podd) Usage(ctx context.Context) (*server.Usage, error) {
 	return f.OnUsage(ctx)
 }
 
+// Logs implements server.LogReader.
 func (f *Podd) Logs(ctx context.Context, r server.LogRequest, w io.Writer) error {
 	return f.OnLogs(ctx, r, w)
 }
 
-// Serve serves v until the test ends, with a run directory of its own.
+// Serve serves v until the test ends, in a new run directory. There are no logs unless the
+// test sets OnLogs.
 func Serve(t *testing.T, v *server.View) *Podd {
 	t.Helper()
 	f := &Podd{Latest: server.NewLatest(v), Dir: ShortDir(t)}
@@ -136,7 +143,7 @@ func ShortDir(t *testing.T) string {
 	return dir
 }
 
-// ServeShop serves a podd with pods in two namespaces and a Secret.
+// ServeShop serves a podd with a node, pods in two namespaces and a Secret.
 func ServeShop(t *testing.T) *Podd {
 	t.Helper()
 	system := Started(PodAt("dns.yaml", 1, "dns", "app", "side"))

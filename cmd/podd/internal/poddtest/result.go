@@ -9,14 +9,14 @@ import (
 	"podd/cmd/podd/internal/iostreams"
 )
 
-// Result is the output of a verb.
+// A Result is the output and exit code of a verb.
 type Result struct {
 	Out, Err string
 	Code     int
 }
 
-// Execute parses words with a grammar of kong, as podd does with its own, runs the verb,
-// and returns its exit code.
+// Execute parses words with a kong grammar, as podd parses its command line, runs the
+// verb, and returns its exit code.
 func Execute(ctx context.Context, grammar any, s iostreams.Streams, words ...string) int {
 	return exit.Report(execute(ctx, grammar, s, words), s.Err)
 }

@@ -14,13 +14,14 @@ import (
 // At is the time in the golden files.
 var At = time.Date(2026, 3, 1, 14, 2, 23, 0, time.UTC)
 
-// Ago returns the time d before At.
+// Ago returns At minus d.
 func Ago(d time.Duration) time.Time { return At.Add(-d) }
 
-// KubeTime is like Ago for Kubernetes objects.
+// KubeTime is like Ago, but returns the type of Kubernetes objects.
 func KubeTime(d time.Duration) *metav1.Time { t := metav1.NewTime(Ago(d)); return &t }
 
-// PodAt returns a pod from a file in /etc/podd/manifests that has not started.
+// PodAt returns a pod that has not started. Its manifest is at a line of a file in
+// /etc/podd/manifests.
 func PodAt(file string, line int, name string, containers ...string) *server.PodView {
 	p := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-n1", CreationTimestamp: *KubeTime(6 * time.Minute)},
@@ -32,7 +33,7 @@ func PodAt(file string, line int, name string, containers ...string) *server.Pod
 	return &server.PodView{Pod: p, Path: "/etc/podd/manifests/" + file, Line: line, Current: true, Exists: true, Phase: "prepare", Rule: "no sandbox"}
 }
 
-// Started makes p run.
+// Started modifies and returns p: all of its containers are running and ready.
 func Started(p *server.PodView) *server.PodView {
 	p.Pod.Status.Phase, p.Pod.Status.PodIP = v1.PodRunning, "10.88.0.3"
 	p.Pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
@@ -48,7 +49,7 @@ func Started(p *server.PodView) *server.PodView {
 	return p
 }
 
-// Crashed makes the first container of p wait after its fourth crash.
+// Crashed modifies and returns p: its first container waits after its fourth crash.
 func Crashed(p *server.PodView) *server.PodView {
 	p.Ready = false
 	p.Pod.Status.Phase = v1.PodRunning
@@ -70,7 +71,7 @@ func Crashed(p *server.PodView) *server.PodView {
 	return p
 }
 
-// ViewOf returns a View of pods with a fixed revision.
+// ViewOf returns a View of pods on node n1 with revision 100.
 func ViewOf(pods ...*server.PodView) *server.View {
 	slices.SortFunc(pods, func(a, b *server.PodView) int {
 		return cmp.Or(cmp.Compare(a.Pod.Namespace, b.Pod.Namespace), cmp.Compare(a.Pod.Name, b.Pod.Name))

@@ -15,14 +15,14 @@ import (
 // A Line is a status line of a terminal. It is safe for concurrent use. All methods of a
 // nil Line do nothing.
 type Line struct {
-	to    io.Writer
-	width func() int
-	done  chan struct{}
-	drawn sync.WaitGroup
+	to      io.Writer
+	width   func() int
+	closed  chan struct{}  // closed by Close
+	drawing sync.WaitGroup // the goroutine that draws the line every second
 
 	mu        sync.Mutex // guards all following fields
 	text      func(now time.Time) string
-	shown     bool
+	isShown   bool
 	isPartial bool // the last write did not end with a newline
 }
 
@@ -42,14 +42,15 @@ func New(w io.Writer) *Line {
 	})
 }
 
-func begin(to io.Writer, every time.Duration, width func() int) *Line {
-	l := &Line{to: to, width: width, done: make(chan struct{})}
-	l.drawn.Go(func() {
-		tick := time.NewTicker(every)
+// begin returns a Line that is drawn at an interval.
+func begin(to io.Writer, interval time.Duration, width func() int) *Line {
+	l := &Line{to: to, width: width, closed: make(chan struct{})}
+	l.drawing.Go(func() {
+		tick := time.NewTicker(interval)
 		defer tick.Stop()
 		for {
 			select {
-			case <-l.done:
+			case <-l.closed:
 				return
 			case <-tick.C:
 				l.mu.Lock()
@@ -81,13 +82,13 @@ func (l *Line) Close() {
 		return
 	}
 	l.mu.Lock()
-	closed := l.text == nil && l.width == nil
+	isClosed := l.text == nil && l.width == nil
 	l.text, l.width = nil, nil
 	l.clear()
 	l.mu.Unlock()
-	if !closed {
-		close(l.done)
-		l.drawn.Wait()
+	if !isClosed {
+		close(l.closed)
+		l.drawing.Wait()
 	}
 }
 
@@ -116,8 +117,8 @@ func (w writer) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// draw and clear must be called with mu held. Errors are ignored, because they mean that
-// the terminal is gone.
+// draw shows the line with its current text, or hides it. The caller must hold mu. Errors
+// are ignored, because they mean that the terminal was closed.
 func (l *Line) draw() {
 	text := ""
 	if l.text != nil {
@@ -127,16 +128,17 @@ func (l *Line) draw() {
 		l.clear()
 		return
 	}
-	if r, most := []rune(text), l.width()-1; len(r) > most {
-		text = string(r[:max(most-1, 0)]) + "…"
+	if r, limit := []rune(text), l.width()-1; len(r) > limit {
+		text = string(r[:max(limit-1, 0)]) + "…"
 	}
 	_, _ = io.WriteString(l.to, "\r"+text+"\x1b[K")
-	l.shown = true
+	l.isShown = true
 }
 
+// clear hides the line. The caller must hold mu.
 func (l *Line) clear() {
-	if l.shown {
+	if l.isShown {
 		_, _ = io.WriteString(l.to, "\r\x1b[K")
-		l.shown = false
+		l.isShown = false
 	}
 }

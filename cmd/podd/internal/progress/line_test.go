@@ -8,41 +8,41 @@ import (
 	"time"
 )
 
-// TestLine: it is written anew every second, gives way to whole lines, waits for
-// the end of others, and leaves nothing.
+// TestLine checks that the line is drawn every second, hidden while other lines are
+// written, not drawn after an unterminated line, and removed by Close.
 func TestLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b strings.Builder
 		l := begin(&b, time.Second, func() int { return 20 })
-		step := func(what, want string) {
+		step := func(name, want string) {
 			t.Helper()
 			synctest.Wait()
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			if got := b.String(); got != want {
-				t.Errorf("%s: %q, want %q", what, got, want)
+				t.Errorf("%s: got %q, want %q", name, got, want)
 			}
 			b.Reset()
 		}
 		out := l.Writer(&b)
 		began := time.Now()
-		l.Set(func(now time.Time) string { return "it takes " + now.Sub(began).String() })
-		step("begun", "\rit takes 0s\x1b[K")
+		l.Set(func(now time.Time) string { return "pulling for " + now.Sub(began).String() })
+		step("text set", "\rpulling for 0s\x1b[K")
 		time.Sleep(time.Second + time.Millisecond)
-		step("a second later", "\rit takes 1s\x1b[K")
+		step("a second later", "\rpulling for 1s\x1b[K")
 		out.Write([]byte("a line\n"))
-		step("written over", "\r\x1b[Ka line\n\rit takes 1.001s\x1b[K")
+		step("line written", "\r\x1b[Ka line\n\rpulling for 1.001s\x1b[K")
 		out.Write([]byte("half a"))
 		time.Sleep(5 * time.Second)
-		step("amid a line", "\r\x1b[Khalf a")
+		step("unterminated line written", "\r\x1b[Khalf a")
 		out.Write([]byte(" line\n"))
-		step("after it", " line\n\rit takes 6.001s\x1b[K")
+		step("line terminated", " line\n\rpulling for 6.001s\x1b[K")
 		l.Set(func(time.Time) string { return "as long as the terminal is wide" })
-		step("too long", "\ras long as the ter…\x1b[K")
+		step("long text", "\ras long as the ter…\x1b[K")
 		l.Set(nil)
-		step("nothing takes time", "\r\x1b[K")
+		step("text removed", "\r\x1b[K")
 		time.Sleep(5 * time.Second)
-		step("still nothing", "")
+		step("still no text", "")
 		l.Set(func(time.Time) string { return "again" })
 		l.Close()
 		l.Close()
@@ -51,16 +51,17 @@ func TestLine(t *testing.T) {
 	})
 }
 
-// TestNoTerminal: there is no line, and nothing is in the way.
-func TestNoTerminal(t *testing.T) {
+// TestNew_NoTerminal checks that there is no Line without a terminal, and that its methods
+// do nothing.
+func TestNew_NoTerminal(t *testing.T) {
 	var b strings.Builder
 	for _, l := range []*Line{New(&b), New(os.NewFile(^uintptr(0), "none"))} {
 		if l != nil {
-			t.Fatalf("%v", l)
+			t.Fatalf("got %v, want nil", l)
 		}
 		l.Set(func(time.Time) string { return "x" })
 		if l.Writer(&b) != &b {
-			t.Error("the writer is another")
+			t.Error("got another writer, want the same")
 		}
 		l.Close()
 	}
@@ -76,7 +77,7 @@ func TestText(t *testing.T) {
 		"pulling a for 0s":            {at("a", -time.Hour)},
 	} {
 		if got := Text(pulls, now); got != want {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

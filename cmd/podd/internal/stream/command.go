@@ -24,9 +24,9 @@ type Command struct {
 	// Stdin is copied until its end; may be nil. Run does not wait for a blocked Read.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer // may be nil
-	// TTY is set if the command has a terminal; Stderr is then nil. Sizes receives the sizes
-	// of the terminal, including the initial one; may be nil. The sender must close it when
-	// ctx is done.
+	// TTY is set if the command has a terminal; Stderr is then nil. Sizes receives the
+	// sizes of the terminal, including the initial one; may be nil. The sender must close
+	// it when ctx is done.
 	TTY   bool
 	Sizes <-chan Size
 }
@@ -75,8 +75,8 @@ func (c *Command) run(conn *Conn) error {
 		defer close(done)
 	}
 	text, err := io.ReadAll(io.LimitReader(s[v1.StreamTypeError], maxMessage))
-	if failed := out.wait(); failed != nil {
-		return failed
+	if outputErr := out.wait(); outputErr != nil {
+		return outputErr
 	}
 	return exitError(text, err)
 }
@@ -86,13 +86,13 @@ func (c *Command) run(conn *Conn) error {
 func (c *Command) open(conn *Conn) (map[string]httpstream.Stream, error) {
 	all := map[string]httpstream.Stream{}
 	for _, s := range []struct {
-		kind string
-		has  bool
+		kind     string
+		isNeeded bool
 	}{
 		{v1.StreamTypeError, true}, {v1.StreamTypeStdin, c.Stdin != nil}, {v1.StreamTypeStdout, c.Stdout != nil},
 		{v1.StreamTypeStderr, c.Stderr != nil}, {v1.StreamTypeResize, c.TTY},
 	} {
-		if !s.has {
+		if !s.isNeeded {
 			continue
 		}
 		var err error
@@ -113,9 +113,9 @@ func copyInput(from io.Reader, to httpstream.Stream) {
 
 // outputCopies copies the output streams of a command.
 type outputCopies struct {
-	group  sync.WaitGroup
-	mu     sync.Mutex // guards failed
-	failed error
+	group sync.WaitGroup
+	mu    sync.Mutex // guards err
+	err   error
 }
 
 // start copies until the end of from. If to cannot be written, it closes the connection.
@@ -125,16 +125,17 @@ func (c *outputCopies) start(conn *Conn, to io.Writer, from io.Reader) {
 		io.Copy(w, from) // the error stream reports how the command ended
 		if w.err != nil {
 			c.mu.Lock()
-			c.failed = errors.Join(c.failed, fmt.Errorf("writing what the command wrote: %w", w.err))
+			c.err = errors.Join(c.err, fmt.Errorf("writing the output of the command: %w", w.err))
 			c.mu.Unlock()
 			conn.Close()
 		}
 	})
 }
 
+// wait returns when all streams are copied.
 func (c *outputCopies) wait() error {
 	c.group.Wait()
-	return c.failed
+	return c.err
 }
 
 // A sink records the error of its writer.
@@ -184,7 +185,7 @@ func exitError(text []byte, err error) error {
 		}
 	}
 	if s.Message == "" {
-		return fmt.Errorf("the command failed, and the runtime does not say why: %w", errors.Join(err, errConnectionClosed))
+		return fmt.Errorf("the command failed; the runtime reported no reason: %w", errors.Join(err, errConnectionClosed))
 	}
 	return errors.New(s.Message)
 }

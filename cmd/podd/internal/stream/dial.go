@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/httpstream/spdy"
 )
 
-// Protocols that Dial requests.
+// The protocols of DialCommand and DialForward.
 const (
 	remoteCommand = "v4.channel.k8s.io"
 	portForward   = "portforward.k8s.io"
@@ -38,7 +38,7 @@ type ResponseError struct {
 func (e *ResponseError) Error() string { return e.Message }
 
 // errConnectionClosed is the error of a stream after its connection was closed.
-var errConnectionClosed = errors.New("the connection was cut")
+var errConnectionClosed = errors.New("the connection was closed")
 
 // Conn is a connection with multiple streams. It is safe for concurrent use.
 type Conn struct{ spdy httpstream.Connection }
@@ -54,7 +54,7 @@ func DialForward(ctx context.Context, conn net.Conn, target *url.URL) (*Conn, er
 }
 
 func dial(ctx context.Context, conn net.Conn, target *url.URL, protocol string) (*Conn, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, upgradeTimeout, fmt.Errorf("no answer for %s", upgradeTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, upgradeTimeout, fmt.Errorf("no response within %s", upgradeTimeout))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	upgraded, err := upgrade(conn, target, protocol)
@@ -68,7 +68,7 @@ func dial(ctx context.Context, conn net.Conn, target *url.URL, protocol string) 
 	streams, err := spdy.NewClientConnection(upgraded)
 	if err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("beginning SPDY: %w", err)
+		return nil, fmt.Errorf("opening an SPDY connection: %w", err)
 	}
 	return &Conn{streams}, nil
 }
@@ -83,23 +83,23 @@ func upgrade(conn net.Conn, target *url.URL, protocol string) (net.Conn, error) 
 		return nil, err
 	}
 	from := bufio.NewReader(conn)
-	answer, err := http.ReadResponse(from, r)
+	resp, err := http.ReadResponse(from, r)
 	if err != nil {
 		return nil, err
 	}
-	if answer.StatusCode == http.StatusSwitchingProtocols {
-		if got := answer.Header.Get(httpstream.HeaderProtocolVersion); got != "" && got != protocol {
-			return nil, fmt.Errorf("the server speaks %.40q and not %s", got, protocol)
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		if got := resp.Header.Get(httpstream.HeaderProtocolVersion); got != "" && got != protocol {
+			return nil, fmt.Errorf("the server selected the protocol %.40q, want %s", got, protocol)
 		}
 		return buffered{conn, from}, nil
 	}
-	defer answer.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxMessage)) // a partial message is still shown
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxMessage)) // a partial message is still shown
 	message := strings.TrimSpace(string(text))
 	if message == "" {
-		message = "the server answered " + answer.Status
+		message = "the server returned " + resp.Status
 	}
-	return nil, &ResponseError{answer.StatusCode, message}
+	return nil, &ResponseError{resp.StatusCode, message}
 }
 
 // buffered is a connection with a read buffer.
@@ -113,19 +113,17 @@ func (b buffered) Read(p []byte) (int, error) { return b.from.Read(p) }
 // Close closes all streams.
 func (c *Conn) Close() error { return c.spdy.Close() }
 
-// Closed receives or is closed when the server has closed the connection.
-func (c *Conn) Closed() <-chan bool { return c.spdy.CloseChan() }
-
-// open opens a stream of a type, with additional headers in pairs.
-func (c *Conn) open(kind string, more ...string) (httpstream.Stream, error) {
+// open opens a stream of a type. extra contains the names and values of additional
+// headers.
+func (c *Conn) open(kind string, extra ...string) (httpstream.Stream, error) {
 	h := http.Header{}
 	h.Set("streamType", kind)
-	for i := 0; i < len(more); i += 2 {
-		h.Set(more[i], more[i+1])
+	for i := 0; i < len(extra); i += 2 {
+		h.Set(extra[i], extra[i+1])
 	}
 	s, err := c.spdy.CreateStream(h)
 	if err != nil {
-		return nil, fmt.Errorf("opening the stream for %s: %w", kind, err)
+		return nil, fmt.Errorf("opening the %s stream: %w", kind, err)
 	}
 	return s, nil
 }

@@ -20,14 +20,14 @@ var requests atomic.Uint64
 // reports.
 func (c *Conn) Forward(port uint16, client net.Conn) error {
 	defer client.Close()
-	about := []string{v1.PortHeader, strconv.Itoa(int(port)), v1.PortForwardRequestIDHeader, strconv.FormatUint(requests.Add(1), 10)}
-	trouble, err := c.open(v1.StreamTypeError, about...)
+	headers := []string{v1.PortHeader, strconv.Itoa(int(port)), v1.PortForwardRequestIDHeader, strconv.FormatUint(requests.Add(1), 10)}
+	errorStream, err := c.open(v1.StreamTypeError, headers...)
 	if err != nil {
 		return err
 	}
-	trouble.Close() // it is not written to
-	defer c.spdy.RemoveStreams(trouble)
-	data, err := c.open(v1.StreamTypeData, about...)
+	errorStream.Close() // it is not written to
+	defer c.spdy.RemoveStreams(errorStream)
+	data, err := c.open(v1.StreamTypeData, headers...)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (c *Conn) Forward(port uint16, client net.Conn) error {
 			data.Reset() // the client has disconnected
 		}
 	}()
-	text, _ := io.ReadAll(io.LimitReader(trouble, maxMessage))
+	text, _ := io.ReadAll(io.LimitReader(errorStream, maxMessage))
 	if len(text) > 0 {
 		data.Reset()
 	}

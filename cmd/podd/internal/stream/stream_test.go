@@ -20,9 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/httpstream/spdy"
 )
 
-// runtime is a server of streams that does with them what a test says, once all
-// of want, or of a pair for each connection, are there.
-func runtime(t *testing.T, want int, do func(map[string]httpstream.Stream)) (net.Conn, *url.URL) {
+// serveStreams serves streams. It calls handle when want streams are open; with port
+// forwarding, it does so for each pair of streams. It returns a connection to the server.
+func serveStreams(t *testing.T, want int, handle func(map[string]httpstream.Stream)) (net.Conn, *url.URL) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/refuse") {
@@ -52,7 +52,7 @@ func runtime(t *testing.T, want int, do func(map[string]httpstream.Stream)) (net
 					return
 				}
 			}
-			do(all)
+			handle(all)
 			if all[v1.StreamTypeData] == nil {
 				return
 			}
@@ -72,79 +72,80 @@ func runtime(t *testing.T, want int, do func(map[string]httpstream.Stream)) (net
 }
 
 const (
-	success = `{"status":"Success"}`
-	code3   = `{"status":"Failure","reason":"NonZeroExitCode","message":"m","details":{"causes":[{"reason":"ExitCode","message":"3"}]}}`
-	code0   = `{"status":"Failure","reason":"NonZeroExitCode","message":"odd","details":{"causes":[{"reason":"ExitCode","message":"0"}]}}`
-	failure = `{"status":"Failure","message":"no such file"}`
+	success   = `{"status":"Success"}`
+	exitCode3 = `{"status":"Failure","reason":"NonZeroExitCode","message":"m","details":{"causes":[{"reason":"ExitCode","message":"3"}]}}`
+	exitCode0 = `{"status":"Failure","reason":"NonZeroExitCode","message":"invalid code","details":{"causes":[{"reason":"ExitCode","message":"0"}]}}`
+	failure   = `{"status":"Failure","message":"no such file"}`
 )
 
 func TestCommand(t *testing.T) {
-	for _, c := range []struct{ end, want string }{
-		{success, ""}, {code3, "command terminated with exit code 3"}, {code0, "odd"}, {failure, "no such file"},
-		{"plain words", "plain words"}, {"", errConnectionClosed.Error()}, {`{}`, "the command failed, and the runtime does not say why: the connection was cut"},
+	for _, c := range []struct{ status, want string }{
+		{success, ""}, {exitCode3, "command terminated with exit code 3"}, {exitCode0, "invalid code"}, {failure, "no such file"},
+		{"plain text", "plain text"}, {"", errConnectionClosed.Error()}, {`{}`, "the command failed; the runtime reported no reason: the connection was closed"},
 	} {
-		conn, target := runtime(t, 4, func(s map[string]httpstream.Stream) {
-			said, _ := io.ReadAll(s[v1.StreamTypeStdin]) // until the client's end
-			fmt.Fprintf(s[v1.StreamTypeStdout], "got %s", said)
-			io.WriteString(s[v1.StreamTypeStderr], "trouble")
-			io.WriteString(s[v1.StreamTypeError], c.end)
+		conn, target := serveStreams(t, 4, func(s map[string]httpstream.Stream) {
+			input, _ := io.ReadAll(s[v1.StreamTypeStdin]) // until the client closes it
+			fmt.Fprintf(s[v1.StreamTypeStdout], "got %s", input)
+			io.WriteString(s[v1.StreamTypeStderr], "warning")
+			io.WriteString(s[v1.StreamTypeError], c.status)
 		})
 		streams, err := DialCommand(t.Context(), conn, target)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var out, talk bytes.Buffer
-		err = (&Command{Stdin: strings.NewReader("hello"), Stdout: &out, Stderr: &talk}).Run(t.Context(), streams)
-		if got := errorText(err); got != c.want || out.String() != "got hello" || talk.String() != "trouble" {
-			t.Errorf("%s: %q, %q, %q", c.end, got, out.String(), talk.String())
+		var out, stderr bytes.Buffer
+		err = (&Command{Stdin: strings.NewReader("hello"), Stdout: &out, Stderr: &stderr}).Run(t.Context(), streams)
+		if got := errorText(err); got != c.want || out.String() != "got hello" || stderr.String() != "warning" {
+			t.Errorf("%s: got error %q, stdout %q, stderr %q, want error %q", c.status, got, out.String(), stderr.String(), c.want)
 		}
 	}
 }
 
-// TestRefusedAtOnce: a command that ended, with the connection, before the client
-// had told that it writes nothing to the stream of the end is heard nevertheless.
-func TestRefusedAtOnce(t *testing.T) {
-	conn, target := runtime(t, 3, func(s map[string]httpstream.Stream) {
+// TestCommand_ImmediateFailure checks that the error of a command is returned even if the
+// server closes the connection before the client has closed its side of the error stream.
+func TestCommand_ImmediateFailure(t *testing.T) {
+	conn, target := serveStreams(t, 3, func(s map[string]httpstream.Stream) {
 		io.WriteString(s[v1.StreamTypeError], failure)
 	})
-	streams, err := DialCommand(t.Context(), &opening{Conn: conn}, target)
+	streams, err := DialCommand(t.Context(), &openOnlyConn{Conn: conn}, target)
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = (&Command{Stdout: io.Discard, Stderr: io.Discard}).Run(t.Context(), streams)
 	if got := errorText(err); got != "no such file" {
-		t.Errorf("got %q", got)
+		t.Errorf("got error %q, want no such file", got)
 	}
 }
 
-// opening is a connection that takes what opens streams, and is broken for all that
-// is written to one.
-type opening struct {
+// An openOnlyConn is a connection on which streams can be opened, but writes to a stream
+// fail.
+type openOnlyConn struct {
 	net.Conn
-	upgraded bool
-	begun    []byte // of a frame of SPDY
+	isUpgraded bool
+	frames     []byte // SPDY frames, of which the last may be incomplete
 }
 
-func (o *opening) Write(p []byte) (int, error) {
-	if !o.upgraded {
-		o.upgraded = true
+func (o *openOnlyConn) Write(p []byte) (int, error) {
+	if !o.isUpgraded {
+		o.isUpgraded = true
 		return o.Conn.Write(p)
 	}
-	o.begun = append(o.begun, p...)
-	for len(o.begun) >= 8 {
+	o.frames = append(o.frames, p...)
+	for len(o.frames) >= 8 {
 		const control = 0x80
-		size := 8 + int(binary.BigEndian.Uint32(o.begun[4:])&0xffffff)
-		if o.begun[0]&control == 0 {
+		size := 8 + int(binary.BigEndian.Uint32(o.frames[4:])&0xffffff)
+		if o.frames[0]&control == 0 {
 			return 0, syscall.EPIPE
 		}
-		if len(o.begun) < size {
+		if len(o.frames) < size {
 			break
 		}
-		o.begun = o.begun[size:]
+		o.frames = o.frames[size:]
 	}
 	return o.Conn.Write(p)
 }
 
+// errorText returns the text of an error, or "".
 func errorText(err error) string {
 	if err == nil {
 		return ""
@@ -152,9 +153,9 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// TestSizes: the sizes of a terminal arrive in their order.
-func TestSizes(t *testing.T) {
-	conn, target := runtime(t, 3, func(s map[string]httpstream.Stream) {
+// TestCommand_Sizes checks that the sizes of a terminal are sent in order.
+func TestCommand_Sizes(t *testing.T) {
+	conn, target := serveStreams(t, 3, func(s map[string]httpstream.Stream) {
 		var got [len(`{"Width":80,"Height":24}` + "\n" + `{"Width":100,"Height":30}` + "\n")]byte
 		io.ReadFull(s[v1.StreamTypeResize], got[:])
 		s[v1.StreamTypeStdout].Write(got[:])
@@ -169,12 +170,13 @@ func TestSizes(t *testing.T) {
 	sizes <- Size{100, 30}
 	var out bytes.Buffer
 	if err := (&Command{Stdout: &out, TTY: true, Sizes: sizes}).Run(t.Context(), streams); err != nil || !strings.Contains(out.String(), `{"Width":100,"Height":30}`) {
-		t.Errorf("%v: %q", err, out.String())
+		t.Errorf("got error %v, sizes %q", err, out.String())
 	}
 }
 
-// TestEndings: of the user, of our own output, of podd.
-func TestEndings(t *testing.T) {
+// TestCommand_Ends checks the error if the context is canceled, the output cannot be
+// written or the server closes the connection.
+func TestCommand_Ends(t *testing.T) {
 	hang := func(s map[string]httpstream.Stream) {
 		io.WriteString(s[v1.StreamTypeStdout], "begun")
 		io.ReadAll(s[v1.StreamTypeError])
@@ -185,49 +187,51 @@ func TestEndings(t *testing.T) {
 		out  func(cancel func(), conn net.Conn) error
 		want error
 	}{
-		"user":   {func(cancel func(), _ net.Conn) error { cancel(); return nil }, context.Canceled},
-		"output": {func(func(), net.Conn) error { return io.ErrShortWrite }, io.ErrShortWrite},
-		"podd":   {func(_ func(), conn net.Conn) error { conn.Close(); return nil }, errConnectionClosed},
+		"context canceled":  {func(cancel func(), _ net.Conn) error { cancel(); return nil }, context.Canceled},
+		"write error":       {func(func(), net.Conn) error { return io.ErrShortWrite }, io.ErrShortWrite},
+		"connection closed": {func(_ func(), conn net.Conn) error { conn.Close(); return nil }, errConnectionClosed},
 	} {
-		conn, target := runtime(t, 3, hang)
+		conn, target := serveStreams(t, 3, hang)
 		ctx, cancel := context.WithCancel(t.Context())
 		streams, err := DialCommand(ctx, conn, target)
 		if err != nil {
 			t.Fatal(err)
 		}
-		out := writer(func(b []byte) (int, error) { return len(b), c.out(cancel, conn) })
+		out := writerFunc(func(b []byte) (int, error) { return len(b), c.out(cancel, conn) })
 		if err := (&Command{Stdin: blocked, Stdout: out}).Run(ctx, streams); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v, want %v", name, err, c.want)
+			t.Errorf("%s: got error %v, want %v", name, err, c.want)
 		}
 		cancel()
 	}
 }
 
-type writer func([]byte) (int, error)
+// A writerFunc is a function that implements io.Writer.
+type writerFunc func([]byte) (int, error)
 
-func (w writer) Write(b []byte) (int, error) { return w(b) }
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-func TestRefused(t *testing.T) {
-	conn, target := runtime(t, 1, nil)
+func TestDialCommand_Refused(t *testing.T) {
+	conn, target := serveStreams(t, 1, nil)
 	target.Path = "/refuse"
 	_, err := DialCommand(t.Context(), conn, target)
 	if refused := (*ResponseError)(nil); !errors.As(err, &refused) || *refused != (ResponseError{404, "container main is not running"}) {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v, want status 404", err)
 	}
 }
 
-// TestForward: many clients over one connection, each gets its own and all of it.
+// TestForward checks that several clients of one connection each get their own data, and
+// the error of a port on which no program listens.
 func TestForward(t *testing.T) {
-	conn, target := runtime(t, 2, func(s map[string]httpstream.Stream) {
+	conn, target := serveStreams(t, 2, func(s map[string]httpstream.Stream) {
 		go func() {
-			data, trouble := s[v1.StreamTypeData], s[v1.StreamTypeError]
+			data, errorStream := s[v1.StreamTypeData], s[v1.StreamTypeError]
 			if data.Headers().Get(v1.PortHeader) == "81" {
-				io.WriteString(trouble, "nobody listens on 81")
+				io.WriteString(errorStream, "connection refused: 81")
 			} else {
 				io.Copy(data, data)
 			}
 			data.Close()
-			trouble.Close()
+			errorStream.Close()
 		}()
 	})
 	streams, err := DialForward(t.Context(), conn, target)
@@ -236,29 +240,30 @@ func TestForward(t *testing.T) {
 	}
 	defer streams.Close()
 	for i := range 5 {
-		mine, theirs := tcpPair(t)
+		local, remote := tcpPair(t)
 		done := make(chan error, 1)
-		go func() { done <- streams.Forward(80, theirs) }()
+		go func() { done <- streams.Forward(80, remote) }()
 		text := strings.Repeat(fmt.Sprint(i), 1<<17)
 		go func() {
-			io.WriteString(mine, text)
-			mine.CloseWrite()
+			io.WriteString(local, text)
+			local.CloseWrite()
 		}()
-		got, err := io.ReadAll(mine)
-		if failed := <-done; err != nil || failed != nil || string(got) != text {
-			t.Errorf("%d: %d bytes, %v, %v", i, len(got), err, failed)
+		got, err := io.ReadAll(local)
+		if forwardErr := <-done; err != nil || forwardErr != nil || string(got) != text {
+			t.Errorf("client %d: got %d bytes, errors %v, %v, want %d bytes", i, len(got), err, forwardErr, len(text))
 		}
 	}
-	mine, theirs := tcpPair(t)
-	if err := streams.Forward(81, theirs); errorText(err) != "nobody listens on 81" {
-		t.Errorf("%v", err)
+	local, remote := tcpPair(t)
+	if err := streams.Forward(81, remote); errorText(err) != "connection refused: 81" {
+		t.Errorf("port 81: got error %v", err)
 	}
-	if _, err := mine.Read(make([]byte, 1)); err == nil {
-		t.Error("the client was not told")
+	if _, err := local.Read(make([]byte, 1)); err == nil {
+		t.Error("port 81: the connection of the client was not closed")
 	}
 }
 
-func tcpPair(t *testing.T) (mine *net.TCPConn, theirs net.Conn) {
+// tcpPair returns the two ends of a TCP connection.
+func tcpPair(t *testing.T) (local *net.TCPConn, remote net.Conn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -269,9 +274,9 @@ func tcpPair(t *testing.T) (mine *net.TCPConn, theirs net.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if theirs, err = ln.Accept(); err != nil {
+	if remote, err = ln.Accept(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { conn.Close(); theirs.Close() })
-	return conn.(*net.TCPConn), theirs
+	t.Cleanup(func() { conn.Close(); remote.Close() })
+	return conn.(*net.TCPConn), remote
 }
