@@ -15,7 +15,7 @@ import (
 // AcceptCmd is the podd accept command.
 type AcceptCmd struct {
 	client.Flags
-	What   string `arg:"" enum:"node-name,empty" help:"The change to accept. node-name: the new hostname, or the new name that the cloud provider reports. empty: a manifest directory that is empty or has lost manifests."`
+	Change string `arg:"" enum:"node-name,empty" help:"The change to accept. node-name: the new hostname, or the new name that the cloud provider reports. empty: a manifest directory that is empty or has lost manifests."`
 	Source string `arg:"" optional:"" help:"With empty: the manifest directory, or the file in it, as in podd's flags or configuration." complete:"file"`
 }
 
@@ -37,15 +37,15 @@ accepts the directory as it is, and stops the pods of the missing manifests.`
 // Validate rejects a missing or unexpected source.
 func (c *AcceptCmd) Validate() error {
 	switch {
-	case c.What == "empty" && c.Source == "":
-		return errors.New("name the directory that is empty or has lost manifests: podd accept empty SOURCE")
-	case c.What != "empty" && c.Source != "":
+	case c.Change == "empty" && c.Source == "":
+		return errors.New("missing SOURCE, the directory that is empty or has lost manifests: podd accept empty SOURCE")
+	case c.Change != "empty" && c.Source != "":
 		return fmt.Errorf("unexpected argument %q", c.Source)
 	}
 	return nil
 }
 
-// Run requests that the running podd accepts the change.
+// Run requests that the running podd accept the change, and prints what podd does next.
 func (c *AcceptCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	p, err := c.Connect(ctx)
 	if err != nil {
@@ -53,10 +53,10 @@ func (c *AcceptCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	}
 	if c.Source != "" {
 		if c.Source, err = filepath.Abs(c.Source); err != nil {
-			return err
+			return fmt.Errorf("accepting %s: %w", c.Source, err)
 		}
 	}
-	message, err := p.Accept(ctx, server.Acceptance{What: c.What, Source: c.Source})
+	message, err := p.Accept(ctx, server.Acceptance{What: c.Change, Source: c.Source})
 	if err == nil {
 		fmt.Fprintf(s.Err, "podd: %s\n", printer.Escape(message))
 	}

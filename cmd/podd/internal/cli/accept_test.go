@@ -15,15 +15,15 @@ func TestAccept(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	if want := []string{"accept node-name"}; !slices.Equal(f.Requests, want) {
-		t.Errorf("podd was asked %q, want %q", f.Requests, want)
+		t.Errorf("got requests %q, want %q", f.Requests, want)
 	}
 	if got := podd(t, f, "accept", "empty"); got.Code != exit.Usage || !strings.Contains(got.Err, "podd accept empty SOURCE") {
-		t.Errorf("without a source: got %+v", got)
+		t.Errorf("empty without a source: got %+v", got)
 	}
 	if got := podd(t, f, "accept", "node-name", "/m"); got.Code != exit.Usage || !strings.Contains(got.Err, "unexpected argument") {
-		t.Errorf("with a source: got %+v", got)
+		t.Errorf("node-name with a source: got %+v", got)
 	}
 	if got := podd(t, f, "accept", "anything"); got.Code != exit.Usage || !strings.Contains(got.Err, "node-name") {
-		t.Errorf("an unknown change: got %+v", got)
+		t.Errorf("unknown change: got %+v", got)
 	}
 }

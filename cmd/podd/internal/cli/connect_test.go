@@ -21,14 +21,14 @@ func TestConnect_NotRunning(t *testing.T) {
 	}
 	ln.(*net.UnixListener).SetUnlinkOnClose(false)
 	ln.Close()
-	for where, want := range map[string]string{
+	for runDir, want := range map[string]string{
 		dir:  "podd: podd is not running (no socket at " + dir + "/podd.sock); start it with: podd --run-dir " + dir + " --pod-manifest-path DIR\n",
 		dead: "podd: podd is not running (connection refused at " + dead + "/podd.sock); start it with: podd --run-dir " + dead + " --pod-manifest-path DIR\n",
 	} {
 		for _, words := range [][]string{{"ps"}, {"why", "web"}, {"logs", "web"}, {"restart", "web"}, {"down"}} {
-			got := poddVerb(t.Context(), append(words, "--run-dir", where)...)
+			got := poddVerb(t.Context(), append(words, "--run-dir", runDir)...)
 			if got.Code != 1 || got.Err != want || got.Out != "" {
-				t.Errorf("%v: %+v, want %s", words, got, want)
+				t.Errorf("%v: got %+v, want %s", words, got, want)
 			}
 		}
 	}
@@ -57,7 +57,7 @@ func TestConnect_FindsSocket(t *testing.T) {
 				words = append(words, "--run-dir", c.flag)
 			}
 			if got := poddVerb(t.Context(), words...); !strings.Contains(got.Out, `"node": "`+c.want+`"`) {
-				t.Errorf("%+v, want node %s", got, c.want)
+				t.Errorf("got %+v, want node %s", got, c.want)
 			}
 		})
 	}
@@ -65,7 +65,7 @@ func TestConnect_FindsSocket(t *testing.T) {
 
 // TestConnect_OtherServers checks errors of servers other than podd.
 func TestConnect_OtherServers(t *testing.T) {
-	for answer, want := range map[string]string{
+	for response, want := range map[string]string{
 		"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nwhat": "returned 404 Not Found for GET /v1/state; it may be of another version",
 		"SSH-2.0-OpenSSH\r\n": "malformed HTTP response",
 		"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nwelcome": "decoding the response of podd at ",
@@ -85,26 +85,26 @@ func TestConnect_OtherServers(t *testing.T) {
 					return
 				}
 				c.Read(make([]byte, 1024))
-				c.Write([]byte(answer))
+				c.Write([]byte(response))
 				c.Close()
 			}
 		}()
 		got := poddVerb(t.Context(), "ps", "--run-dir", dir)
 		if got.Code != 1 || !strings.Contains(got.Err, want) || strings.Count(got.Err, "\n") != 1 {
-			t.Errorf("%q: %+v, want %s", answer, got, want)
+			t.Errorf("response %q: got %+v, want %s", response, got, want)
 		}
 		ln.Close()
 		<-done
 	}
 }
 
-func TestInterrupted(t *testing.T) {
+func TestVerbs_Interrupted(t *testing.T) {
 	f := poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, words := range [][]string{{"ps", "-w"}, {"wait", "a"}, {"logs", "-f", "a"}} {
 		if got := poddVerb(ctx, append(words, "--run-dir", f.Dir)...); got.Code != exit.Interrupted || got.Err != "" {
-			t.Errorf("%v: %+v", words, got)
+			t.Errorf("%v: got %+v, want exit code %d", words, got, exit.Interrupted)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func (c *CpCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	toPod, to, toInside := podPath(c.To)
 	switch {
 	case fromInside == toInside:
-		return exit.With(exit.Usage, errors.New("exactly one of the two must be POD:PATH; write ./ before a local path that contains a colon"))
+		return exit.With(exit.Usage, errors.New("exactly one of the two arguments must be POD:PATH; write ./ before a local path that contains a colon"))
 	case from == "" || to == "":
 		return exit.With(exit.Usage, errors.New("missing path; use POD:PATH"))
 	}
@@ -58,13 +58,13 @@ func (c *CpCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	in := &container{p, pod, name, word, s.Err}
-	skip := &skipped{to: s.Err}
+	skipped := &skipReport{to: s.Err}
 	if fromInside {
-		err = in.copyOut(ctx, from, to, skip)
+		err = in.copyOut(ctx, from, to, skipped)
 	} else {
-		err = in.copyIn(ctx, from, to, skip)
+		err = in.copyIn(ctx, from, to, skipped)
 	}
-	skip.rest()
+	skipped.close()
 	return err
 }
 
@@ -109,7 +109,7 @@ func (b *headWriter) Write(p []byte) (int, error) {
 }
 
 // copyOut copies files out of the container.
-func (c *container) copyOut(ctx context.Context, from, to string, skip *skipped) error {
+func (c *container) copyOut(ctx context.Context, from, to string, skipped *skipReport) error {
 	dir, base := path.Split(path.Clean(from))
 	if base == "" || base == "." || base == ".." || strings.HasSuffix(from, "/.") {
 		dir, base = from, "."
@@ -118,7 +118,7 @@ func (c *container) copyOut(ctx context.Context, from, to string, skip *skipped)
 	if info, err := os.Stat(target); err == nil && info.IsDir() {
 		target = filepath.Join(target, base)
 	} else if strings.HasSuffix(to, "/") {
-		return fmt.Errorf("copying to %s: there is no such directory", to)
+		return fmt.Errorf("copying to %s: no such directory", to)
 	}
 	root, err := os.OpenRoot(filepath.Dir(target))
 	if err != nil {
@@ -138,7 +138,7 @@ func (c *container) copyOut(ctx context.Context, from, to string, skip *skipped)
 		out.CloseWithError(err)
 		sent <- err
 	}()
-	err = archive.Extract(archived, base, root, name, skip.add)
+	err = archive.Extract(archived, base, root, name, skipped.add)
 	if err == nil || errors.Is(err, archive.ErrEmpty) {
 		io.Copy(io.Discard, archived) // tar writes padding, and its exit code follows
 	}
@@ -153,7 +153,7 @@ func (c *container) copyOut(ctx context.Context, from, to string, skip *skipped)
 }
 
 // copyIn copies files into the container.
-func (c *container) copyIn(ctx context.Context, from, to string, skip *skipped) error {
+func (c *container) copyIn(ctx context.Context, from, to string, skipped *skipReport) error {
 	if _, err := os.Stat(from); err != nil {
 		return fmt.Errorf("copying to %s: %w", c.word, err)
 	}
@@ -169,7 +169,7 @@ func (c *container) copyIn(ctx context.Context, from, to string, skip *skipped) 
 	archived, in := io.Pipe()
 	written := make(chan error, 1)
 	go func() {
-		err := archive.Write(in, local, path.Base(target), skip.add)
+		err := archive.Write(in, local, path.Base(target), skipped.add)
 		in.CloseWithError(err)
 		written <- err
 	}()
@@ -181,24 +181,25 @@ func (c *container) copyIn(ctx context.Context, from, to string, skip *skipped) 
 	return err
 }
 
-// skipped prints the first fewSkipped entries that were left out, and the number of the
-// others.
-type skipped struct {
+// A skipReport prints the first maxSkips entries that were not copied, and the number of
+// the others.
+type skipReport struct {
 	to io.Writer
 	n  int
 }
 
-// fewSkipped is the number of entries that are named.
-const fewSkipped = 10
+// maxSkips limits the entries that a skipReport names.
+const maxSkips = 10
 
-func (s *skipped) add(entry, why string) {
-	if s.n++; s.n <= fewSkipped {
+func (s *skipReport) add(entry, why string) {
+	if s.n++; s.n <= maxSkips {
 		fmt.Fprintf(s.to, "podd: skipped %s: %s\n", printer.Escape(entry), why)
 	}
 }
 
-func (s *skipped) rest() {
-	if s.n > fewSkipped {
-		fmt.Fprintf(s.to, "podd: skipped %d more\n", s.n-fewSkipped)
+// close prints the number of entries that add did not name.
+func (s *skipReport) close() {
+	if s.n > maxSkips {
+		fmt.Fprintf(s.to, "podd: skipped %d more\n", s.n-maxSkips)
 	}
 }

@@ -44,7 +44,7 @@ func (c *DebugCmd) Validate() error {
 		return fmt.Errorf("%s: podd debug supports only pods; on the node itself, use a shell", c.Pod)
 	}
 	if c.TTY && !c.Stdin {
-		return errors.New("-t needs -i")
+		return errors.New("-t requires -i")
 	}
 	return nil
 }
@@ -52,7 +52,7 @@ func (c *DebugCmd) Validate() error {
 // Run adds an ephemeral container to a pod, as kubectl debug does. It waits until the
 // container runs or, if it attaches, until the container has terminated.
 func (c *DebugCmd) Run(ctx context.Context, s iostreams.Streams) error {
-	env, err := variables(c.Env)
+	env, err := parseEnv(c.Env)
 	if err != nil {
 		return exit.With(exit.Usage, err)
 	}
@@ -133,8 +133,8 @@ var debugProfiles = map[string]*v1.SecurityContext{
 	"sysadmin": {Privileged: new(true)},
 }
 
-// variables parses words of the form K=V.
-func variables(words []string) ([]v1.EnvVar, error) {
+// parseEnv parses words of the form K=V.
+func parseEnv(words []string) ([]v1.EnvVar, error) {
 	var all []v1.EnvVar
 	for _, word := range words {
 		name, value, ok := strings.Cut(word, "=")

@@ -16,7 +16,7 @@ import (
 	"podd/server"
 )
 
-// serveDebug serves a podd in which an added container goes through states.
+// serveDebug serves a podd in which an added container has one of states after the other.
 func serveDebug(t *testing.T, states ...v1.ContainerState) (f *poddtest.Podd, patches func() []string) {
 	t.Helper()
 	web := poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app"))
@@ -33,13 +33,13 @@ func serveDebug(t *testing.T, states ...v1.ContainerState) (f *poddtest.Podd, pa
 			Spec struct{ EphemeralContainers []v1.EphemeralContainer }
 		}
 		if err := json.Unmarshal(body, &patch); err != nil || len(patch.Spec.EphemeralContainers) != 1 {
-			http.Error(w, "what?", http.StatusBadRequest)
+			http.Error(w, "unexpected patch", http.StatusBadRequest)
 			return
 		}
 		added := patch.Spec.EphemeralContainers[0]
 		if added.Image == "bad" {
 			w.WriteHeader(http.StatusUnprocessableEntity)
-			io.WriteString(w, `{"kind":"Status","message":"it will not do"}`)
+			io.WriteString(w, `{"kind":"Status","message":"invalid image"}`)
 			return
 		}
 		if added.Image == "late" {
@@ -66,14 +66,14 @@ func serveDebug(t *testing.T, states ...v1.ContainerState) (f *poddtest.Podd, pa
 }
 
 var (
-	runs1 = v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: *poddtest.KubeTime(0)}}
-	exit3 = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 3, StartedAt: *poddtest.KubeTime(2e9), FinishedAt: *poddtest.KubeTime(1e9)}}
-	exit0 = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}
-	stuck = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "pulling x: 404"}}
+	running   = v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: *poddtest.KubeTime(0)}}
+	failed    = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 3, StartedAt: *poddtest.KubeTime(2e9), FinishedAt: *poddtest.KubeTime(1e9)}}
+	succeeded = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}
+	waiting   = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "pulling x: 404"}}
 )
 
-// TestDebugPatch checks that the patch equals that of kubectl debug.
-func TestDebugPatch(t *testing.T) {
+// TestDebug_Patch checks that the patch equals that of kubectl debug.
+func TestDebug_Patch(t *testing.T) {
 	for words, want := range map[string]string{
 		"web --image busybox -c d -it":                   `{"name":"d","image":"busybox","resources":{},"terminationMessagePolicy":"File","securityContext":{"capabilities":{"add":["SYS_PTRACE"]}},"stdin":true,"tty":true}`,
 		"web --image busybox -c d -i --profile baseline": `{"name":"d","image":"busybox","resources":{},"terminationMessagePolicy":"File","stdin":true,"stdinOnce":true}`,
@@ -81,61 +81,61 @@ func TestDebugPatch(t *testing.T) {
 			`"env":[{"name":"A","value":"b=c"},{"name":"E"}],"resources":{},"terminationMessagePolicy":"File","imagePullPolicy":"Never","targetContainerName":"app"}`,
 		"web --image x -c d --profile sysadmin --arguments-only -- -v": `{"name":"d","image":"x","args":["-v"],"resources":{},"terminationMessagePolicy":"File","securityContext":{"privileged":true}}`,
 	} {
-		f, patches := serveDebug(t, exit0)
+		f, patches := serveDebug(t, succeeded)
 		got := podd(t, f, append([]string{"debug"}, strings.Fields(words)...)...)
 		all := patches()
 		if got.Code != 0 || len(all) != 1 {
-			t.Fatalf("%s: %+v, %q", words, got, all)
+			t.Fatalf("%s: got %+v, requests %q", words, got, all)
 		}
 		const head = "PATCH /api/v1/namespaces/default/pods/web-n1/ephemeralcontainers application/strategic-merge-patch+json "
 		body, ok := strings.CutPrefix(all[0], head)
-		var sent, wanted any
-		if !ok || json.Unmarshal([]byte(body), &sent) != nil || json.Unmarshal([]byte(`{"metadata":{"uid":"u"},"spec":{"ephemeralContainers":[`+want+`]}}`), &wanted) != nil {
-			t.Fatalf("%s: sent %s", words, all[0])
+		var gotPatch, wantPatch any
+		if !ok || json.Unmarshal([]byte(body), &gotPatch) != nil || json.Unmarshal([]byte(`{"metadata":{"uid":"u"},"spec":{"ephemeralContainers":[`+want+`]}}`), &wantPatch) != nil {
+			t.Fatalf("%s: got request %s, want %s", words, all[0], head)
 		}
-		if diff := cmp.Diff(wanted, sent); diff != "" {
+		if diff := cmp.Diff(wantPatch, gotPatch); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", words, diff)
 		}
 	}
 }
 
 func TestDebug(t *testing.T) {
-	name := regexp.MustCompile(`debugger-[a-z0-9]{5}`)
-	for what, c := range map[string]struct {
+	generatedName := regexp.MustCompile(`debugger-[a-z0-9]{5}`)
+	for name, c := range map[string]struct {
 		words  string
 		states []v1.ContainerState
 		want   poddtest.Result
 	}{
-		"runs":             {"web --image x", []v1.ContainerState{runs1}, poddtest.Result{Err: "podd: defaulting debug container name to NAME\npodd: container NAME of web is running; podd logs web -c NAME\n"}},
-		"not shown yet":    {"web --image late -c d", []v1.ContainerState{runs1}, poddtest.Result{Err: "podd: container d of web is running; podd logs web -c d\n"}},
-		"quietly":          {"-q web --image x", []v1.ContainerState{runs1}, poddtest.Result{}},
-		"has ended":        {"web --image x -c d", []v1.ContainerState{exit3}, poddtest.Result{Err: "podd: container d of web has terminated: exit 3 after 1.0s; podd logs web -c d\n"}},
-		"ended attached":   {"web --image x -c d -i", []v1.ContainerState{exit3}, poddtest.Result{Out: "stdout of d\n", Err: "stderr of d\npodd: command terminated with exit code 3\n", Code: 3}},
-		"attached by hand": {"web --image x -c d --attach", []v1.ContainerState{exit3}, poddtest.Result{Out: "stdout of d\n", Err: "stderr of d\npodd: command terminated with exit code 3\n", Code: 3}},
-		"ended well":       {"web --image x -c d --attach", []v1.ContainerState{runs1, exit0}, poddtest.Result{Out: "stdout of d\n", Err: "stderr of d\n"}},
-		"quiet code":       {"-q web --image x -c d -i", []v1.ContainerState{exit3}, poddtest.Result{Out: "stdout of d\n", Err: "stderr of d\n", Code: 3}},
-		"not attached":     {"web --image x -c d -i --attach=false", []v1.ContainerState{runs1}, poddtest.Result{Err: "podd: container d of web is running; podd logs web -c d\n"}},
-		"does not come":    {"web --image x -c d --timeout 1s", []v1.ContainerState{stuck}, poddtest.Result{Err: "podd: container d: pulling x: 404\npodd: container d of default/web-n1 is not running after 1.0s: pulling x: 404\n", Code: 1}},
-		"refused":          {"web --image bad -c d", nil, poddtest.Result{Err: "podd: it will not do\n", Code: 1}},
-		"name taken":       {"web --image x -c app", nil, poddtest.Result{Err: "podd: pod default/web-n1 already has a container \"app\"; choose another name, because an ephemeral container cannot be replaced\n", Code: 1}},
-		"no target":        {"web --image x --target ap", nil, poddtest.Result{Err: "podd: --target: pod default/web-n1 has no container \"ap\"; it has app\n", Code: 1}},
-		"no pod":           {"wbe --image x", nil, poddtest.Result{Err: "podd: no pod \"wbe\"; did you mean \"web\"?\n", Code: 1}},
-		"a node":           {"node/n1 --image x", nil, poddtest.Result{Err: "podd: debug: node/n1: podd debug supports only pods; on the node itself, use a shell\n", Code: 2}},
-		"no input":         {"web --image x -t", nil, poddtest.Result{Err: "podd: debug: -t needs -i\n", Code: 2}},
-		"no image":         {"web", nil, poddtest.Result{Err: "podd: missing flags: --image=IMAGE\n", Code: 2}},
-		"no variable":      {"web --image x --env A", nil, poddtest.Result{Err: "podd: --env: \"A\" is not of the form K=V\n", Code: 2}},
+		"running":               {"web --image x", []v1.ContainerState{running}, poddtest.Result{Err: "podd: defaulting debug container name to NAME\npodd: container NAME of web is running; podd logs web -c NAME\n"}},
+		"not in the status yet": {"web --image late -c d", []v1.ContainerState{running}, poddtest.Result{Err: "podd: container d of web is running; podd logs web -c d\n"}},
+		"quiet":                 {"-q web --image x", []v1.ContainerState{running}, poddtest.Result{}},
+		"terminated":            {"web --image x -c d", []v1.ContainerState{failed}, poddtest.Result{Err: "podd: container d of web has terminated: exit 3 after 1.0s; podd logs web -c d\n"}},
+		"attached, exit code 3": {"web --image x -c d -i", []v1.ContainerState{failed}, poddtest.Result{Out: "stdout of d\n", Err: "stderr of d\npodd: command terminated with exit code 3\n", Code: 3}},
+		"--attach":              {"web --image x -c d --attach", []v1.ContainerState{failed}, poddtest.Result{Out: "stdout of d\n", Err: "stderr of d\npodd: command terminated with exit code 3\n", Code: 3}},
+		"--attach, exit code 0": {"web --image x -c d --attach", []v1.ContainerState{running, succeeded}, poddtest.Result{Out: "stdout of d\n", Err: "stderr of d\n"}},
+		"quiet, exit code 3":    {"-q web --image x -c d -i", []v1.ContainerState{failed}, poddtest.Result{Out: "stdout of d\n", Err: "stderr of d\n", Code: 3}},
+		"--attach=false":        {"web --image x -c d -i --attach=false", []v1.ContainerState{running}, poddtest.Result{Err: "podd: container d of web is running; podd logs web -c d\n"}},
+		"timeout":               {"web --image x -c d --timeout 1s", []v1.ContainerState{waiting}, poddtest.Result{Err: "podd: container d: pulling x: 404\npodd: container d of default/web-n1 is not running after 1.0s: pulling x: 404\n", Code: 1}},
+		"rejected":              {"web --image bad -c d", nil, poddtest.Result{Err: "podd: invalid image\n", Code: 1}},
+		"name taken":            {"web --image x -c app", nil, poddtest.Result{Err: "podd: pod default/web-n1 already has a container \"app\"; choose another name, because an ephemeral container cannot be replaced\n", Code: 1}},
+		"unknown target":        {"web --image x --target ap", nil, poddtest.Result{Err: "podd: --target: pod default/web-n1 has no container \"ap\"; it has app\n", Code: 1}},
+		"unknown pod":           {"wbe --image x", nil, poddtest.Result{Err: "podd: no pod \"wbe\"; did you mean \"web\"?\n", Code: 1}},
+		"node":                  {"node/n1 --image x", nil, poddtest.Result{Err: "podd: debug: node/n1: podd debug supports only pods; on the node itself, use a shell\n", Code: 2}},
+		"-t without -i":         {"web --image x -t", nil, poddtest.Result{Err: "podd: debug: -t requires -i\n", Code: 2}},
+		"no image":              {"web", nil, poddtest.Result{Err: "podd: missing flags: --image=IMAGE\n", Code: 2}},
+		"invalid variable":      {"web --image x --env A", nil, poddtest.Result{Err: "podd: --env: \"A\" is not of the form K=V\n", Code: 2}},
 	} {
 		f, _ := serveDebug(t, c.states...)
 		got := podd(t, f, append([]string{"debug"}, strings.Fields(c.words)...)...)
-		got.Err = name.ReplaceAllString(got.Err, "NAME")
+		got.Err = generatedName.ReplaceAllString(got.Err, "NAME")
 		if got != c.want {
-			t.Errorf("%s: %+v, want %+v", what, got, c.want)
+			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
 		}
 	}
 }
 
-// TestDebugReplaced checks that podd debug does not wait for a pod that was replaced.
-func TestDebugReplaced(t *testing.T) {
+// TestDebug_PodReplaced checks that podd debug does not wait for a pod that was replaced.
+func TestDebug_PodReplaced(t *testing.T) {
 	replace := func(f *poddtest.Podd) {
 		v := *f.View()
 		p := *v.Pods[0]
@@ -145,17 +145,17 @@ func TestDebugReplaced(t *testing.T) {
 		v.Revision++
 		f.Publish(&v)
 	}
-	f, _ := serveDebug(t, runs1)
+	f, _ := serveDebug(t, running)
 	f.OnLogs = func(context.Context, server.LogRequest, io.Writer) error { replace(f); return nil }
 	want := poddtest.Result{Err: "podd: pod default/web-n1 was replaced; the exit code of container d is unknown\n", Code: 1}
 	if got := podd(t, f, "debug", "web", "--image", "x", "-c", "d", "--attach"); got != want {
-		t.Errorf("%+v, want %+v", got, want)
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 	f, _ = serveDebug(t)
 	add := f.OnDebug
 	f.OnDebug = func(w http.ResponseWriter, r *http.Request) { add(w, r); replace(f) }
 	want.Err = "podd: pod default/web-n1 was replaced before container d started\n"
 	if got := podd(t, f, "debug", "web", "--image", "x", "-c", "d", "--timeout", "20s"); got != want {
-		t.Errorf("%+v, want %+v", got, want)
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

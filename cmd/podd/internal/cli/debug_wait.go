@@ -15,11 +15,11 @@ import (
 
 // waitRunning returns the pod and the container's status when the container runs or has
 // ended. It prints the reasons for which the container waits.
-func (c *DebugCmd) waitRunning(ctx context.Context, p *client.Client, of *server.PodView, name string, notices io.Writer) (*server.PodView, *v1.ContainerStatus, error) {
-	key := of.Key()
-	foot := progress.New(notices)
-	defer foot.Close()
-	notices = foot.Writer(notices)
+func (c *DebugCmd) waitRunning(ctx context.Context, p *client.Client, target *server.PodView, name string, notices io.Writer) (*server.PodView, *v1.ContainerStatus, error) {
+	key := target.Key()
+	line := progress.New(notices)
+	defer line.Close()
+	notices = line.Writer(notices)
 	limited, cancel := withTimeout(ctx, c.Timeout)
 	defer cancel()
 	var pod *server.PodView
@@ -29,10 +29,10 @@ func (c *DebugCmd) waitRunning(ctx context.Context, p *client.Client, of *server
 		switch pod = v.Pod(key); {
 		case pod == nil:
 			return false, fmt.Errorf("pod %s was deleted before container %s started", key, name)
-		case pod.Pod.UID != of.Pod.UID:
+		case pod.Pod.UID != target.Pod.UID:
 			return false, fmt.Errorf("pod %s was replaced before container %s started", key, name)
 		}
-		foot.Set(pullProgress(pod))
+		line.Set(pullProgress(pod))
 		if status = ephemeralStatus(pod, name); status == nil {
 			return false, nil
 		}

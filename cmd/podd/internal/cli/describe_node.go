@@ -93,9 +93,9 @@ func share(n *v1.Node, all v1.ResourceList, name v1.ResourceName) string {
 	return fmt.Sprintf("%s (%d%%)", q.String(), percent)
 }
 
-// addResources adds each amount in more to that in to.
-func addResources(to, more v1.ResourceList) {
-	for name, q := range more {
+// addResources adds the amounts in added to those in to.
+func addResources(to, added v1.ResourceList) {
+	for name, q := range added {
 		sum, ok := to[name]
 		if !ok {
 			sum = resource.Quantity{Format: q.Format}

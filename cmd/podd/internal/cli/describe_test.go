@@ -14,9 +14,9 @@ import (
 	"podd/server"
 )
 
-// described returns a pod with most kinds of fields, some of which contain terminal
+// newDescribedPod returns a pod with most kinds of fields, some of which contain terminal
 // control characters.
-func described() *v1.Pod {
+func newDescribedPod() *v1.Pod {
 	p := poddtest.Crashed(poddtest.PodAt("db.yaml", 1, "db", "pg")).Pod
 	p.UID, p.Labels = "u", map[string]string{"app": "db", "tier": "back"}
 	p.Annotations = map[string]string{"note": "two\nlines \x1b[2J\tand a tab"}
@@ -47,8 +47,8 @@ func described() *v1.Pod {
 	return p
 }
 
-func TestDescribeGoldens(t *testing.T) {
-	p := described()
+func TestDescribe_Goldens(t *testing.T) {
+	p := newDescribedPod()
 	events := []v1.Event{
 		{Type: "Warning", Reason: "BackOff", Message: "Back-off restarting\x1b[2J", Count: 4, InvolvedObject: v1.ObjectReference{Kind: "Pod", UID: "u"},
 			FirstTimestamp: *poddtest.KubeTime(3 * time.Minute), LastTimestamp: *poddtest.KubeTime(12 * time.Second), Source: v1.EventSource{Component: "kubelet", Host: "n1"}},
@@ -73,8 +73,9 @@ func TestDescribeGoldens(t *testing.T) {
 	golden(t, "describe_node", d.String())
 }
 
-// TestAllocated checks that the requests of a node are those with which podd admits pods.
-func TestAllocated(t *testing.T) {
+// TestDescribe_Allocated checks that the requests of a node are those with which podd
+// admits pods.
+func TestDescribe_Allocated(t *testing.T) {
 	requests := func(cpu string) v1.Container {
 		return v1.Container{Resources: v1.ResourceRequirements{Requests: v1.ResourceList{"cpu": resource.MustParse(cpu)}}}
 	}
@@ -94,7 +95,7 @@ func TestAllocated(t *testing.T) {
 	}
 }
 
-// TestDescribe runs the verb.
+// TestDescribe runs podd describe for pods and nodes.
 func TestDescribe(t *testing.T) {
 	f := poddtest.ServeShop(t)
 	for words, want := range map[string]string{
@@ -102,10 +103,10 @@ func TestDescribe(t *testing.T) {
 	} {
 		got := podd(t, f, append([]string{"describe"}, strings.Fields(words)...)...)
 		if got.Code != 0 || !strings.Contains(got.Out, want) || got.Err != "" {
-			t.Errorf("%s: %+v", words, got)
+			t.Errorf("%s: got %+v, want %q", words, got, want)
 		}
 	}
 	if got := podd(t, f, "describe", "pod", "wbe"); got.Code != 1 || !strings.Contains(got.Err, `did you mean "web"?`) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 }

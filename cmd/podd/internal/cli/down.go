@@ -80,5 +80,5 @@ func (t *stopProgress) timeoutError() error {
 	if len(t.left) > 0 {
 		names = joinKeys(t.left, "and")
 	}
-	return fmt.Errorf("not stopped after %s: %s; podd continues to stop them, see podd ps", printer.Duration(time.Since(t.begin)), names)
+	return fmt.Errorf("timed out after %s waiting for %s to stop; podd continues to stop them, see podd ps", printer.Duration(time.Since(t.begin)), names)
 }

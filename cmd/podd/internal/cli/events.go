@@ -91,7 +91,7 @@ type eventTable struct {
 func (t *eventTable) print(list *v1.EventList, s iostreams.Streams) error {
 	list.Items = slices.DeleteFunc(list.Items, func(e v1.Event) bool { return !t.includes(&e) })
 	if (t.Output == "json" || t.Output == "yaml") && !t.Watch {
-		list.Kind = "List" // as kubectl has it
+		list.Kind = "List" // as in kubectl's output
 		for i := range list.Items {
 			list.Items[i].APIVersion, list.Items[i].Kind = "v1", "Event"
 		}
@@ -101,7 +101,7 @@ func (t *eventTable) print(list *v1.EventList, s iostreams.Streams) error {
 		_, err := io.WriteString(s.Err, t.noEvents())
 		return err
 	}
-	if t.tabular() {
+	if isTable(t.Output) {
 		lines := [][]string{t.header()}
 		for i := range list.Items {
 			lines = append(lines, t.cells(&list.Items[i]))
@@ -131,8 +131,6 @@ func (t *eventTable) follow(e *v1.Event, w io.Writer) error {
 	}
 	return t.printEvent(e, w)
 }
-
-func (t *eventTable) tabular() bool { return t.Output == "" || t.Output == "wide" }
 
 func (t *eventTable) object(v any, w io.Writer) error {
 	if t.Output == "yaml" && t.Watch {

@@ -16,9 +16,9 @@ import (
 	"podd/server/events"
 )
 
-// eventLog returns a log in which a pod crashes and has control characters in its
-// messages.
-func eventLog() *events.Log {
+// newEventLog returns a log with events of a node and two pods. One message contains
+// control characters.
+func newEventLog() *events.Log {
 	l := events.New(events.Options{Node: "n1", First: 41})
 	web := types.NamespacedName{Namespace: "default", Name: "web-n1"}
 	shop := types.NamespacedName{Namespace: "shop", Name: "web-n1"}
@@ -30,11 +30,12 @@ func eventLog() *events.Log {
 	return l
 }
 
-func listEvents(t *testing.T, c *EventsCmd, colour bool) (out, talk string) {
+// listEvents runs c with newEventLog and returns stdout and stderr.
+func listEvents(t *testing.T, c *EventsCmd, color bool) (out, stderr string) {
 	t.Helper()
 	var b, e bytes.Buffer
-	table := eventTable{EventsCmd: c, now: func() time.Time { return poddtest.At }, color: colour}
-	all, revision := eventLog().Events(0)
+	table := eventTable{EventsCmd: c, now: func() time.Time { return poddtest.At }, color: color}
+	all, revision := newEventLog().Events(0)
 	list := &v1.EventList{}
 	list.APIVersion, list.ResourceVersion = "v1", fmt.Sprint(revision)
 	for _, one := range all {
@@ -46,17 +47,16 @@ func listEvents(t *testing.T, c *EventsCmd, colour bool) (out, talk string) {
 	return b.String(), e.String()
 }
 
-var everywhere = Scope{AllNamespaces: true}
-
-func TestEventsGoldens(t *testing.T) {
+func TestEvents_Goldens(t *testing.T) {
+	everywhere := Scope{AllNamespaces: true}
 	for name, c := range map[string]struct {
-		cmd    EventsCmd
-		colour bool
+		cmd   EventsCmd
+		color bool
 	}{
 		"events":           {cmd: EventsCmd{Scope: everywhere}},
 		"events_default":   {},
 		"events_wide":      {cmd: EventsCmd{Output: "wide", Scope: everywhere}},
-		"events_coloured":  {colour: true, cmd: EventsCmd{Scope: everywhere}},
+		"events_colored":   {color: true, cmd: EventsCmd{Scope: everywhere}},
 		"events_name":      {cmd: EventsCmd{Output: "name", Scope: everywhere}},
 		"events_yaml":      {cmd: EventsCmd{Output: "yaml", Pod: "shop/web"}},
 		"events_namespace": {cmd: EventsCmd{Scope: Scope{Namespace: "default"}}},
@@ -65,13 +65,13 @@ func TestEventsGoldens(t *testing.T) {
 		"events_none":      {cmd: EventsCmd{Pod: "absent"}},
 		"events_nowhere":   {cmd: EventsCmd{Scope: Scope{Namespace: "nowhere"}}},
 	} {
-		out, talk := listEvents(t, &c.cmd, c.colour)
-		golden(t, name, out+"-- stderr --\n"+talk)
+		out, stderr := listEvents(t, &c.cmd, c.color)
+		golden(t, name, out+"-- stderr --\n"+stderr)
 	}
 }
 
-// TestEventsJSON checks that the JSON output is a List of Events, even if it is empty.
-func TestEventsJSON(t *testing.T) {
+// TestEvents_JSON checks that the JSON output is a List of Events, even if it is empty.
+func TestEvents_JSON(t *testing.T) {
 	for pod, want := range map[string]int{"": 3, "absent": 0} {
 		out, _ := listEvents(t, &EventsCmd{Output: "json", Pod: pod, Scope: Scope{AllNamespaces: pod == ""}}, false)
 		var list struct {
@@ -79,14 +79,14 @@ func TestEventsJSON(t *testing.T) {
 			Items []v1.Event `json:"items"`
 		}
 		if err := json.Unmarshal([]byte(out), &list); err != nil || list.Kind != "List" || list.Items == nil || len(list.Items) != want {
-			t.Errorf("%v: %s", err, out)
+			t.Errorf("pod %q: got error %v, output %s, want %d events", pod, err, out, want)
 		}
 	}
 }
 
-// TestEventsFollow checks that later events are aligned with earlier ones.
-func TestEventsFollow(t *testing.T) {
-	all, _ := eventLog().Events(0)
+// TestEvents_Follow checks that later events are aligned with earlier ones.
+func TestEvents_Follow(t *testing.T) {
+	all, _ := newEventLog().Events(0)
 	for _, format := range []string{"", "json"} {
 		table := eventTable{EventsCmd: &EventsCmd{Watch: true, Output: format, Scope: Scope{Namespace: "default"}}, now: func() time.Time { return poddtest.At }}
 		var b bytes.Buffer
@@ -96,10 +96,10 @@ func TestEventsFollow(t *testing.T) {
 			}
 		}
 		if n := strings.Count(b.String(), "LAST SEEN"); format == "" && (n != 1 || strings.Count(b.String(), "\n") != 3) {
-			t.Errorf("followed:\n%s", b.String())
+			t.Errorf("got\n%s\nwant one header and two rows", b.String())
 		}
 		if format == "json" && strings.Count(b.String(), `"kind": "Event"`) != 2 {
-			t.Errorf("followed:\n%s", b.String())
+			t.Errorf("got\n%s\nwant two objects", b.String())
 		}
 	}
 }

@@ -17,25 +17,25 @@ const (
 	codeNotFound  = 127
 )
 
-// notStarted matches the errors of runc and crun for a program that they cannot start.
-// The first match is used; its format gets the container as %[1]s and the program as
-// %[2]q.
-var notStarted = []struct {
-	said *regexp.Regexp
-	code int
-	says string
+// startFailures matches the errors of runc and crun for a program that they cannot start.
+// The first match is used; its message is a format for the container, %[1]s, and the
+// program, %[2]q.
+var startFailures = []struct {
+	pattern *regexp.Regexp
+	code    int
+	message string
 }{
 	{regexp.MustCompile(`(?i)executable file .*not found in \$PATH`), codeNotFound, "%[1]s has no program %[2]q in its $PATH"},
 	{regexp.MustCompile(`exec: ".*": (stat|open) .*: no such file or directory`), codeNotFound, "%[1]s has no %[2]q"},
 	{regexp.MustCompile(`open executable: No such file or directory`), codeNotFound, "%[1]s has no %[2]q"},
-	{regexp.MustCompile(`(?i)exec[ :].*no such file or directory`), codeNotFound, "%[1]s has no %[2]q, or not the interpreter that it names"},
+	{regexp.MustCompile(`(?i)exec[ :].*no such file or directory`), codeNotFound, "%[1]s does not have %[2]q, or its interpreter"},
 	{regexp.MustCompile(`(?i)(exec: ".*"|exec \S+|open executable): permission denied`), codeCannotRun, "%[1]s may not run %[2]q: permission denied"},
 	{regexp.MustCompile(`(?i)(exec: ".*"|exec \S+|open executable): is a directory`), codeCannotRun, "%[1]s cannot run %[2]q: it is a directory"},
 	{regexp.MustCompile(`(?i)exec .*: exec format error`), codeCannotRun, "%[1]s cannot run %[2]q: it is for another architecture, or a script without #!"},
 }
 
-// aroundExec matches the prefixes that runtimes add to the reason.
-var aroundExec = regexp.MustCompile(`^(?:Internal error occurred: |error executing command in container: |rpc error: code = \w+ desc = |failed to exec in container: |failed to start exec "[0-9a-f]+": |failed to create exec "[0-9a-f]+": |OCI runtime exec failed: |exec failed: |unable to start container process: |error during container init: )+`)
+// runtimePrefixes matches the prefixes that runtimes add to the reason.
+var runtimePrefixes = regexp.MustCompile(`^(?:Internal error occurred: |error executing command in container: |rpc error: code = \w+ desc = |failed to exec in container: |failed to start exec "[0-9a-f]+": |failed to create exec "[0-9a-f]+": |OCI runtime exec failed: |exec failed: |unable to start container process: |error during container init: )+`)
 
 // execError returns a one-line error for a command that could not be started, with podman
 // exec's exit code. It returns other errors unchanged.
@@ -44,25 +44,26 @@ func execError(err error, container, word, program string) error {
 		return err
 	}
 	text := err.Error()
-	around := aroundExec.FindString(text)
-	if around == "" {
+	prefix := runtimePrefixes.FindString(text)
+	if prefix == "" {
 		return err
 	}
-	for _, row := range notStarted {
-		if row.said.MatchString(text) && !strings.Contains(text, "chdir to cwd") {
-			return exit.With(row.code, fmt.Errorf(row.says, fmt.Sprintf("container %s of %s", container, word), program))
+	for _, f := range startFailures {
+		if f.pattern.MatchString(text) && !strings.Contains(text, "chdir to cwd") {
+			return exit.With(f.code, fmt.Errorf(f.message, fmt.Sprintf("container %s of %s", container, word), program))
 		}
 	}
-	reason := strings.TrimSuffix(strings.TrimPrefix(text, around), ": unknown")
+	reason := strings.TrimSuffix(strings.TrimPrefix(text, prefix), ": unknown")
 	return fmt.Errorf("running %q in container %s of %s: %s", program, container, word, printer.Escape(reason))
 }
 
-// crioNoProgram is how CRI-O reports on standard error that a command has no program.
+// crioNoProgram matches what CRI-O writes to standard error if the program of a command
+// does not exist.
 var crioNoProgram = regexp.MustCompile(`exec failed: unable to start container process: exec: \\?".*": (executable file not found in \$PATH|stat .*: no such file or directory)`)
 
-// reportsMissingProgram reports whether a command ended as CRI-O ends one that has no
-// program: with code 255 and runc's error on standard error. A program may end like
-// that, too, so only an error message may depend on it.
+// reportsMissingProgram reports whether a command ended as CRI-O ends one whose program
+// does not exist: with code 255 and runc's error on standard error. A program can end in
+// the same way, so only an error message may depend on the result.
 func reportsMissingProgram(code int, stderr []byte) bool {
 	return code == 255 && crioNoProgram.Match(stderr)
 }

@@ -14,12 +14,12 @@ func TestExecError(t *testing.T) {
 	const containerd = `Internal error occurred: error executing command in container: failed to exec in container: failed to start exec "` +
 		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef" + `": OCI runtime exec failed: exec failed: `
 	const runc = containerd + "unable to start container process: "
-	for said, want := range map[string]string{
+	for text, want := range map[string]string{
 		runc + `exec: "x": executable file not found in $PATH: unknown`:                              `127 container c of web has no program "x" in its $PATH`,
 		runc + `error during container init: exec: "x": executable file not found in $PATH: unknown`: `127 container c of web has no program "x" in its $PATH`,
 		containerd + "executable file `x` not found in $PATH: No such file or directory: unknown":    `127 container c of web has no program "x" in its $PATH`,
 		runc + `exec: "x": stat x: no such file or directory: unknown`:                               `127 container c of web has no "x"`,
-		runc + `exec x: no such file or directory: unknown`:                                          `127 container c of web has no "x", or not the interpreter that it names`,
+		runc + `exec x: no such file or directory: unknown`:                                          `127 container c of web does not have "x", or its interpreter`,
 		runc + `exec: "x": permission denied: unknown`:                                               `126 container c of web may not run "x": permission denied`,
 		containerd + "open executable: Permission denied: unknown":                                   `126 container c of web may not run "x": permission denied`,
 		runc + `exec: "x": is a directory: unknown`:                                                  `126 container c of web cannot run "x": it is a directory`,
@@ -28,19 +28,19 @@ func TestExecError(t *testing.T) {
 		"error executing command in container: container is in CONTAINER_EXITED state":               `1 running "x" in container c of web: container is in CONTAINER_EXITED state`,
 		"podd stopped; its pods keep running":                                                        "1 podd stopped; its pods keep running",
 	} {
-		var talk strings.Builder
-		code := exit.Report(execError(errors.New(said), "c", "web", "x"), &talk)
-		got, ok := strings.CutPrefix(talk.String(), "podd: ")
+		var stderr strings.Builder
+		code := exit.Report(execError(errors.New(text), "c", "web", "x"), &stderr)
+		got, ok := strings.CutPrefix(stderr.String(), "podd: ")
 		wantCode, wantText, _ := strings.Cut(want, " ")
 		if !ok || got != wantText+"\n" || wantCode != map[int]string{1: "1", 126: "126", 127: "127"}[code] {
-			t.Errorf("%q: %d %q, want %q", said, code, got, want)
+			t.Errorf("%q: got code %d, %q, want %q", text, code, got, want)
 		}
 	}
 	if err := execError(&stream.ExitError{Code: 3}, "c", "web", "x"); err.Error() != "command terminated with exit code 3" {
-		t.Error(err)
+		t.Errorf("exit code 3: got error %v", err)
 	}
-	if execError(nil, "c", "web", "x") != nil {
-		t.Error("nothing is an error")
+	if err := execError(nil, "c", "web", "x"); err != nil {
+		t.Errorf("no error: got %v, want nil", err)
 	}
 }
 

@@ -27,10 +27,10 @@ type PortForwardCmd struct {
 	Select
 	Pod     string   `arg:"" help:"Pod name. The node name at its end may be omitted." complete:"pod"`
 	Ports   []string `arg:"" name:"[local:]remote" help:"Local port and port of the pod, by number or name, for example 8080:80. 80 uses the same local port, and :80 a random one." complete:"port"`
-	Address []string `default:"localhost" placeholder:"ADDRESS" help:"Addresses to listen on (localhost)."`
+	Address []string `default:"localhost" placeholder:"ADDRESS" help:"Addresses to listen on (comma separated). Default: localhost."`
 }
 
-// forward maps a local port to a port of the pod.
+// A forward maps a local port to a port of the pod.
 type forward struct{ local, remote uint16 }
 
 // Run forwards until it is interrupted.
@@ -40,11 +40,11 @@ func (c *PortForwardCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	if pod.Sandbox == "" {
-		return fmt.Errorf("pod %s does not run; podd why %s", pod.Key(), word)
+		return fmt.Errorf("pod %s is not running; podd why %s", pod.Key(), word)
 	}
 	var forwards []forward
 	for _, text := range c.Ports {
-		f, err := readForward(pod.Pod, text)
+		f, err := parseForward(pod.Pod, text)
 		if err != nil {
 			return exit.With(exit.Usage, err)
 		}
@@ -60,17 +60,17 @@ func (c *PortForwardCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return o.serve(ctx)
 }
 
-// readForward parses "8080:80", "80" or ":80". The remote port may be a name.
-func readForward(p *v1.Pod, text string) (f forward, err error) {
-	local, remote, two := strings.Cut(text, ":")
-	if !two {
+// parseForward parses "8080:80", "80" or ":80". The remote port may be a name.
+func parseForward(p *v1.Pod, text string) (f forward, err error) {
+	local, remote, hasLocal := strings.Cut(text, ":")
+	if !hasLocal {
 		remote = local
 	}
 	if f.remote, err = podPort(p, remote); err != nil {
 		return f, err
 	}
 	switch {
-	case !two:
+	case !hasLocal:
 		f.local = f.remote
 	case local != "":
 		n, err := strconv.ParseUint(local, 10, 16)
@@ -82,6 +82,7 @@ func readForward(p *v1.Pod, text string) (f forward, err error) {
 	return f, nil
 }
 
+// podPort returns the port with a number, or with a name that the pod defines.
 func podPort(p *v1.Pod, text string) (uint16, error) {
 	if n, err := strconv.ParseUint(text, 10, 16); err == nil && n > 0 {
 		return uint16(n), nil
@@ -100,13 +101,14 @@ func podPort(p *v1.Pod, text string) (uint16, error) {
 		}
 	}
 	if len(names) == 0 {
-		return 0, fmt.Errorf("%q is not a port number, and the pod has no named ports", text)
+		return 0, fmt.Errorf("%q is not a port number, and pod %s/%s has no named ports", text, p.Namespace, p.Name)
 	}
-	return 0, fmt.Errorf("%q is neither a port number nor one of the pod's named ports %s", text, strings.Join(names, ", "))
+	return 0, fmt.Errorf("%q is neither a port number nor a named port of pod %s/%s; the named ports are %s", text, p.Namespace, p.Name, strings.Join(names, ", "))
 }
 
-// forwarder has the listeners. Every client gets a connection to podd of its own, which
-// looks up the pod by name, so that a replaced pod is found.
+// A forwarder accepts clients on local ports. Every client gets its own connection to
+// podd, which looks up the pod by name, so that new clients reach a pod that was
+// replaced.
 type forwarder struct {
 	peer      *client.Client
 	pod       *server.PodView

@@ -73,7 +73,7 @@ func (c *GetCmd) queries(ctx context.Context, p *client.Client) ([]query, error)
 		for _, word := range append([]string{c.Resource}, c.Names...) {
 			kind, name, ok := strings.Cut(word, "/")
 			if !ok {
-				return nil, exit.With(exit.Usage, fmt.Errorf("%q must be TYPE/NAME, as the first argument is", word))
+				return nil, exit.With(exit.Usage, fmt.Errorf("%q is not of the form TYPE/NAME; use that form for all arguments or for none", word))
 			}
 			if list, err = c.addQueries(ctx, p, list, all, kind, []string{name}); err != nil {
 				return nil, err
@@ -164,7 +164,7 @@ func (o *objects) follow(ctx context.Context, p *client.Client, watched query, w
 		q.Set("fieldSelector", strings.TrimPrefix(o.FieldSelector+",metadata.name="+watched.name, ","))
 	}
 	accept := ""
-	if o.tabular() {
+	if isTable(o.Output) {
 		accept = client.AcceptTables
 	}
 	return p.WatchObjects(ctx, watched.Path(watched.namespace, ""), q, accept, func(e *metav1.WatchEvent) (bool, error) {
@@ -177,7 +177,7 @@ func (o *objects) follow(ctx context.Context, p *client.Client, watched query, w
 			return true, errors.New(status.Message)
 		case e.Type == "BOOKMARK":
 			return false, nil
-		case !o.tabular():
+		case !isTable(o.Output):
 			return false, o.printObject(watched.Resource, e.Object.Raw, w)
 		}
 		table := &metav1.Table{}

@@ -28,7 +28,8 @@ type objects struct {
 	revision string // resource version of the last query
 }
 
-func (o *objects) tabular() bool { return o.Output == "" || o.Output == "wide" }
+// isTable reports whether an output format is a table.
+func isTable(format string) bool { return format == "" || format == "wide" }
 
 // printTables prints a table for each kind.
 func (o *objects) printTables(ctx context.Context, p *client.Client, queries []query, s iostreams.Streams) error {
@@ -82,12 +83,7 @@ func (o *objects) printRows(r client.Resource, t *metav1.Table, w io.Writer) err
 		}
 		lines = append(lines, cells)
 	}
-	o.table.Fit(lines)
-	var b strings.Builder
-	for _, line := range lines {
-		b.WriteString(o.table.Line(line))
-	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, o.table.Format(lines))
 	return err
 }
 
@@ -205,7 +201,7 @@ func (o *objects) printObjects(ctx context.Context, p *client.Client, queries []
 	}
 	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]string{"resourceVersion": ""}, "items": items})
 	if err != nil {
-		return fmt.Errorf("writing a list: %w", err)
+		return fmt.Errorf("encoding the list: %w", err)
 	}
 	return o.printObject(client.Resource{}, list, s.Out)
 }
@@ -235,11 +231,11 @@ func (o *objects) printObject(r client.Resource, object json.RawMessage, w io.Wr
 	}
 	object, err := json.Marshal(shown)
 	if err != nil {
-		return fmt.Errorf("writing yaml: %w", err)
+		return fmt.Errorf("encoding as YAML: %w", err)
 	}
 	text, err := yaml.JSONToYAML(object)
 	if err != nil {
-		return fmt.Errorf("writing yaml: %w", err)
+		return fmt.Errorf("encoding as YAML: %w", err)
 	}
 	if o.Watch {
 		text = append([]byte("---\n"), text...)

@@ -19,7 +19,7 @@ import (
 	"podd/server"
 )
 
-func TestGetGoldens(t *testing.T) {
+func TestGet_Goldens(t *testing.T) {
 	for name, words := range map[string]string{
 		"get_pods":         "po",
 		"get_pods_all":     "pods -A",
@@ -44,19 +44,19 @@ func TestGetGoldens(t *testing.T) {
 	}
 }
 
-// outputFunc is a function as an io.Writer.
-type outputFunc func([]byte) (int, error)
+// A writerFunc is a function that implements io.Writer.
+type writerFunc func([]byte) (int, error)
 
-func (f outputFunc) Write(b []byte) (int, error) { return f(b) }
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// TestGetWatch checks that changed rows are aligned with earlier ones.
-func TestGetWatch(t *testing.T) {
+// TestGet_Watch checks that changed rows are aligned with earlier ones.
+func TestGet_Watch(t *testing.T) {
 	f := poddtest.ServeShop(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var out strings.Builder
 	lines := 0
-	s := iostreams.Streams{Err: io.Discard, Out: outputFunc(func(b []byte) (int, error) {
+	s := iostreams.Streams{Err: io.Discard, Out: writerFunc(func(b []byte) (int, error) {
 		out.Write(b)
 		lines += strings.Count(string(b), "\n")
 		switch lines {
@@ -72,34 +72,34 @@ func TestGetWatch(t *testing.T) {
 		return len(b), nil
 	})}
 	if code := executeVerb(ctx, s, "get", "--run-dir", f.Dir, "pods", "-w"); code != exit.Interrupted {
-		t.Errorf("got code %d", code)
+		t.Errorf("got exit code %d, want %d", code, exit.Interrupted)
 	}
 	golden(t, "get_watch", out.String())
 }
 
-// TestPaint checks that colors do not change the width of columns.
-func TestPaint(t *testing.T) {
+// TestListing_Paint checks that colors do not change the width of columns.
+func TestListing_Paint(t *testing.T) {
 	l := listing{PsCmd: &PsCmd{}, now: func() time.Time { return poddtest.At }}
 	l.table.Paint = paintStatus
 	painted := l.rows(poddtest.ViewOf(poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app")), poddtest.Crashed(poddtest.PodAt("db.yaml", 1, "db", "pg"))))
 	l.table.Paint = nil
-	bare := l.rows(poddtest.ViewOf(poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app")), poddtest.Crashed(poddtest.PodAt("db.yaml", 1, "db", "pg"))))
-	colours := regexp.MustCompile(`\x1b\[\d+m`)
-	if got := colours.ReplaceAllString(painted, ""); got != bare || !strings.Contains(painted, "\x1b[31mCrashLoopBackOff\x1b[0m  ") || !strings.Contains(painted, "\x1b[32mRunning\x1b[0m") {
-		t.Errorf("painted:\n%q\nbare:\n%s", painted, bare)
+	plain := l.rows(poddtest.ViewOf(poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app")), poddtest.Crashed(poddtest.PodAt("db.yaml", 1, "db", "pg"))))
+	colors := regexp.MustCompile(`\x1b\[\d+m`)
+	if got := colors.ReplaceAllString(painted, ""); got != plain || !strings.Contains(painted, "\x1b[31mCrashLoopBackOff\x1b[0m  ") || !strings.Contains(painted, "\x1b[32mRunning\x1b[0m") {
+		t.Errorf("got\n%q\nwant the colored form of\n%s", painted, plain)
 	}
 }
 
-// TestPaintTypes checks that get and events color only the TYPE of warnings.
-func TestPaintTypes(t *testing.T) {
+// TestObjects_PaintTypes checks that podd get colors the TYPE of warnings only.
+func TestObjects_PaintTypes(t *testing.T) {
 	o := &objects{GetCmd: &GetCmd{}, columns: []metav1.TableColumnDefinition{{Name: "Type"}, {Name: "Status"}}}
 	paint := o.paint(client.Resource{})
 	for cell, want := range map[string]string{"TYPE": "TYPE", "Opaque": "Opaque", "Warning": "\x1b[33mWarning\x1b[0m"} {
 		if got := paint(0, cell); got != want {
-			t.Errorf("%s: %q, want %q", cell, got, want)
+			t.Errorf("%s: got %q, want %q", cell, got, want)
 		}
 	}
 	if got := paint(1, "Running"); got != printer.Status("Running") {
-		t.Errorf("a status: %q", got)
+		t.Errorf("STATUS Running: got %q, want %q", got, printer.Status("Running"))
 	}
 }

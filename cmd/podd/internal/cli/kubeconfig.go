@@ -38,7 +38,7 @@ func (c *KubeconfigCmd) Validate() error {
 	case c.Revoke && (c.Output != nil || c.Duration != nil):
 		return errors.New("--revoke prints no credential; run podd kubeconfig again for a new one")
 	case c.Output != nil && *c.Output == "":
-		return errors.New("--output: the name of a file is missing")
+		return errors.New("--output: missing file name")
 	case c.Duration != nil:
 		if err := server.CheckCredentialLife(*c.Duration); err != nil {
 			return fmt.Errorf("--duration: %w", err)
@@ -74,7 +74,7 @@ func (c *KubeconfigCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	}
 	text, err := yaml.Marshal(kubeconfig(cred))
 	if err != nil {
-		return err
+		return fmt.Errorf("encoding the kubeconfig: %w", err)
 	}
 	if file == nil {
 		warnReadable(s)
@@ -111,7 +111,7 @@ func warnReadable(s iostreams.Streams) {
 	if err != nil {
 		name = "standard output"
 	}
-	fmt.Fprintf(s.Err, "podd: warning: other users can read %s (mode %04o), which holds root's credential now: "+
+	fmt.Fprintf(s.Err, "podd: warning: other users can read %s (mode %04o), which now contains root's credential; "+
 		"run podd kubeconfig --revoke, and then podd kubeconfig --output FILE\n", name, info.Mode().Perm())
 }
 

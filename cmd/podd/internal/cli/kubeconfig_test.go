@@ -19,9 +19,9 @@ var keyText = base64.StdEncoding.EncodeToString([]byte("KEY"))
 
 func TestKubeconfig(t *testing.T) {
 	for _, c := range []struct {
-		words []string
-		asked string
-		out   string
+		words   []string
+		request string
+		out     string
 	}{
 		{nil, "credential 8760h0m0s", keyText},
 		{[]string{"--duration", "90m"}, "credential 1h30m0s", keyText},
@@ -29,14 +29,14 @@ func TestKubeconfig(t *testing.T) {
 	} {
 		f := poddtest.Serve(t, poddtest.ViewOf())
 		got := poddVerb(t.Context(), append([]string{"kubeconfig", "--run-dir", f.Dir}, c.words...)...)
-		if got.Code != 0 || got.Err != "" || !strings.Contains(got.Out, c.out) || !slices.Equal(f.Requests, []string{c.asked}) {
-			t.Errorf("%q: got %+v after %q, want %q after %q", c.words, got, f.Requests, c.out, c.asked)
+		if got.Code != 0 || got.Err != "" || !strings.Contains(got.Out, c.out) || !slices.Equal(f.Requests, []string{c.request}) {
+			t.Errorf("%q: got %+v, requests %q, want %q, request %q", c.words, got, f.Requests, c.out, c.request)
 		}
 	}
 }
 
-// TestKubeconfig_Output checks that the file is replaced by one that no other user can
-// read.
+// TestKubeconfig_Output checks that a new file replaces the old one, and that other users
+// can read neither the new file nor the credential through the old one.
 func TestKubeconfig_Output(t *testing.T) {
 	f := poddtest.Serve(t, poddtest.ViewOf())
 	for name, mode := range map[string]os.FileMode{"missing": 0, "readable by others": 0o644, "private": 0o600} {
@@ -68,12 +68,12 @@ func TestKubeconfig_Output(t *testing.T) {
 		if old != nil {
 			if text := make([]byte, 16); true {
 				if n, _ := old.ReadAt(text, 0); string(text[:n]) != "old" {
-					t.Errorf("%s: the old file has %q now", name, text[:n])
+					t.Errorf("%s: got content %q of the old file, want old", name, text[:n])
 				}
 			}
 		}
 		if all, err := os.ReadDir(dir); err != nil || len(all) != 1 {
-			t.Errorf("%s: %v are left, %v", name, all, err)
+			t.Errorf("%s: got files %v, %v, want one", name, all, err)
 		}
 	}
 }
@@ -106,10 +106,10 @@ func TestKubeconfig_OutputRejected(t *testing.T) {
 		}
 	}
 	if text, err := os.ReadFile(target); err != nil || string(text) != "old" || len(f.Requests) > 0 {
-		t.Errorf("the target has %q, %v; podd was asked for %q", text, err, f.Requests)
+		t.Errorf("got content %q of the target, error %v, requests %q, want old and no requests", text, err, f.Requests)
 	}
 	if info, err := os.Stat("/dev/null"); err != nil || info.Mode()&os.ModeDevice == 0 {
-		t.Fatalf("/dev/null is %v, %v", info, err)
+		t.Fatalf("got %v, %v for /dev/null, want a device", info, err)
 	}
 }
 
@@ -126,12 +126,12 @@ func TestKubeconfig_Warning(t *testing.T) {
 		if err := out.Chmod(mode); err != nil {
 			t.Fatal(err)
 		}
-		var talk bytes.Buffer
-		s := iostreams.Streams{In: strings.NewReader(""), Out: out, Err: &talk}
+		var stderr bytes.Buffer
+		s := iostreams.Streams{In: strings.NewReader(""), Out: out, Err: &stderr}
 		if code := executeVerb(t.Context(), s, "kubeconfig", "--run-dir", f.Dir); code != 0 {
-			t.Fatalf("mode %v: got code %d, %s", mode, code, talk.String())
+			t.Fatalf("mode %v: got code %d, %s", mode, code, stderr.String())
 		}
-		want := fmt.Sprintf("podd: warning: other users can read %s (mode %04o), which holds root's credential now: "+
+		want := fmt.Sprintf("podd: warning: other users can read %s (mode %04o), which now contains root's credential; "+
 			"run podd kubeconfig --revoke, and then podd kubeconfig --output FILE\n", path, mode)
 		if !warns {
 			want = ""
@@ -139,7 +139,7 @@ func TestKubeconfig_Warning(t *testing.T) {
 		if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), keyText) {
 			t.Errorf("mode %v: got %q, %v", mode, text, err)
 		}
-		if got := talk.String(); got != want {
+		if got := stderr.String(); got != want {
 			t.Errorf("mode %v: got %q, want %q", mode, got, want)
 		}
 	}
@@ -149,8 +149,8 @@ func TestKubeconfig_Warning(t *testing.T) {
 	}
 	defer read.Close()
 	defer write.Close()
-	var talk bytes.Buffer
-	if code := executeVerb(t.Context(), iostreams.Streams{In: strings.NewReader(""), Out: write, Err: &talk}, "kubeconfig", "--run-dir", f.Dir); code != 0 || talk.String() != "" {
-		t.Errorf("to a pipe: got code %d, %q", code, talk.String())
+	var stderr bytes.Buffer
+	if code := executeVerb(t.Context(), iostreams.Streams{In: strings.NewReader(""), Out: write, Err: &stderr}, "kubeconfig", "--run-dir", f.Dir); code != 0 || stderr.String() != "" {
+		t.Errorf("to a pipe: got code %d, %q", code, stderr.String())
 	}
 }

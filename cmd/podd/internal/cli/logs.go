@@ -74,8 +74,9 @@ func (c *LogsCmd) request(p *server.PodView, container string) server.LogRequest
 	return req
 }
 
-// chooseContainer returns the container named, or else the pod's default container. If the
-// pod has several, it prints the default and others, the flags that select another one.
+// chooseContainer returns the container that the user has named, or else the pod's default
+// container. If the pod has several, it prints the default and others, the flags that
+// select another one.
 func chooseContainer(p *server.PodView, named, others string, notices io.Writer) (string, error) {
 	if named != "" {
 		return named, containers.Check(p, named)
@@ -101,11 +102,11 @@ func chooseContainer(p *server.PodView, named, others string, notices io.Writer)
 // other. It continues after an error.
 func (c *LogsCmd) readAll(ctx context.Context, p *client.Client, pod *server.PodView, word string, s iostreams.Streams) error {
 	names := containers.Names(pod.Pod)
-	failed := make([]error, len(names))
+	errs := make([]error, len(names))
 	var mu sync.Mutex // guards s.Out
 	read := func(i int) {
 		w := &prefixWriter{to: s.Out, mu: &mu, prefix: word + "/" + names[i] + " | "}
-		failed[i] = withWhyHint(errors.Join(p.Logs(ctx, c.request(pod, names[i]), w), w.flush()), word)
+		errs[i] = withWhyHint(errors.Join(p.Logs(ctx, c.request(pod, names[i]), w), w.flush()), word)
 	}
 	var group sync.WaitGroup
 	for i := range names {
@@ -119,5 +120,5 @@ func (c *LogsCmd) readAll(ctx context.Context, p *client.Client, pod *server.Pod
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return errors.Join(failed...)
+	return errors.Join(errs...)
 }

@@ -21,41 +21,42 @@ import (
 	"podd/server"
 )
 
-// logged serves a podd with a log of one line for every container.
-func logged(t *testing.T, pods ...*server.PodView) (*poddtest.Podd, func() []server.LogRequest) {
+// serveLogs serves a podd with a log of one line for every container. It also returns a
+// function that returns the requests for logs.
+func serveLogs(t *testing.T, pods ...*server.PodView) (*poddtest.Podd, func() []server.LogRequest) {
 	f := poddtest.Serve(t, poddtest.ViewOf(pods...))
 	var mu sync.Mutex
-	var asked []server.LogRequest
+	var requests []server.LogRequest
 	f.OnLogs = func(_ context.Context, r server.LogRequest, w io.Writer) error {
 		mu.Lock()
-		asked = append(asked, r)
+		requests = append(requests, r)
 		mu.Unlock()
 		_, err := fmt.Fprintf(w, "from %s\n", r.Container)
 		return err
 	}
-	return f, func() []server.LogRequest { mu.Lock(); defer mu.Unlock(); return asked }
+	return f, func() []server.LogRequest { mu.Lock(); defer mu.Unlock(); return requests }
 }
 
-func TestLogsChooseContainers(t *testing.T) {
+func TestLogs_ChooseContainer(t *testing.T) {
 	web := poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app", "sidecar"))
 	web.Pod.Spec.InitContainers = []v1.Container{{Name: "setup"}}
-	noted := poddtest.Started(poddtest.PodAt("noted.yaml", 1, "noted", "proxy", "app"))
-	noted.Pod.Annotations = map[string]string{defaultContainer: "app"}
-	gone := poddtest.PodAt("", 0, "gone")
-	f, _ := logged(t, web, noted, gone, poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app")))
+	annotated := poddtest.Started(poddtest.PodAt("annotated.yaml", 1, "annotated", "proxy", "app"))
+	annotated.Pod.Annotations = map[string]string{defaultContainer: "app"}
+	deleted := poddtest.PodAt("", 0, "deleted")
+	f, _ := serveLogs(t, web, annotated, deleted, poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app")))
 	for _, c := range []struct {
 		words []string
 		want  poddtest.Result
 	}{
 		{[]string{"one"}, poddtest.Result{Out: "from app\n"}},
 		{[]string{"web"}, poddtest.Result{Out: "from app\n", Err: "podd: defaulted container \"app\" out of: app, sidecar; use -c NAME or --all-containers for others\n"}},
-		{[]string{"noted"}, poddtest.Result{Out: "from app\n", Err: "podd: defaulted container \"app\" out of: proxy, app; use -c NAME or --all-containers for others\n"}},
+		{[]string{"annotated"}, poddtest.Result{Out: "from app\n", Err: "podd: defaulted container \"app\" out of: proxy, app; use -c NAME or --all-containers for others\n"}},
 		{[]string{"web-n1", "-c", "setup"}, poddtest.Result{Out: "from setup\n"}},
 		{[]string{"web", "-c", "sidcar"}, poddtest.Result{Err: "podd: pod default/web-n1 has no container \"sidcar\"; did you mean \"sidecar\"?\n", Code: 1}},
 		{[]string{"web", "-c", "x"}, poddtest.Result{Err: "podd: pod default/web-n1 has no container \"x\"; it has setup, app, sidecar\n", Code: 1}},
 		{[]string{"web", "--all-containers"}, poddtest.Result{Out: "web/setup | from setup\nweb/app | from app\nweb/sidecar | from sidecar\n"}},
-		{[]string{"gone"}, poddtest.Result{Err: "podd: the manifest of default/gone-n1 was deleted, so its containers are unknown; name one with -c\n", Code: 1}},
-		{[]string{"gone", "-c", "app"}, poddtest.Result{Out: "from app\n"}},
+		{[]string{"deleted"}, poddtest.Result{Err: "podd: the manifest of default/deleted-n1 was deleted, so its containers are unknown; name one with -c\n", Code: 1}},
+		{[]string{"deleted", "-c", "app"}, poddtest.Result{Out: "from app\n"}},
 		{[]string{"absent"}, poddtest.Result{Err: "podd: no pod \"absent\"; podd ps lists them\n", Code: 1}},
 	} {
 		if got := podd(t, f, append([]string{"logs"}, c.words...)...); got != c.want {
@@ -66,16 +67,16 @@ func TestLogsChooseContainers(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(got.Out), "\n")
 	slices.Sort(lines)
 	if strings.Join(lines, " ") != "web/app | from app web/setup | from setup web/sidecar | from sidecar" {
-		t.Errorf("followed side by side: %+v", got)
+		t.Errorf("-f --all-containers: got %+v", got)
 	}
 }
 
-func TestLogsPassOnFlags(t *testing.T) {
-	f, asked := logged(t, poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app")))
+func TestLogs_Flags(t *testing.T) {
+	f, requests := serveLogs(t, poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app")))
 	before := time.Now()
 	podd(t, f, "logs", "one", "-f", "--previous", "--tail=5", "--since=1h", "--timestamps")
 	podd(t, f, "logs", "one")
-	got := asked()
+	got := requests()
 	since := got[0].Since
 	got[0].Since = time.Time{}
 	pod := types.NamespacedName{Namespace: "default", Name: "one-n1"}
@@ -84,30 +85,30 @@ func TestLogsPassOnFlags(t *testing.T) {
 		{Pod: pod, Container: "app", Tail: -1},
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("asked for %+v, want %+v", got, want)
+		t.Errorf("got requests %+v, want %+v", got, want)
 	}
 	if d := before.Sub(since); d > time.Hour || d < 59*time.Minute {
-		t.Errorf("since %s before the verb", d)
+		t.Errorf("got logs since %s before the call, want 1h", d)
 	}
 }
 
-func TestLogsFail(t *testing.T) {
+func TestLogs_Errors(t *testing.T) {
 	f := poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app", "other"))))
 	if got, want := podd(t, f, "logs", "one", "-c", "app"), "podd: nothing was logged; podd why one\n"; got.Code != 1 || got.Err != want {
-		t.Errorf("%+v, want %s", got, want)
+		t.Errorf("got %+v, want %s", got, want)
 	}
 	f = poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app", "other"))))
 	f.OnLogs = func(context.Context, server.LogRequest, io.Writer) error {
 		return &server.Error{Status: http.StatusBadRequest, Message: "previous terminated container \"app\" in pod \"one-n1\" not found", Reason: server.NoLog}
 	}
 	if got, want := podd(t, f, "logs", "one", "-c", "app", "-p"), "podd: previous terminated container \"app\" in pod \"one-n1\" not found; podd why one\n"; got.Code != 1 || got.Err != want {
-		t.Errorf("%+v, want %s", got, want)
+		t.Errorf("got %+v, want %s", got, want)
 	}
 	f.OnLogs = func(context.Context, server.LogRequest, io.Writer) error {
 		return &server.Error{Status: 400, Message: "parameter tail: \"x\" is not a number"}
 	}
 	if got, want := podd(t, f, "logs", "one", "-c", "app"), "podd: parameter tail: \"x\" is not a number\n"; got.Code != 1 || got.Err != want {
-		t.Errorf("%+v, want %s", got, want)
+		t.Errorf("got %+v, want %s", got, want)
 	}
 	f = poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app", "other"))))
 	f.OnLogs = func(_ context.Context, r server.LogRequest, w io.Writer) error {
@@ -118,15 +119,14 @@ func TestLogsFail(t *testing.T) {
 		return errors.New("reading the log: input/output error")
 	}
 	if got := podd(t, f, "logs", "one", "-c", "app"); got != (poddtest.Result{Out: "begun", Err: "podd: reading the log: input/output error\n", Code: 1}) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if got := podd(t, f, "logs", "one", "--all-containers"); got != (poddtest.Result{Out: "one/app | begun\none/other | begun\n", Err: "podd: reading the log: input/output error\n", Code: 1}) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 }
 
-// TestPrefixWriter checks that every line gets its prefix, however the text is split into
-// writes.
+// TestPrefixWriter checks that every line gets one prefix if the text is written in parts.
 func TestPrefixWriter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOf(rapid.StringMatching(`[a-z]{0,5}`)).Draw(t, "lines")
@@ -141,12 +141,12 @@ func TestPrefixWriter(t *testing.T) {
 		for len(text) > 0 {
 			n := rapid.IntRange(1, len(text)).Draw(t, "n")
 			if m, err := io.WriteString(w, text[:n]); m != n || err != nil {
-				t.Fatalf("wrote %d of %d, %v", m, n, err)
+				t.Fatalf("got %d, %v for a write of %d bytes", m, err, n)
 			}
 			text = text[n:]
 		}
 		if err := w.flush(); err != nil || out.String() != want {
-			t.Fatalf("%q, %v, want %q", out.String(), err, want)
+			t.Fatalf("got %q, %v, want %q", out.String(), err, want)
 		}
 	})
 }
@@ -156,6 +156,6 @@ func TestPrefixWriter_LongLine(t *testing.T) {
 	w := &prefixWriter{to: &out, mu: &sync.Mutex{}}
 	w.Write(make([]byte, maxPartial+1))
 	if len(w.partial) > 0 || out.Len() != maxPartial+2 {
-		t.Errorf("%d bytes held, %d passed on", len(w.partial), out.Len())
+		t.Errorf("got %d bytes buffered and %d written, want 0 and %d", len(w.partial), out.Len(), maxPartial+2)
 	}
 }

@@ -37,9 +37,9 @@ func (c *OrphansCmd) Validate() error {
 	case c.Action == "ls" && (len(c.UIDs) > 0 || c.All):
 		return errors.New("ls takes neither UIDs nor --all; they are for rm")
 	case c.Action == "rm" && len(c.UIDs) == 0 && !c.All:
-		return errors.New("name the UIDs to remove, or give --all; podd orphans lists them")
+		return errors.New("missing UIDs to remove, or --all; podd orphans lists them")
 	case c.Action == "rm" && len(c.UIDs) > 0 && c.All:
-		return errors.New("give UIDs or --all, not both")
+		return errors.New("only one of UIDs or --all can be given")
 	case c.Action == "rm" && c.Output != "":
 		return errors.New("-o is for ls")
 	}
@@ -70,10 +70,10 @@ func (c *OrphansCmd) Run(ctx context.Context, s iostreams.Streams) error {
 
 // removeOrphans removes the directories. It continues after an error.
 func removeOrphans(ctx context.Context, p *client.Client, uids []string, s iostreams.Streams) error {
-	var failed []error
+	var errs []error
 	for _, uid := range uids {
 		if err := p.RemoveOrphan(ctx, types.UID(uid)); err != nil {
-			failed = append(failed, err)
+			errs = append(errs, err)
 			continue
 		}
 		fmt.Fprintf(s.Err, "podd: pod directory %s removed\n", printer.Escape(uid))
@@ -81,7 +81,7 @@ func removeOrphans(ctx context.Context, p *client.Client, uids []string, s iostr
 	if len(uids) == 0 {
 		fmt.Fprintln(s.Err, "podd: no orphaned pod directories")
 	}
-	return errors.Join(failed...)
+	return errors.Join(errs...)
 }
 
 func (c *OrphansCmd) print(all []server.Orphan, s iostreams.Streams) error {
@@ -96,14 +96,8 @@ func (c *OrphansCmd) print(all []server.Orphan, s iostreams.Streams) error {
 	for _, o := range all {
 		lines = append(lines, []string{printer.Escape(string(o.UID)), orphanSize(o), printer.Escape(o.Reason), printer.Escape(o.Path)})
 	}
-	var t printer.Table
-	t.Fit(lines)
-	for _, line := range lines {
-		if _, err := io.WriteString(s.Out, t.Line(line)); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := io.WriteString(s.Out, (&printer.Table{}).Format(lines))
+	return err
 }
 
 // orphanSize formats a size, rounded up to KiB, MiB or GiB.

@@ -12,15 +12,15 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// privateFile is a file that only its owner can read, and that write replaces whole.
+// A privateFile is a file that only its owner can read.
 type privateFile struct {
 	dir  *os.Root
 	name string
 }
 
-// openPrivate returns the file of a path, which it neither creates nor changes. A path
-// of something else than a regular file is an error: replacing /dev/stdout would harm
-// every program.
+// openPrivate returns the file at a path, which it neither creates nor modifies. It
+// returns an error if something other than a regular file is there, because replacing
+// /dev/stdout would break other programs.
 func openPrivate(path string) (*privateFile, error) {
 	if strings.HasSuffix(path, "/") {
 		return nil, fmt.Errorf("%s is a directory; name a file in it", path)
@@ -41,7 +41,7 @@ func openPrivate(path string) (*privateFile, error) {
 	return &privateFile{dir, name}, nil
 }
 
-// write replaces the file. Its mode is 0600, whatever the mode of an earlier one.
+// write replaces the file atomically. The mode of the new file is 0600.
 func (f *privateFile) write(data []byte) error {
 	return atomicfile.WriteIn(f.dir, f.name, ".podd-"+rand.Text(), data)
 }

@@ -34,11 +34,11 @@ func (c *PsCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		l.table.Paint = paintStatus
 	}
 	if c.Watch {
-		foot := progress.New(s.Err)
-		defer foot.Close()
-		s.Out, s.Err = foot.Writer(s.Out), foot.Writer(s.Err)
+		line := progress.New(s.Err)
+		defer line.Close()
+		s.Out, s.Err = line.Writer(s.Out), line.Writer(s.Err)
 		return p.Watch(ctx, func(v *server.View) (bool, error) {
-			foot.Set(pullProgress(l.filtered(v).Pods...))
+			line.Set(pullProgress(l.filtered(v).Pods...))
 			return false, l.follow(v, s)
 		})
 	}
@@ -115,9 +115,5 @@ func (l *listing) rows(v *server.View) string {
 	if len(v.Pods) == 0 {
 		return ""
 	}
-	l.table.Fit(lines)
-	for _, line := range lines {
-		b.WriteString(l.table.Line(line))
-	}
-	return b.String()
+	return l.table.Format(lines)
 }

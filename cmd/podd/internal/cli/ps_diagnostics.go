@@ -79,25 +79,25 @@ func whyHints(v *server.View, dir string) string {
 // by the files with a problem of no single pod.
 func problemSubjects(v *server.View, dir string) []string {
 	var words, files []string
-	bad := map[server.Key]bool{}
+	remaining := map[server.Key]bool{} // pods with a problem that are not in words yet
 	for _, q := range v.Problems {
 		key, ok := problemPod(v, q)
 		switch word := printer.Escape(paths.Short(q.Path, dir)); {
 		case ok:
-			bad[key] = true
+			remaining[key] = true
 		case word != "" && !slices.Contains(files, word):
 			files = append(files, word)
 		}
 	}
 	for _, p := range v.Pods {
 		key := p.Key()
-		if bad[key] || p.Problem || slices.ContainsFunc(p.Steps, func(s server.StepView) bool { return s.Problem }) {
+		if remaining[key] || p.Problem || slices.ContainsFunc(p.Steps, func(s server.StepView) bool { return s.Problem }) {
 			words = append(words, podArgument(v, key))
 		}
-		delete(bad, key)
+		delete(remaining, key)
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(bad), func(a, b server.Key) int { return strings.Compare(a.String(), b.String()) }) {
-		words = append(words, podArgument(v, key)) // it was rejected, so there is no pod
+	for _, key := range slices.SortedFunc(maps.Keys(remaining), func(a, b server.Key) int { return strings.Compare(a.String(), b.String()) }) {
+		words = append(words, podArgument(v, key)) // rejected, so there is no pod
 	}
 	return append(words, files...)
 }

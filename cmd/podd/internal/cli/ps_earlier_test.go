@@ -14,7 +14,7 @@ import (
 // rather than that of a version that cannot start, and Terminating while the earlier
 // version stops.
 func TestPs_EarlierVersion(t *testing.T) {
-	wanted := &v1.Pod{
+	desired := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-n1"},
 		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "app"}, {Name: "more"}}},
 		Status: v1.PodStatus{Phase: v1.PodPending, ContainerStatuses: []v1.ContainerStatus{
@@ -25,15 +25,15 @@ func TestPs_EarlierVersion(t *testing.T) {
 		earlier, ending       int
 		ready, status, source string
 	}{
-		"an earlier one":     {1, 0, "1/2", "Running", "web.yaml (edit waits)"},
-		"it is being ended":  {0, 1, "1/2", "Terminating", "web.yaml"},
-		"no earlier version": {0, 0, "0/2", "ContainerCreating", "web.yaml"},
+		"earlier version running":  {1, 0, "1/2", "Running", "web.yaml (edit waits)"},
+		"earlier version stopping": {0, 1, "1/2", "Terminating", "web.yaml"},
+		"no earlier version":       {0, 0, "0/2", "ContainerCreating", "web.yaml"},
 	} {
-		p := &server.PodView{Pod: wanted, Path: "/etc/podd/manifests/web.yaml", Current: true, Earlier: test.earlier, Ending: test.ending}
+		p := &server.PodView{Pod: desired, Path: "/etc/podd/manifests/web.yaml", Current: true, Earlier: test.earlier, Ending: test.ending}
 		c := podCells(p, poddtest.At)
 		from := (&listing{PsCmd: &PsCmd{}}).fromCell(&server.View{}, p, poddtest.At)
 		if c.Ready != test.ready || c.Status != test.status || from != test.source {
-			t.Errorf("%s: %s %s %s", name, c.Ready, c.Status, from)
+			t.Errorf("%s: got %s, %s, %s, want %s, %s, %s", name, c.Ready, c.Status, from, test.ready, test.status, test.source)
 		}
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"podd/server"
 )
 
-// machineView returns a View with everything that ps and why can show.
-func machineView() *server.View {
+// newView returns a View with everything that ps and why can show.
+func newView() *server.View {
 	clock := poddtest.Started(poddtest.PodAt("clock.yaml", 1, "clock", "clock"))
 	db := poddtest.Crashed(poddtest.PodAt("db.yaml", 3, "db", "pg"))
 	job := poddtest.PodAt("job.json", 1, "job", "build", "upload")
@@ -49,7 +49,8 @@ func machineView() *server.View {
 	return v
 }
 
-func list(v *server.View, output string, s Select) (out, talk string) {
+// list returns what podd ps writes to stdout and stderr for v.
+func list(v *server.View, output string, s Select) (out, stderr string) {
 	l := &listing{PsCmd: &PsCmd{Output: output, Select: s}, dir: "/etc/podd", now: func() time.Time { return poddtest.At }}
 	var b, e bytes.Buffer
 	if err := l.print(v, iostreams.Streams{Out: &b, Err: &e}); err != nil {
@@ -58,8 +59,8 @@ func list(v *server.View, output string, s Select) (out, talk string) {
 	return b.String(), e.String()
 }
 
-func TestPsGoldens(t *testing.T) {
-	many := machineView()
+func TestPs_Goldens(t *testing.T) {
+	many := newView()
 	for _, p := range many.Pods {
 		p.Problem = true
 	}
@@ -67,8 +68,8 @@ func TestPsGoldens(t *testing.T) {
 	hostile.Path = "/etc/podd/manifests/\x1b[31mred\n.yaml"
 	down := poddtest.ViewOf()
 	down.Down = true
-	leaving := poddtest.ViewOf(poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app")))
-	leaving.ShuttingDown = true
+	shuttingDown := poddtest.ViewOf(poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app")))
+	shuttingDown.ShuttingDown = true
 	starting := poddtest.ViewOf()
 	starting.Starting = true
 	for name, c := range map[string]struct {
@@ -76,74 +77,74 @@ func TestPsGoldens(t *testing.T) {
 		output string
 		Select
 	}{
-		"ps":           {view: machineView()},
-		"ps_wide":      {view: machineView(), output: "wide"},
-		"ps_name":      {view: machineView(), output: "name"},
-		"ps_namespace": {view: machineView(), Select: Select{Namespace: "prod"}},
-		"ps_many":      {view: many},
-		"ps_none":      {view: poddtest.ViewOf()},
-		"ps_none_in":   {view: machineView(), Select: Select{Namespace: "test"}},
-		"ps_down":      {view: down},
-		"ps_starting":  {view: starting},
-		"ps_shutdown":  {view: leaving},
-		"ps_unused":    {view: &server.View{Node: "n1"}},
-		"ps_hostile":   {view: poddtest.ViewOf(hostile)},
+		"ps":            {view: newView()},
+		"ps_wide":       {view: newView(), output: "wide"},
+		"ps_name":       {view: newView(), output: "name"},
+		"ps_namespace":  {view: newView(), Select: Select{Namespace: "prod"}},
+		"ps_many":       {view: many},
+		"ps_none":       {view: poddtest.ViewOf()},
+		"ps_none_in":    {view: newView(), Select: Select{Namespace: "test"}},
+		"ps_down":       {view: down},
+		"ps_starting":   {view: starting},
+		"ps_shutdown":   {view: shuttingDown},
+		"ps_no_sources": {view: &server.View{Node: "n1"}},
+		"ps_hostile":    {view: poddtest.ViewOf(hostile)},
 	} {
-		out, talk := list(c.view, c.output, c.Select)
-		golden(t, name, out+"-- stderr --\n"+talk)
+		out, stderr := list(c.view, c.output, c.Select)
+		golden(t, name, out+"-- stderr --\n"+stderr)
 	}
 }
 
-func TestPsData(t *testing.T) {
+func TestPs_Data(t *testing.T) {
 	for format, unmarshal := range map[string]func([]byte, any) error{
 		"json": json.Unmarshal,
 		"yaml": func(b []byte, v any) error { return yaml.Unmarshal(b, v) },
 	} {
-		out, talk := list(machineView(), format, Select{Namespace: "default"})
+		out, stderr := list(newView(), format, Select{Namespace: "default"})
 		var v server.View
 		if err := unmarshal([]byte(out), &v); err != nil {
-			t.Fatalf("%s: %v\n%s", format, err, out)
+			t.Fatalf("%s: decoding the output: %v\n%s", format, err, out)
 		}
-		if len(v.Pods) != 4 || len(v.Problems) != 4 || v.Pods[0].Pod.Name != "clock-n1" || talk != "" {
-			t.Errorf("%s: %d pods, %d problems, first %s, talk %q", format, len(v.Pods), len(v.Problems), v.Pods[0].Pod.Name, talk)
+		if len(v.Pods) != 4 || len(v.Problems) != 4 || v.Pods[0].Pod.Name != "clock-n1" || stderr != "" {
+			t.Errorf("%s: got %d pods, %d problems, first pod %s, stderr %q", format, len(v.Pods), len(v.Problems), v.Pods[0].Pod.Name, stderr)
 		}
 		if out, _ := list(&server.View{}, format, Select{}); strings.Contains(out, "null") {
-			t.Errorf("%s of nothing has null where lists are:\n%s", format, out)
+			t.Errorf("%s of an empty View: got null instead of an empty list:\n%s", format, out)
 		}
 	}
 }
 
-// TestPs_Watch checks that changed pods are printed again, except if only ages changed.
+// TestPs_Watch checks that a pod is printed again when anything but its age has changed.
 func TestPs_Watch(t *testing.T) {
 	now := poddtest.At
-	var out, talk bytes.Buffer
+	var out, stderr bytes.Buffer
 	l := &listing{PsCmd: &PsCmd{}, dir: "/etc/podd", now: func() time.Time { return now }}
-	show := func(what string, v *server.View) {
+	show := func(name string, v *server.View) {
 		t.Helper()
-		out.WriteString("# " + what + "\n")
-		talk.WriteString("# " + what + "\n")
-		if err := l.follow(v, iostreams.Streams{Out: &out, Err: &talk}); err != nil {
+		out.WriteString("# " + name + "\n")
+		stderr.WriteString("# " + name + "\n")
+		if err := l.follow(v, iostreams.Streams{Out: &out, Err: &stderr}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	show("nothing", poddtest.ViewOf())
-	show("a pod begins", poddtest.ViewOf(poddtest.PodAt("db.yaml", 1, "db", "pg")))
+	show("no pods", poddtest.ViewOf())
+	show("a pod appears", poddtest.ViewOf(poddtest.PodAt("db.yaml", 1, "db", "pg")))
 	now = now.Add(time.Minute)
-	show("time goes by", poddtest.ViewOf(poddtest.PodAt("db.yaml", 1, "db", "pg")))
+	show("one minute passes", poddtest.ViewOf(poddtest.PodAt("db.yaml", 1, "db", "pg")))
 	pulls := poddtest.PodAt("db.yaml", 1, "db", "pg")
 	pulls.Pulls = []server.PullView{{Container: "pg", Image: "far:1", Since: now}}
-	show("its image is fetched", poddtest.ViewOf(pulls))
+	show("its image is pulled", poddtest.ViewOf(pulls))
 	now = now.Add(time.Minute)
-	show("for a minute", poddtest.ViewOf(pulls))
+	show("the pull takes another minute", poddtest.ViewOf(pulls))
 	v := poddtest.ViewOf(poddtest.Crashed(poddtest.PodAt("db.yaml", 1, "db", "pg")), poddtest.Started(poddtest.PodAt("a-file-with-a-long-name.yaml", 1, "a-pod-with-a-long-name", "app")))
 	v.Problems = []server.ProblemView{{Path: "/etc/podd/manifests/db.yaml", Line: 2, Severity: "warning", Message: "unknown field"}}
-	show("it crashes, another one runs", v)
+	show("the pod crashes, and another pod runs", v)
 	v.Files = []server.FileView{{Path: "/etc/podd/manifests/db.yaml", Behind: "edit refused", Since: now, Version: poddtest.At}}
 	show("an edit is refused", v)
 	now = now.Add(time.Minute)
-	show("time goes by", v)
-	show("one goes", poddtest.ViewOf(poddtest.Crashed(poddtest.PodAt("db.yaml", 1, "db", "pg"))))
-	golden(t, "ps_watch", out.String()+"-- stderr --\n"+talk.String())
+	show("one minute passes", v)
+	show("one pod is deleted", poddtest.ViewOf(poddtest.Crashed(poddtest.PodAt("db.yaml", 1, "db", "pg"))))
+	golden(t, "ps_watch", out.String()+"-- stderr --\n"+stderr.String())
 }
 
 func TestPs_WatchData(t *testing.T) {
@@ -158,28 +159,28 @@ func TestPs_WatchData(t *testing.T) {
 		}
 		want := map[string]int{"json": strings.Count(out.String(), "\n"), "yaml": strings.Count(out.String(), "---\n"), "name": 2}[format]
 		if format == "name" && out.String() != "default/db\n" {
-			t.Errorf("name: %q, want the pod once", out.String())
+			t.Errorf("name: got %q, want the pod once", out.String())
 		} else if want != 2 {
-			t.Errorf("%s: %d documents, want one for each state:\n%s", format, want, out.String())
+			t.Errorf("%s: got %d documents, want one for each of 2 states:\n%s", format, want, out.String())
 		}
 	}
 }
 
-// TestPs_Verb runs the verb.
+// TestPs_Verb runs podd ps against a podd.
 func TestPs_Verb(t *testing.T) {
-	v := machineView()
+	v := newView()
 	for _, p := range v.Pods {
 		p.Pod.CreationTimestamp = metav1.NewTime(time.Now().Add(-90 * time.Minute))
 	}
 	f := poddtest.Serve(t, v)
 	got := podd(t, f, "ps", "-n", "prod")
 	if want := "NAMESPACE  NAME  READY  STATUS   RESTARTS  AGE  FROM\nprod       web   2/2    Running  0         90m  https://fleet.example/web.yaml (not answering"; got.Code != 0 || !strings.HasPrefix(got.Out, want) {
-		t.Errorf("code %d, stdout\n%s\nwant\n%s", got.Code, got.Out, want)
+		t.Errorf("got exit code %d, stdout\n%s\nwant\n%s", got.Code, got.Out, want)
 	}
 	if got := podd(t, f, "ps", "-n", "prod", "-A"); got.Code != exit.Usage {
-		t.Errorf("-n with -A: code %d, %s", got.Code, got.Err)
+		t.Errorf("-n with -A: got exit code %d, %s, want %d", got.Code, got.Err, exit.Usage)
 	}
 	if got := podd(t, f, "ps", "-o", "table"); got.Code != exit.Usage {
-		t.Errorf("-o table: code %d, %s", got.Code, got.Err)
+		t.Errorf("-o table: got exit code %d, %s, want %d", got.Code, got.Err, exit.Usage)
 	}
 }

@@ -45,7 +45,6 @@ func (l *listing) newRows(v *server.View) (string, error) {
 	}
 	seen := map[server.Key]bool{}
 	var rows [][]string
-	var b strings.Builder
 	for _, p := range v.Pods {
 		seen[p.Key()] = true
 		identity, row, err := l.entry(v, p)
@@ -59,7 +58,8 @@ func (l *listing) newRows(v *server.View) (string, error) {
 		rows = append(rows, row)
 	}
 	rows = append(rows, l.deletedRows(v, seen)...)
-	if !l.tabular() {
+	if !isTable(l.Output) {
+		var b strings.Builder
 		for _, row := range rows {
 			b.WriteString(row[0])
 		}
@@ -68,14 +68,8 @@ func (l *listing) newRows(v *server.View) (string, error) {
 	if l.table.IsEmpty() && len(rows) > 0 {
 		rows = slices.Insert(rows, 0, psHeader(l.Output == "wide"))
 	}
-	l.table.Fit(rows)
-	for _, row := range rows {
-		b.WriteString(l.table.Line(row))
-	}
-	return b.String(), nil
+	return l.table.Format(rows), nil
 }
-
-func (l *listing) tabular() bool { return l.Output == "" || l.Output == "wide" }
 
 // entry returns the output for a pod, and an identity that changes when the pod must be
 // printed again. The identity does not contain ages.
@@ -100,7 +94,7 @@ func (l *listing) entry(v *server.View, p *server.PodView) (identity string, row
 		return strings.Join(timeless, "\x00"), row, nil
 	}
 	if err != nil {
-		return "", nil, fmt.Errorf("writing %s: %w", title(v, p.Key()), err)
+		return "", nil, fmt.Errorf("encoding pod %s: %w", title(v, p.Key()), err)
 	}
 	return string(text), []string{string(text)}, nil
 }
@@ -113,7 +107,7 @@ func (l *listing) deletedRows(v *server.View, seen map[server.Key]bool) [][]stri
 			continue
 		}
 		delete(l.printed, key)
-		if l.tabular() {
+		if isTable(l.Output) {
 			row := slices.Repeat([]string{"-"}, len(psHeader(l.Output == "wide")))
 			row[0], row[1], row[3] = key.Namespace, shortName(v, key.Name), "Deleted"
 			rows = append(rows, row)

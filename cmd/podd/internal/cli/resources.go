@@ -8,8 +8,8 @@ import (
 	"podd/cmd/podd/internal/cli/client"
 )
 
-// chooseResources returns the resource types that words selects, such as "pods", "po",
-// "all" or "pods,nodes".
+// chooseResources returns the resource types that words select, which are separated by
+// commas. Each is a name, a short name or a category, such as "pods", "po" or "all".
 func chooseResources(all []client.Resource, words string) ([]client.Resource, error) {
 	var chosen []client.Resource
 	for word := range strings.SplitSeq(strings.ToLower(words), ",") {
@@ -31,5 +31,5 @@ func unknownResource(all []client.Resource, word string) error {
 			names = append(names, r.Name)
 		}
 	}
-	return fmt.Errorf("podd has no resource type %q; it has %s", word, strings.Join(names, ", "))
+	return fmt.Errorf("podd does not have a resource type %q; it has %s", word, strings.Join(names, ", "))
 }

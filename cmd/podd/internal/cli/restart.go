@@ -60,9 +60,9 @@ func (c *RestartCmd) Run(ctx context.Context, s iostreams.Streams) error {
 func (c *RestartCmd) waitReady(ctx context.Context, p *client.Client, key server.Key, before []string, begin time.Time, s iostreams.Streams) error {
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	foot := progress.New(s.Err)
-	defer foot.Close()
-	s.Err = foot.Writer(s.Err)
+	line := progress.New(s.Err)
+	defer line.Close()
+	s.Err = line.Writer(s.Err)
 	var last *server.View
 	err := p.Watch(limited, func(v *server.View) (bool, error) {
 		last = v
@@ -70,7 +70,7 @@ func (c *RestartCmd) waitReady(ctx context.Context, p *client.Client, key server
 		if pod == nil {
 			return false, fmt.Errorf("%s was deleted during its restart", title(v, key))
 		}
-		foot.Set(pullProgress(pod))
+		line.Set(pullProgress(pod))
 		restarted := !slices.ContainsFunc(runningIDs(pod, c.Container), func(id string) bool { return slices.Contains(before, id) })
 		return restarted && pod.Ready && pod.Pod.DeletionTimestamp == nil, nil
 	})
@@ -82,11 +82,11 @@ func (c *RestartCmd) waitReady(ctx context.Context, p *client.Client, key server
 	case !isTimeout(ctx, err) || last == nil:
 		return err
 	}
-	return notReadyError(newExplainer(ctx, p, last), key, took, s)
+	return explainNotReady(newExplainer(ctx, p, last), key, took, s)
 }
 
-// notReadyError explains on stderr what the restarted pod waits for.
-func notReadyError(r *explainer, key server.Key, took string, s iostreams.Streams) error {
+// explainNotReady prints what the restarted pod waits for, and returns an error.
+func explainNotReady(r *explainer, key server.Key, took string, s iostreams.Streams) error {
 	io.WriteString(s.Err, r.explain(subject{key: key}))
 	return fmt.Errorf("%s is not ready %s after its restart", title(r.view, key), took)
 }

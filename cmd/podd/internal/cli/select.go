@@ -85,7 +85,7 @@ func unknownPodError(v *server.View, keys []server.Key, word, name string) error
 	case v.Starting:
 		return fmt.Errorf("no pod %q yet; podd is starting and has not listed the pods of the runtime", word)
 	case len(keys) == 0:
-		return fmt.Errorf("no pod %q; podd runs none", word)
+		return fmt.Errorf("no pod %q; podd has no pods", word)
 	}
 	var names []string
 	for _, k := range keys {

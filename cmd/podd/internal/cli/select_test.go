@@ -7,7 +7,7 @@ import (
 	"podd/server"
 )
 
-func TestSelectFind(t *testing.T) {
+func TestSelect_Find(t *testing.T) {
 	in := func(namespace, name string) *server.PodView {
 		p := poddtest.PodAt("a.yaml", 1, name, "app")
 		p.Pod.Namespace = namespace
@@ -44,16 +44,16 @@ func TestSelectFind(t *testing.T) {
 			got = p.Key().String()
 		}
 		if got != c.want {
-			t.Errorf("-n %q %q: %s, want %s", c.namespace, c.word, got, c.want)
+			t.Errorf("-n %q %q: got %s, want %s", c.namespace, c.word, got, c.want)
 		}
 	}
-	if _, err := (Select{}).findPod(poddtest.ViewOf(), "web"); err == nil || err.Error() != `no pod "web"; podd runs none` {
-		t.Errorf("of no pods: %v", err)
+	if _, err := (Select{}).findPod(poddtest.ViewOf(), "web"); err == nil || err.Error() != `no pod "web"; podd has no pods` {
+		t.Errorf("without pods: got error %v", err)
 	}
 	for _, p := range v.Pods {
 		word := podArgument(v, p.Key())
 		if found, err := (Select{}).findPod(v, word); err != nil || found != p {
-			t.Errorf("%s is called %q, which finds %v, %v", p.Key(), word, found, err)
+			t.Errorf("argument %q: got %v, %v, want %s", word, found, err, p.Key())
 		}
 	}
 }

@@ -6,21 +6,21 @@ import (
 	"testing"
 )
 
-// syncWriter is a writer whose content a test can wait for.
+// A syncWriter is a writer with a function that waits for content.
 type syncWriter struct {
-	mu   sync.Mutex // guards said
-	said strings.Builder
-	more chan struct{} // capacity 1; receives after each write
+	mu      sync.Mutex // guards content
+	content strings.Builder
+	written chan struct{} // capacity 1; receives after each write
 }
 
-func newSyncWriter() *syncWriter { return &syncWriter{more: make(chan struct{}, 1)} }
+func newSyncWriter() *syncWriter { return &syncWriter{written: make(chan struct{}, 1)} }
 
 func (w *syncWriter) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.said.Write(b)
+	w.content.Write(b)
 	select {
-	case w.more <- struct{}{}:
+	case w.written <- struct{}{}:
 	default:
 	}
 	return len(b), nil
@@ -29,17 +29,17 @@ func (w *syncWriter) Write(b []byte) (int, error) {
 func (w *syncWriter) text() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.said.String()
+	return w.content.String()
 }
 
-// await returns when text was written, or fails shortly before the test's deadline.
+// await returns when text has been written. It fails the test shortly before its deadline.
 func (w *syncWriter) await(t *testing.T, text string) {
 	t.Helper()
 	for !strings.Contains(w.text(), text) {
 		select {
-		case <-w.more:
+		case <-w.written:
 		case <-t.Context().Done():
-			t.Fatalf("%q was not said: %s", text, w.text())
+			t.Fatalf("got %q, want %q", w.text(), text)
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // attachTerminal connects the user's terminal to a command: it passes on every key,
-// including ^C, and the size. If the input is no terminal, the command gets none either,
-// as with kubectl. The caller must call restore before it prints anything.
+// including ^C, and the size. If the input is not a terminal, the command does not get one
+// either, as with kubectl. The caller must call restore before it prints anything.
 func attachTerminal(ctx context.Context, c *stream.Command, s iostreams.Streams, quiet bool) (restore func(), err error) {
 	in, ok := s.In.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
@@ -30,11 +30,11 @@ func attachTerminal(ctx context.Context, c *stream.Command, s iostreams.Streams,
 	var sending sync.WaitGroup
 	sizes := make(chan stream.Size, 1)
 	c.Sizes = sizes
-	shown := in
+	terminal := in
 	if out, ok := s.Out.(*os.File); ok && term.IsTerminal(int(out.Fd())) {
-		shown = out
+		terminal = out
 	}
-	sending.Go(func() { sendSizes(ctx, shown, sizes) })
+	sending.Go(func() { sendSizes(ctx, terminal, sizes) })
 	end := func() { cancel(); sending.Wait() }
 	if c.Stdin == nil {
 		return end, nil
@@ -42,7 +42,7 @@ func attachTerminal(ctx context.Context, c *stream.Command, s iostreams.Streams,
 	before, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
 		end()
-		return nil, fmt.Errorf("taking over the terminal: %w", err)
+		return nil, fmt.Errorf("switching the terminal to raw mode: %w", err)
 	}
 	return func() {
 		end()
@@ -51,13 +51,13 @@ func attachTerminal(ctx context.Context, c *stream.Command, s iostreams.Streams,
 }
 
 // sendSizes sends the size of the terminal, and every change of it, until ctx is done.
-func sendSizes(ctx context.Context, of *os.File, to chan<- stream.Size) {
+func sendSizes(ctx context.Context, terminal *os.File, to chan<- stream.Size) {
 	defer close(to)
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, syscall.SIGWINCH)
 	defer signal.Stop(changed)
 	for {
-		if width, height, err := term.GetSize(int(of.Fd())); err == nil && width > 0 && height > 0 {
+		if width, height, err := term.GetSize(int(terminal.Fd())); err == nil && width > 0 && height > 0 {
 			select {
 			case to <- stream.Size{Width: uint16(width), Height: uint16(height)}:
 			case <-ctx.Done():

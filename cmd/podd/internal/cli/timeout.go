@@ -14,8 +14,8 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 	return context.WithTimeout(ctx, timeout)
 }
 
-// isTimeout reports whether err is the end of a timeout that was derived from ctx, and not
-// the end of ctx.
+// isTimeout reports whether err means that a timeout derived from ctx has passed while ctx
+// itself is not done.
 func isTimeout(ctx context.Context, err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 }

@@ -27,7 +27,7 @@ type TopCmd struct {
 	Names        []string `arg:"" optional:"" name:"name" help:"Object names. The node name at the end of a pod name may be omitted. Default: all objects." complete:"object"`
 	Containers   bool     `help:"Print usage of containers within a pod."`
 	Sum          bool     `help:"Print the sum of the resource usage."`
-	SortBy       string   `enum:",cpu,memory" default:"" placeholder:"WHAT" help:"Sort by cpu or memory, highest first. Default: by name."`
+	SortBy       string   `enum:",cpu,memory" default:"" placeholder:"FIELD" help:"Sort the list by the specified field, either cpu or memory, highest first. Default: by name."`
 	Selector     string   `short:"l" placeholder:"SELECTOR" help:"Selector (label query) to filter on, for example app=web,tier!=test."`
 	Output       string   `short:"o" enum:",json,yaml" default:"" placeholder:"FORMAT" help:"Output format. One of: json, yaml."`
 	NoHeaders    bool     `help:"Print output without headers."`
@@ -50,7 +50,7 @@ type containerUsage struct {
 func (c *TopCmd) Validate() error {
 	switch {
 	case len(c.Names) > 0 && c.Selector != "":
-		return errors.New("only one of names or -l can be given")
+		return errors.New("only one of NAME or selector can be provided")
 	case c.isForNodes() && (c.Containers || c.Sum):
 		return errors.New("--containers and --sum are for pods")
 	case !c.isForNodes() && c.ShowCapacity:
@@ -91,7 +91,7 @@ func (c *TopCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		}
 		lines = func(all []usage) [][]string { return c.nodes(all, nodes.Items) }
 	}
-	_, err = io.WriteString(s.Out, printer.FormatTable(lines(all)))
+	_, err = io.WriteString(s.Out, (&printer.Table{Kubectl: true}).Format(lines(all)))
 	return err
 }
 

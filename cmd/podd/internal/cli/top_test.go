@@ -14,7 +14,7 @@ import (
 	"podd/server"
 )
 
-// serveUsage is poddtest.ServeShop with the usage of each pod.
+// serveUsage is like poddtest.ServeShop, but podd also has the usage of each pod.
 func serveUsage(t *testing.T) *poddtest.Podd {
 	t.Helper()
 	f := poddtest.ServeShop(t)
@@ -37,23 +37,23 @@ func serveUsage(t *testing.T) *poddtest.Podd {
 	return f
 }
 
-func TestTopGoldens(t *testing.T) {
+func TestTop_Goldens(t *testing.T) {
 	for name, words := range map[string]string{
-		"top_pods":       "pods",
-		"top_all":        "po -A --sum",
-		"top_containers": "pod -A --containers --sort-by cpu",
-		"top_memory":     "pods --sort-by memory --no-headers",
-		"top_named":      "pod dns web-n1",
-		"top_label":      "pods -l app=web",
-		"top_none":       "pods -n nowhere",
-		"top_json":       "pod web -o json",
-		"top_yaml":       "pods -n kube-system -o yaml",
-		"top_node":       "node",
-		"top_capacity":   "nodes n1 --show-capacity",
-		"top_no_node":    "node n2",
-		"top_no_pod":     "pod wbe",
-		"top_usage":      "node --sum",
-		"top_what":       "secrets",
+		"top_pods":         "pods",
+		"top_all":          "po -A --sum",
+		"top_containers":   "pod -A --containers --sort-by cpu",
+		"top_memory":       "pods --sort-by memory --no-headers",
+		"top_named":        "pod dns web-n1",
+		"top_label":        "pods -l app=web",
+		"top_none":         "pods -n nowhere",
+		"top_json":         "pod web -o json",
+		"top_yaml":         "pods -n kube-system -o yaml",
+		"top_node":         "node",
+		"top_capacity":     "nodes n1 --show-capacity",
+		"top_no_node":      "node n2",
+		"top_no_pod":       "pod wbe",
+		"top_bad_flag":     "node --sum",
+		"top_bad_resource": "secrets",
 	} {
 		got := podd(t, serveUsage(t), append([]string{"top"}, strings.Fields(words)...)...)
 		golden(t, name, fmt.Sprintf("%s-- stderr, code %d --\n%s", got.Out, got.Code, got.Err))
@@ -65,31 +65,31 @@ func TestTopGoldens(t *testing.T) {
 func TestTop_WaitsForSample(t *testing.T) {
 	f := serveUsage(t)
 	v := *f.View()
-	fresh := poddtest.Started(poddtest.PodAt("new.yaml", 1, "new", "app"))
-	fresh.Pod.Status.ContainerStatuses[0].State.Running.StartedAt.Time = time.Now()
+	started := poddtest.Started(poddtest.PodAt("new.yaml", 1, "new", "app"))
+	started.Pod.Status.ContainerStatuses[0].State.Running.StartedAt.Time = time.Now()
 	idle := poddtest.PodAt("idle.yaml", 1, "idle", "app")
 	v.Revision++
-	v.Pods = poddtest.ViewOf(append([]*server.PodView{fresh, idle}, v.Pods...)...).Pods
+	v.Pods = poddtest.ViewOf(append([]*server.PodView{started, idle}, v.Pods...)...).Pods
 	f.Publish(&v)
-	usual, asked := f.OnUsage, 0
+	usage, requests := f.OnUsage, 0
 	f.OnUsage = func(ctx context.Context) (*server.Usage, error) {
-		u, err := usual(ctx)
-		if asked++; asked > 2 {
+		u, err := usage(ctx)
+		if requests++; requests > 2 {
 			u.Pods[server.Key{Namespace: "default", Name: "new-n1"}] = server.PodUsage{Containers: map[string]server.Amounts{"app": {NanoCores: new(uint64(9e6)), WorkingSet: 1 << 20}}}
 		}
 		return u, err
 	}
-	if got := podd(t, f, "top", "pod", "new", "--no-headers"); got != (poddtest.Result{Out: "new-n1   9m    1Mi\n"}) || asked != 3 {
-		t.Errorf("%+v, asked %d times", got, asked)
+	if got := podd(t, f, "top", "pod", "new", "--no-headers"); got != (poddtest.Result{Out: "new-n1   9m    1Mi\n"}) || requests != 3 {
+		t.Errorf("got %+v after %d requests, want 3", got, requests)
 	}
 	if got := podd(t, f, "top", "pod", "idle"); got.Code != 1 || got.Err != "podd: no usage of default/idle: none of its containers is running; podd why idle\n" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
-	f.OnUsage = usual
+	f.OnUsage = usage
 	if got := podd(t, f, "top", "pod"); got.Code != 0 || strings.Contains(got.Out, "new-n1") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if got := podd(t, f, "top", "pod", "new"); got.Code != 1 || !strings.Contains(got.Err, `"new-n1" not found`) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 }

@@ -48,9 +48,9 @@ func podd(t *testing.T, f *poddtest.Podd, words ...string) poddtest.Result {
 
 // poddVerb runs a verb and returns what it prints.
 func poddVerb(ctx context.Context, words ...string) poddtest.Result {
-	var out, talk bytes.Buffer
-	code := executeVerb(ctx, iostreams.Streams{In: strings.NewReader(""), Out: &out, Err: &talk}, words...)
-	return poddtest.Result{Out: out.String(), Err: talk.String(), Code: code}
+	var out, stderr bytes.Buffer
+	code := executeVerb(ctx, iostreams.Streams{In: strings.NewReader(""), Out: &out, Err: &stderr}, words...)
+	return poddtest.Result{Out: out.String(), Err: stderr.String(), Code: code}
 }
 
 // executeVerb runs a verb and returns its exit code.

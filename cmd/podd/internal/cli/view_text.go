@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"podd/cmd/podd/internal/cli/printer"
 	"podd/cmd/podd/internal/paths"
 	"podd/server"
@@ -13,11 +11,9 @@ import (
 
 // exitText describes how a container ended, such as "exit 1 after 0.8s".
 func exitText(e server.ExitView) string {
-	text := fmt.Sprintf("exit %d", e.ExitCode)
+	text := printer.ExitCode(e.ExitCode)
 	if e.Reason == "OOMKilled" {
 		text = fmt.Sprintf("OOMKilled (%d)", e.ExitCode)
-	} else if name := unix.SignalName(unix.Signal(e.ExitCode - 128)); e.ExitCode > 128 && name != "" {
-		text = fmt.Sprintf("%s (%d)", name, e.ExitCode)
 	}
 	if !e.Started.IsZero() && !e.Finished.IsZero() {
 		text += " after " + printer.Duration(e.Finished.Sub(e.Started))
@@ -26,6 +22,16 @@ func exitText(e server.ExitView) string {
 		text += ", stopped: " + e.Why
 	}
 	return text
+}
+
+// truncate shortens a text to 200 characters.
+func truncate(s string) string {
+	const limit = 200
+	r := []rune(s)
+	if len(r) > limit {
+		r = append(r[:limit], '…')
+	}
+	return string(r)
 }
 
 // behindText describes which version of a file is in effect if that is not the current

@@ -24,11 +24,12 @@ type WaitCmd struct {
 	client.Flags
 	Select
 	Targets []string      `arg:"" name:"pod|file" help:"Pods, or manifests, which stand for all pods in them. The node name at the end of a pod name may be omitted." complete:"pod,file"`
-	For     string        `enum:",ready,applied,condition=Ready,condition=ready" default:"" placeholder:"WHAT" help:"The condition to wait on. ready or condition=Ready: the running version of the pod is ready. applied: the pod is ready and runs the current content of its file. Default: ready for a pod, applied for a file."`
+	For     string        `enum:",ready,applied,condition=Ready,condition=ready" default:"" placeholder:"CONDITION" help:"The condition to wait on. ready or condition=Ready: the running version of the pod is ready. applied: the pod is ready and runs the current content of its file. Default: ready for a pod, applied for a file."`
 	Timeout time.Duration `default:"30s" placeholder:"DURATION" help:"The length of time to wait before giving up (30s). 0 waits without limit."`
 }
 
-// Run returns when all goals are met at the same time. It also waits for podd to start.
+// Run returns when all goals are met at the same time. If podd is not running, it waits
+// until podd starts.
 func (c *WaitCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	goals, err := c.goals()
 	if err != nil {
@@ -37,10 +38,10 @@ func (c *WaitCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	begin := time.Now()
 	limited, cancel := withTimeout(ctx, c.Timeout)
 	defer cancel()
-	foot := progress.New(s.Err)
-	defer foot.Close()
-	s.Err = foot.Writer(s.Err)
-	w := waitState{goals: goals, begin: begin, foot: foot}
+	line := progress.New(s.Err)
+	defer line.Close()
+	s.Err = line.Writer(s.Err)
+	w := waitState{goals: goals, begin: begin, line: line}
 	err = c.follow(limited, &w, s)
 	switch {
 	case err == nil:
@@ -49,7 +50,7 @@ func (c *WaitCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	case !isTimeout(ctx, err):
 		return err
 	}
-	return w.failure(ctx, s)
+	return w.explainUnmet(ctx, s)
 }
 
 // follow checks every View until all goals are met. It reconnects if podd ends.
@@ -66,7 +67,7 @@ func (c *WaitCmd) follow(ctx context.Context, w *waitState, s iostreams.Streams)
 		}
 		w.lastErr = err
 		if !warned {
-			fmt.Fprintf(s.Err, "podd: %v; waiting for it\n", err)
+			fmt.Fprintf(s.Err, "podd: %v; waiting until it runs\n", err)
 			warned = true
 		}
 		select {
@@ -103,7 +104,7 @@ type waitState struct {
 	peer    *client.Client // nil before the first connection
 	view    *server.View   // the last View; may be nil
 	lastErr error          // the last connection error; nil while connected
-	foot    *progress.Line
+	line    *progress.Line
 }
 
 // check reports whether all goals are met. It returns an error if one can never be met.
@@ -119,10 +120,11 @@ func (w *waitState) check(v *server.View) (bool, error) {
 		}
 		all = all && met
 	}
-	w.foot.Set(pullProgress(pods...))
+	w.line.Set(pullProgress(pods...))
 	return all, nil
 }
 
+// success returns a message for each goal, all of which are met.
 func (w *waitState) success() string {
 	var b strings.Builder
 	for i := range w.goals {
@@ -132,8 +134,8 @@ func (w *waitState) success() string {
 	return b.String()
 }
 
-// failure explains on stderr what each goal that is not met waits for.
-func (w *waitState) failure(ctx context.Context, s iostreams.Streams) error {
+// explainUnmet prints what each goal that is not met waits for, and returns an error.
+func (w *waitState) explainUnmet(ctx context.Context, s iostreams.Streams) error {
 	took := printer.Duration(time.Since(w.begin))
 	if w.view == nil && w.lastErr == nil {
 		return fmt.Errorf("no response from podd within %s", took)

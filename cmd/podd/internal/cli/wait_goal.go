@@ -13,7 +13,8 @@ type goal struct {
 	word    string
 	file    bool // word is a local file
 	applied bool // requires the file's version, not only readiness
-	// digests contains the digests of files when they were first read, by path or argument.
+	// digests contains the digests of files when they were first read, by path or
+	// argument.
 	digests map[string]string
 }
 
@@ -40,7 +41,7 @@ func (g *goal) isMet(v *server.View) (bool, error) {
 	s, err := g.find(v)
 	if err != nil {
 		abs, absErr := filepath.Abs(g.word)
-		if never := g.file && (absErr != nil || !inSources(v, abs)); never {
+		if isOutside := g.file && (absErr != nil || !inSources(v, abs)); isOutside {
 			return false, err
 		}
 		return false, nil
@@ -83,15 +84,15 @@ func (g *goal) isApplied(v *server.View, p *server.PodView) (bool, error) {
 	if g.file {
 		at = g.word
 	}
-	want, ok := g.digests[at]
+	digest, ok := g.digests[at]
 	if !ok {
 		var err error
-		if want, err = fileDigest(at); err != nil {
+		if digest, err = fileDigest(at); err != nil {
 			return false, err
 		}
-		g.digests[at] = want
+		g.digests[at] = digest
 	}
-	return f.Digest == want, nil
+	return f.Digest == digest, nil
 }
 
 // name returns the name of the target for messages.
@@ -102,7 +103,7 @@ func (g *goal) name(v *server.View) string {
 	return g.word
 }
 
-// condition returns the word for the condition that is waited for.
+// condition returns the word for the condition to wait for.
 func (g *goal) condition() string {
 	if g.applied {
 		return "applied"

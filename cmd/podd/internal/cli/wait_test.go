@@ -16,8 +16,8 @@ import (
 	"podd/server"
 )
 
-// manifestDir creates a source with one file, and returns the digest that podd shows for
-// it.
+// manifestDir creates a manifest directory with one file, and returns the digest that podd
+// shows for the file.
 func manifestDir(t *testing.T, name, text string) (dir, digest string) {
 	t.Helper()
 	dir = poddtest.ShortDir(t)
@@ -27,9 +27,9 @@ func manifestDir(t *testing.T, name, text string) (dir, digest string) {
 	return dir, fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text)))
 }
 
-// TestGoals checks which Views meet a goal.
-func TestGoals(t *testing.T) {
-	dir, digest := manifestDir(t, "two.yaml", "the present content")
+// TestGoal checks which Views meet a goal.
+func TestGoal(t *testing.T) {
+	dir, digest := manifestDir(t, "two.yaml", "the current content")
 	path := filepath.Join(dir, "two.yaml")
 	view := func(digest, behind string, pods ...*server.PodView) *server.View {
 		for _, p := range pods {
@@ -43,30 +43,30 @@ func TestGoals(t *testing.T) {
 	a, b := func() *server.PodView { return poddtest.Started(poddtest.PodAt("", 1, "a", "app")) }, func() *server.PodView { return poddtest.Started(poddtest.PodAt("", 9, "b", "app")) }
 	old := b()
 	old.Current = false
-	dying := b()
-	dying.Pod.DeletionTimestamp = poddtest.KubeTime(0)
+	terminating := b()
+	terminating.Pod.DeletionTimestamp = poddtest.KubeTime(0)
 	starting := poddtest.PodAt("", 9, "b", "app")
 	views := map[string]*server.View{
-		"all there":         view(digest, "", a(), b()),
-		"old content":       view("sha256:0", "", a(), b()),
-		"one old":           view(digest, "", a(), old),
-		"one starts":        view(digest, "", a(), starting),
-		"one ends":          view(digest, "", a(), dying),
-		"edit refused":      view("sha256:0", "edit refused", a(), b()),
-		"nothing of it":     view("", "refused"),
-		"file not yet read": {Node: "n1", Sources: []string{dir}},
+		"all current":         view(digest, "", a(), b()),
+		"old content":         view("sha256:0", "", a(), b()),
+		"one pod old":         view(digest, "", a(), old),
+		"one pod starting":    view(digest, "", a(), starting),
+		"one pod terminating": view(digest, "", a(), terminating),
+		"edit refused":        view("sha256:0", "edit refused", a(), b()),
+		"no pods":             view("", "refused"),
+		"file not yet read":   {Node: "n1", Sources: []string{dir}},
 	}
 	for _, c := range []struct {
 		word, condition string
 		met             []string // the others are not met
 	}{
-		{path, "ready", []string{"all there", "old content", "one old", "edit refused"}},
-		{path, "condition=Ready", []string{"all there", "old content", "one old", "edit refused"}},
-		{path, "applied", []string{"all there"}},
-		{"b", "ready", []string{"all there", "old content", "one old", "edit refused"}},
-		{"b", "applied", []string{"all there"}},
-		{"default/a-n1", "ready", []string{"all there", "old content", "one old", "one starts", "one ends", "edit refused"}},
-		{"a", "applied", []string{"all there", "one old", "one starts", "one ends"}},
+		{path, "ready", []string{"all current", "old content", "one pod old", "edit refused"}},
+		{path, "condition=Ready", []string{"all current", "old content", "one pod old", "edit refused"}},
+		{path, "applied", []string{"all current"}},
+		{"b", "ready", []string{"all current", "old content", "one pod old", "edit refused"}},
+		{"b", "applied", []string{"all current"}},
+		{"default/a-n1", "ready", []string{"all current", "old content", "one pod old", "one pod starting", "one pod terminating", "edit refused"}},
+		{"a", "applied", []string{"all current", "one pod old", "one pod starting", "one pod terminating"}},
 	} {
 		for name, v := range views {
 			goals, err := (&WaitCmd{Targets: []string{c.word}, For: c.condition}).goals()
@@ -79,14 +79,14 @@ func TestGoals(t *testing.T) {
 				want = want || m == name
 			}
 			if met != want || err != nil {
-				t.Errorf("%s %s in %q: %v, %v, want %v", c.word, c.condition, name, met, err, want)
+				t.Errorf("%s %s, %s: got %v, %v, want %v", c.word, c.condition, name, met, err, want)
 			}
 		}
 	}
 }
 
-// TestGoal_URL checks that the newest content that podd has read counts, because the
-// content of a URL cannot be read again.
+// TestGoal_URL checks that a goal for a URL is met by the newest content that podd has
+// read, because podd wait does not read the URL itself.
 func TestGoal_URL(t *testing.T) {
 	const url = "https://fleet.example/web.yaml"
 	p := poddtest.Started(poddtest.PodAt("", 1, "web", "app"))
@@ -95,11 +95,11 @@ func TestGoal_URL(t *testing.T) {
 	v.Files = []server.FileView{{Path: url, Digest: "sha256:1"}}
 	g := goal{word: url, applied: true, digests: map[string]string{}}
 	if met, err := g.isMet(v); !met || err != nil {
-		t.Errorf("%v, %v, want true", met, err)
+		t.Errorf("current content: got %v, %v, want true", met, err)
 	}
 	v.Files[0].Behind = "not answering"
 	if met, err := g.isMet(v); met || err != nil {
-		t.Errorf("behind: %v, %v, want false", met, err)
+		t.Errorf("unreachable URL: got %v, %v, want false", met, err)
 	}
 }
 
@@ -115,26 +115,26 @@ func TestWait(t *testing.T) {
 	f.Publish(last)
 	got := <-done
 	if got.Code != 0 || !strings.HasPrefix(got.Err, "podd: default/a ready after ") || !strings.Contains(got.Err, "\npodd: default/b ready after ") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 }
 
-// TestWait_PoddStarts checks that podd may start or restart during a wait.
+// TestWait_PoddStarts checks that podd wait continues if podd starts or restarts.
 func TestWait_PoddStarts(t *testing.T) {
 	f := &poddtest.Podd{Latest: server.NewLatest(poddtest.ViewOf(poddtest.PodAt("a.yaml", 1, "a", "app"))), Dir: poddtest.ShortDir(t)}
-	talk, done := newSyncWriter(), make(chan int, 1)
+	stderr, done := newSyncWriter(), make(chan int, 1)
 	ctx := t.Context()
 	go func() {
-		s := iostreams.Streams{In: strings.NewReader(""), Out: talk, Err: talk}
+		s := iostreams.Streams{In: strings.NewReader(""), Out: stderr, Err: stderr}
 		done <- executeVerb(ctx, s, "wait", "--run-dir", f.Dir, "--timeout=0", "a")
 	}()
-	talk.await(t, "podd is not running (no socket at ")
+	stderr.await(t, "podd is not running (no socket at ")
 	stop := f.Start(t)
 	stop()
 	f.Latest = server.NewLatest(poddtest.ViewOf(poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))))
 	f.Start(t)
 	if code := <-done; code != 0 {
-		t.Errorf("code %d: %s", code, talk.text())
+		t.Errorf("got exit code %d: %s", code, stderr.text())
 	}
 }
 
@@ -161,35 +161,35 @@ func TestWait_Timeout(t *testing.T) {
 		}
 		w := waitState{goals: goals, begin: time.Now(), peer: client.New(f.Dir)}
 		if met, err := w.check(v); met || err != nil {
-			t.Errorf("%v: met %v, %v", c.cmd.Targets, met, err)
+			t.Errorf("%v: got %v, %v, want false", c.cmd.Targets, met, err)
 		}
-		var talk strings.Builder
-		text := fmt.Sprint(w.failure(t.Context(), iostreams.Streams{Err: &talk}))
+		var stderr strings.Builder
+		text := fmt.Sprint(w.explainUnmet(t.Context(), iostreams.Streams{Err: &stderr}))
 		for _, want := range c.want {
-			if !strings.Contains(talk.String()+text, want) {
-				t.Errorf("%v: %s%s\nwant %q", c.cmd.Targets, talk.String(), text, want)
+			if !strings.Contains(stderr.String()+text, want) {
+				t.Errorf("%v: got %s%s\nwant %q", c.cmd.Targets, stderr.String(), text, want)
 			}
 		}
 	}
 	if got := podd(t, f, "wait", "--timeout=1ns", "db"); got.Code != 1 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	for _, word := range []string{"condition=Ready", "condition=ready"} {
 		if got := podd(t, f, "wait", "--for="+word, "pod/a"); got.Code != 0 {
-			t.Errorf("as kubectl has it: %+v", got)
+			t.Errorf("--for=%s: got %+v", word, got)
 		}
 	}
 	if got := podd(t, f, "wait", filepath.Join(dir, "other.yaml")); got.Code != 1 || !strings.HasPrefix(got.Err, "podd: reading the manifest: open ") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
-	stray := filepath.Join(poddtest.ShortDir(t), "stray.yaml")
-	if err := os.WriteFile(stray, nil, 0o600); err != nil {
+	outside := filepath.Join(poddtest.ShortDir(t), "outside.yaml")
+	if err := os.WriteFile(outside, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := podd(t, f, "wait", "--timeout=0", stray), "podd: "+stray+" is not in a source of podd; the sources are "+dir+"\n"; got.Code != 1 || got.Err != want {
-		t.Errorf("%+v, want %s", got, want)
+	if got, want := podd(t, f, "wait", "--timeout=0", outside), "podd: "+outside+" is not in a source of podd; the sources are "+dir+"\n"; got.Code != 1 || got.Err != want {
+		t.Errorf("got %+v, want %s", got, want)
 	}
 	if got := poddVerb(context.Background(), "wait", "--timeout=50ms", "--run-dir", poddtest.ShortDir(t), "a"); got.Code != 1 || !strings.Contains(got.Err, ": podd is not running") {
-		t.Errorf("without podd: %+v", got)
+		t.Errorf("podd not running: got %+v", got)
 	}
 }

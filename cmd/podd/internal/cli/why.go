@@ -52,7 +52,7 @@ func (c *WhyCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return err
 }
 
-// generalProblems returns the problems of no pod and no file.
+// generalProblems returns a line for each problem that concerns neither a pod nor a file.
 func generalProblems(v *server.View) []string {
 	var texts []string
 	for _, q := range v.Problems {
@@ -80,8 +80,8 @@ type subject struct {
 func (c *WhyCmd) subjects(v *server.View) ([]subject, error) {
 	targets := c.Targets
 	if len(targets) == 0 {
-		narrowed := (&listing{PsCmd: &PsCmd{Select: c.Select}}).filtered(v)
-		targets = problemSubjects(narrowed, "")
+		selected := (&listing{PsCmd: &PsCmd{Select: c.Select}}).filtered(v)
+		targets = problemSubjects(selected, "")
 	}
 	var all []subject
 	for _, target := range targets {

@@ -43,10 +43,5 @@ func (w *explainer) eventText(e v1.Event) string {
 	if e.Count > 1 {
 		when += fmt.Sprintf(", %d times in %s", e.Count, printer.Age(e.FirstTimestamp.Time, w.now))
 	}
-	const most = 200
-	message := []rune(e.Message)
-	if len(message) > most {
-		message = append(message[:most], '…')
-	}
-	return fmt.Sprintf("%s: %s: %s", when, e.Reason, string(message))
+	return fmt.Sprintf("%s: %s: %s", when, e.Reason, truncate(e.Message))
 }

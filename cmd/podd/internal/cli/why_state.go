@@ -18,13 +18,13 @@ func mainStep(p *server.PodView) *server.StepView {
 	if p.Why != "" || p.Pod.DeletionTimestamp != nil {
 		return nil // the reason is one of the whole pod
 	}
-	for _, tells := range []func(server.StepView) bool{
+	for _, matches := range []func(server.StepView) bool{
 		func(s server.StepView) bool { return s.Problem },
 		func(s server.StepView) bool { return !s.Until.IsZero() },
 		func(s server.StepView) bool { return s.Why != "" },
 		func(s server.StepView) bool { return s.Reason != "" },
 	} {
-		if i := slices.IndexFunc(p.Steps, tells); i >= 0 {
+		if i := slices.IndexFunc(p.Steps, matches); i >= 0 {
 			return &p.Steps[i]
 		}
 	}
@@ -37,7 +37,7 @@ func (w *explainer) state(p *server.PodView, step *server.StepView) string {
 	if step != nil {
 		why, until = stepReason(step), step.Until
 	}
-	word := kubetable.NewPodCells(p.Pod, w.now)
+	cells := kubetable.NewPodCells(p.Pod, w.now)
 	phase := p.Pod.Status.Phase
 	switch {
 	case p.Pod.DeletionTimestamp != nil:
@@ -47,19 +47,19 @@ func (w *explainer) state(p *server.PodView, step *server.StepView) string {
 	case phase == v1.PodFailed:
 		return clause("failed", failure(p.Pod.Status.Message, why))
 	case p.Ready:
-		return clause("runs", cmp.Or(why, word.Ready+" ready"))
+		return clause("runs", cmp.Or(why, cells.Ready+" ready"))
 	case until.After(w.now) && why != "":
 		return clause("waits "+printer.Age(w.now, until)+" more", why)
 	case p.Phase == "wait" || step != nil && why != "":
 		return clause("waits", why)
 	case p.Pod.Status.Phase == v1.PodRunning:
-		return clause("runs", cmp.Or(why, word.Ready+" ready"))
+		return clause("runs", cmp.Or(why, cells.Ready+" ready"))
 	}
 	return clause("starts", why)
 }
 
-// failure returns why a pod failed and, if that is not all, what remains to be done for it,
-// such as a volume that cannot be unmounted. Both may be "".
+// failure returns why a pod failed and, if that is not all, what remains to be done for
+// it, such as a volume that cannot be unmounted. Both may be "".
 func failure(message, why string) string {
 	if message == "" || why == "" || message == why {
 		return cmp.Or(message, why)

@@ -28,8 +28,8 @@ func whyText(v *server.View, s subject) string {
 	return w.explain(s)
 }
 
-func TestWhyGoldens(t *testing.T) {
-	v := machineView()
+func TestWhy_Goldens(t *testing.T) {
+	v := newView()
 	v.Problems = append(v.Problems, server.ProblemView{
 		Path: "/etc/podd/manifests/new.yaml", Line: 2, Severity: "error", Message: "metadata.name: required",
 		Pod: server.Key{Namespace: "default", Name: "new-n1"},
@@ -43,12 +43,12 @@ func TestWhyGoldens(t *testing.T) {
 	}
 }
 
-// TestWhyEvents checks that the explanation of a pod ends with its recent warnings.
-func TestWhyEvents(t *testing.T) {
+// TestWhy_Events checks that the explanation of a pod ends with its recent warnings.
+func TestWhy_Events(t *testing.T) {
 	web := poddtest.Started(poddtest.PodAt("web.yaml", 4, "web", "app"))
 	web.Pod.Namespace, web.Pod.UID = "shop", "v"
 	w := explainer{view: poddtest.ViewOf(web), dir: "/etc/podd", now: poddtest.At, lastLine: func(server.Key, string) string { return "" }}
-	l := eventLog()
+	l := newEventLog()
 	for i := range 4 {
 		l.Add(events.Note{
 			Type: v1.EventTypeWarning, Reason: []string{"BackOff", "Failed", "FailedMount", "Failed"}[i], Message: "Error: it broke",
@@ -62,8 +62,8 @@ func TestWhyEvents(t *testing.T) {
 	golden(t, "why_events", w.explain(subject{key: web.Key()}))
 }
 
-// TestWhyStates checks the headline of a pod in every state.
-func TestWhyStates(t *testing.T) {
+// TestWhy_States checks the headline of a pod in every state.
+func TestWhy_States(t *testing.T) {
 	done := func(phase v1.PodPhase, message string) *server.PodView {
 		p := poddtest.PodAt("a.yaml", 1, "a", "app")
 		p.Pod.Status.Phase, p.Pod.Status.Message, p.Phase, p.Rule = phase, message, "rest", "finished"
@@ -82,9 +82,9 @@ func TestWhyStates(t *testing.T) {
 	edited.Current, edited.Why = false, "the edit waits: getting image b; the earlier version runs on"
 	unready := poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))
 	unready.Ready, unready.Pod.Status.ContainerStatuses[0].Ready = false, false
-	ill := poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))
-	ill.Ready, ill.Pod.Status.ContainerStatuses[0].Ready = false, false
-	ill.Steps = []server.StepView{{Container: "app", Rule: "not ready -> probe", Why: "readiness probe failed: exit 1: no disk", Problem: true}}
+	failing := poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))
+	failing.Ready, failing.Pod.Status.ContainerStatuses[0].Ready = false, false
+	failing.Steps = []server.StepView{{Container: "app", Rule: "not ready -> probe", Why: "readiness probe failed: exit 1: no disk", Problem: true}}
 	many := poddtest.PodAt("a.yaml", 1, "a", "app")
 	many.Next = strings.Split("a b c d e f", " ")
 	mounted := done(v1.PodFailed, "Pod was active on the node longer than the specified deadline")
@@ -97,7 +97,7 @@ func TestWhyStates(t *testing.T) {
 	}
 	var b strings.Builder
 	for _, p := range []*server.PodView{
-		poddtest.PodAt("a.yaml", 1, "a", "app"), poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app")), unready, ill, edited, many, killed,
+		poddtest.PodAt("a.yaml", 1, "a", "app"), poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app")), unready, failing, edited, many, killed,
 		done(v1.PodSucceeded, ""), done(v1.PodFailed, "init container setup exited with 3"), mounted,
 		waits(`port 80 is taken by default/proxy (proxy.yaml:9)`, 0), waits("the runtime does not answer", 5*time.Second),
 		waits("", 90*time.Second),
@@ -115,12 +115,12 @@ func TestWhy_EscapesControls(t *testing.T) {
 	}}
 	text := w.explain(subject{key: p.Key()})
 	if strings.ContainsAny(text, "\x1b\x07") || len(text) > 700 {
-		t.Errorf("%q", text)
+		t.Errorf("got %q, want escaped controls and at most 700 bytes", text)
 	}
 }
 
 func TestWhy_Subjects(t *testing.T) {
-	v := machineView()
+	v := newView()
 	v.Problems = append(v.Problems, server.ProblemView{Severity: "error", Message: "refused", Pod: server.Key{Namespace: "default", Name: "new-n1"}})
 	dir := poddtest.ShortDir(t)
 	file := dir + "/own.yaml"
@@ -145,7 +145,7 @@ func TestWhy_Subjects(t *testing.T) {
 		"https://fleet.example/web.yaml": {path: "https://fleet.example/web.yaml"},
 	} {
 		if got, err := (&WhyCmd{}).subject(v, word); err != nil || got != want {
-			t.Errorf("%s: %+v, %v, want %+v", word, got, err, want)
+			t.Errorf("%s: got %+v, %v, want %+v", word, got, err, want)
 		}
 	}
 	for word, want := range map[string]string{
@@ -157,38 +157,38 @@ func TestWhy_Subjects(t *testing.T) {
 		"https://fleet.example": "https://fleet.example is not in a source of podd; the sources are /etc/podd/manifests",
 	} {
 		if _, err := (&WhyCmd{}).subject(v, word); err == nil || err.Error() != want {
-			t.Errorf("%s: %v, want %s", word, err, want)
+			t.Errorf("%s: got error %v, want %s", word, err, want)
 		}
 	}
 }
 
 func TestWhy_Verb(t *testing.T) {
-	v := machineView()
+	v := newView()
 	f := poddtest.Serve(t, v)
 	var previous bool
 	f.OnLogs = func(_ context.Context, r server.LogRequest, w io.Writer) error {
 		previous = r.Previous && r.Tail == 1 && r.Container == "pg"
-		_, err := io.WriteString(w, "out of cheese\n")
+		_, err := io.WriteString(w, "out of memory\n")
 		return err
 	}
 	got := podd(t, f, "why", "db")
-	if !strings.Contains(got.Out, `last   exit 1 after 0.8s: "out of cheese"`) || got.Code != 0 || !previous {
-		t.Errorf("code %d, asked for the newest ended run: %v\n%s%s", got.Code, previous, got.Out, got.Err)
+	if !strings.Contains(got.Out, `last   exit 1 after 0.8s: "out of memory"`) || got.Code != 0 || !previous {
+		t.Errorf("got exit code %d, last line of the previous log requested: %v\n%s%s", got.Code, previous, got.Out, got.Err)
 	}
 	if got := podd(t, f, "why"); !strings.HasPrefix(got.Out, "default/clock ") || !strings.Contains(got.Out, "\n\ndefault/db ") || !strings.Contains(got.Out, "new.yaml: refused") {
-		t.Errorf("without targets:\n%s%s", got.Out, got.Err)
+		t.Errorf("without targets: got\n%s%s", got.Out, got.Err)
 	}
 	if got := podd(t, f, "why", "absent"); got.Code != 1 || got.Err != "podd: no pod \"absent\"; podd ps lists them\n" {
-		t.Errorf("code %d, %s", got.Code, got.Err)
+		t.Errorf("unknown pod: got exit code %d, %s", got.Code, got.Err)
 	}
 	down := poddtest.ViewOf()
-	down.Problems = []server.ProblemView{{Severity: "error", Message: "containerd does not answer"}}
+	down.Problems = []server.ProblemView{{Severity: "error", Message: "containerd is not responding"}}
 	f.Publish(down)
-	if got := podd(t, f, "why"); got != (poddtest.Result{Out: "error: containerd does not answer\n"}) {
-		t.Errorf("of the machine: %+v", got)
+	if got := podd(t, f, "why"); got != (poddtest.Result{Out: "error: containerd is not responding\n"}) {
+		t.Errorf("problem of the node: got %+v", got)
 	}
 	f.Publish(poddtest.ViewOf(poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))))
 	if got := podd(t, f, "why"); got != (poddtest.Result{Err: "podd: 1 pod, no problems\n"}) {
-		t.Errorf("without problems: %+v", got)
+		t.Errorf("without problems: got %+v", got)
 	}
 }

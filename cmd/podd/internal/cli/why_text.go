@@ -64,8 +64,8 @@ func (w *explainer) pod(p *server.PodView, inFile bool) string {
 		text += labelled("file", paths.Short(p.Path, w.dir)+": "+behind)
 	}
 	text += w.problems(func(q server.ProblemView) bool {
-		files := !inFile && q.Pod == (server.Key{}) && q.Path != "" && q.Path == p.Path
-		return (files || q.Pod == p.Key()) && !isRepeated(q, p)
+		isOfFile := !inFile && q.Pod == (server.Key{}) && q.Path != "" && q.Path == p.Path
+		return (isOfFile || q.Pod == p.Key()) && !isRepeated(q, p)
 	})
 	for _, q := range p.Pulls {
 		text += labelled("pull", q.Image+" for container "+q.Container+" since "+printer.Time(q.Since, w.now)+", "+printer.Age(q.Since, w.now))
@@ -96,10 +96,10 @@ func (w *explainer) lastExit(p *server.PodView, e server.ExitView) string {
 
 // next returns the next actions or, if there are none, the time of the next decision.
 func (w *explainer) next(p *server.PodView, step *server.StepView) string {
-	const most = 4
+	const maxActions = 4
 	switch {
-	case len(p.Next) > most:
-		return strings.Join(p.Next[:most], "; ") + fmt.Sprintf("; %d more", len(p.Next)-most)
+	case len(p.Next) > maxActions:
+		return strings.Join(p.Next[:maxActions], "; ") + fmt.Sprintf("; %d more", len(p.Next)-maxActions)
 	case len(p.Next) > 0:
 		return strings.Join(p.Next, "; ")
 	case step != nil && step.Until.After(w.now):
@@ -135,12 +135,12 @@ func (w *explainer) logsCommand(p *server.PodView) string {
 	return "podd logs " + word
 }
 
-// problems returns a line for each problem that is meant.
-func (w *explainer) problems(meant func(server.ProblemView) bool) string {
+// problems returns a line for each problem for which includes returns true.
+func (w *explainer) problems(includes func(server.ProblemView) bool) string {
 	text := ""
 	for _, q := range w.view.Problems {
-		if meant(q) {
-			text += labelled("wrong", problemText(q, w.dir))
+		if includes(q) {
+			text += labelled("issue", problemText(q, w.dir))
 		}
 	}
 	return text
@@ -148,8 +148,8 @@ func (w *explainer) problems(meant func(server.ProblemView) bool) string {
 
 // isRepeated reports whether the message of q contains the reason of the pod's decision.
 func isRepeated(q server.ProblemView, p *server.PodView) bool {
-	says := func(why string) bool { return why != "" && strings.Contains(q.Message, why) }
-	return says(p.Why) || slices.ContainsFunc(p.Steps, func(s server.StepView) bool { return says(s.Why) })
+	contains := func(why string) bool { return why != "" && strings.Contains(q.Message, why) }
+	return contains(p.Why) || slices.ContainsFunc(p.Steps, func(s server.StepView) bool { return contains(s.Why) })
 }
 
 func headline(s string) string { return printer.Escape(s) + "\n" }
@@ -171,10 +171,5 @@ func clause(verb, why string) string {
 
 // quote returns the beginning of a container's output in quotes.
 func quote(s string) string {
-	const most = 200
-	r := []rune(printer.Escape(s))
-	if len(r) > most {
-		r = append(r[:most], '…')
-	}
-	return `"` + string(r) + `"`
+	return `"` + truncate(printer.Escape(s)) + `"`
 }

@@ -84,7 +84,7 @@ func (p *Client) dial(ctx context.Context) (net.Conn, error) {
 	}
 	uid, err := server.PeerUID(c.(*net.UnixConn))
 	if err == nil && !server.Trusted(uid) {
-		err = fmt.Errorf("it is served by user %d and not by root", uid)
+		err = fmt.Errorf("the server of the socket runs as user %d, not as root", uid)
 	}
 	if err != nil {
 		c.Close()
@@ -152,20 +152,20 @@ func (p *Client) call(ctx context.Context, method, path string, q url.Values, bo
 	return p.callWithHeader(ctx, method, path, q, body, nil)
 }
 
-// callWithHeader is like call with a header.
+// callWithHeader is like call, but adds the headers in header.
 func (p *Client) callWithHeader(ctx context.Context, method, path string, q url.Values, body any, header http.Header) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {
-			return nil, fmt.Errorf("encoding a request: %w", err)
+			return nil, fmt.Errorf("encoding the request %s %s: %w", method, path, err)
 		}
 		content = bytes.NewReader(text)
 	}
 	target := url.URL{Scheme: "http", Host: "podd", Path: path, RawQuery: q.Encode()}
 	r, err := http.NewRequestWithContext(ctx, method, target.String(), content)
 	if err != nil {
-		return nil, fmt.Errorf("creating a request: %w", err)
+		return nil, fmt.Errorf("creating the request %s %s: %w", method, path, err)
 	}
 	maps.Copy(r.Header, header)
 	resp, err := p.http.Do(r)

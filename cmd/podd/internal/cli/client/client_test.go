@@ -16,7 +16,8 @@ import (
 	"podd/server"
 )
 
-// TestConnect_KilledInCheckout checks the error for a podd of make run that was killed.
+// TestConnect_KilledInCheckout checks the error if a podd that make run started was
+// killed.
 func TestConnect_KilledInCheckout(t *testing.T) {
 	checkout := poddtest.ShortDir(t)
 	t.Chdir(checkout)
@@ -31,25 +32,25 @@ func TestConnect_KilledInCheckout(t *testing.T) {
 	ln.Close()
 	const want = "podd is not running (connection refused at .run/run/podd.sock); start it with: make run"
 	if _, err := firstReachable(t.Context(), New(checkoutRunDir), New(poddtest.ShortDir(t))); err == nil || err.Error() != want {
-		t.Errorf("%v, want %s", err, want)
+		t.Errorf("got %v, want %s", err, want)
 	}
 	f := poddtest.Serve(t, poddtest.ViewOf())
 	if p, err := firstReachable(t.Context(), New(checkoutRunDir), New(f.Dir)); err != nil || p.socket != New(f.Dir).socket {
-		t.Errorf("beside another: %v", err)
+		t.Errorf("with another podd running: got client %v, error %v", p, err)
 	}
 }
 
-// TestWatch_PoddEnds checks the error if podd ends during a watch.
-func TestWatch_PoddEnds(t *testing.T) {
+// TestWatch_PoddStops checks the error if podd stops during a watch.
+func TestWatch_PoddStops(t *testing.T) {
 	f := &poddtest.Podd{Latest: server.NewLatest(poddtest.ViewOf(poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app")))), Dir: poddtest.ShortDir(t)}
 	stop := f.Start(t)
 	p := New(f.Dir)
 	err := p.Watch(t.Context(), func(*server.View) (bool, error) {
-		go stop() // the cleanup of serve waits for it
+		go stop() // the cleanup of Start waits for it
 		return false, nil
 	})
 	if !errors.Is(err, ErrEnded) {
-		t.Errorf("watch ended with %v", err)
+		t.Errorf("got error %v, want %v", err, ErrEnded)
 	}
 }
 
@@ -58,23 +59,24 @@ func TestConnect_NoPermission(t *testing.T) {
 	p := New(dir)
 	err := p.connectionError(t.Context(), &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", os.ErrPermission)})
 	if err == nil || !strings.HasSuffix(err.Error(), "only root is allowed to, try sudo") {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v, want a hint to use sudo", err)
 	}
 }
 
-type fullDisk struct{}
+// failingWriter fails every write.
+type failingWriter struct{}
 
-func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space") }
+func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("no space") }
 
-// TestLogs_FullDisk checks that an error of the output is not taken for one of podd.
-func TestLogs_FullDisk(t *testing.T) {
+// TestLogs_WriteError checks that an error of the output is not reported as one of podd.
+func TestLogs_WriteError(t *testing.T) {
 	f := poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app"))))
 	f.OnLogs = func(_ context.Context, _ server.LogRequest, w io.Writer) error {
 		_, err := io.WriteString(w, "begun")
 		return err
 	}
-	err := New(f.Dir).Logs(t.Context(), server.LogRequest{Pod: types.NamespacedName{Namespace: "default", Name: "one-n1"}, Container: "app"}, fullDisk{})
+	err := New(f.Dir).Logs(t.Context(), server.LogRequest{Pod: types.NamespacedName{Namespace: "default", Name: "one-n1"}, Container: "app"}, failingWriter{})
 	if err == nil || err.Error() != "writing the log: no space" {
-		t.Errorf("to a full disk: %v", err)
+		t.Errorf("got error %v, want writing the log: no space", err)
 	}
 }

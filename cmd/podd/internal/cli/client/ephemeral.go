@@ -27,15 +27,15 @@ func (p *Client) AddEphemeral(ctx context.Context, pod *server.PodView, c *v1.Ep
 		"spec":     map[string]any{"ephemeralContainers": []*v1.EphemeralContainer{c}},
 	})
 	if err != nil {
-		return fmt.Errorf("encoding a patch: %w", err)
+		return fmt.Errorf("encoding the patch of pod %s: %w", pod.Key(), err)
 	}
 	limited, cancel := context.WithTimeout(ctx, addTimeout)
 	defer cancel()
 	path := "/api/v1/namespaces/" + pod.Pod.Namespace + "/pods/" + pod.Pod.Name + "/ephemeralcontainers"
 	resp, err := p.callWithHeader(limited, http.MethodPatch, path, nil, json.RawMessage(patch), http.Header{"Content-Type": {string(types.StrategicMergePatchType)}})
-	refused := (*server.Error)(nil)
+	response := (*server.Error)(nil)
 	switch {
-	case errors.As(err, &refused) && refused.Status == http.StatusGatewayTimeout:
+	case errors.As(err, &response) && response.Status == http.StatusGatewayTimeout:
 		return nil
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 		return fmt.Errorf("no response from podd at %s within %s; container %s may have been added: podd describe %s", p.socket, addTimeout, c.Name, pod.Key())

@@ -17,8 +17,8 @@ func (p *Client) OpenStreams(ctx context.Context, dial func(context.Context, net
 		return nil, p.connectionError(ctx, err)
 	}
 	streams, err := dial(ctx, conn, &url.URL{Scheme: "http", Host: "podd", Path: path, RawQuery: q.Encode()})
-	if refused := (*stream.ResponseError)(nil); errors.As(err, &refused) {
-		return nil, &server.Error{Status: refused.Status, Message: refused.Message}
+	if response := (*stream.ResponseError)(nil); errors.As(err, &response) {
+		return nil, &server.Error{Status: response.Status, Message: response.Message}
 	}
 	if err != nil {
 		return nil, p.connectionError(ctx, err)
@@ -29,8 +29,8 @@ func (p *Client) OpenStreams(ctx context.Context, dial func(context.Context, net
 // RunCommand runs a command in a container, or attaches to it, until it has ended. A
 // non-zero exit code is returned as a stream.ExitError.
 func (p *Client) RunCommand(ctx context.Context, path string, q url.Values, c *stream.Command) error {
-	for name, has := range map[string]bool{"input": c.Stdin != nil, "output": c.Stdout != nil, "error": c.Stderr != nil, "tty": c.TTY} {
-		if has {
+	for name, isSet := range map[string]bool{"input": c.Stdin != nil, "output": c.Stdout != nil, "error": c.Stderr != nil, "tty": c.TTY} {
+		if isSet {
 			q.Set(name, "1")
 		}
 	}

@@ -30,7 +30,7 @@ func (p *Client) Watch(ctx context.Context, each func(*server.View) (done bool, 
 	var v *server.View
 	return eachValue(ctx, resp.Body, func(c *server.Change) (bool, error) {
 		if v == nil && !c.Whole {
-			return false, fmt.Errorf("decoding the response of podd at %s: it does not begin with the complete state", p.socket)
+			return false, fmt.Errorf("decoding the response of podd at %s: the first value is not the complete state", p.socket)
 		}
 		v = c.Apply(v)
 		return each(v)

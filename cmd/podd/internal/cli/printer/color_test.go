@@ -8,7 +8,7 @@ func TestStatus(t *testing.T) {
 		"Pending": "33", "ContainerCreating": "33", "Init:0/2": "33", "Terminating": "33",
 	} {
 		if got := Status(status); got != "\x1b["+want+"m"+status+"\x1b[0m" {
-			t.Errorf("%s: %q", status, got)
+			t.Errorf("%s: got %q, want color %s", status, got, want)
 		}
 	}
 }

@@ -15,7 +15,7 @@ func Data(w io.Writer, format string, v any) error {
 	}
 	text, err := yaml.Marshal(v)
 	if err != nil {
-		return fmt.Errorf("writing yaml: %w", err)
+		return fmt.Errorf("encoding as YAML: %w", err)
 	}
 	_, err = w.Write(text)
 	return err

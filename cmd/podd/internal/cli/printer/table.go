@@ -55,11 +55,10 @@ func (t *Table) Line(cells []string) string {
 	return b.String() + "\n"
 }
 
-// FormatTable returns lines as the table that kubectl prints.
-func FormatTable(lines [][]string) string {
-	var b strings.Builder
-	t := Table{Kubectl: true}
+// Format fits the columns to lines and returns the rows.
+func (t *Table) Format(lines [][]string) string {
 	t.Fit(lines)
+	var b strings.Builder
 	for _, line := range lines {
 		b.WriteString(t.Line(line))
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
@@ -56,10 +57,19 @@ func OrNone(s string) string {
 	return s
 }
 
-// Plural formats a number of things: "1 pod", "2 pods".
-func Plural(n int, what string) string {
+// Plural formats a number and a noun: "1 pod", "2 pods".
+func Plural(n int, noun string) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 " + noun
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// ExitCode formats an exit code, such as "exit 1", or "SIGKILL (137)" if a signal ended
+// the process.
+func ExitCode(code int32) string {
+	if name := unix.SignalName(unix.Signal(code - 128)); code > 128 && name != "" {
+		return fmt.Sprintf("%s (%d)", name, code)
+	}
+	return fmt.Sprintf("exit %d", code)
 }

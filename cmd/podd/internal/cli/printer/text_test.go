@@ -7,12 +7,12 @@ import (
 
 // TestDuration checks that a short duration is not printed as "0.0s".
 func TestDuration(t *testing.T) {
-	for took, want := range map[time.Duration]string{
+	for d, want := range map[time.Duration]string{
 		-time.Second: "0s", 30 * time.Millisecond: "30ms", 96 * time.Millisecond: "96ms", 99900 * time.Microsecond: "0.1s",
 		100 * time.Millisecond: "0.1s", 1260 * time.Millisecond: "1.3s", 9960 * time.Millisecond: "10s", 31 * time.Second: "31s", 6 * time.Minute: "6m",
 	} {
-		if got := Duration(took); got != want {
-			t.Errorf("%s is printed as %s, want %s", took, got, want)
+		if got := Duration(d); got != want {
+			t.Errorf("%v: got %s, want %s", d, got, want)
 		}
 	}
 }
