@@ -23,26 +23,26 @@ import (
 	"podd/reconcile/render"
 )
 
-// A Command is what the command line says of a run to completion.
+// A Command contains the arguments of a run to completion.
 type Command struct {
 	Files   []string      // manifests to run instead of the sources'; "-" is stdin
 	Env     []string      // variables for every container, as K=V or K
 	EnvFile []string      // files with variables
-	Timeout time.Duration // of the run; 0: none
-	Report  string        // file for the result; "" for none
+	Timeout time.Duration // limit of the run; 0: none
+	Report  string        // path of the report; "" for none
 }
 
 // Run runs the named manifests, or those of the sources, to completion and exits with
 // their code. The report is also written if the run cannot start.
 func (c *Command) Run(ctx context.Context, cfg *config.Config, s iostreams.Streams) error {
-	var report *Report
+	var report *reportFile
 	if c.Report != "" {
 		var err error
-		if report, err = NewReport(c.Report); err != nil {
+		if report, err = newReportFile(c.Report); err != nil {
 			return exit.With(exit.Internal, err)
 		}
 	}
-	r := &onceRun{cmd: c, cfg: cfg, streams: s, report: report, suffix: NewSuffix()}
+	r := &execution{cmd: c, cfg: cfg, streams: s, report: report, suffix: newSuffix()}
 	code, err := r.run(ctx)
 	switch {
 	case r.hasResult && code == 0:
@@ -54,24 +54,24 @@ func (c *Command) Run(ctx context.Context, cfg *config.Config, s iostreams.Strea
 		err, code = errors.New("interrupted; nothing was started"), exit.Interrupted
 	}
 	if report != nil {
-		err = errors.Join(err, report.Write(NotRun(err)))
+		err = errors.Join(err, report.Write(notStartedResult(err)))
 	}
 	return exit.With(code, err)
 }
 
-// onceRun is a run to completion.
-type onceRun struct {
+// An execution is one call of Command.Run.
+type execution struct {
 	cmd       *Command
 	cfg       *config.Config
 	streams   iostreams.Streams
-	report    *Report // may be nil
+	report    *reportFile // may be nil
 	suffix    string
-	hasResult bool  // the result is known and was written
+	hasResult bool  // the run started, and its result was written
 	resultErr error // error of writing the result
 }
 
 // run returns the exit code.
-func (r *onceRun) run(ctx context.Context) (code int, err error) {
+func (r *execution) run(ctx context.Context) (code int, err error) {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, stopSignals()...)
 	defer signal.Stop(signals)
@@ -81,15 +81,15 @@ func (r *onceRun) run(ctx context.Context) (code int, err error) {
 	if os.Geteuid() != 0 {
 		return exit.Internal, errors.New("podd runs pods as root; start it with sudo")
 	}
-	foot := progress.New(r.streams.Err)
-	defer foot.Close()
-	stdout, stderr := NewStream("stdout", foot.Writer(r.streams.Out)), NewStream("stderr", foot.Writer(r.streams.Err))
-	talk := stderr.LineWriter("-" + r.suffix)
-	in, err := r.input(ctx, talk)
+	line := progress.New(r.streams.Err)
+	defer line.Close()
+	stdout, stderr := newLineStream("stdout", line.Writer(r.streams.Out)), newLineStream("stderr", line.Writer(r.streams.Err))
+	messages := stderr.lineWriter("-" + r.suffix)
+	in, err := r.input(ctx, messages)
 	if err != nil {
 		return exit.Internal, err
 	}
-	log, _ := logging.New(talk, r.cfg, slog.LevelError)
+	log, _ := logging.New(messages, r.cfg, slog.LevelError)
 	client, err := wiring.DialReady(ctx, r.cfg, log)
 	if err != nil {
 		return exit.Internal, err
@@ -97,7 +97,7 @@ func (r *onceRun) run(ctx context.Context) (code int, err error) {
 	defer client.Close()
 	runs := RunDirs{Root: r.cfg.RootDir}
 	Sweep(ctx, r.cfg, runs, client, log)
-	dir, err := runs.Make(r.suffix)
+	dir, err := runs.create(r.suffix)
 	if err != nil {
 		return exit.Internal, err
 	}
@@ -106,10 +106,10 @@ func (r *onceRun) run(ctx context.Context) (code int, err error) {
 		return exit.Internal, errors.Join(err, os.RemoveAll(dir))
 	}
 	defer m.Close()
-	run := New(Options{
-		Set: in.set, Order: in.order, Stdout: stdout, Stderr: stderr, Progress: foot,
+	run := newRunDriver(runOptions{
+		Set: in.set, Order: in.order, Stdout: stdout, Stderr: stderr, Progress: line,
 		LogDir:  func(p *manifest.Pod) string { return render.LogDirectory(p, m.render) },
-		Timeout: r.cmd.Timeout, Signals: signals, OnResult: func(result *Result) { r.resultErr = r.writeResult(result, talk) },
+		Timeout: r.cmd.Timeout, Signals: signals, OnResult: func(result *runResult) { r.resultErr = r.writeResult(result, messages) },
 	})
 	r.hasResult = true
 	return r.drive(ctx, run, m)
@@ -125,16 +125,16 @@ func stopSignals() []os.Signal {
 	return all
 }
 
-// drive returns when the run has ended and everything of it is removed.
-func (r *onceRun) drive(ctx context.Context, run *Run, m *podRunner) (int, error) {
+// drive returns when the run has ended, and its pods and directories are removed.
+func (r *execution) drive(ctx context.Context, run *runDriver, m *podRunner) (int, error) {
 	// Removing the pods takes longer than the signal that stops the run.
 	ctx = context.WithoutCancel(ctx)
-	m.begin(ctx, run.Publish, run.Leftovers)
-	result, failed := run.Drive(ctx, m)
+	m.begin(ctx, run.publish, run.wrapLeftovers)
+	result, failed := run.drive(ctx, m)
 	if failed == nil {
 		failed = m.remove(ctx)
 	} else {
-		failed = fmt.Errorf("removing what the run made: %w", failed)
+		failed = fmt.Errorf("removing the pods of the run: %w", failed)
 	}
 	code := result.Verdict.Code
 	if err := errors.Join(failed, r.resultErr); err != nil {
@@ -147,8 +147,8 @@ func (r *onceRun) drive(ctx context.Context, run *Run, m *podRunner) (int, error
 }
 
 // writeResult prints the result and writes the report.
-func (r *onceRun) writeResult(result *Result, talk io.Writer) error {
-	_, err := io.WriteString(talk, result.Summary())
+func (r *execution) writeResult(result *runResult, messages io.Writer) error {
+	_, err := io.WriteString(messages, result.Summary())
 	if r.report != nil {
 		err = errors.Join(err, r.report.Write(result))
 	}
@@ -156,10 +156,10 @@ func (r *onceRun) writeResult(result *Result, talk io.Writer) error {
 }
 
 // env returns the variables of the command line.
-func (r *onceRun) env(talk io.Writer) ([]v1.EnvVar, error) {
-	env, unset, err := Env(r.cmd.EnvFile, r.cmd.Env, os.LookupEnv)
+func (r *execution) env(messages io.Writer) ([]v1.EnvVar, error) {
+	env, unset, err := parseEnv(r.cmd.EnvFile, r.cmd.Env, os.LookupEnv)
 	for _, name := range unset {
-		fmt.Fprintf(talk, "podd: warning: %s has no value here and is not passed on; give one with -e %s=VALUE\n", name, name)
+		fmt.Fprintf(messages, "podd: warning: variable %s is not set in podd's environment and is omitted; set it with -e %s=VALUE\n", name, name)
 	}
 	return env, err
 }

@@ -20,7 +20,7 @@ type container struct {
 }
 
 // containers returns the containers in the order in which they start.
-func (p *Pod) containers() []container {
+func (p *runPod) containers() []container {
 	var all []container
 	spec := &p.Desired.Spec.Spec
 	add := func(list string, cs []v1.Container, init bool) {
@@ -41,19 +41,19 @@ func (p *Pod) containers() []container {
 }
 
 // crashes returns the number of unexpected exits.
-func (m *container) crashes() int {
+func (c *container) crashes() int {
 	switch {
-	case m.exit == nil:
+	case c.exit == nil:
 		return 0
-	case m.exit.Code == 0 && !m.restarts:
+	case c.exit.Code == 0 && !c.restarts:
 		return 0
 	}
-	return int(m.exit.Attempt) + 1
+	return int(c.exit.Attempt) + 1
 }
 
 // failedContainers returns the containers that made an ended pod fail. Sidecars are not
-// included, because they are killed at the end.
-func (p *Pod) failedContainers() []container {
+// included, because they are stopped when the pod ends.
+func (p *runPod) failedContainers() []container {
 	if !p.hasEnded() || !p.Report.Finished.Failed {
 		return nil
 	}
@@ -72,7 +72,7 @@ func exitCode(exit int32) int {
 	if c := int(exit) & 0xff; c != 0 {
 		return c
 	}
-	return CodeSeveral
+	return codeSeveral
 }
 
 // position returns the position of a field in the user's file.

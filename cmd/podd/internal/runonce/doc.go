@@ -1,14 +1,15 @@
-// Package runonce runs pods to completion, as podd run --runonce does: the long-running pods
-// (restartPolicy Always) first, the others when those are ready. It removes everything at
-// the end.
+// Package runonce runs pods to completion, as podd run --runonce does: the long-running
+// pods (restartPolicy Always) first, the others when those are ready. It removes
+// everything at the end.
 //
-//	reports ──▶ Judge ──▶ pods to start, Verdict
+//	reports ──▶ judge ──▶ pods to start, verdict
 //	   │                         │
 //	   └──▶ output ──▶ stdout    ▼
-//	        (log files)    stop, drain, Rows ──▶ summary, report ──▶ exit code
+//	        (log files)    stop, drain, rows ──▶ summary, report ──▶ exit code
 //
-// A Command reads the manifests and runs their pods in a root directory of its own, in
-// which a later podd finds what a killed one left. Judge and the Rows are pure. In Drive one goroutine decides, and one goroutine for each
+// A Command reads the manifests and runs their pods in a root directory of its own, so
+// that a later podd can find and remove the pods of a podd that was killed. judge and
+// rowBuilder are pure. In drive, one goroutine decides, and one goroutine for each
 // container copies its output until all of it is written.
 //
 // The exit code is that of the container that failed, or
@@ -25,6 +26,6 @@
 // return before a newline.
 package runonce
 
-// CodeSeveral is the exit code of a run in which several containers failed. The other codes
-// are those of package exit.
-const CodeSeveral = 1
+// codeSeveral is the exit code of a run in which several containers failed. The other
+// codes are those of package exit.
+const codeSeveral = 1

@@ -15,50 +15,51 @@ import (
 	"podd/manifest"
 )
 
-// envLimit is the maximum size of an --env-file.
-const envLimit = 1 << 20
+// maxEnvFile is the maximum size of an --env-file.
+const maxEnvFile = 1 << 20
 
-// Env parses the variables for every container: first files, which contain a "K=V" a line
-// and comments with #, then words. Later ones take precedence. As in docker, a K alone
-// gets its value from lookup; if lookup has none, the variable is omitted and its name is
-// returned in unset. Errors do not contain values.
-func Env(files, words []string, lookup func(string) (string, bool)) (env []v1.EnvVar, unset []string, err error) {
-	known := func(name string) (string, bool) {
-		value, there := lookup(name)
-		if !there && !slices.Contains(unset, name) {
+// parseEnv parses the variables for every container: first files, which contain a "K=V" a
+// line and comments with #, then words. Later ones take precedence. As in docker, a K
+// alone gets its value from lookup; if lookup has none, the variable is omitted and its
+// name is returned in unset. Errors do not contain values.
+func parseEnv(files, words []string, lookup func(string) (string, bool)) (env []v1.EnvVar, unset []string, err error) {
+	recordUnset := func(name string) (string, bool) {
+		value, isSet := lookup(name)
+		if !isSet && !slices.Contains(unset, name) {
 			unset = append(unset, name)
 		}
-		return value, there
+		return value, isSet
 	}
 	for _, name := range files {
-		if err := envFile(name, known, &env); err != nil {
+		if err := addEnvFile(name, recordUnset, &env); err != nil {
 			return nil, nil, fmt.Errorf("reading --env-file %s: %w", name, err)
 		}
 	}
 	for _, word := range words {
-		if err := addEnv(word, known, &env); err != nil {
+		if err := addEnv(word, recordUnset, &env); err != nil {
 			return nil, nil, fmt.Errorf("reading -e: %w", err)
 		}
 	}
 	return env, unset, nil
 }
 
-// envFile may be a pipe, for example from <(…) in a shell.
-func envFile(name string, lookup func(string) (string, bool), all *[]v1.EnvVar) error {
+// addEnvFile adds the variables of a file, which may be a pipe, for example from <(…) in a
+// shell.
+func addEnvFile(name string, lookup func(string) (string, bool), all *[]v1.EnvVar) error {
 	f, err := os.Open(name)
 	if err != nil {
 		return withoutPath(err)
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, envLimit+1))
+	text, err := io.ReadAll(io.LimitReader(f, maxEnvFile+1))
 	if err != nil {
 		return withoutPath(err)
 	}
-	if len(text) > envLimit {
-		return errors.New("it is larger than 1 MiB")
+	if len(text) > maxEnvFile {
+		return errors.New("the file is larger than 1 MiB")
 	}
 	lines := bufio.NewScanner(strings.NewReader(strings.TrimPrefix(string(text), "\ufeff")))
-	lines.Buffer(nil, envLimit+1)
+	lines.Buffer(nil, maxEnvFile+1)
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimLeft(lines.Text(), " \t")
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -79,16 +80,17 @@ func withoutPath(err error) error {
 	return err
 }
 
+// addEnv adds a variable, K=V or K, and replaces an earlier one of the same name.
 func addEnv(word string, lookup func(string) (string, bool), all *[]v1.EnvVar) error {
 	name, value, given := strings.Cut(word, "=")
 	if !isEnvName(name) {
 		if !given {
-			return errors.New("want K=V, or the name of a variable that podd has")
+			return errors.New("invalid variable name; write K=V, or K to pass on a variable of podd's environment")
 		}
-		return errors.New("what stands before = is no variable's name; want K=V")
+		return errors.New("invalid variable name before the equals sign; write K=V")
 	}
 	if strings.ContainsRune(value, 0) {
-		return fmt.Errorf("the value of %s has a zero byte in it", name)
+		return fmt.Errorf("the value of variable %s contains a NUL byte", name)
 	}
 	if !given {
 		if value, given = lookup(name); !given {
@@ -100,15 +102,15 @@ func addEnv(word string, lookup func(string) (string, bool), all *[]v1.EnvVar) e
 	return nil
 }
 
-// isEnvName applies the rule of Kubernetes: printable ASCII.
+// isEnvName reports whether name is valid in Kubernetes: printable ASCII without spaces.
 func isEnvName(name string) bool {
 	return name != "" && strings.IndexFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
-// WithEnv returns p with the variables in every container. Their values are not expanded.
-// They replace variables of the manifest with the same name; new ones are inserted before
-// those, which can then refer to them. p is not modified.
-func WithEnv(p *manifest.Pod, env []v1.EnvVar) *manifest.Pod {
+// podWithEnv returns p with the variables in every container. Their values are not
+// expanded. They replace variables of the manifest with the same name; new ones are
+// inserted before those, which can then refer to them. p is not modified.
+func podWithEnv(p *manifest.Pod, env []v1.EnvVar) *manifest.Pod {
 	if len(env) == 0 {
 		return p
 	}
@@ -122,20 +124,21 @@ func WithEnv(p *manifest.Pod, env []v1.EnvVar) *manifest.Pod {
 	return &copied
 }
 
-func mergeEnv(have, env []v1.EnvVar) []v1.EnvVar {
+// mergeEnv returns existing with the variables in env, whose values are escaped.
+func mergeEnv(existing, env []v1.EnvVar) []v1.EnvVar {
 	var added []v1.EnvVar
-	have = slices.Clone(have)
+	existing = slices.Clone(existing)
 	for _, e := range env {
 		e.Value = strings.ReplaceAll(e.Value, "$", "$$")
-		known := false
-		for i := range have {
-			if have[i].Name == e.Name {
-				have[i], known = e, true
+		isReplaced := false
+		for i := range existing {
+			if existing[i].Name == e.Name {
+				existing[i], isReplaced = e, true
 			}
 		}
-		if !known {
+		if !isReplaced {
 			added = append(added, e)
 		}
 	}
-	return append(added, have...)
+	return append(added, existing...)
 }

@@ -8,8 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/sys/unix"
-
+	"podd/cmd/podd/internal/cli/printer"
 	"podd/manifest/wording"
 	"podd/reconcile/plan"
 )
@@ -23,13 +22,7 @@ func formatDuration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
+// times formats a number of repetitions.
 func times(n int) string {
 	if n == 1 {
 		return "once"
@@ -46,7 +39,7 @@ func runTime(e *plan.Exit) time.Duration {
 }
 
 // explain describes how a container exited, and why.
-func explain(p *Pod, m *container, last []string) string {
+func explain(p *runPod, m *container, last []string) string {
 	e := m.exit
 	switch {
 	// containerd's reason for a process that could not be started.
@@ -58,7 +51,7 @@ func explain(p *Pod, m *container, last []string) string {
 	if line := wording.FirstLine(e.Said); line != "" {
 		last = []string{line}
 	}
-	return exitText(e.Code) + " after " + formatDuration(runTime(e)) + quoteLast(last)
+	return printer.ExitCode(e.Code) + " after " + formatDuration(runTime(e)) + quoteLast(last)
 }
 
 // quoteLast returns the last line of output after a colon, or "".
@@ -69,8 +62,8 @@ func quoteLast(last []string) string {
 	return ": " + strconv.Quote(truncate(last[len(last)-1], 200))
 }
 
-// startLayers are prefixes that runtimes add to an error, the innermost first.
-var startLayers = []string{
+// runtimePrefixes are the prefixes that runtimes add to an error, the innermost first.
+var runtimePrefixes = []string{
 	"error during container init: ", "unable to start container process: ",
 	"runc create failed: ", "OCI runtime create failed: ", "failed to create shim task: ",
 	"failed to create containerd task: ",
@@ -78,27 +71,17 @@ var startLayers = []string{
 
 // startError removes the prefixes from the error of a runtime.
 func startError(message string) string {
-	for _, layer := range startLayers {
-		if _, inner, ok := strings.Cut(message, layer); ok {
-			message = inner
+	for _, prefix := range runtimePrefixes {
+		if _, reason, ok := strings.Cut(message, prefix); ok {
+			message = reason
 			break
 		}
 	}
 	return strings.TrimSuffix(message, ": unknown")
 }
 
-// exitText describes an exit code, by the name of the signal if there is one.
-func exitText(code int32) string {
-	if code > 128 {
-		if name := unix.SignalName(unix.Signal(code - 128)); name != "" {
-			return fmt.Sprintf("%s (%d)", name, code)
-		}
-	}
-	return fmt.Sprintf("exit %d", code)
-}
-
 // limit describes the memory limit of a container and its position.
-func limit(p *Pod, m *container) string {
+func limit(p *runPod, m *container) string {
 	if l, ok := m.spec.Resources.Limits["memory"]; ok && !l.IsZero() {
 		return "limit " + l.String() + ", " + position(p.Desired, m.path+".resources.limits.memory")
 	}
@@ -107,7 +90,7 @@ func limit(p *Pod, m *container) string {
 			return "limit " + l.String() + " of the pod, " + position(p.Desired, "spec.resources.limits.memory")
 		}
 	}
-	return "it has no limit, so the machine ran out of memory"
+	return "no memory limit is set; the node was out of memory"
 }
 
 // withoutSuffix removes the suffix of the run's pod names, which is not in the manifests.

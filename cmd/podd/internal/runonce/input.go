@@ -25,17 +25,17 @@ import (
 // sourceTimeout limits the reading of the sources.
 const sourceTimeout = 30 * time.Second
 
-// onceInput contains the pods of a run.
-type onceInput struct {
+// An inputSet contains the pods of a run.
+type inputSet struct {
 	set   *manifest.Set
 	order []types.NamespacedName // in the order of the manifests
 }
 
 // input reads the named manifests or the sources, and adds the variables of the command
-// line to every container. It prints problems to talk. If one is an error, input returns
-// an error and the run does not start.
-func (r *onceRun) input(ctx context.Context, talk io.Writer) (*onceInput, error) {
-	env, err := r.env(talk)
+// line to every container. It prints problems to messages. If one is an error, input
+// returns an error and the run does not start.
+func (r *execution) input(ctx context.Context, messages io.Writer) (*inputSet, error) {
+	env, err := r.env(messages)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (r *onceRun) input(ctx context.Context, talk io.Writer) (*onceInput, error)
 	}
 	errs := 0
 	for _, p := range problems {
-		fmt.Fprintln(talk, printer.Escape(p.String()))
+		fmt.Fprintln(messages, printer.Escape(p.String()))
 		if p.Severity == manifest.Error || p.Refused {
 			errs++
 		}
@@ -56,30 +56,31 @@ func (r *onceRun) input(ctx context.Context, talk io.Writer) (*onceInput, error)
 	case errs > 0:
 		return nil, fmt.Errorf("%s in the manifests; nothing was started", printer.Plural(errs, "error"))
 	case len(in.order) == 0:
-		return nil, errors.New("there is no pod to run; name manifests, or - for stdin, or give --pod-manifest-path or --manifest-url")
+		return nil, errors.New("there is no pod to run; name manifests or - for stdin, or set --pod-manifest-path or --manifest-url")
 	}
 	return in, nil
 }
 
 // withEnv adds the variables to every pod and returns the pods in their order.
-func (in *onceInput) withEnv(env []v1.EnvVar) []*manifest.Pod {
+func (in *inputSet) withEnv(env []v1.EnvVar) []*manifest.Pod {
 	var pods []*manifest.Pod
 	for _, key := range in.order {
-		p := WithEnv(in.set.Pods[key], env)
+		p := podWithEnv(in.set.Pods[key], env)
 		in.set.Pods[key] = p
 		pods = append(pods, p)
 	}
 	return pods
 }
 
-func (r *onceRun) read(ctx context.Context) (*onceInput, []manifest.Problem, error) {
+// read returns the pods and problems of the named manifests, or else of the sources.
+func (r *execution) read(ctx context.Context) (*inputSet, []manifest.Problem, error) {
 	if len(r.cmd.Files) > 0 {
 		texts, err := r.readFiles(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
 		c := filecheck.Check(texts, decode.Options{Node: r.cfg.NodeName, Labels: host.Labels(r.cfg), Suffix: r.suffix, RestartRules: r.cfg.RestartRules, Strict: r.cfg.Strict})
-		in := &onceInput{set: c.Set}
+		in := &inputSet{set: c.Set}
 		for _, p := range c.Pods {
 			in.order = append(in.order, p.Key)
 		}
@@ -90,7 +91,7 @@ func (r *onceRun) read(ctx context.Context) (*onceInput, []manifest.Problem, err
 
 // readFiles reads the named manifests. It returns when ctx is done, although a goroutine
 // may still be reading stdin.
-func (r *onceRun) readFiles(ctx context.Context) ([]filecheck.Text, error) {
+func (r *execution) readFiles(ctx context.Context) ([]filecheck.Text, error) {
 	done := make(chan []filecheck.Text, 1)
 	go func() { done <- filecheck.Read(ctx, r.cmd.Files, r.streams.In) }()
 	select {
@@ -102,14 +103,14 @@ func (r *onceRun) readFiles(ctx context.Context) ([]filecheck.Text, error) {
 }
 
 // readSources reads each source once.
-func (r *onceRun) readSources(ctx context.Context) (*onceInput, []manifest.Problem, error) {
-	in := &onceInput{set: &manifest.Set{}}
+func (r *execution) readSources(ctx context.Context) (*inputSet, []manifest.Problem, error) {
+	in := &inputSet{set: &manifest.Set{}}
 	if len(r.cfg.ManifestPaths)+len(r.cfg.ManifestURLs) == 0 {
 		return in, nil, nil
 	}
 	for _, path := range r.cfg.ManifestPaths {
-		if _, err := os.Stat(path); err != nil { // a daemon would wait for it
-			return nil, nil, fmt.Errorf("%s: %w; nothing was started", path, filecheck.ReadError(err))
+		if _, err := os.Stat(path); err != nil { // a daemon would wait until the path exists
+			return nil, nil, fmt.Errorf("reading %s: %w; nothing was started", path, filecheck.ReadError(err))
 		}
 	}
 	limited, cancel := context.WithTimeout(ctx, sourceTimeout)
@@ -135,7 +136,7 @@ func (r *onceRun) readSources(ctx context.Context) (*onceInput, []manifest.Probl
 	problems := slices.Concat(set.Problems, manifest.Conflicts(pods))
 	for name, complete := range set.Complete {
 		if !complete {
-			return in, problems, fmt.Errorf("reading %s: not done within %s; nothing was started", name, sourceTimeout)
+			return in, problems, fmt.Errorf("reading %s: timed out after %s; nothing was started", name, sourceTimeout)
 		}
 	}
 	return in, problems, nil

@@ -9,60 +9,60 @@ import (
 	"podd/reconcile/plan"
 )
 
-// Input contains the inputs of Judge.
-type Input struct {
-	Pods []Pod // at least one
-	// Released is set if an earlier Judgement started the pods that end.
+// judgeInput contains the inputs of judge.
+type judgeInput struct {
+	Pods []runPod // at least one
+	// Released is set if an earlier judgement started the pods that end.
 	Released bool
 	// Began is the start of the run. Timeout limits it; zero is no limit.
 	Began, Now  time.Time
 	Timeout     time.Duration
 	Interrupted bool
-	// Broken is the error if the output cannot be written or the runtime cannot be observed;
-	// nil otherwise.
+	// Broken is the error if the output cannot be written or the runtime cannot be
+	// observed; nil otherwise.
 	Broken error
 }
 
-// A Judgement contains the next actions.
-type Judgement struct {
+// A judgement contains the next actions.
+type judgement struct {
 	// Start contains the pods that should run, including those that were started before.
 	Start []types.NamespacedName
 	// Released is set if Start contains the pods that end.
 	Released bool
 	// Verdict is not nil if the run ends.
-	Verdict *Verdict
-	// Wake is the time of the next call of Judge if nothing happens; may be zero.
+	Verdict *verdict
+	// Wake is the time of the next call of judge if nothing happens; may be zero.
 	Wake time.Time
 }
 
-// Outcome is the reason for which a run ended.
-type Outcome string
+// outcome is the reason why a run ended.
+type outcome string
 
 // The outcomes.
 const (
-	Ended       Outcome = "ended"       // every pod that ends has ended
-	Ready       Outcome = "ready"       // there are no pods that end, and all others are ready
-	Failing     Outcome = "hopeless"    // a pod cannot succeed
-	TimedOut    Outcome = "timeout"     // the timeout has passed
-	Interrupted Outcome = "interrupted" // the user has stopped it
-	Broken      Outcome = "broken"      // podd cannot continue
+	outcomeEnded       outcome = "ended"       // every pod that ends has ended
+	outcomeReady       outcome = "ready"       // there are no pods that end, and all others are ready
+	outcomeFailing     outcome = "hopeless"    // a pod cannot succeed
+	outcomeTimedOut    outcome = "timeout"     // the timeout has passed
+	outcomeInterrupted outcome = "interrupted" // the user has stopped it
+	outcomeBroken      outcome = "broken"      // podd cannot continue
 )
 
-// A Verdict is the result of Judge.
-type Verdict struct {
-	Outcome Outcome
+// A verdict is the result of judge.
+type verdict struct {
+	Outcome outcome
 	// Code is the exit code.
 	Code int
-	// Failure is set if the outcome is Failing.
-	Failure PodFailure
-	// Why is set if the outcome is Broken.
+	// Failure is set if the outcome is outcomeFailing.
+	Failure podFailure
+	// Why is set if the outcome is outcomeBroken.
 	Why string
 }
 
-// Judge decides what to do next. It is pure: equal inputs give equal results. It must not
-// be called again after it returned a Verdict.
-func Judge(in Input) Judgement {
-	j := Judgement{Released: in.Released || in.longRunningReady()}
+// judge decides what to do next. It is pure: equal inputs give equal results. It must not
+// be called again after it returned a verdict.
+func judge(in judgeInput) judgement {
+	j := judgement{Released: in.Released || in.longRunningReady()}
 	for i := range in.Pods {
 		if p := &in.Pods[i]; p.isLongRunning() || j.Released {
 			j.Start = append(j.Start, p.Desired.Key)
@@ -73,7 +73,7 @@ func Judge(in Input) Judgement {
 }
 
 // longRunningReady reports whether every long-running pod is ready.
-func (in *Input) longRunningReady() bool {
+func (in *judgeInput) longRunningReady() bool {
 	for i := range in.Pods {
 		if p := &in.Pods[i]; p.isLongRunning() && !p.isReady() {
 			return false
@@ -82,33 +82,34 @@ func (in *Input) longRunningReady() bool {
 	return true
 }
 
-// verdict is an ordered table; the first match decides.
-func (in *Input) verdict(j *Judgement) *Verdict {
-	ending, left := 0, 0
+// verdict returns the verdict, or nil if the run continues. It is an ordered table; the
+// first match decides.
+func (in *judgeInput) verdict(j *judgement) *verdict {
+	ending, unfinished := 0, 0
 	for i := range in.Pods {
 		if p := &in.Pods[i]; !p.isLongRunning() {
 			ending++
 			if !p.hasEnded() {
-				left++
+				unfinished++
 			}
 		}
 	}
-	trouble, hopeless := in.firstFailure(j)
+	failure, isFailing := in.firstFailure(j)
 	deadline := in.Began.Add(in.Timeout)
 	switch {
 	// A complete result takes precedence over all other events.
-	case ending > 0 && left == 0:
-		return &Verdict{Outcome: Ended, Code: in.code(nil)}
+	case ending > 0 && unfinished == 0:
+		return &verdict{Outcome: outcomeEnded, Code: in.code(nil)}
 	case ending == 0 && j.Released:
-		return &Verdict{Outcome: Ready}
+		return &verdict{Outcome: outcomeReady}
 	case in.Interrupted:
-		return &Verdict{Outcome: Interrupted, Code: exit.Interrupted}
+		return &verdict{Outcome: outcomeInterrupted, Code: exit.Interrupted}
 	case in.Broken != nil:
-		return &Verdict{Outcome: Broken, Code: exit.Internal, Why: in.Broken.Error()}
-	case hopeless:
-		return &Verdict{Outcome: Failing, Code: in.code(&trouble), Failure: trouble}
+		return &verdict{Outcome: outcomeBroken, Code: exit.Internal, Why: in.Broken.Error()}
+	case isFailing:
+		return &verdict{Outcome: outcomeFailing, Code: in.code(&failure), Failure: failure}
 	case in.Timeout > 0 && !in.Now.Before(deadline):
-		return &Verdict{Outcome: TimedOut, Code: exit.Timeout}
+		return &verdict{Outcome: outcomeTimedOut, Code: exit.Timeout}
 	case in.Timeout > 0:
 		j.wakeAt(deadline)
 	}
@@ -116,7 +117,7 @@ func (in *Input) verdict(j *Judgement) *Verdict {
 }
 
 // firstFailure returns the failure of the first pod that cannot succeed.
-func (in *Input) firstFailure(j *Judgement) (PodFailure, bool) {
+func (in *judgeInput) firstFailure(j *judgement) (podFailure, bool) {
 	for i := range in.Pods {
 		t, wake, found := in.Pods[i].failure(in.Now)
 		if found {
@@ -124,12 +125,12 @@ func (in *Input) firstFailure(j *Judgement) (PodFailure, bool) {
 		}
 		j.wakeAt(wake)
 	}
-	return PodFailure{}, false
+	return podFailure{}, false
 }
 
-// code returns the exit code of the only container that failed, or CodeSeveral. A failure
+// code returns the exit code of the only container that failed, or codeSeveral. A failure
 // without a container takes precedence.
-func (in *Input) code(t *PodFailure) int {
+func (in *judgeInput) code(t *podFailure) int {
 	failed, c := 0, 0
 	for i := range in.Pods {
 		p := &in.Pods[i]
@@ -142,13 +143,13 @@ func (in *Input) code(t *PodFailure) int {
 			c = exit.Timeout
 			continue
 		}
-		// An evicted pod has ended before its containers, which podd kills. The code must not
-		// depend on whether their exits are known yet.
-		blamed := p.failedContainers()
-		if reason == plan.Evicted || len(blamed) == 0 { // or it disappeared before it ended
+		// An evicted pod has ended before its containers, which podd kills. The code must
+		// not depend on whether their exits are known yet.
+		culprits := p.failedContainers()
+		if reason == plan.Evicted || len(culprits) == 0 { // or it disappeared before it ended
 			return exit.Internal
 		}
-		for _, m := range blamed {
+		for _, m := range culprits {
 			failed++
 			c = exitCode(m.exit.Code)
 		}
@@ -161,13 +162,13 @@ func (in *Input) code(t *PodFailure) int {
 		}
 	}
 	if failed > 1 {
-		return CodeSeveral
+		return codeSeveral
 	}
 	return c
 }
 
 // wakeAt sets Wake to the earliest time.
-func (j *Judgement) wakeAt(t time.Time) {
+func (j *judgement) wakeAt(t time.Time) {
 	if !t.IsZero() && (j.Wake.IsZero() || t.Before(j.Wake)) {
 		j.Wake = t
 	}

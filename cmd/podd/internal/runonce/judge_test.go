@@ -19,131 +19,131 @@ const (
 	never     = v1.RestartPolicyNever
 )
 
-// TestJudge: what is started, and when a run ends with which code.
+// TestJudge checks how many pods are started, and when a run ends with which exit code.
 func TestJudge(t *testing.T) {
-	db, job, again := podOf(t, "db", always, "pg"), podOf(t, "job", never, "main", "helper"), podOf(t, "again", onFailure, "c")
-	ready := heard(db, 1, isReady)
-	ruled, rules := podOf(t, "ruled", never, "c"), podOf(t, "rules", never, "c")
-	byRule(ruled, v1.ContainerRestartRuleOnExitCodesOpIn, 42)
-	byRule(rules, v1.ContainerRestartRuleOnExitCodesOpNotIn)
+	db, job, retried := newPod(t, "db", always, "pg"), newPod(t, "job", never, "main", "helper"), newPod(t, "retried", onFailure, "c")
+	ready := withReportAt(db, 1, setReady)
+	restartsOn42, restartsOnAny := newPod(t, "a", never, "c"), newPod(t, "b", never, "c")
+	setRestartRule(restartsOn42, v1.ContainerRestartRuleOnExitCodesOpIn, 42)
+	setRestartRule(restartsOnAny, v1.ContainerRestartRuleOnExitCodesOpNotIn)
 	pull := func(status, count int) func(*reconcile.Report) {
-		return step("main", plan.Failure{Count: count, Reason: "ErrImagePull", Status: status, Message: "pulling x: no", Until: after(99)})
+		return addStep("main", plan.Failure{Count: count, Reason: "ErrImagePull", Status: status, Message: "pulling x: no", Until: after(99)})
 	}
 	tests := []struct {
 		name    string
-		pods    []Pod
-		in      Input
-		start   int // how many pods
-		outcome Outcome
+		pods    []runPod
+		in      judgeInput
+		start   int // number of pods
+		outcome outcome
 		code    int
 	}{
-		{name: "the pods that go on first", pods: []Pod{job, db}, start: 1},
-		{name: "not ready yet", pods: []Pod{job, heard(db, 1)}, start: 1},
-		{name: "ready, so the others", pods: []Pod{job, ready}, start: 2},
-		{name: "no longer ready", pods: []Pod{job, heard(ready, 2)}, in: Input{Released: true}, start: 2},
-		{name: "nothing to wait for", pods: []Pod{job, again}, start: 2},
-		{name: "only such that go on", pods: []Pod{ready}, start: 1, outcome: Ready},
-		{name: "succeeded", pods: []Pod{heard(job, 2, exited("main", 0, 1, 1), isFinished)}, start: 1, outcome: Ended},
-		{name: "one failed", pods: []Pod{heard(job, 2, exited("main", 3, 1, 1), exited("helper", 0, 1, 1), isFinished)}, start: 1, outcome: Ended, code: 3},
-		{name: "two containers failed", pods: []Pod{heard(job, 2, exited("main", 3, 1, 1), exited("helper", 3, 1, 1), isFinished)}, start: 1, outcome: Ended, code: 1},
-		{name: "two pods failed", pods: []Pod{
-			heard(job, 2, exited("main", 3, 1, 1), isFinished),
-			heard(podOf(t, "b", never, "c"), 2, exited("c", 4, 1, 1), isFinished),
-		}, start: 2, outcome: Ended, code: 1},
-		{name: "one failed, one runs", pods: []Pod{heard(job, 2, exited("main", 3, 1, 1), isFinished), heard(again, 1)}, start: 2},
-		{name: "crashes of those that go on are not the code", pods: []Pod{
-			heard(ready, 3, exited("pg", 9, 2, 1)), heard(job, 2, exited("main", 0, 1, 1), isFinished),
-		}, in: Input{Released: true}, start: 2, outcome: Ended},
-		{name: "a sidecar's end is not the code", pods: []Pod{
-			heard(podOf(t, "s", never, "sidecar:log", "c"), 2, exited("log", 137, 1, 1), exited("c", 5, 1, 1), isFinished),
-		}, start: 1, outcome: Ended, code: 5},
-		{name: "lost before it ended", pods: []Pod{heard(job, 2, isFinished, func(r *reconcile.Report) { r.Finished.Failed = true })}, start: 1, outcome: Ended, code: exit.Internal},
-		{name: "evicted", pods: []Pod{heard(job, 2, isEvicted)}, start: 1, outcome: Ended, code: exit.Internal},
-		{name: "evicted and killed", pods: []Pod{heard(job, 2, exited("main", 137, 1, 1), isEvicted)}, start: 1, outcome: Ended, code: exit.Internal},
-		{name: "a code of 256", pods: []Pod{heard(job, 2, exited("main", 256, 1, 1), isFinished)}, start: 1, outcome: Ended, code: 1},
-		{name: "timed out", pods: []Pod{heard(job, 1)}, in: Input{Timeout: 9 * time.Second}, start: 1, outcome: TimedOut, code: exit.Timeout},
-		{name: "in time", pods: []Pod{heard(job, 1)}, in: Input{Timeout: 11 * time.Second}, start: 1},
-		{name: "ended in that moment", pods: []Pod{heard(job, 2, exited("main", 3, 1, 1), isFinished)}, in: Input{Timeout: time.Second, Interrupted: true}, start: 1, outcome: Ended, code: 3},
-		{name: "interrupted", pods: []Pod{heard(job, 1)}, in: Input{Interrupted: true, Timeout: time.Second}, start: 1, outcome: Interrupted, code: exit.Interrupted},
-		{name: "broken", pods: []Pod{heard(job, 1)}, in: Input{Broken: errors.New("writing stdout: broken pipe")}, start: 1, outcome: Broken, code: exit.Internal},
-		{name: "pull fails once", pods: []Pod{heard(job, 1, pull(0, 1))}, start: 1},
-		{name: "pull fails three times", pods: []Pod{heard(job, 1, pull(0, 3))}, start: 1, outcome: Failing, code: exit.Internal},
-		{name: "no such image", pods: []Pod{heard(job, 1, pull(404, 1))}, start: 1, outcome: Failing, code: exit.Internal},
-		{name: "not allowed", pods: []Pod{heard(job, 1, pull(401, 1))}, start: 1, outcome: Failing, code: exit.Internal},
-		{name: "registry has too much to do", pods: []Pod{heard(job, 1, pull(429, 2))}, start: 1},
-		{name: "no name", pods: []Pod{heard(job, 1, step("main", plan.Failure{Count: 1, Final: true, Reason: "InvalidImageName"}))}, start: 1, outcome: Failing, code: exit.Internal},
-		{name: "start fails", pods: []Pod{heard(job, 1, step("main", plan.Failure{Count: 4, Reason: "CreateContainerError"}))}, start: 1},
-		{name: "start fails again", pods: []Pod{heard(job, 1, step("main", plan.Failure{Count: 5, Reason: "CreateContainerError"}))}, start: 1, outcome: Failing, code: exit.Internal},
-		{name: "no sandbox", pods: []Pod{heard(job, 1, func(r *reconcile.Report) { r.Decision.Failure.Count = 5 })}, start: 1, outcome: Failing, code: exit.Internal},
-		{name: "rejected", pods: []Pod{heard(job, 1, waitsFor("not admitted", "host port 80 is taken", 1), isFinal)}, start: 1, outcome: Failing, code: exit.Internal},
-		{name: "waits for a network", pods: []Pod{heard(job, 1, waitsFor("network not ready", "no CNI", 1))}, start: 1},
-		{name: "waits too long", pods: []Pod{heard(job, 1, waitsFor("network not ready", "no CNI", -20))}, start: 1, outcome: Failing, code: exit.Internal},
-		{name: "waits under a pod that runs", pods: []Pod{heard(job, 1, waitsFor("runtime does not answer", "", -20), observed(true))}, start: 1},
-		{name: "second crash", pods: []Pod{heard(db, 1, exited("pg", 1, 2, 1)), job}, start: 1},
-		{name: "third crash", pods: []Pod{heard(db, 1, exited("pg", 1, 3, 1)), job}, start: 1, outcome: Failing, code: exit.Internal},
-		{name: "third end is a crash as well", pods: []Pod{heard(db, 1, exited("pg", 0, 3, 1)), job}, start: 1, outcome: Failing, code: exit.Internal},
-		{name: "an init container that was done thrice", pods: []Pod{heard(podOf(t, "x", always, "init:i", "c"), 1, exited("i", 0, 3, 1)), job}, start: 1},
-		{name: "fifth crash of one that may", pods: []Pod{heard(again, 1, exited("c", 7, 5, 1))}, start: 1},
-		{name: "sixth crash of one that may", pods: []Pod{heard(again, 1, exited("c", 7, 6, 1))}, start: 1, outcome: Failing, code: 7},
-		{name: "fifth crash by a rule", pods: []Pod{heard(ruled, 1, exited("c", 42, 5, 1))}, start: 1},
-		{name: "sixth crash by a rule", pods: []Pod{heard(ruled, 1, exited("c", 42, 6, 1))}, start: 1, outcome: Failing, code: 42},
-		{name: "sixth exit, of no rule", pods: []Pod{heard(ruled, 1, exited("c", 7, 6, 1))}, start: 1},
-		{name: "goes on by a rule", pods: []Pod{heard(rules, 1, isReady), job}, start: 2},
-		{name: "third end by such a rule", pods: []Pod{heard(rules, 1, exited("c", 0, 3, 1))}, start: 1, outcome: Failing, code: exit.Internal},
-		{name: "sixth crash and another failure", pods: []Pod{heard(again, 1, exited("c", 7, 6, 1)), heard(job, 1, exited("main", 3, 1, 1), isFinished)}, start: 2, outcome: Failing, code: 1},
-		{name: "no image and another failure", pods: []Pod{heard(job, 1, pull(404, 1)), heard(podOf(t, "b", never, "c"), 2, exited("c", 4, 1, 1), isFinished)}, start: 2, outcome: Failing, code: exit.Internal},
-		{name: "crashes of a Never pod's sidecar", pods: []Pod{heard(podOf(t, "s", never, "sidecar:log", "c"), 1, exited("log", 1, 9, 1))}, start: 1},
+		{name: "long-running pods start first", pods: []runPod{job, db}, start: 1},
+		{name: "long-running pod not ready yet", pods: []runPod{job, withReportAt(db, 1)}, start: 1},
+		{name: "long-running pod ready, so the others start", pods: []runPod{job, ready}, start: 2},
+		{name: "long-running pod no longer ready", pods: []runPod{job, withReportAt(ready, 2)}, in: judgeInput{Released: true}, start: 2},
+		{name: "no long-running pods", pods: []runPod{job, retried}, start: 2},
+		{name: "only long-running pods", pods: []runPod{ready}, start: 1, outcome: outcomeReady},
+		{name: "succeeded", pods: []runPod{withReportAt(job, 2, setExit("main", 0, 1, 1), setFinished)}, start: 1, outcome: outcomeEnded},
+		{name: "one failed", pods: []runPod{withReportAt(job, 2, setExit("main", 3, 1, 1), setExit("helper", 0, 1, 1), setFinished)}, start: 1, outcome: outcomeEnded, code: 3},
+		{name: "two containers failed", pods: []runPod{withReportAt(job, 2, setExit("main", 3, 1, 1), setExit("helper", 3, 1, 1), setFinished)}, start: 1, outcome: outcomeEnded, code: 1},
+		{name: "two pods failed", pods: []runPod{
+			withReportAt(job, 2, setExit("main", 3, 1, 1), setFinished),
+			withReportAt(newPod(t, "b", never, "c"), 2, setExit("c", 4, 1, 1), setFinished),
+		}, start: 2, outcome: outcomeEnded, code: 1},
+		{name: "one failed, one running", pods: []runPod{withReportAt(job, 2, setExit("main", 3, 1, 1), setFinished), withReportAt(retried, 1)}, start: 2},
+		{name: "crash of a long-running pod does not determine the code", pods: []runPod{
+			withReportAt(ready, 3, setExit("pg", 9, 2, 1)), withReportAt(job, 2, setExit("main", 0, 1, 1), setFinished),
+		}, in: judgeInput{Released: true}, start: 2, outcome: outcomeEnded},
+		{name: "exit of a sidecar does not determine the code", pods: []runPod{
+			withReportAt(newPod(t, "s", never, "sidecar:log", "c"), 2, setExit("log", 137, 1, 1), setExit("c", 5, 1, 1), setFinished),
+		}, start: 1, outcome: outcomeEnded, code: 5},
+		{name: "disappeared before it ended", pods: []runPod{withReportAt(job, 2, setFinished, func(r *reconcile.Report) { r.Finished.Failed = true })}, start: 1, outcome: outcomeEnded, code: exit.Internal},
+		{name: "evicted", pods: []runPod{withReportAt(job, 2, setEvicted)}, start: 1, outcome: outcomeEnded, code: exit.Internal},
+		{name: "evicted and killed", pods: []runPod{withReportAt(job, 2, setExit("main", 137, 1, 1), setEvicted)}, start: 1, outcome: outcomeEnded, code: exit.Internal},
+		{name: "exit code 256", pods: []runPod{withReportAt(job, 2, setExit("main", 256, 1, 1), setFinished)}, start: 1, outcome: outcomeEnded, code: 1},
+		{name: "timed out", pods: []runPod{withReportAt(job, 1)}, in: judgeInput{Timeout: 9 * time.Second}, start: 1, outcome: outcomeTimedOut, code: exit.Timeout},
+		{name: "before the timeout", pods: []runPod{withReportAt(job, 1)}, in: judgeInput{Timeout: 11 * time.Second}, start: 1},
+		{name: "ended at the timeout", pods: []runPod{withReportAt(job, 2, setExit("main", 3, 1, 1), setFinished)}, in: judgeInput{Timeout: time.Second, Interrupted: true}, start: 1, outcome: outcomeEnded, code: 3},
+		{name: "interrupted", pods: []runPod{withReportAt(job, 1)}, in: judgeInput{Interrupted: true, Timeout: time.Second}, start: 1, outcome: outcomeInterrupted, code: exit.Interrupted},
+		{name: "broken", pods: []runPod{withReportAt(job, 1)}, in: judgeInput{Broken: errors.New("writing stdout: broken pipe")}, start: 1, outcome: outcomeBroken, code: exit.Internal},
+		{name: "pull fails once", pods: []runPod{withReportAt(job, 1, pull(0, 1))}, start: 1},
+		{name: "pull fails three times", pods: []runPod{withReportAt(job, 1, pull(0, 3))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
+		{name: "unknown image", pods: []runPod{withReportAt(job, 1, pull(404, 1))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
+		{name: "unauthorized", pods: []runPod{withReportAt(job, 1, pull(401, 1))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
+		{name: "registry rate limit", pods: []runPod{withReportAt(job, 1, pull(429, 2))}, start: 1},
+		{name: "invalid image name", pods: []runPod{withReportAt(job, 1, addStep("main", plan.Failure{Count: 1, Final: true, Reason: "InvalidImageName"}))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
+		{name: "start fails four times", pods: []runPod{withReportAt(job, 1, addStep("main", plan.Failure{Count: 4, Reason: "CreateContainerError"}))}, start: 1},
+		{name: "start fails five times", pods: []runPod{withReportAt(job, 1, addStep("main", plan.Failure{Count: 5, Reason: "CreateContainerError"}))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
+		{name: "sandbox fails five times", pods: []runPod{withReportAt(job, 1, func(r *reconcile.Report) { r.Decision.Failure.Count = 5 })}, start: 1, outcome: outcomeFailing, code: exit.Internal},
+		{name: "rejected", pods: []runPod{withReportAt(job, 1, setWaiting("not admitted", "host port 80 is taken", 1), setFinal)}, start: 1, outcome: outcomeFailing, code: exit.Internal},
+		{name: "waits for a network", pods: []runPod{withReportAt(job, 1, setWaiting("network not ready", "no CNI", 1))}, start: 1},
+		{name: "waits too long", pods: []runPod{withReportAt(job, 1, setWaiting("network not ready", "no CNI", -20))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
+		{name: "waits with running containers", pods: []runPod{withReportAt(job, 1, setWaiting("runtime does not answer", "", -20), setObserved(true))}, start: 1},
+		{name: "second crash of a long-running pod", pods: []runPod{withReportAt(db, 1, setExit("pg", 1, 2, 1)), job}, start: 1},
+		{name: "third crash of a long-running pod", pods: []runPod{withReportAt(db, 1, setExit("pg", 1, 3, 1)), job}, start: 1, outcome: outcomeFailing, code: exit.Internal},
+		{name: "third exit of a long-running pod with code 0", pods: []runPod{withReportAt(db, 1, setExit("pg", 0, 3, 1)), job}, start: 1, outcome: outcomeFailing, code: exit.Internal},
+		{name: "third success of an init container", pods: []runPod{withReportAt(newPod(t, "x", always, "init:i", "c"), 1, setExit("i", 0, 3, 1)), job}, start: 1},
+		{name: "fifth crash with OnFailure", pods: []runPod{withReportAt(retried, 1, setExit("c", 7, 5, 1))}, start: 1},
+		{name: "sixth crash with OnFailure", pods: []runPod{withReportAt(retried, 1, setExit("c", 7, 6, 1))}, start: 1, outcome: outcomeFailing, code: 7},
+		{name: "fifth crash with a restart rule", pods: []runPod{withReportAt(restartsOn42, 1, setExit("c", 42, 5, 1))}, start: 1},
+		{name: "sixth crash with a restart rule", pods: []runPod{withReportAt(restartsOn42, 1, setExit("c", 42, 6, 1))}, start: 1, outcome: outcomeFailing, code: 42},
+		{name: "sixth crash without a matching restart rule", pods: []runPod{withReportAt(restartsOn42, 1, setExit("c", 7, 6, 1))}, start: 1},
+		{name: "long-running because of a restart rule", pods: []runPod{withReportAt(restartsOnAny, 1, setReady), job}, start: 2},
+		{name: "third exit of a pod that is long-running because of a rule", pods: []runPod{withReportAt(restartsOnAny, 1, setExit("c", 0, 3, 1))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
+		{name: "sixth crash and another failure", pods: []runPod{withReportAt(retried, 1, setExit("c", 7, 6, 1)), withReportAt(job, 1, setExit("main", 3, 1, 1), setFinished)}, start: 2, outcome: outcomeFailing, code: 1},
+		{name: "no image and another failure", pods: []runPod{withReportAt(job, 1, pull(404, 1)), withReportAt(newPod(t, "b", never, "c"), 2, setExit("c", 4, 1, 1), setFinished)}, start: 2, outcome: outcomeFailing, code: exit.Internal},
+		{name: "crashes of a sidecar of a pod with Never", pods: []runPod{withReportAt(newPod(t, "s", never, "sidecar:log", "c"), 1, setExit("log", 1, 9, 1))}, start: 1},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			in := test.in
 			in.Pods, in.Began, in.Now = test.pods, at, after(10)
-			j := Judge(in)
+			j := judge(in)
 			if len(j.Start) != test.start {
-				t.Errorf("starts %v, want %d pods", j.Start, test.start)
+				t.Errorf("got pods %v to start, want %d", j.Start, test.start)
 			}
-			var outcome Outcome
+			var outcome outcome
 			code := 0
 			if j.Verdict != nil {
 				outcome, code = j.Verdict.Outcome, j.Verdict.Code
 			}
 			if outcome != test.outcome || code != test.code {
-				t.Errorf("verdict %q with code %d, want %q with %d", outcome, code, test.outcome, test.code)
+				t.Errorf("got outcome %q, code %d, want %q, %d", outcome, code, test.outcome, test.code)
 			}
 		})
 	}
 }
 
-// TestJudgeWakes: what time decides is not waited for in vain.
-func TestJudgeWakes(t *testing.T) {
-	job := podOf(t, "job", never, "main")
+// TestJudge_Wake checks when judge must be called again.
+func TestJudge_Wake(t *testing.T) {
+	job := newPod(t, "job", never, "main")
 	tests := []struct {
 		name string
-		in   Input
+		in   judgeInput
 		want time.Time
 	}{
-		{"nothing", Input{Pods: []Pod{heard(job, 1)}}, time.Time{}},
-		{"timeout", Input{Pods: []Pod{heard(job, 1)}, Timeout: time.Minute}, after(60)},
-		{"patience", Input{Pods: []Pod{heard(job, 1, waitsFor("network not ready", "no CNI", 5))}, Timeout: time.Minute}, after(35)},
+		{"no time limit", judgeInput{Pods: []runPod{withReportAt(job, 1)}}, time.Time{}},
+		{"timeout", judgeInput{Pods: []runPod{withReportAt(job, 1)}, Timeout: time.Minute}, after(60)},
+		{"limit of a wait", judgeInput{Pods: []runPod{withReportAt(job, 1, setWaiting("network not ready", "no CNI", 5))}, Timeout: time.Minute}, after(35)},
 	}
 	for _, test := range tests {
 		test.in.Began, test.in.Now = at, after(10)
-		if got := Judge(test.in).Wake; !got.Equal(test.want) {
-			t.Errorf("%s: wakes at %v, want %v", test.name, got, test.want)
+		if got := judge(test.in).Wake; !got.Equal(test.want) {
+			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
 		}
 	}
 }
 
-// TestSeeKeepsWhatWasWanted: reports of a pod that is being removed do not
-// change how it did, and it stays ready since when it was so first.
-func TestSeeKeepsWhatWasWanted(t *testing.T) {
-	p := heard(heard(podOf(t, "db", always, "pg"), 1, isReady), 2, isReady)
+// TestWithReport checks that ReadyAt is the first time at which the pod was ready, and
+// that reports without a desired version are ignored.
+func TestWithReport(t *testing.T) {
+	p := withReportAt(withReportAt(newPod(t, "db", always, "pg"), 1, setReady), 2, setReady)
 	if !p.ReadyAt.Equal(after(1)) {
-		t.Errorf("ready at %v, want %v", p.ReadyAt, after(1))
+		t.Errorf("got ReadyAt %v, want %v", p.ReadyAt, after(1))
 	}
-	gone := report(p)
-	gone.Version = nil
-	if diff := cmp.Diff(p.Report, p.WithReport(gone, after(3)).Report, cmp.Comparer(func(a, b *reconcile.Report) bool { return a == b })); diff != "" {
-		t.Error("a report of a pod that is not wanted any more counts")
+	removed := newReport(p)
+	removed.Version = nil
+	if diff := cmp.Diff(p.Report, p.withReport(removed, after(3)).Report, cmp.Comparer(func(a, b *reconcile.Report) bool { return a == b })); diff != "" {
+		t.Error("a report without a desired version replaced the previous report")
 	}
 }

@@ -27,9 +27,9 @@ func newLogCopy(prefix string) *logCopy {
 	return c
 }
 
-// lineWriter identifies the attempt that has begun a line, because another attempt must
+// A lineAuthor identifies the attempt that has begun a line, because another attempt must
 // not continue it.
-type lineWriter struct {
+type lineAuthor struct {
 	c       *logCopy
 	attempt uint32
 }
@@ -48,7 +48,7 @@ func (o *output) copy(ctx context.Context, dir, name string, c *logCopy) error {
 		Dir: dir, Container: name, Attempt: &first, Restarts: true,
 		Follow: true, Notifier: &o.notifier, Ended: logs.Closed(c.stopped), Idle: o.flush,
 	}, emit)
-	if errors.Is(err, fs.ErrNotExist) { // it never ran
+	if errors.Is(err, fs.ErrNotExist) { // the container never ran
 		err = nil
 	}
 	return errors.Join(err, joiner.Flush(), o.flush())
@@ -60,7 +60,7 @@ func (o *output) entry(c *logCopy, e logs.Entry) error {
 		to = o.stderr
 	}
 	c.tail.add(line{e.Attempt, e.Stream}, e.Text, !e.Partial)
-	return to.write(lineWriter{c, e.Attempt}, c.prefix, e.Text, !e.Partial)
+	return to.write(lineAuthor{c, e.Attempt}, c.prefix, e.Text, !e.Partial)
 }
 
 func (o *output) flush() error { return errors.Join(o.stdout.Flush(), o.stderr.Flush()) }

@@ -9,7 +9,7 @@ import (
 	"podd/reconcile/effect"
 )
 
-// A logRetainer keeps logs until they are copied.
+// A logRetainer removes logs only after they have been copied.
 type logRetainer struct {
 	effect.Leftovers
 	out *output

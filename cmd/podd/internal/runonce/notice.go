@@ -4,40 +4,42 @@ import (
 	"fmt"
 	"time"
 
+	"podd/cmd/podd/internal/cli/printer"
 	"podd/reconcile/plan"
 )
 
 // notices returns messages about changes since before: failures that are retried, crashes
-// that are restarted, and reasons to wait. What ends the run is reported by the summary.
-func (p Pod) notices(before *Pod, now time.Time) []string {
+// after which a container restarts, and reasons to wait. The summary reports the failures
+// that end the run.
+func (p runPod) notices(before *runPod, now time.Time) []string {
 	if p.Report == nil || p.hasEnded() {
 		return nil
 	}
-	was := &plan.Decision{}
+	previous := &plan.Decision{}
 	if before.Report != nil {
-		was = &before.Report.Decision
+		previous = &before.Report.Decision
 	}
-	if _, _, over := p.failure(now); over {
+	if _, _, isFinal := p.failure(now); isFinal {
 		return nil
 	}
 	d := &p.Report.Decision
 	var out []string
-	say := func(name, text string, until time.Time) {
+	add := func(name, text string, until time.Time) {
 		if left := until.Sub(now); left > 0 {
 			text += "; next try in " + left.Round(time.Second).String()
 		}
 		out = append(out, plain(name+": "+text))
 	}
 	for _, s := range d.Steps {
-		if s.Failure.Count > failureCount(was, s.Container) {
-			say(p.Name+"/"+s.Container, s.Failure.Message, s.Failure.Until)
+		if s.Failure.Count > failureCount(previous, s.Container) {
+			add(p.Name+"/"+s.Container, s.Failure.Message, s.Failure.Until)
 		}
 	}
 	switch {
-	case d.Failure.Count > was.Failure.Count:
-		say(p.Name, d.Failure.Message, d.Failure.Until)
-	case d.Phase == plan.PhaseWait && d.Problem && d.Why != was.Why:
-		say(p.Name, "waits: "+d.Why, time.Time{})
+	case d.Failure.Count > previous.Failure.Count:
+		add(p.Name, d.Failure.Message, d.Failure.Until)
+	case d.Phase == plan.PhaseWait && d.Problem && d.Why != previous.Why:
+		add(p.Name, "waits: "+d.Why, time.Time{})
 	}
 	for _, c := range p.crashesSince(before) {
 		out = append(out, plain(c))
@@ -57,23 +59,23 @@ func failureCount(d *plan.Decision, container string) int {
 
 // crashesSince returns messages about containers that have exited since before and
 // restart.
-func (p *Pod) crashesSince(before *Pod) []string {
+func (p *runPod) crashesSince(before *runPod) []string {
 	limit := maxRetries
 	if p.isLongRunning() {
 		limit = maxCrashes
 	}
-	had := map[string]int{}
+	previous := map[string]int{}
 	for _, m := range before.containers() {
-		had[m.spec.Name] = m.crashes()
+		previous[m.spec.Name] = m.crashes()
 	}
 	var out []string
 	for _, m := range p.containers() {
 		n := m.crashes()
-		if !m.restarts || n <= had[m.spec.Name] || m.kind == plan.Sidecar && !p.isLongRunning() {
+		if !m.restarts || n <= previous[m.spec.Name] || m.kind == plan.Sidecar && !p.isLongRunning() {
 			continue
 		}
 		out = append(out, fmt.Sprintf("%s/%s: %s after %s, starts again (%d of %d)",
-			p.Name, m.spec.Name, exitText(m.exit.Code), formatDuration(runTime(m.exit)), n, limit-1))
+			p.Name, m.spec.Name, printer.ExitCode(m.exit.Code), formatDuration(runTime(m.exit)), n, limit-1))
 	}
 	return out
 }

@@ -8,30 +8,30 @@ import (
 	"podd/reconcile/plan"
 )
 
-// TestNotices: each trouble is told once, and none that ends the run.
+// TestNotices checks that each failure is reported once, except one that ends the run.
 func TestNotices(t *testing.T) {
-	job, again, db := podOf(t, "job", never, "c"), podOf(t, "again", onFailure, "c"), podOf(t, "db", always, "pg")
-	pull := func(n int) Pod {
-		return heard(job, 1, step("c", plan.Failure{Count: n, Reason: "ErrImagePull", Message: "pulling x: no answer", Until: after(20)}))
+	job, retried, db := newPod(t, "job", never, "c"), newPod(t, "retried", onFailure, "c"), newPod(t, "db", always, "pg")
+	pull := func(n int) runPod {
+		return withReportAt(job, 1, addStep("c", plan.Failure{Count: n, Reason: "ErrImagePull", Message: "pulling x: no response", Until: after(20)}))
 	}
-	network := heard(job, 1, waitsFor("network not ready", "no CNI", 0))
+	network := withReportAt(job, 1, setWaiting("network not ready", "no CNI", 0))
 	tests := []struct {
 		name   string
-		before Pod
-		now    Pod
+		before runPod
+		now    runPod
 		want   []string
 	}{
-		{"nothing", job, heard(job, 1), nil},
-		{"a failed pull", heard(job, 1), pull(1), []string{"job/c: pulling x: no answer; next try in 10s"}},
-		{"told already", pull(1), pull(1), nil},
-		{"another", pull(1), pull(2), []string{"job/c: pulling x: no answer; next try in 10s"}},
-		{"the last", pull(2), pull(3), nil},
-		{"a wait", job, network, []string{"job: waits: no CNI"}},
-		{"the same wait", network, network, nil},
-		{"a crash", again, heard(again, 1, exited("c", 7, 1, 0.5)), []string{"again/c: exit 7 after 0.5s, starts again (1 of 5)"}},
-		{"success after it", heard(again, 1, exited("c", 7, 1, 0.5)), heard(again, 1, exited("c", 0, 2, 0.5), isFinished), nil},
-		{"one that goes on", db, heard(db, 1, exited("pg", 0, 1, 0.5)), []string{"db/pg: exit 0 after 0.5s, starts again (1 of 2)"}},
-		{"a failure that stays", job, heard(job, 1, exited("c", 7, 1, 0.5), isFinished), nil},
+		{"no failure", job, withReportAt(job, 1), nil},
+		{"first failed pull", withReportAt(job, 1), pull(1), []string{"job/c: pulling x: no response; next try in 10s"}},
+		{"no new failure", pull(1), pull(1), nil},
+		{"second failed pull", pull(1), pull(2), []string{"job/c: pulling x: no response; next try in 10s"}},
+		{"last failed pull", pull(2), pull(3), nil},
+		{"wait", job, network, []string{"job: waits: no CNI"}},
+		{"same wait", network, network, nil},
+		{"crash", retried, withReportAt(retried, 1, setExit("c", 7, 1, 0.5)), []string{"retried/c: exit 7 after 0.5s, starts again (1 of 5)"}},
+		{"success after a crash", withReportAt(retried, 1, setExit("c", 7, 1, 0.5)), withReportAt(retried, 1, setExit("c", 0, 2, 0.5), setFinished), nil},
+		{"exit of a long-running pod", db, withReportAt(db, 1, setExit("pg", 0, 1, 0.5)), []string{"db/pg: exit 0 after 0.5s, starts again (1 of 2)"}},
+		{"failed pod", job, withReportAt(job, 1, setExit("c", 7, 1, 0.5), setFinished), nil},
 	}
 	for _, test := range tests {
 		if diff := cmp.Diff(test.want, test.now.notices(&test.before, after(10))); diff != "" {

@@ -19,7 +19,7 @@ import (
 // write any more and its whole log is read. All methods may be called concurrently; run
 // must be called once.
 type output struct {
-	stdout, stderr *Stream
+	stdout, stderr *lineStream
 	pods           map[types.NamespacedName]*podOutput // read-only, including the values
 	several        bool                                // the run has more than one container
 	notifier       logs.Notifier
@@ -33,7 +33,7 @@ type podOutput struct {
 	copies map[string]*logCopy // by container name
 }
 
-func newOutput(pods []Pod, stdout, stderr *Stream, dir func(*manifest.Pod) string) *output {
+func newOutput(pods []runPod, stdout, stderr *lineStream, dir func(*manifest.Pod) string) *output {
 	o := &output{
 		stdout: stdout, stderr: stderr, pods: map[types.NamespacedName]*podOutput{},
 		broken: make(chan error, 1), abandoned: make(chan struct{}),
@@ -69,6 +69,7 @@ func (o *output) run(ctx context.Context) {
 	readers.Wait()
 }
 
+// read copies the log of a container after the container may have one.
 func (o *output) read(ctx context.Context, dir, name string, c *logCopy) {
 	defer close(c.ended)
 	select {
@@ -91,19 +92,19 @@ func (o *output) update(r *reconcile.Report) {
 	if p == nil {
 		return
 	}
-	over := r.Finished != nil || r.Version == nil && len(r.Observed) > 0
+	isDone := r.Finished != nil || r.Version == nil && len(r.Observed) > 0
 	for i := range r.Observed {
 		inc := &r.Observed[i]
 		for _, c := range inc.Containers {
 			if copying := p.copies[c.Name]; copying != nil {
 				copying.begin()
 			}
-			over = over && (c.State == runtime.Exited || c.State == runtime.ExitUnknown)
+			isDone = isDone && (c.State == runtime.Exited || c.State == runtime.ExitUnknown)
 		}
 		// A pod that is being stopped may still get a container that is being created.
-		over = over && (r.Finished != nil || !inc.Ready)
+		isDone = isDone && (r.Finished != nil || !inc.Ready)
 	}
-	if over && !startsContainer(&r.Decision) {
+	if isDone && !startsContainer(&r.Decision) {
 		o.finish(r.Key)
 	}
 }
@@ -147,7 +148,7 @@ func (o *output) drain(ctx context.Context, key types.NamespacedName) error {
 }
 
 // lastLines returns the last lines of a container if its log is copied.
-func (o *output) lastLines(p *Pod, container string) []string {
+func (o *output) lastLines(p *runPod, container string) []string {
 	c := o.pods[p.Desired.Key].copies[container]
 	select {
 	case <-c.ended:

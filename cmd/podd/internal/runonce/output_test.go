@@ -17,19 +17,20 @@ import (
 	"podd/runtime"
 )
 
-// writing is an output with the logs it reads.
-type writing struct {
+// A testOutput is an output that is running, with the logs that it reads.
+type testOutput struct {
 	*output
 	t        *testing.T
 	dir      string
 	out, err *bytes.Buffer
-	done     chan struct{} // run has returned
+	done     chan struct{} // closed when run has returned
 }
 
-func newWriting(t *testing.T, pods ...Pod) *writing {
+// startOutput runs an output until the test ends.
+func startOutput(t *testing.T, pods ...runPod) *testOutput {
 	t.Helper()
-	w := &writing{t: t, dir: t.TempDir(), out: &bytes.Buffer{}, err: &bytes.Buffer{}, done: make(chan struct{})}
-	w.output = newOutput(pods, NewStream("stdout", w.out), NewStream("stderr", w.err), func(p *manifest.Pod) string {
+	w := &testOutput{t: t, dir: t.TempDir(), out: &bytes.Buffer{}, err: &bytes.Buffer{}, done: make(chan struct{})}
+	w.output = newOutput(pods, newLineStream("stdout", w.out), newLineStream("stderr", w.err), func(p *manifest.Pod) string {
 		return filepath.Join(w.dir, p.Key.Name)
 	})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -41,9 +42,9 @@ func newWriting(t *testing.T, pods ...Pod) *writing {
 	return w
 }
 
-// log adds entries, "o text", "e text" or "O text" for a piece without an end,
-// to the log of a container's attempt.
-func (w *writing) log(p Pod, container string, attempt int, entries ...string) {
+// log adds entries to the log of an attempt of a container: "o text" for a line of stdout,
+// "e text" for one of stderr, and "O text" or "E text" for a line that continues.
+func (w *testOutput) log(p runPod, container string, attempt int, entries ...string) {
 	w.t.Helper()
 	dir := filepath.Join(w.dir, p.Desired.Key.Name, container)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -67,140 +68,142 @@ func (w *writing) log(p Pod, container string, attempt int, entries ...string) {
 	}
 }
 
-// ends waits until everything was copied.
-func (w *writing) ends(stdout, stderr string) {
+// checkOutput waits until all logs are copied, and checks what was written.
+func (w *testOutput) checkOutput(stdout, stderr string) {
 	w.t.Helper()
 	select {
 	case <-w.done:
 	case <-time.After(30 * time.Second):
-		w.t.Fatal("the output does not end")
+		w.t.Fatal("the logs were not copied within 30s")
 	}
 	if w.out.String() != stdout || w.err.String() != stderr {
-		w.t.Errorf("stdout %q, want %q; stderr %q, want %q", w.out, stdout, w.err, stderr)
+		w.t.Errorf("got stdout %q, want %q; got stderr %q, want %q", w.out, stdout, w.err, stderr)
 	}
 }
 
-func observedContainer(name string, attempt uint32, state runtime.ContainerState) runtime.Container {
+func newContainer(name string, attempt uint32, state runtime.ContainerState) runtime.Container {
 	return runtime.Container{Name: name, Attempt: attempt, State: state}
 }
 
-// TestOutputOfOne passes through as it was written.
-func TestOutputOfOne(t *testing.T) {
-	p := podOf(t, "job", never, "c")
-	w := newWriting(t, p)
+// TestOutput_OneContainer checks that the output of one container is copied unchanged.
+func TestOutput_OneContainer(t *testing.T) {
+	p := newPod(t, "job", never, "c")
+	w := startOutput(t, p)
 	w.log(p, "c", 0, "o one", "O tw", "e err", "o o", "O no end")
-	w.update(report(p, observed(true, observedContainer("c", 0, runtime.Running))))
-	w.update(report(p, observed(true, observedContainer("c", 0, runtime.Exited)), isFinished))
-	w.ends("one\ntwo\nno end", "err\n")
+	w.update(newReport(p, setObserved(true, newContainer("c", 0, runtime.Running))))
+	w.update(newReport(p, setObserved(true, newContainer("c", 0, runtime.Exited)), setFinished))
+	w.checkOutput("one\ntwo\nno end", "err\n")
 	if got := w.lastLines(&p, "c"); strings.Join(got, ",") != "one,tw,err,o,no end" {
-		t.Errorf("last lines %q", got)
+		t.Errorf("got last lines %q", got)
 	}
 }
 
-// TestOutputOfUnknownExit: the log of a container whose exit code is not known is read
-// to its end once the pod has finished for another reason.
-func TestOutputOfUnknownExit(t *testing.T) {
-	p := podOf(t, "job", never, "c")
-	w := newWriting(t, p)
+// TestOutput_UnknownExitCode checks that the log of a container whose exit code is unknown
+// is read to its end when the pod has finished.
+func TestOutput_UnknownExitCode(t *testing.T) {
+	p := newPod(t, "job", never, "c")
+	w := startOutput(t, p)
 	w.log(p, "c", 0, "o one")
-	w.update(report(p, observed(true, observedContainer("c", 0, runtime.ExitUnknown))))
+	w.update(newReport(p, setObserved(true, newContainer("c", 0, runtime.ExitUnknown))))
 	w.log(p, "c", 0, "o two")
-	w.update(report(p, observed(true, observedContainer("c", 0, runtime.ExitUnknown)), isFinished))
-	w.ends("one\ntwo\n", "")
+	w.update(newReport(p, setObserved(true, newContainer("c", 0, runtime.ExitUnknown)), setFinished))
+	w.checkOutput("one\ntwo\n", "")
 }
 
-// TestOutputOfSeveral has prefixes and whole lines, init containers and all
-// attempts, and what no report has shown.
-func TestOutputOfSeveral(t *testing.T) {
-	p, quick := podOf(t, "job", onFailure, "init:i", "c"), podOf(t, "quick", never, "c")
-	w := newWriting(t, p, quick)
+// TestOutput_SeveralContainers checks that lines are complete and have prefixes, and that
+// the logs of init containers, all attempts, and containers without a report are copied.
+func TestOutput_SeveralContainers(t *testing.T) {
+	p, quick := newPod(t, "job", onFailure, "init:i", "c"), newPod(t, "quick", never, "c")
+	w := startOutput(t, p, quick)
 	w.log(p, "i", 0, "o init")
 	w.log(p, "c", 0, "O no ")
 	w.log(p, "c", 1, "O whole", "o  line")
-	w.log(quick, "c", 0, "o seen by nobody")
-	w.update(report(p, observed(true, observedContainer("c", 0, runtime.Exited), observedContainer("i", 0, runtime.Exited))))
-	w.update(report(p, observed(true, observedContainer("c", 1, runtime.Exited)), isFinished))
+	w.log(quick, "c", 0, "o without a report")
+	w.update(newReport(p, setObserved(true, newContainer("c", 0, runtime.Exited), newContainer("i", 0, runtime.Exited))))
+	w.update(newReport(p, setObserved(true, newContainer("c", 1, runtime.Exited)), setFinished))
 	if err := w.drain(t.Context(), p.Desired.Key); err != nil {
 		t.Fatal(err)
 	}
 	w.finish(quick.Desired.Key)
 	<-w.done
 	got := strings.Split(w.out.String(), "\n")
-	want := map[string]bool{"job/i | init": true, "job/c | no ": true, "job/c | whole line": true, "quick/c | seen by nobody": true, "": true}
+	want := map[string]bool{"job/i | init": true, "job/c | no ": true, "job/c | whole line": true, "quick/c | without a report": true, "": true}
 	for _, line := range got {
 		if !want[line] {
-			t.Errorf("a line is %q", line)
+			t.Errorf("got unexpected line %q", line)
 		}
 		delete(want, line)
 	}
 	if len(want) > 0 {
-		t.Errorf("in %q is not %v", w.out, want)
+		t.Errorf("got %q without the lines %v", w.out, want)
 	}
 }
 
-// TestOutputGoesOn while anything of the pod may write.
-func TestOutputGoesOn(t *testing.T) {
-	p := podOf(t, "job", never, "sidecar:s", "c")
-	ended := []runtime.Container{observedContainer("s", 0, runtime.Running), observedContainer("c", 0, runtime.Exited)}
-	w := newWriting(t, p)
+// TestOutput_Sidecar checks that the logs of a pod are read as long as one of its
+// containers can write.
+func TestOutput_Sidecar(t *testing.T) {
+	p := newPod(t, "job", never, "sidecar:s", "c")
+	containers := []runtime.Container{newContainer("s", 0, runtime.Running), newContainer("c", 0, runtime.Exited)}
+	w := startOutput(t, p)
 	w.log(p, "c", 0, "o c")
 	w.log(p, "s", 0, "o s")
-	w.update(report(p, observed(true, ended...), isFinished))
-	gone := report(p, observed(true, ended[1]))
-	gone.Version = nil // ended, with a start that may still be under way
-	w.update(gone)
+	w.update(newReport(p, setObserved(true, containers...), setFinished))
+	stopping := newReport(p, setObserved(true, containers[1]))
+	stopping.Version = nil // a container may still be starting
+	w.update(stopping)
 	select {
 	case <-w.done:
-		t.Fatal("ended while a sidecar ran")
+		t.Fatal("the output ended while a sidecar was running")
 	default:
 	}
 	w.log(p, "s", 0, "o more")
-	gone = report(p, observed(false, observedContainer("s", 0, runtime.Exited), ended[1]))
-	gone.Version = nil
-	w.update(gone)
+	stopped := newReport(p, setObserved(false, newContainer("s", 0, runtime.Exited), containers[1]))
+	stopped.Version = nil
+	w.update(stopped)
 	<-w.done
 	if !strings.Contains(w.out.String(), "job/s | more\n") {
-		t.Errorf("stdout %q", w.out)
+		t.Errorf("got stdout %q, want the last line of the sidecar", w.out)
 	}
 }
 
-// removals are Leftovers that only count.
-type removals struct {
+// countingLeftovers counts the calls of Remove.
+type countingLeftovers struct {
 	effect.Leftovers
 	n int
 }
 
-func (r *removals) Remove(context.Context, types.NamespacedName, types.UID) error {
+func (r *countingLeftovers) Remove(context.Context, types.NamespacedName, types.UID) error {
 	r.n++
 	return nil
 }
 
-// TestKeeperCopiesFirst: logs go after they were copied, or when nobody waits
-// for them any longer.
-func TestKeeperCopiesFirst(t *testing.T) {
-	p := podOf(t, "job", never, "c")
-	w := newWriting(t, p)
-	w.log(p, "c", 0, "o all of it")
-	r := &removals{}
+// TestLogRetainer_Remove checks that logs are removed after they were copied.
+func TestLogRetainer_Remove(t *testing.T) {
+	p := newPod(t, "job", never, "c")
+	w := startOutput(t, p)
+	w.log(p, "c", 0, "o complete")
+	r := &countingLeftovers{}
 	k := logRetainer{r, w.output}
 	if err := k.Remove(t.Context(), p.Desired.Key, p.Desired.UID); err != nil || r.n != 1 {
-		t.Errorf("Remove: %v, %d times", err, r.n)
+		t.Errorf("got error %v, %d removals, want nil, 1", err, r.n)
 	}
-	w.ends("all of it\n", "")
+	w.checkOutput("complete\n", "")
 }
 
-func TestKeeperGivesUp(t *testing.T) {
-	p := podOf(t, "job", never, "c")
-	o := newOutput([]Pod{p}, nil, nil, func(*manifest.Pod) string { return "" }) // nobody runs it
-	r := &removals{}
+// TestLogRetainer_Abandoned checks that logs are removed uncopied only if the output was
+// abandoned.
+func TestLogRetainer_Abandoned(t *testing.T) {
+	p := newPod(t, "job", never, "c")
+	o := newOutput([]runPod{p}, nil, nil, func(*manifest.Pod) string { return "" }) // it is not run
+	r := &countingLeftovers{}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	k := logRetainer{r, o}
 	if err := k.Remove(ctx, p.Desired.Key, "u"); err == nil || r.n != 0 {
-		t.Errorf("Remove with a context that is done: %v, %d times", err, r.n)
+		t.Errorf("canceled context: got error %v, %d removals, want an error, 0", err, r.n)
 	}
 	o.abandon()
 	if err := k.Remove(t.Context(), p.Desired.Key, "u"); err != nil || r.n != 1 {
-		t.Errorf("Remove of what is abandoned: %v, %d times", err, r.n)
+		t.Errorf("abandoned output: got error %v, %d removals, want nil, 1", err, r.n)
 	}
 }

@@ -9,20 +9,20 @@ import (
 	"podd/reconcile"
 )
 
-// A Pod is a pod of the run and its state. It is immutable.
-type Pod struct {
+// A runPod is a pod of the run and its state. It is immutable.
+type runPod struct {
 	Desired *manifest.Pod // required
 	// Name is the name for messages.
 	Name string
-	// Report is the newest while the pod was wanted; nil before the first.
+	// Report is the newest report with a desired version; nil before the first.
 	Report *reconcile.Report
 	// ReadyAt is when the pod was first observed ready, or zero.
 	ReadyAt time.Time
 }
 
-// WithReport returns p with a newer report. A report without a desired version is
+// withReport returns p with a newer report. A report without a desired version is
 // ignored, because it does not describe the result of the pod.
-func (p Pod) WithReport(r *reconcile.Report, now time.Time) Pod {
+func (p runPod) withReport(r *reconcile.Report, now time.Time) runPod {
 	if r == nil || r.Version == nil {
 		return p
 	}
@@ -34,12 +34,12 @@ func (p Pod) WithReport(r *reconcile.Report, now time.Time) Pod {
 }
 
 // isLongRunning reports whether the pod does not end by itself.
-func (p *Pod) isLongRunning() bool {
+func (p *runPod) isLongRunning() bool {
 	return manifest.GoesOn(&p.Desired.Spec.Spec)
 }
 
 // isReady reports whether the pod is ready.
-func (p *Pod) isReady() bool {
+func (p *runPod) isReady() bool {
 	if p.Report == nil || p.Report.Pod == nil {
 		return false
 	}
@@ -52,4 +52,4 @@ func (p *Pod) isReady() bool {
 }
 
 // hasEnded reports whether the pod has finished.
-func (p *Pod) hasEnded() bool { return p.Report != nil && p.Report.Finished != nil }
+func (p *runPod) hasEnded() bool { return p.Report != nil && p.Report.Finished != nil }

@@ -20,12 +20,12 @@ const (
 	runtimeTimeout = 2 * time.Minute
 )
 
-// PodFailure is the reason for which a pod cannot succeed.
-type PodFailure struct {
-	Pod       *Pod
+// podFailure is the reason why a pod cannot succeed.
+type podFailure struct {
+	Pod       *runPod
 	Container string // "" for the whole pod
-	// Code is the exit code of the container that crashed in a pod that should have ended, or
-	// else exit.Internal.
+	// Code is the exit code of the container that crashed in a pod that should have
+	// ended, or else exit.Internal.
 	Code int
 	// Exit is the last exit of the container, if it crashed too often.
 	Exit *plan.Exit
@@ -40,12 +40,12 @@ var pullReasons = map[string]bool{
 
 // failure reports whether the pod cannot succeed. If not, wake is when the time limit of
 // a wait ends, or zero.
-func (p *Pod) failure(now time.Time) (t PodFailure, wake time.Time, found bool) {
+func (p *runPod) failure(now time.Time) (t podFailure, wake time.Time, found bool) {
 	if p.Report == nil || p.hasEnded() {
-		return PodFailure{}, time.Time{}, false
+		return podFailure{}, time.Time{}, false
 	}
 	d := &p.Report.Decision
-	own := PodFailure{Pod: p, Code: exit.Internal, Why: d.Why + attemptsText(d.Failure.Count)}
+	own := podFailure{Pod: p, Code: exit.Internal, Why: d.Why + attemptsText(d.Failure.Count)}
 	if d.Failure.Final || d.Failure.Count >= maxFailures {
 		return own, time.Time{}, true
 	}
@@ -59,11 +59,11 @@ func (p *Pod) failure(now time.Time) (t PodFailure, wake time.Time, found bool) 
 		return t, time.Time{}, true
 	}
 	if d.Phase != plan.PhaseWait || p.Report.Since.IsZero() {
-		return PodFailure{}, time.Time{}, false
+		return podFailure{}, time.Time{}, false
 	}
 	until := p.Report.Since.Add(p.waitLimit())
 	if now.Before(until) {
-		return PodFailure{}, until, false
+		return podFailure{}, until, false
 	}
 	if own.Why == "" {
 		own.Why = d.Rule
@@ -94,7 +94,7 @@ func isFutile(f plan.Failure) bool {
 }
 
 // waitLimit returns how long the pod may wait for the node.
-func (p *Pod) waitLimit() time.Duration {
+func (p *runPod) waitLimit() time.Duration {
 	if len(p.Report.Observed) > 0 {
 		return runtimeTimeout
 	}
@@ -103,7 +103,7 @@ func (p *Pod) waitLimit() time.Duration {
 
 // crashLoop returns the failure of a container that crashes repeatedly. Sidecars of pods
 // that end are ignored, because the other containers fail if they depend on them.
-func (p *Pod) crashLoop() (PodFailure, bool) {
+func (p *runPod) crashLoop() (podFailure, bool) {
 	limit := maxRetries
 	if p.isLongRunning() {
 		limit = maxCrashes
@@ -113,12 +113,12 @@ func (p *Pod) crashLoop() (PodFailure, bool) {
 		if !m.restarts || n < limit || m.kind == plan.Sidecar && !p.isLongRunning() {
 			continue
 		}
-		t := PodFailure{Pod: p, Container: m.spec.Name, Code: exit.Internal, Exit: m.exit}
+		t := podFailure{Pod: p, Container: m.spec.Name, Code: exit.Internal, Exit: m.exit}
 		t.Why = fmt.Sprintf("crashed %d times", n)
 		if !p.isLongRunning() {
 			t.Code = exitCode(m.exit.Code)
 		}
 		return t, true
 	}
-	return PodFailure{}, false
+	return podFailure{}, false
 }

@@ -26,8 +26,8 @@ import (
 	"podd/runtime/safepath"
 )
 
-// podRunner runs pods in a root directory of its own, without sources and endpoints:
-// those of a run to completion, or those that a killed run left behind.
+// A podRunner runs pods in a root directory of its own, without sources and endpoints: the
+// pods of a run to completion, or the pods of a run that was killed.
 type podRunner struct {
 	cfg      *config.Config
 	log      *slog.Logger
@@ -44,9 +44,9 @@ type podRunner struct {
 	cancel   context.CancelFunc // nil until begin
 }
 
-var _ Runner = (*podRunner)(nil)
+var _ runner = (*podRunner)(nil)
 
-// newPodRunner takes ownership of dir.
+// newPodRunner returns a podRunner for the root directory dir, which it owns.
 func newPodRunner(cfg *config.Config, dir string, client *cri.Client, log *slog.Logger) (*podRunner, error) {
 	if _, err := host.ReadDNS(cfg.ResolvConf); err != nil {
 		return nil, err
@@ -67,13 +67,14 @@ func newPodRunner(cfg *config.Config, dir string, client *cri.Client, log *slog.
 	}, nil
 }
 
-// begin starts the runner. keep may replace the collector of leftovers.
-func (m *podRunner) begin(ctx context.Context, publish func(reconcile.Change), keep func(effect.Leftovers) effect.Leftovers) {
+// begin starts the runner. wrap returns the collector of leftovers to use instead of the
+// default one.
+func (m *podRunner) begin(ctx context.Context, publish func(reconcile.Change), wrap func(effect.Leftovers) effect.Leftovers) {
 	ctx, m.cancel = context.WithCancel(ctx)
 	observer := m.client.NewObserver(cri.ObserverOptions{Instance: m.instance.ID, Logger: m.log})
 	nodes := m.client.NewNodeObserver(cri.NodeObserverOptions{Logger: m.log})
 	effects := wiring.NewEffects(m.cfg, m.dir, m.client, m.render, nil)
-	effects.Leftovers = keep(effects.Leftovers)
+	effects.Leftovers = wrap(effects.Leftovers)
 	pods := eviction.NewReportCache()
 	m.router = reconcile.NewRouter(reconcile.Options{
 		Effects: effects, Journals: rootdir.Journals(m.dir), Log: m.log,
@@ -93,7 +94,7 @@ func (m *podRunner) begin(ctx context.Context, publish func(reconcile.Change), k
 		Disk: rootdir.PodDirs(m.dir), Node: m.render, Pods: pods.All, Router: m.router, Layers: m.client, Log: m.log,
 		Report: func(_ context.Context, all []manifest.Problem) {
 			for _, p := range all {
-				m.log.Error("storage limit", "why", p.Message)
+				m.log.Error("storage limits are not fully enforced", "err", p.Message)
 			}
 		},
 	})
@@ -116,7 +117,7 @@ func (m *podRunner) begin(ctx context.Context, publish func(reconcile.Change), k
 	}()
 }
 
-// SetDesired implements Runner.
+// SetDesired implements runner.
 func (m *podRunner) SetDesired(s *manifest.Set) {
 	select {
 	case <-m.sets: // replaced before it was read
@@ -125,16 +126,16 @@ func (m *podRunner) SetDesired(s *manifest.Set) {
 	m.sets <- s
 }
 
-// Down implements Runner.
+// Down implements runner.
 func (m *podRunner) Down(ctx context.Context) error { return m.router.Down(ctx) }
 
-// ForceStop implements Runner.
+// ForceStop implements runner.
 func (m *podRunner) ForceStop(ctx context.Context) error { return m.router.ForceStop(ctx) }
 
-// Failed implements Runner.
+// Failed implements runner.
 func (m *podRunner) Failed() <-chan struct{} { return m.failed }
 
-// Err implements Runner.
+// Err implements runner.
 func (m *podRunner) Err() error { return m.err }
 
 // Close stops the runner, not its pods, and releases the directory.
@@ -146,7 +147,7 @@ func (m *podRunner) Close() {
 	m.instance.Close()
 }
 
-// remove removes the directory. The pods must have been removed.
+// remove removes the directory. All pods must have been removed.
 func (m *podRunner) remove(ctx context.Context) error {
 	parent, err := safepath.Open(filepath.Dir(m.dir))
 	if err != nil {

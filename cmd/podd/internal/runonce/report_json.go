@@ -7,7 +7,7 @@ import (
 )
 
 type jsonReport struct {
-	Outcome Outcome   `json:"outcome"`
+	Outcome outcome   `json:"outcome"`
 	Code    int       `json:"code"`
 	Why     string    `json:"why,omitempty"`
 	Pods    int       `json:"pods"`
@@ -33,9 +33,9 @@ type jsonRow struct {
 	Last      []string   `json:"last,omitempty"`
 }
 
-var stateWords = map[State]string{OK: "ok", Failed: "failed", Skipped: "skipped"}
+var stateWords = map[rowState]string{rowOK: "ok", rowFailed: "failed", rowSkipped: "skipped"}
 
-func writeJSON(w io.Writer, r *Result) error {
+func writeJSON(w io.Writer, r *runResult) error {
 	out := jsonReport{
 		Outcome: r.Verdict.Outcome, Code: r.Verdict.Code, Why: r.Verdict.Why,
 		Pods: r.Pods, Failed: r.Failed, Began: r.Began, Seconds: r.Took.Seconds(), Results: []jsonRow{},

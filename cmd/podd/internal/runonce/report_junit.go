@@ -42,7 +42,7 @@ type (
 
 // writeJUnit writes a test case for each row. A failed container is a failure; everything
 // else is an error.
-func writeJUnit(w io.Writer, r *Result) error {
+func writeJUnit(w io.Writer, r *runResult) error {
 	suite := junitSuite{Name: "podd", Tests: len(r.Rows), Time: seconds(r.Took)}
 	if !r.Began.IsZero() {
 		suite.Timestamp = r.Began.UTC().Format("2006-01-02T15:04:05")
@@ -66,13 +66,13 @@ func writeJUnit(w io.Writer, r *Result) error {
 			message.Text += "\n" + row.Exit.Said
 		}
 		switch {
-		case row.State == Failed && row.Exit != nil:
+		case row.State == rowFailed && row.Exit != nil:
 			c.Failure = message
 			suite.Failures++
-		case row.State == Failed:
+		case row.State == rowFailed:
 			c.Error = message
 			suite.Errors++
-		case row.State == Skipped:
+		case row.State == rowSkipped:
 			c.Skipped = message
 			suite.Skipped++
 		case c.Out == "":

@@ -9,23 +9,23 @@ import (
 	"podd/reconcile/plan"
 )
 
-// State is the result of a row.
-type State string
+// rowState is the result of a row.
+type rowState string
 
 // The states.
 const (
-	OK      State = "ok"
-	Failed  State = "FAIL"
-	Skipped State = "--" // stopped by the end of the run, or never started
+	rowOK      rowState = "ok"
+	rowFailed  rowState = "FAIL"
+	rowSkipped rowState = "--" // stopped by the end of the run, or never started
 )
 
-// A Row is a line of the summary: a pod, or a container that made a pod fail.
-type Row struct {
+// A resultRow is a line of the summary: a pod, or a container that made a pod fail.
+type resultRow struct {
 	Namespace, Pod string // as in the manifest
 	Container      string // "" for the pod as a whole
 	// Name is the pod, followed by the container if there is one.
 	Name  string
-	State State
+	State rowState
 	// Text describes the result in one line.
 	Text string
 	// Took is the duration until the end, readiness or the timeout; may be zero.
@@ -34,23 +34,23 @@ type Row struct {
 	Exit *plan.Exit
 	// Place is the position of the pod in its file.
 	Place string
-	// Last contains the last lines of output: of the failed container, or of all containers
-	// of a pod, prefixed by their names if there are several.
+	// Last contains the last lines of output: of the failed container, or of all
+	// containers of a pod, prefixed by their names if there are several.
 	Last []string
 }
 
 // A rowBuilder creates the rows of a result.
 type rowBuilder struct {
-	verdict Verdict
+	verdict verdict
 	began   time.Time
 	now     time.Time
 	// last returns the last lines of a container.
-	last func(p *Pod, container string) []string
+	last func(p *runPod, container string) []string
 }
 
 // rows returns the rows in the order of the pods.
-func (s *rowBuilder) rows(pods []Pod) []Row {
-	var out []Row
+func (s *rowBuilder) rows(pods []runPod) []resultRow {
+	var out []resultRow
 	for i := range pods {
 		for _, r := range s.podRows(&pods[i]) {
 			// Decisions and errors of the runtime contain the full name of the pod.
@@ -61,53 +61,53 @@ func (s *rowBuilder) rows(pods []Pod) []Row {
 	return out
 }
 
-func (s *rowBuilder) row(p *Pod, state State, text string) Row {
+func (s *rowBuilder) row(p *runPod, state rowState, text string) resultRow {
 	short := p.Desired.Short()
-	return Row{
+	return resultRow{
 		Namespace: short.Namespace, Pod: short.Name, Name: p.Name,
 		State: state, Text: text, Place: p.Desired.Origin.String(),
 	}
 }
 
-// podRows is an ordered table; the first match decides.
-func (s *rowBuilder) podRows(p *Pod) []Row {
-	timedOut := s.verdict.Outcome == TimedOut
+// podRows returns the rows of a pod. It is an ordered table; the first match decides.
+func (s *rowBuilder) podRows(p *runPod) []resultRow {
+	timedOut := s.verdict.Outcome == outcomeTimedOut
 	took := formatDuration(s.now.Sub(s.began))
-	one := func(state State, text string) []Row { return []Row{s.row(p, state, text)} }
+	one := func(state rowState, text string) []resultRow { return []resultRow{s.row(p, state, text)} }
 	switch t := s.verdict.Failure; {
 	case t.Pod != nil && t.Pod.Desired == p.Desired:
-		return []Row{s.failureRow(p, t)}
+		return []resultRow{s.failureRow(p, t)}
 	case p.hasEnded() && p.Report.Finished.Failed:
 		return s.failedRows(p)
 	case p.hasEnded():
-		return []Row{s.succeededRow(p)}
+		return []resultRow{s.succeededRow(p)}
 	case p.isLongRunning() && !p.ReadyAt.IsZero():
-		r := s.row(p, OK, "")
+		r := s.row(p, rowOK, "")
 		r.Took = p.ReadyAt.Sub(s.began)
 		r.Text = "ready in " + formatDuration(r.Took) + restartText(p) + ", stopped"
 		r.Last = s.output(p)
-		return []Row{r}
+		return []resultRow{r}
 	case p.Report == nil:
-		return one(Skipped, "not started")
+		return one(rowSkipped, "not started")
 	case timedOut && p.isLongRunning():
-		return []Row{s.timedOutRow(p, took)}
+		return []resultRow{s.timedOutRow(p, took)}
 	case timedOut && p.runningContainer() != "":
-		r := s.row(p, Failed, "still ran after "+took)
+		r := s.row(p, rowFailed, "still ran after "+took)
 		r.Took = s.now.Sub(s.began)
 		r.Last = s.last(p, p.runningContainer())
 		r.Text += quoteLast(r.Last)
-		return []Row{r}
+		return []resultRow{r}
 	case timedOut:
-		return []Row{s.timedOutRow(p, took)}
+		return []resultRow{s.timedOutRow(p, took)}
 	case p.isLongRunning():
-		return one(Skipped, "stopped before it was ready")
+		return one(rowSkipped, "stopped before it was ready")
 	}
-	return one(Skipped, "stopped before it ended")
+	return one(rowSkipped, "stopped before it ended")
 }
 
 // timedOutRow returns the row of a pod that was not ready or did not run when the timeout
 // passed.
-func (s *rowBuilder) timedOutRow(p *Pod, took string) Row {
+func (s *rowBuilder) timedOutRow(p *runPod, took string) resultRow {
 	for _, m := range p.containers() {
 		if n := m.crashes(); n > 0 && m.kind != plan.Sidecar {
 			r := s.containerRow(p, &m)
@@ -120,13 +120,13 @@ func (s *rowBuilder) timedOutRow(p *Pod, took string) Row {
 	if p.isLongRunning() {
 		text = "not ready after " + took
 	}
-	r := s.row(p, Failed, text+waitText(p))
+	r := s.row(p, rowFailed, text+waitText(p))
 	r.Took = s.now.Sub(s.began)
 	return r
 }
 
 // runningContainer returns a container that runs, preferably a regular one, or "".
-func (p *Pod) runningContainer() string {
+func (p *runPod) runningContainer() string {
 	if p.Report.Pod == nil {
 		return ""
 	}
@@ -141,8 +141,8 @@ func (p *Pod) runningContainer() string {
 	return ""
 }
 
-// waitText returns the reason for which the pod waits, after a colon, or "".
-func waitText(p *Pod) string {
+// waitText returns the reason why the pod waits, after a colon, or "".
+func waitText(p *runPod) string {
 	d := &p.Report.Decision
 	if d.Why != "" {
 		return ": " + d.Why
@@ -156,7 +156,7 @@ func waitText(p *Pod) string {
 }
 
 // restartText returns the number of restarts, or "".
-func restartText(p *Pod) string {
+func restartText(p *runPod) string {
 	n := 0
 	for _, m := range p.containers() {
 		n += m.crashes()
@@ -167,10 +167,11 @@ func restartText(p *Pod) string {
 	return ", restarted " + times(n)
 }
 
-// succeededRow measures the time from the first start to the last exit.
-func (s *rowBuilder) succeededRow(p *Pod) Row {
+// succeededRow returns the row of a pod that succeeded, with the time from the first start
+// to the last exit.
+func (s *rowBuilder) succeededRow(p *runPod) resultRow {
 	var from, to time.Time
-	again := uint32(0)
+	attempt := uint32(0)
 	for _, m := range p.containers() {
 		if m.exit == nil || m.kind == plan.Sidecar {
 			continue
@@ -181,20 +182,20 @@ func (s *rowBuilder) succeededRow(p *Pod) Row {
 		if m.exit.FinishedAt.After(to) {
 			to = m.exit.FinishedAt
 		}
-		again = max(again, m.exit.Attempt)
+		attempt = max(attempt, m.exit.Attempt)
 	}
-	r := s.row(p, OK, "")
+	r := s.row(p, rowOK, "")
 	r.Took = max(to.Sub(from), 0)
 	r.Text = "exit 0 in " + formatDuration(r.Took)
 	r.Last = s.output(p)
-	if again > 0 {
-		r.Text += fmt.Sprintf(", on attempt %d", again+1)
+	if attempt > 0 {
+		r.Text += fmt.Sprintf(", on attempt %d", attempt+1)
 	}
 	return r
 }
 
 // output returns the last lines of the pod's containers.
-func (s *rowBuilder) output(p *Pod) []string {
+func (s *rowBuilder) output(p *runPod) []string {
 	var all []string
 	members := p.containers()
 	for _, m := range members {
@@ -208,25 +209,26 @@ func (s *rowBuilder) output(p *Pod) []string {
 	return all
 }
 
-// failedRows returns a row for each container that failed, or one for a pod that podd stopped.
-func (s *rowBuilder) failedRows(p *Pod) []Row {
-	var out []Row
+// failedRows returns a row for each container that failed, or one row if podd stopped the
+// pod.
+func (s *rowBuilder) failedRows(p *runPod) []resultRow {
+	var out []resultRow
 	if fin := p.Report.Finished; fin.Reason == plan.DeadlineExceeded || fin.Reason == plan.Evicted {
-		r := s.row(p, Failed, fin.Reason+": "+fin.Message)
+		r := s.row(p, rowFailed, fin.Reason+": "+fin.Message)
 		r.Took = max(fin.At.Sub(s.began), 0)
-		return []Row{r}
+		return []resultRow{r}
 	}
 	for _, m := range p.failedContainers() {
 		out = append(out, s.containerRow(p, &m))
 	}
 	if len(out) == 0 {
-		out = append(out, s.row(p, Failed, p.Report.Finished.Message))
+		out = append(out, s.row(p, rowFailed, p.Report.Finished.Message))
 	}
 	return out
 }
 
-func (s *rowBuilder) containerRow(p *Pod, m *container) Row {
-	r := s.row(p, Failed, "")
+func (s *rowBuilder) containerRow(p *runPod, m *container) resultRow {
+	r := s.row(p, rowFailed, "")
 	r.Container, r.Exit = m.spec.Name, m.exit
 	r.Name = p.Name + "/" + m.spec.Name
 	r.Last = s.last(p, m.spec.Name)
@@ -235,7 +237,7 @@ func (s *rowBuilder) containerRow(p *Pod, m *container) Row {
 	return r
 }
 
-func (s *rowBuilder) failureRow(p *Pod, t PodFailure) Row {
+func (s *rowBuilder) failureRow(p *runPod, t podFailure) resultRow {
 	if t.Exit != nil {
 		for _, m := range p.containers() {
 			if m.spec.Name == t.Container {
@@ -245,7 +247,7 @@ func (s *rowBuilder) failureRow(p *Pod, t PodFailure) Row {
 			}
 		}
 	}
-	r := s.row(p, Failed, t.Why)
+	r := s.row(p, rowFailed, t.Why)
 	if t.Container != "" {
 		r.Container, r.Name = t.Container, p.Name+"/"+t.Container
 	}

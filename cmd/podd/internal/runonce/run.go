@@ -14,12 +14,12 @@ import (
 	"podd/reconcile/effect"
 )
 
-// A Runner runs the pods of a run only.
-type Runner interface {
+// A runner runs the pods of one run, and no others.
+type runner interface {
 	// SetDesired sets the pods that should run. It must return quickly.
 	SetDesired(*manifest.Set)
-	// Down stops all pods with their grace periods, starts no more, and returns when all are
-	// removed.
+	// Down stops all pods with their grace periods, starts no more, and returns when all
+	// are removed.
 	Down(context.Context) error
 	// ForceStop reduces the grace periods of pods that stop now or later to zero.
 	ForceStop(context.Context) error
@@ -28,49 +28,50 @@ type Runner interface {
 	Err() error
 }
 
-// Options configures a run. All fields but Timeout, Signals and Progress are required.
-type Options struct {
-	// Set contains the pods of the run, and Order their keys in the order of the manifests.
-	// There must be at least one.
+// runOptions configures a run. All fields but Timeout, Signals and Progress are required.
+type runOptions struct {
+	// Set contains the pods of the run, and Order their keys in the order of the
+	// manifests. There must be at least one.
 	Set   *manifest.Set
 	Order []types.NamespacedName
 	// Stdout and Stderr get the containers' output, and Stderr also podd's messages.
-	Stdout, Stderr *Stream
+	Stdout, Stderr *lineStream
 	// Progress shows the progress of pulls; may be nil.
 	Progress *progress.Line
 	// LogDir returns the log directory of a pod.
 	LogDir func(*manifest.Pod) string
 	// Timeout limits the run; zero is no limit.
 	Timeout time.Duration
-	// Signals stop the run: the first with grace periods, the second without. The third makes
-	// podd exit although pods are left.
+	// Signals stop the run: the first with grace periods, the second without. The third
+	// makes podd exit before all pods are removed.
 	Signals <-chan os.Signal
-	// OnResult is called with the result when all output is written, possibly before all pods
-	// are removed.
-	OnResult func(*Result)
+	// OnResult is called with the result when all output is written, possibly before all
+	// pods are removed.
+	OnResult func(*runResult)
 }
 
-// A Run is one run. New and Drive are called by one goroutine; Publish and the methods of
-// Leftovers by those of the router and its effects.
-type Run struct {
-	o          Options
-	pods       []Pod
+// A runDriver drives one run to completion. One goroutine calls newRunDriver and drive.
+// The goroutines of the router and its effects call publish and the methods of the
+// wrapped Leftovers.
+type runDriver struct {
+	o          runOptions
+	pods       []runPod
 	index      map[types.NamespacedName]int
 	changes    *changeQueue
 	out        *output
 	stderr     *messageWriter
 	began      time.Time
 	released   bool
-	hasVerdict bool // there is a verdict
-	desired    int  // number of pods that were last passed to the Runner
+	hasVerdict bool
+	desired    int // number of pods that were last passed to the runner
 }
 
-// New returns a run that Drive starts.
-func New(o Options) *Run {
-	r := &Run{o: o, index: map[types.NamespacedName]int{}, changes: newChangeQueue()}
+// newRunDriver returns a runDriver, which starts no pods before drive.
+func newRunDriver(o runOptions) *runDriver {
+	r := &runDriver{o: o, index: map[types.NamespacedName]int{}, changes: newChangeQueue()}
 	names := names(o.Set, o.Order)
 	for i, key := range o.Order {
-		r.pods = append(r.pods, Pod{Desired: o.Set.Pods[key], Name: names[key]})
+		r.pods = append(r.pods, runPod{Desired: o.Set.Pods[key], Name: names[key]})
 		r.index[key] = i
 	}
 	r.stderr = &messageWriter{o.Stderr, []byte(r.pods[0].Desired.Suffix)}
@@ -96,15 +97,15 @@ func names(set *manifest.Set, order []types.NamespacedName) map[types.Namespaced
 	return out
 }
 
-// Publish queues a change of the router. It does not block.
-func (r *Run) Publish(c reconcile.Change) { r.changes.put(c) }
+// publish queues a change of the router. It does not block.
+func (r *runDriver) publish(c reconcile.Change) { r.changes.put(c) }
 
-// Leftovers wraps l so that logs are removed only after they were copied.
-func (r *Run) Leftovers(l effect.Leftovers) effect.Leftovers { return logRetainer{l, r.out} }
+// wrapLeftovers wraps l so that logs are removed only after they have been copied.
+func (r *runDriver) wrapLeftovers(l effect.Leftovers) effect.Leftovers { return logRetainer{l, r.out} }
 
-// Drive runs the pods on m until there is a result and everything is removed. It returns
+// drive runs the pods on m until there is a result and everything is removed. It returns
 // an error if something could not be removed.
-func (r *Run) Drive(ctx context.Context, m Runner) (*Result, error) {
+func (r *runDriver) drive(ctx context.Context, m runner) (*runResult, error) {
 	copyCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	copied := make(chan struct{})
@@ -114,18 +115,18 @@ func (r *Run) Drive(ctx context.Context, m Runner) (*Result, error) {
 	}()
 	r.began = time.Now()
 	v := r.decide(m)
-	e := &shutdown{Run: r, m: m, verdict: v, verdictAt: time.Now(), copied: copied}
+	e := &shutdown{runDriver: r, m: m, verdict: v, verdictAt: time.Now(), copied: copied}
 	return e.run(ctx)
 }
 
 // decide starts pods until there is a verdict.
-func (r *Run) decide(m Runner) Verdict {
-	in := Input{Began: r.began, Timeout: r.o.Timeout}
+func (r *runDriver) decide(m runner) verdict {
+	in := judgeInput{Began: r.began, Timeout: r.o.Timeout}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		in.Pods, in.Released, in.Now = r.pods, r.released, time.Now()
-		j := Judge(in)
+		j := judge(in)
 		if j.Verdict != nil {
 			r.hasVerdict = true
 			return *j.Verdict
@@ -152,8 +153,8 @@ func (r *Run) decide(m Runner) Verdict {
 	}
 }
 
-// setDesired passes the pods to the Runner if more should run.
-func (r *Run) setDesired(m Runner, j *Judgement) {
+// setDesired passes the pods to the runner if more should run.
+func (r *runDriver) setDesired(m runner, j *judgement) {
 	r.released = j.Released
 	if len(j.Start) == r.desired {
 		return
@@ -168,14 +169,14 @@ func (r *Run) setDesired(m Runner, j *Judgement) {
 }
 
 // take applies the queued changes.
-func (r *Run) take(now time.Time) {
+func (r *runDriver) take(now time.Time) {
 	for _, c := range r.changes.take() {
 		for _, report := range c.Reports {
 			i, ok := r.index[report.Key]
 			if !ok {
 				continue
 			}
-			p := r.pods[i].WithReport(report, now)
+			p := r.pods[i].withReport(report, now)
 			if !r.hasVerdict {
 				r.warn(p.notices(&r.pods[i], now))
 			}
@@ -191,7 +192,7 @@ func (r *Run) take(now time.Time) {
 
 // pulling returns a function that formats the progress of pulls, or nil if there are
 // none.
-func (r *Run) pulling() func(time.Time) string {
+func (r *runDriver) pulling() func(time.Time) string {
 	var all []progress.Pull
 	for i := range r.pods {
 		if report := r.pods[i].Report; report != nil {
@@ -207,14 +208,14 @@ func (r *Run) pulling() func(time.Time) string {
 }
 
 // warn prints messages about a pod.
-func (r *Run) warn(notices []string) {
+func (r *runDriver) warn(notices []string) {
 	for _, n := range notices {
 		r.printf("%s", n)
 	}
 }
 
 // printf prints a message of podd.
-func (r *Run) printf(format string, args ...any) {
+func (r *runDriver) printf(format string, args ...any) {
 	// A broken stream becomes the verdict.
 	_, _ = fmt.Fprintf(r.stderr, "podd: "+format+"\n", args...)
 }

@@ -19,42 +19,42 @@ import (
 // is also locked.
 type RunDirs struct{ Root string }
 
-func (p RunDirs) dir() string { return filepath.Join(p.Root, "once") }
+func (d RunDirs) dir() string { return filepath.Join(d.Root, "once") }
 
-// NewSuffix returns a random suffix for the names of a run's pods.
-func NewSuffix() string { return strings.ToLower(rand.Text()[:10]) }
+// newSuffix returns a random suffix for the names of a run's pods.
+func newSuffix() string { return strings.ToLower(rand.Text()[:10]) }
 
-// Make creates the directory of a run of this process.
-func (p RunDirs) Make(suffix string) (dir string, err error) {
+// create creates the directory of a run of this process.
+func (d RunDirs) create(suffix string) (dir string, err error) {
 	self := os.Getpid()
 	start, err := startTime(self)
 	if err != nil {
-		return "", fmt.Errorf("making a directory for the run: %w", err)
+		return "", fmt.Errorf("creating the run directory: %w", err)
 	}
-	dir = filepath.Join(p.dir(), fmt.Sprintf("%d-%d-%s", self, start, suffix))
-	if err := os.MkdirAll(p.dir(), 0o700); err != nil {
-		return "", fmt.Errorf("making a directory for the run: %w", err)
+	dir = filepath.Join(d.dir(), fmt.Sprintf("%d-%d-%s", self, start, suffix))
+	if err := os.MkdirAll(d.dir(), 0o700); err != nil {
+		return "", fmt.Errorf("creating the run directory: %w", err)
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return "", fmt.Errorf("making a directory for the run: %w", err)
+		return "", fmt.Errorf("creating the run directory: %w", err)
 	}
 	return dir, nil
 }
 
 // All returns the directories of all runs, including dead ones.
-func (p RunDirs) All() []string {
-	all, _ := filepath.Glob(filepath.Join(p.dir(), "*")) // the pattern is valid
+func (d RunDirs) All() []string {
+	all, _ := filepath.Glob(filepath.Join(d.dir(), "*")) // the pattern is valid
 	return all
 }
 
-// Dead returns the directories of runs without a process.
-func (p RunDirs) Dead() ([]string, error) {
-	entries, err := os.ReadDir(p.dir())
+// Dead returns the directories of runs whose process has ended.
+func (d RunDirs) Dead() ([]string, error) {
+	entries, err := os.ReadDir(d.dir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("looking for runs that ended: %w", err)
+		return nil, fmt.Errorf("listing the run directories: %w", err)
 	}
 	var dead []string
 	for _, e := range entries {
@@ -63,12 +63,13 @@ func (p RunDirs) Dead() ([]string, error) {
 			continue
 		}
 		if now, err := startTime(pid); err != nil || now != start {
-			dead = append(dead, filepath.Join(p.dir(), e.Name()))
+			dead = append(dead, filepath.Join(d.dir(), e.Name()))
 		}
 	}
 	return dead, nil
 }
 
+// parseRun parses the name of a run directory.
 func parseRun(name string) (pid int, start uint64, ok bool) {
 	parts := strings.Split(name, "-")
 	if len(parts) != 3 {
@@ -91,7 +92,7 @@ func startTime(pid int) (uint64, error) {
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	const field = 22 - 3 // fields starts with field 3
 	if len(fields) <= field {
-		return 0, fmt.Errorf("reading /proc/%d/stat: it is too short", pid)
+		return 0, fmt.Errorf("reading /proc/%d/stat: got %d fields, want at least %d", pid, len(fields), field+1)
 	}
 	if fields[0] == "Z" || fields[0] == "X" {
 		return 0, fmt.Errorf("process %d is dead", pid)

@@ -9,19 +9,19 @@ import (
 	"testing"
 )
 
-// TestPlace: a run of a process that is there is not dead, whoever has its
-// number now.
-func TestPlace(t *testing.T) {
+// TestRunDirs_Dead checks that a run is dead if its process has ended, even if another
+// process has the same ID.
+func TestRunDirs_Dead(t *testing.T) {
 	p := RunDirs{Root: t.TempDir()}
 	if dead, err := p.Dead(); err != nil || dead != nil {
-		t.Errorf("Dead() without any = %v, %v", dead, err)
+		t.Errorf("no runs: got %v, %v", dead, err)
 	}
-	alive, err := p.Make(NewSuffix())
+	alive, err := p.create(newSuffix())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Make(filepath.Base(alive)[len(filepath.Base(alive))-10:]); err == nil {
-		t.Error("made one directory twice")
+	if _, err := p.create(filepath.Base(alive)[len(filepath.Base(alive))-10:]); err == nil {
+		t.Error("second create with the same suffix: got no error")
 	}
 	start, err := startTime(os.Getpid())
 	if err != nil {
@@ -35,24 +35,24 @@ func TestPlace(t *testing.T) {
 	if err := zombie.Start(); err != nil {
 		t.Fatal(err)
 	}
-	began, bornErr := startTime(zombie.Process.Pid)
+	began, beganErr := startTime(zombie.Process.Pid)
 	if _, err := out.Read(make([]byte, 1)); err == nil {
-		t.Fatal("true says something")
+		t.Fatal("true wrote to stdout")
 	}
 	for {
 		if _, err := startTime(zombie.Process.Pid); err != nil {
-			break // it has ended and was not waited for
+			break // it has ended, and Wait has not been called
 		}
 	}
 	defer zombie.Wait()
 	names := []string{
 		fmt.Sprintf("%d-%d-other", os.Getpid(), start+1),
-		"999999999-1-gone",
+		"999999999-1-dead",
 		"not-a-run",
 		"1-x-y",
 	}
 	want := []string{filepath.Join(p.dir(), names[1]), filepath.Join(p.dir(), names[0])}
-	if bornErr == nil { // it had not ended yet
+	if beganErr == nil { // the process had not ended yet
 		names = append(names, fmt.Sprintf("%d-%d-zombie", zombie.Process.Pid, began))
 		want = append(want, filepath.Join(p.dir(), names[len(names)-1]))
 	}
@@ -68,6 +68,6 @@ func TestPlace(t *testing.T) {
 	slices.Sort(got)
 	slices.Sort(want)
 	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("Dead() = %v, %v; want %v", got, err, want)
+		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
 }

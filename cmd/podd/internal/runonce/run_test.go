@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,43 +19,39 @@ import (
 	"podd/reconcile"
 )
 
-// stage is a Machine in memory: what a pod says when it is wanted is written
-// down beforehand. Its methods are called by one goroutine but for Down.
-type stage struct {
-	run *Run
-	say map[string]func(*reconcile.Report) // by the pod's name; nil says nothing
-
-	mu      sync.Mutex // guards all following fields
-	wanted  []string
-	hurried int
-	down    bool
+// A fakeRunner is a runner in memory, which publishes one report for each desired pod. One
+// goroutine calls all methods except Down and ForceStop.
+type fakeRunner struct {
+	run     *runDriver
+	changes map[string]func(*reconcile.Report) // of the report, by the name of the pod; nil: no report
 	failed  chan struct{}
 	err     error
-	stuck   chan struct{} // Down waits for it, if not nil
+
+	mu         sync.Mutex // guards all following fields
+	desired    []string   // names of the pods in the order in which they were desired
+	forceStops int
+	isDown     bool
+	stuck      chan struct{} // Down waits until it is closed; nil: it does not wait
 }
 
-func (s *stage) SetDesired(set *manifest.Set) {
+func (s *fakeRunner) SetDesired(set *manifest.Set) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.run.pods {
 		key := p.Desired.Key
-		if set.Pods[key] == nil || contains(s.wanted, p.Name) {
+		if set.Pods[key] == nil || slices.Contains(s.desired, p.Name) {
 			continue
 		}
-		s.wanted = append(s.wanted, p.Name)
-		if say := s.say[p.Name]; say != nil {
-			s.run.Publish(reconcile.Change{Reports: []*reconcile.Report{report(p, say)}})
+		s.desired = append(s.desired, p.Name)
+		if change := s.changes[p.Name]; change != nil {
+			s.run.publish(reconcile.Change{Reports: []*reconcile.Report{newReport(p, change)}})
 		}
 	}
 }
 
-func contains(all []string, s string) bool {
-	return strings.Contains(strings.Join(all, " ")+" ", s+" ")
-}
-
-func (s *stage) Down(ctx context.Context) error {
+func (s *fakeRunner) Down(ctx context.Context) error {
 	s.mu.Lock()
-	s.down = true
+	s.isDown = true
 	stuck := s.stuck
 	s.mu.Unlock()
 	if stuck != nil {
@@ -64,14 +61,14 @@ func (s *stage) Down(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	s.run.Publish(reconcile.Change{Gone: s.run.o.Order})
+	s.run.publish(reconcile.Change{Gone: s.run.o.Order})
 	return nil
 }
 
-func (s *stage) ForceStop(context.Context) error {
+func (s *fakeRunner) ForceStop(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hurried++
+	s.forceStops++
 	if s.stuck != nil {
 		close(s.stuck)
 		s.stuck = nil
@@ -79,13 +76,14 @@ func (s *stage) ForceStop(context.Context) error {
 	return nil
 }
 
-func (s *stage) Failed() <-chan struct{} { return s.failed }
-func (s *stage) Err() error              { return s.err }
+func (s *fakeRunner) Failed() <-chan struct{} { return s.failed }
+func (s *fakeRunner) Err() error              { return s.err }
 
-// play drives a run of pods that say what they are told to.
-func play(t *testing.T, o Options, s *stage, pods ...*manifest.Pod) (result *Result, stderr string, err error) {
+// drive runs pods on s to completion. It checks that there is one result and that the pods
+// are stopped.
+func drive(t *testing.T, o runOptions, s *fakeRunner, pods ...*manifest.Pod) (result *runResult, stderr string, err error) {
 	t.Helper()
-	var talk bytes.Buffer
+	var messages bytes.Buffer
 	o.Set = &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{}}
 	for _, p := range pods {
 		o.Set.Pods[p.Key] = p
@@ -93,27 +91,28 @@ func play(t *testing.T, o Options, s *stage, pods ...*manifest.Pod) (result *Res
 	}
 	dir := t.TempDir()
 	if o.Stdout == nil {
-		o.Stdout = NewStream("stdout", &bytes.Buffer{})
+		o.Stdout = newLineStream("stdout", &bytes.Buffer{})
 	}
-	o.Stderr = NewStream("stderr", &talk)
+	o.Stderr = newLineStream("stderr", &messages)
 	o.LogDir = func(p *manifest.Pod) string { return dir + "/" + p.Key.Name }
-	known := 0
-	o.OnResult = func(*Result) { known++ }
-	s.run = New(o)
+	results := 0
+	o.OnResult = func(*runResult) { results++ }
+	s.run = newRunDriver(o)
 	if s.failed == nil {
 		s.failed = make(chan struct{})
 	}
-	result, err = s.run.Drive(t.Context(), s)
-	if known != 1 {
-		t.Errorf("the result was told %d times", known)
+	result, err = s.run.drive(t.Context(), s)
+	if results != 1 {
+		t.Errorf("got %d results, want 1", results)
 	}
-	if !s.down {
-		t.Error("the pods were not ended")
+	if !s.isDown {
+		t.Error("the pods were not stopped")
 	}
-	return result, talk.String(), err
+	return result, messages.String(), err
 }
 
-func both(changes ...func(*reconcile.Report)) func(*reconcile.Report) {
+// all returns a function that makes all changes.
+func all(changes ...func(*reconcile.Report)) func(*reconcile.Report) {
 	return func(r *reconcile.Report) {
 		for _, c := range changes {
 			c(r)
@@ -121,120 +120,123 @@ func both(changes ...func(*reconcile.Report)) func(*reconcile.Report) {
 	}
 }
 
-// TestDriveInOrder: the pods that end start when the others are ready, and all
-// are ended after the last of them.
-func TestDriveInOrder(t *testing.T) {
-	s := &stage{say: map[string]func(*reconcile.Report){
-		"db":  isReady,
-		"a":   both(exited("c", 0, 1, 1), isFinished),
-		"bad": both(exited("c", 3, 1, 1), isFinished),
+// TestDrive_Order checks that pods that end start when the long-running ones are ready,
+// and that all pods are stopped when the last one has ended.
+func TestDrive_Order(t *testing.T) {
+	s := &fakeRunner{changes: map[string]func(*reconcile.Report){
+		"db":  setReady,
+		"a":   all(setExit("c", 0, 1, 1), setFinished),
+		"bad": all(setExit("c", 3, 1, 1), setFinished),
 	}}
-	result, stderr, err := play(t, Options{}, s, wanted(t, manifestOf("a", never, "c"), manifestOf("db", always, "c"), manifestOf("bad", never, "c"))...)
+	result, stderr, err := drive(t, runOptions{}, s, decodePods(t, podManifest("a", never, "c"), podManifest("db", always, "c"), podManifest("bad", never, "c"))...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"db", "a", "bad"}, s.wanted); diff != "" {
-		t.Errorf("started in another order:\n%s", diff)
+	if diff := cmp.Diff([]string{"db", "a", "bad"}, s.desired); diff != "" {
+		t.Errorf("order of starts (-want +got):\n%s", diff)
 	}
-	if result.Verdict.Code != 3 || result.Failed != 1 || s.hurried != 0 {
-		t.Errorf("code %d, %d failed, hurried %d times", result.Verdict.Code, result.Failed, s.hurried)
+	if result.Verdict.Code != 3 || result.Failed != 1 || s.forceStops != 0 {
+		t.Errorf("got code %d, %d failed pods, %d forced stops, want 3, 1, 0", result.Verdict.Code, result.Failed, s.forceStops)
 	}
-	if want := "podd: exit code 3; ending db\n"; stderr != want {
-		t.Errorf("stderr %q, want %q", stderr, want)
-	}
-}
-
-func TestDriveTimesOut(t *testing.T) {
-	s := &stage{say: map[string]func(*reconcile.Report){"a": isRunning("c")}, stuck: make(chan struct{})}
-	result, _, err := play(t, Options{Timeout: time.Millisecond}, s, wanted(t, manifestOf("a", never, "c"))...)
-	if err != nil || result.Verdict.Code != exit.Timeout || s.hurried != 1 {
-		t.Errorf("code %d, %v, hurried %d times", result.Verdict.Code, err, s.hurried)
+	if want := "podd: exit code 3; stopping db\n"; stderr != want {
+		t.Errorf("got stderr %q, want %q", stderr, want)
 	}
 }
 
-// TestDriveInterrupted: the first signal ends with grace, the second without,
-// the third leaves what does not end.
-func TestDriveInterrupted(t *testing.T) {
+func TestDrive_Timeout(t *testing.T) {
+	s := &fakeRunner{changes: map[string]func(*reconcile.Report){"a": setRunning("c")}, stuck: make(chan struct{})}
+	result, _, err := drive(t, runOptions{Timeout: time.Millisecond}, s, decodePods(t, podManifest("a", never, "c"))...)
+	if err != nil || result.Verdict.Code != exit.Timeout || s.forceStops != 1 {
+		t.Errorf("got code %d, error %v, %d forced stops, want %d, nil, 1", result.Verdict.Code, err, s.forceStops, exit.Timeout)
+	}
+}
+
+// TestDrive_Interrupted checks that the first signal stops the pods with their grace
+// periods, and the second without.
+func TestDrive_Interrupted(t *testing.T) {
 	tests := []struct {
-		signals, hurried int
-		stuck            bool // what is ended does not end by itself
-		err              error
+		signals, forceStops int
+		stuck               bool // the pods do not stop within their grace periods
 	}{
 		{signals: 1},
-		{signals: 2, hurried: 1, stuck: true},
+		{signals: 2, forceStops: 1, stuck: true},
 	}
 	for _, test := range tests {
 		signals := make(chan os.Signal, 3)
 		for range test.signals {
 			signals <- os.Interrupt
 		}
-		s := &stage{say: map[string]func(*reconcile.Report){"a": isRunning("c")}}
+		s := &fakeRunner{changes: map[string]func(*reconcile.Report){"a": setRunning("c")}}
 		if test.stuck {
 			s.stuck = make(chan struct{})
 		}
-		result, _, err := play(t, Options{Signals: signals}, s, wanted(t, manifestOf("a", never, "c"))...)
-		if !errors.Is(err, test.err) || result.Verdict.Code != exit.Interrupted || s.hurried != test.hurried {
-			t.Errorf("%d signals: code %d, %v, hurried %d times", test.signals, result.Verdict.Code, err, s.hurried)
+		result, _, err := drive(t, runOptions{Signals: signals}, s, decodePods(t, podManifest("a", never, "c"))...)
+		if err != nil || result.Verdict.Code != exit.Interrupted || s.forceStops != test.forceStops {
+			t.Errorf("%d signals: got code %d, error %v, %d forced stops, want %d, nil, %d", test.signals, result.Verdict.Code, err, s.forceStops, exit.Interrupted, test.forceStops)
 		}
 	}
 }
 
-// mule is a stage that does not hurry.
-type mule struct{ *stage }
+// A stuckRunner is a fakeRunner whose pods do not stop even if they are killed.
+type stuckRunner struct{ *fakeRunner }
 
-func (m mule) Hurry(context.Context) error { return nil }
+func (stuckRunner) ForceStop(context.Context) error { return nil }
 
-func TestDriveLeaves(t *testing.T) {
+// TestDrive_ThirdSignal checks that the third signal ends the run before its pods are
+// removed.
+func TestDrive_ThirdSignal(t *testing.T) {
 	signals := make(chan os.Signal, 3)
 	for range 3 {
 		signals <- os.Interrupt
 	}
-	p := wanted(t, manifestOf("a", never, "c"))[0]
-	s := &stage{stuck: make(chan struct{}), failed: make(chan struct{})}
-	known := 0
-	s.run = New(Options{
+	p := decodePods(t, podManifest("a", never, "c"))[0]
+	s := &fakeRunner{stuck: make(chan struct{}), failed: make(chan struct{})}
+	results := 0
+	s.run = newRunDriver(runOptions{
 		Set: &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{p.Key: p}}, Order: []types.NamespacedName{p.Key},
-		Stdout: NewStream("stdout", &bytes.Buffer{}), Stderr: NewStream("stderr", &bytes.Buffer{}),
-		LogDir: func(*manifest.Pod) string { return t.TempDir() }, Signals: signals, OnResult: func(*Result) { known++ },
+		Stdout: newLineStream("stdout", &bytes.Buffer{}), Stderr: newLineStream("stderr", &bytes.Buffer{}),
+		LogDir: func(*manifest.Pod) string { return t.TempDir() }, Signals: signals, OnResult: func(*runResult) { results++ },
 	})
-	result, err := s.run.Drive(t.Context(), mule{s})
-	if !errors.Is(err, errLeft) || result.Verdict.Code != exit.Interrupted || known != 1 {
-		t.Errorf("code %d, %v, told %d times", result.Verdict.Code, err, known)
+	result, err := s.run.drive(t.Context(), stuckRunner{s})
+	if !errors.Is(err, errPodsRemain) || result.Verdict.Code != exit.Interrupted || results != 1 {
+		t.Errorf("got code %d, error %v, %d results, want %d, %v, 1", result.Verdict.Code, err, results, exit.Interrupted, errPodsRemain)
 	}
 }
 
-// TestDriveBreaks: without a machine or an output there is no going on.
-func TestDriveBreaks(t *testing.T) {
-	s := &stage{failed: make(chan struct{}), err: errors.New("the runtime's socket is gone"), stuck: make(chan struct{})}
+// TestDrive_Broken checks that a run ends if the runner fails or the output cannot be
+// written.
+func TestDrive_Broken(t *testing.T) {
+	s := &fakeRunner{failed: make(chan struct{}), err: errors.New("no socket of the runtime"), stuck: make(chan struct{})}
 	close(s.failed)
-	result, _, err := play(t, Options{}, s, wanted(t, manifestOf("a", never, "c"))...)
+	result, _, err := drive(t, runOptions{}, s, decodePods(t, podManifest("a", never, "c"))...)
 	if result.Verdict.Code != exit.Internal || !errors.Is(err, s.err) || result.Verdict.Why != s.err.Error() {
-		t.Errorf("code %d, %v: %s", result.Verdict.Code, err, result.Verdict.Why)
+		t.Errorf("runner failed: got code %d, error %v, reason %s", result.Verdict.Code, err, result.Verdict.Why)
 	}
-	stdout := NewStream("stdout", failing{})
+	stdout := newLineStream("stdout", failingWriter{})
 	_ = stdout.write("c", "", nil, true)
 	_ = stdout.Flush()
-	result, _, err = play(t, Options{Stdout: stdout}, &stage{}, wanted(t, manifestOf("a", never, "c"))...)
+	result, _, err = drive(t, runOptions{Stdout: stdout}, &fakeRunner{}, decodePods(t, podManifest("a", never, "c"))...)
 	if result.Verdict.Code != exit.Internal || err != nil || result.Verdict.Why != "writing stdout: broken pipe" {
-		t.Errorf("code %d, %v: %s", result.Verdict.Code, err, result.Verdict.Why)
+		t.Errorf("writing stdout failed: got code %d, error %v, reason %s", result.Verdict.Code, err, result.Verdict.Why)
 	}
 }
 
-type failing struct{}
+// A failingWriter fails every write.
+type failingWriter struct{}
 
-func (failing) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-// TestNames: a name that is there twice is told with its namespace.
+// TestNames checks that a name that is not unique includes the namespace.
 func TestNames(t *testing.T) {
-	other := strings.Replace(manifestOf("a", never, "c"), "{name: a}", "{name: a, namespace: x}", 1)
+	other := strings.Replace(podManifest("a", never, "c"), "{name: a}", "{name: a, namespace: x}", 1)
 	set := &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{}}
 	var order []types.NamespacedName
-	for _, p := range wanted(t, manifestOf("a", never, "c"), other, manifestOf("b", never, "c")) {
+	for _, p := range decodePods(t, podManifest("a", never, "c"), other, podManifest("b", never, "c")) {
 		set.Pods[p.Key] = p
 		order = append(order, p.Key)
 	}
-	all := names(set, order)
-	if got := all[order[0]] + " " + all[order[1]] + " " + all[order[2]]; got != "default/a x/a b" {
-		t.Errorf("names are %s", got)
+	byKey := names(set, order)
+	if got := byKey[order[0]] + " " + byKey[order[1]] + " " + byKey[order[2]]; got != "default/a x/a b" {
+		t.Errorf("got names %s, want default/a x/a b", got)
 	}
 }

@@ -10,27 +10,29 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"podd/cmd/podd/internal/cli/printer"
 	"podd/reconcile/plan"
 )
 
 // removeTimeout limits the removal of pods that have stopped.
 const removeTimeout = time.Minute
 
-// shutdown is the end of a run: it removes everything, and reports the result as soon as
-// all output is written.
+// A shutdown ends a run: it removes the pods, and reports the result as soon as all output
+// is written.
 type shutdown struct {
-	*Run
-	m         Runner
-	verdict   Verdict
+	*runDriver
+	m         runner
+	verdict   verdict
 	verdictAt time.Time     // time of the verdict
 	copied    chan struct{} // closed when all output is copied
 	forced    bool
-	calls     sync.WaitGroup // calls of the Runner
+	calls     sync.WaitGroup // calls of the runner
 }
 
-var errLeft = errors.New("pods are left; the next podd on this root directory removes them")
+// errPodsRemain is the error of a run that ended before its pods were removed.
+var errPodsRemain = errors.New("some pods were not removed; the next podd with this root directory removes them")
 
-func (e *shutdown) run(ctx context.Context) (*Result, error) {
+func (e *shutdown) run(ctx context.Context) (*runResult, error) {
 	pods := slices.Clone(e.pods)
 	e.announce()
 	ctx, cancel := context.WithCancel(ctx)
@@ -38,7 +40,7 @@ func (e *shutdown) run(ctx context.Context) (*Result, error) {
 	defer cancel()
 	down := make(chan error, 1)
 	e.calls.Go(func() { down <- e.m.Down(ctx) })
-	if e.verdict.Outcome == TimedOut {
+	if e.verdict.Outcome == outcomeTimedOut {
 		e.forceStop(ctx)
 	}
 	for i := range e.pods {
@@ -48,7 +50,7 @@ func (e *shutdown) run(ctx context.Context) (*Result, error) {
 	}
 	limit := time.NewTimer(e.grace() + removeTimeout)
 	defer limit.Stop()
-	var result *Result
+	var result *runResult
 	var failed error
 	copied := e.copied
 	for result == nil || down != nil {
@@ -71,7 +73,7 @@ func (e *shutdown) run(ctx context.Context) (*Result, error) {
 			e.forceStop(ctx)
 			limit.Reset(removeTimeout)
 		case <-e.m.Failed():
-			failed = errors.Join(e.m.Err(), errLeft)
+			failed = errors.Join(e.m.Err(), errPodsRemain)
 			return e.finalResult(result, pods), failed
 		case <-limit.C:
 			return e.giveUp(result, pods)
@@ -80,24 +82,24 @@ func (e *shutdown) run(ctx context.Context) (*Result, error) {
 	return result, failed
 }
 
-// isStarted reports whether the pod was passed to the Runner.
+// isStarted reports whether the pod was passed to the runner.
 func (e *shutdown) isStarted(i int) bool { return e.released || e.pods[i].isLongRunning() }
 
 func (e *shutdown) forceStop(ctx context.Context) {
 	e.forced = true
 	e.calls.Go(func() {
-		// It fails only if the Runner fails, which is handled.
+		// It fails only if the runner fails, which run handles.
 		_ = e.m.ForceStop(ctx)
 	})
 }
 
-// giveUp returns although pods are left.
-func (e *shutdown) giveUp(result *Result, pods []Pod) (*Result, error) {
-	return e.finalResult(result, pods), errLeft
+// giveUp returns before all pods are removed.
+func (e *shutdown) giveUp(result *runResult, pods []runPod) (*runResult, error) {
+	return e.finalResult(result, pods), errPodsRemain
 }
 
 // finalResult returns the result and reports it if that has not been done.
-func (e *shutdown) finalResult(result *Result, pods []Pod) *Result {
+func (e *shutdown) finalResult(result *runResult, pods []runPod) *runResult {
 	e.out.abandon()
 	if result == nil {
 		result = e.result(pods)
@@ -106,34 +108,37 @@ func (e *shutdown) finalResult(result *Result, pods []Pod) *Result {
 	return result
 }
 
-func (e *shutdown) result(pods []Pod) *Result {
+func (e *shutdown) result(pods []runPod) *runResult {
 	s := rowBuilder{verdict: e.verdict, began: e.began, now: e.verdictAt, last: e.out.lastLines}
 	r := newResult(e.verdict, s.rows(pods), len(pods), e.began, e.verdictAt)
 	r.Several = e.out.several
 	return &r
 }
 
-// announce prints the intermediate result if pods must still be stopped.
+// announce prints why the run stops its pods, if any are still running.
 func (e *shutdown) announce() {
-	var going []string
+	var running []string
 	for i := range e.pods {
 		p := &e.pods[i]
-		trouble := e.verdict.Failure.Pod != nil && e.verdict.Failure.Pod.Desired == p.Desired
-		if p.Report != nil && !p.hasEnded() && !trouble {
-			going = append(going, p.Name)
+		isFailing := e.verdict.Failure.Pod != nil && e.verdict.Failure.Pod.Desired == p.Desired
+		if p.Report != nil && !p.hasEnded() && !isFailing {
+			running = append(running, p.Name)
 		}
 	}
-	what := strings.Join(going, ", ")
-	if len(going) > 5 {
-		what = plural(len(going), "pod")
+	if len(running) == 0 {
+		return
 	}
-	switch v := &e.verdict; {
-	case v.Outcome == Interrupted && len(going) > 0:
-		e.printf("interrupted; ending %s (once more to kill)", what)
-	case len(going) > 0 && v.Outcome == Ended:
-		e.printf("exit code %d; ending %s", v.Code, what)
-	case len(going) > 0 && v.Outcome == Failing:
-		e.printf("%s: %s; ending %s", v.Failure.Pod.Name, plain(v.Failure.Why), what)
+	names := strings.Join(running, ", ")
+	if len(running) > 5 {
+		names = printer.Plural(len(running), "pod")
+	}
+	switch v := &e.verdict; v.Outcome {
+	case outcomeInterrupted:
+		e.printf("interrupted; stopping %s (interrupt again to kill)", names)
+	case outcomeEnded:
+		e.printf("exit code %d; stopping %s", v.Code, names)
+	case outcomeFailing:
+		e.printf("%s: %s; stopping %s", v.Failure.Pod.Name, plain(v.Failure.Why), names)
 	}
 }
 

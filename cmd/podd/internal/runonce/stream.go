@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// A Stream is an output stream that containers and podd share by lines. It is safe for
-// concurrent use.
-type Stream struct {
+// A lineStream is an output stream to which containers and podd write lines. It is safe
+// for concurrent use.
+type lineStream struct {
 	name   string
 	broken chan struct{} // closed when err is set
 
@@ -21,14 +21,14 @@ type Stream struct {
 	err  error // the first error; later writes are dropped
 }
 
-// NewStream returns a Stream that writes to w. Errors contain name.
-func NewStream(name string, w io.Writer) *Stream {
-	return &Stream{name: name, w: bufio.NewWriterSize(w, 256<<10), broken: make(chan struct{})}
+// newLineStream returns a lineStream that writes to w. Errors contain name.
+func newLineStream(name string, w io.Writer) *lineStream {
+	return &lineStream{name: name, w: bufio.NewWriterSize(w, 256<<10), broken: make(chan struct{})}
 }
 
 // write writes a line of an author or, unless ends is set, a part of one. Only the first
 // part gets the prefix, unless another author has written since.
-func (s *Stream) write(author any, prefix string, text []byte, ends bool) error {
+func (s *lineStream) write(author any, prefix string, text []byte, ends bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open != author {
@@ -49,14 +49,14 @@ func (s *Stream) write(author any, prefix string, text []byte, ends bool) error 
 	return s.err
 }
 
-func (s *Stream) put(text string) {
+func (s *lineStream) put(text string) {
 	if s.err == nil {
 		_, err := s.w.WriteString(text)
 		s.fail(err)
 	}
 }
 
-func (s *Stream) fail(err error) {
+func (s *lineStream) fail(err error) {
 	if err != nil && s.err == nil {
 		s.err = fmt.Errorf("writing %s: %w", s.name, withoutPath(err))
 		close(s.broken)
@@ -64,7 +64,7 @@ func (s *Stream) fail(err error) {
 }
 
 // Flush writes the buffered data.
-func (s *Stream) Flush() error {
+func (s *lineStream) Flush() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err == nil {
@@ -74,18 +74,18 @@ func (s *Stream) Flush() error {
 }
 
 // Err returns the first error of a write, or nil.
-func (s *Stream) Err() error {
+func (s *lineStream) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// LineWriter returns a writer for podd's messages. Each Write must be complete lines and
-// is flushed. suffix is removed from the text.
-func (s *Stream) LineWriter(suffix string) io.Writer { return &messageWriter{s, []byte(suffix)} }
+// lineWriter returns a writer for podd's messages. Each Write must contain complete lines
+// and is flushed. suffix is removed from the text.
+func (s *lineStream) lineWriter(suffix string) io.Writer { return &messageWriter{s, []byte(suffix)} }
 
 type messageWriter struct {
-	to     *Stream
+	to     *lineStream
 	suffix []byte
 }
 

@@ -5,39 +5,41 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"podd/cmd/podd/internal/cli/printer"
 )
 
-// A Result is the result of a run.
-type Result struct {
-	Verdict Verdict
+// A runResult is the result of a run.
+type runResult struct {
+	Verdict verdict
 	// Pods is the number of pods, and Failed that of failed pods.
 	Pods, Failed int
-	Rows         []Row
+	Rows         []resultRow
 	Began        time.Time
 	Took         time.Duration
 	// Several is set if more than one container has output.
 	Several bool
 }
 
-func newResult(v Verdict, rows []Row, pods int, began, now time.Time) Result {
+func newResult(v verdict, rows []resultRow, pods int, began, now time.Time) runResult {
 	failed := map[string]bool{}
 	for _, r := range rows {
-		if r.State == Failed {
+		if r.State == rowFailed {
 			failed[r.Namespace+"/"+r.Pod] = true
 		}
 	}
-	return Result{Verdict: v, Pods: pods, Failed: len(failed), Rows: rows, Began: began, Took: now.Sub(began)}
+	return runResult{Verdict: v, Pods: pods, Failed: len(failed), Rows: rows, Began: began, Took: now.Sub(began)}
 }
 
 // shownLines is the number of last lines that a summary repeats.
 const shownLines = 5
 
 // Summary returns the messages at the end of a run: a line for the run and one for each
-// row. It repeats the last lines of failed containers if the output of others may stand
-// between them.
-func (r *Result) Summary() string {
+// row. If several containers have output, it repeats the last lines of the failed ones,
+// because output of the others may be between them.
+func (r *runResult) Summary() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "podd: %s, %d failed, %s%s\n", plural(r.Pods, "pod"), r.Failed, formatDuration(r.Took), r.outcomeText())
+	fmt.Fprintf(&b, "podd: %s, %d failed, %s%s\n", printer.Plural(r.Pods, "pod"), r.Failed, formatDuration(r.Took), r.outcomeText())
 	width := 0
 	for _, row := range r.Rows {
 		width = max(width, utf8.RuneCountInString(row.Name))
@@ -45,7 +47,7 @@ func (r *Result) Summary() string {
 	for _, row := range r.Rows {
 		pad := strings.Repeat(" ", width-utf8.RuneCountInString(row.Name))
 		fmt.Fprintf(&b, "  %-4s  %s%s %s\n", row.State, plain(row.Name), pad, plain(row.Text))
-		if row.State != Failed || !r.Several || len(row.Last) < 2 {
+		if row.State != rowFailed || !r.Several || len(row.Last) < 2 {
 			continue
 		}
 		for _, line := range row.Last[max(0, len(row.Last)-shownLines):] {
@@ -55,19 +57,19 @@ func (r *Result) Summary() string {
 	return b.String()
 }
 
-// outcomeText describes the outcome unless the run just ended.
-func (r *Result) outcomeText() string {
+// outcomeText describes the outcome, or returns "" if every pod that ends has ended.
+func (r *runResult) outcomeText() string {
 	switch r.Verdict.Outcome {
-	case TimedOut:
+	case outcomeTimedOut:
 		return ": timed out"
-	case Interrupted:
+	case outcomeInterrupted:
 		return ": interrupted"
-	case Failing:
-		return ": ended, since " + plain(r.Verdict.Failure.Pod.Name) + " cannot come right"
-	case Broken:
+	case outcomeFailing:
+		return ": stopped, because " + plain(r.Verdict.Failure.Pod.Name) + " cannot succeed"
+	case outcomeBroken:
 		return ": " + plain(r.Verdict.Why)
-	case Ready:
-		return "; warning: no pod ends by itself (restartPolicy Always), so being ready ended the run"
+	case outcomeReady:
+		return "; warning: no pod ends by itself (restartPolicy Always), so the run ended when all pods were ready"
 	}
 	return ""
 }

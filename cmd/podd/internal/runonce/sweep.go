@@ -15,36 +15,37 @@ import (
 // sweepTimeout limits the removal of one run.
 const sweepTimeout = 30 * time.Second
 
-// Sweep removes the pods of runs whose podd was killed. They get no grace period,
-// because nobody waits for their result. If a removal fails, the next podd tries again.
+// Sweep removes the pods of runs whose podd was killed. The pods get no grace period,
+// because their results are no longer used. If a removal fails, the next call tries again.
 func Sweep(ctx context.Context, cfg *config.Config, runs RunDirs, client *cri.Client, log *slog.Logger) {
 	dead, err := runs.Dead()
 	if err != nil {
-		log.Warn("runs that ended not found", "err", err)
+		log.Warn("listing killed runs failed; the next podd tries again", "err", err)
 	}
 	for _, dir := range dead {
 		if err := sweepRun(ctx, cfg, dir, client, log); err != nil && ctx.Err() == nil {
-			log.Warn("a run that was killed not removed", "dir", dir, "err", err)
+			log.Warn("removing a killed run failed; the next podd tries again", "dir", dir, "err", err)
 		}
 	}
 }
 
+// sweepRun removes the pods and the directory of one run.
 func sweepRun(ctx context.Context, cfg *config.Config, dir string, client *cri.Client, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
 	m, err := newPodRunner(cfg, dir, client, log)
 	if err != nil {
-		return err // another podd removes it
+		return err // another podd may be removing it
 	}
 	defer m.Close()
-	same := func(l effect.Leftovers) effect.Leftovers { return l }
-	m.begin(ctx, func(reconcile.Change) {}, same)
+	unwrapped := func(l effect.Leftovers) effect.Leftovers { return l }
+	m.begin(ctx, func(reconcile.Change) {}, unwrapped)
 	select {
 	case <-m.observed:
 	case <-m.Failed():
 		return m.Err()
 	case <-ctx.Done():
-		return fmt.Errorf("looking at what it left: %w", ctx.Err())
+		return fmt.Errorf("listing its pods: %w", ctx.Err())
 	}
 	if err := m.ForceStop(ctx); err != nil {
 		return err

@@ -18,7 +18,8 @@ type tail struct {
 	from  line
 }
 
-// line identifies the parts of a line.
+// A line identifies the parts of one line of output: they are of the same attempt and
+// stream.
 type line struct {
 	attempt uint32
 	stream  logs.Stream
@@ -31,8 +32,8 @@ func (t *tail) add(from line, text []byte, ends bool) {
 		t.lines[t.next] = t.lines[t.next][:0]
 		t.count = min(t.count+1, tailLines)
 	}
-	kept := t.lines[t.next]
-	t.lines[t.next] = append(kept, text[:min(len(text), tailWidth-len(kept))]...)
+	newest := t.lines[t.next]
+	t.lines[t.next] = append(newest, text[:min(len(text), tailWidth-len(newest))]...)
 	t.open, t.from = !ends, from
 }
 

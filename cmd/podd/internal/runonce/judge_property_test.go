@@ -8,17 +8,17 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLaws: whatever the order in which pods become ready and end, a run ends
-// when the last pod that ends has, and not before, with the right code; and no
-// such pod is started before all that go on were ready at once.
-func TestLaws(t *testing.T) {
+// TestJudge_Properties checks runs in which pods become ready and end in any order. A run
+// ends with the right exit code exactly when the last pod that ends has ended. Pods that
+// end are started only after all long-running pods were ready at the same time.
+func TestJudge_Properties(t *testing.T) {
 	policies := []v1.RestartPolicy{always, onFailure, never}
-	templates := map[v1.RestartPolicy]Pod{}
+	templates := map[v1.RestartPolicy]runPod{}
 	for _, p := range policies {
-		templates[p] = podOf(t, "p", p, "c")
+		templates[p] = newPod(t, "p", p, "c")
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		in := Input{Began: at, Now: after(1)}
+		in := judgeInput{Began: at, Now: after(1)}
 		codes := map[int]int32{} // of the pods that ended
 		ending := 0
 		for i := range rapid.IntRange(1, 5).Draw(t, "pods") {
@@ -32,40 +32,40 @@ func TestLaws(t *testing.T) {
 			in.Pods = append(in.Pods, p)
 		}
 		for range 200 {
-			j := Judge(in)
+			j := judge(in)
 			if in.Released && !j.Released {
-				t.Fatal("what was started is no longer")
+				t.Fatal("pods that were started must not run any more")
 			}
 			if j.Released && !in.Released && !allReady(in.Pods) {
-				t.Fatal("started the pods that end before the others were ready")
+				t.Fatal("pods that end were started before the long-running ones were ready")
 			}
 			in.Released = j.Released
 			if done := ending == len(codes) && (ending > 0 || allReady(in.Pods)); done != (j.Verdict != nil) {
-				t.Fatalf("verdict %v with %d of %d ended", j.Verdict, len(codes), ending)
+				t.Fatalf("got verdict %v when %d of %d pods have ended", j.Verdict, len(codes), ending)
 			}
 			if j.Verdict != nil {
-				if want := codeOf(codes); j.Verdict.Code != want {
-					t.Fatalf("code %d, want %d of %v", j.Verdict.Code, want, codes)
+				if want := runCode(codes); j.Verdict.Code != want {
+					t.Fatalf("got code %d, want %d for exit codes %v", j.Verdict.Code, want, codes)
 				}
 				return
 			}
 			i := rapid.IntRange(0, len(j.Start)-1).Draw(t, "which")
-			step := startedAt(in.Pods, in.Released, i)
-			p := &in.Pods[step]
+			index := startedPod(in.Pods, in.Released, i)
+			p := &in.Pods[index]
 			switch {
 			case p.isLongRunning() && rapid.Bool().Draw(t, "ready"):
-				*p = heard(*p, 1, isReady)
+				*p = withReportAt(*p, 1, setReady)
 			case p.isLongRunning():
-				*p = heard(*p, 1)
+				*p = withReportAt(*p, 1)
 			case !p.hasEnded() && rapid.Bool().Draw(t, "ends"):
-				codes[step] = rapid.SampledFrom([]int32{0, 0, 1, 3, 137}).Draw(t, "code")
-				*p = heard(*p, 1, exited("c", codes[step], 1, 1), isFinished)
+				codes[index] = rapid.SampledFrom([]int32{0, 0, 1, 3, 137}).Draw(t, "code")
+				*p = withReportAt(*p, 1, setExit("c", codes[index], 1, 1), setFinished)
 			}
 		}
 	})
 }
 
-func allReady(pods []Pod) bool {
+func allReady(pods []runPod) bool {
 	for i := range pods {
 		if pods[i].isLongRunning() && !pods[i].isReady() {
 			return false
@@ -74,8 +74,8 @@ func allReady(pods []Pod) bool {
 	return true
 }
 
-// startedAt is the index of the n-th started pod.
-func startedAt(pods []Pod, released bool, n int) int {
+// startedPod returns the index of the n-th started pod.
+func startedPod(pods []runPod, released bool, n int) int {
 	for i := range pods {
 		if !pods[i].isLongRunning() && !released {
 			continue
@@ -84,10 +84,11 @@ func startedAt(pods []Pod, released bool, n int) int {
 			return i
 		}
 	}
-	panic("fewer pods were started")
+	panic("fewer than n pods are started")
 }
 
-func codeOf(codes map[int]int32) int {
+// runCode returns the exit code of a run whose pods ended with codes.
+func runCode(codes map[int]int32) int {
 	failed, code := 0, 0
 	for _, c := range codes {
 		if c != 0 {
@@ -96,7 +97,7 @@ func codeOf(codes map[int]int32) int {
 		}
 	}
 	if failed > 1 {
-		return CodeSeveral
+		return codeSeveral
 	}
 	return code
 }

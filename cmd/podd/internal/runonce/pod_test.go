@@ -16,16 +16,17 @@ import (
 	"podd/runtime"
 )
 
-// at is when the runs of the tests begin.
+// at is the start of the runs in tests.
 var at = time.Date(2026, 3, 1, 14, 2, 0, 0, time.UTC)
 
+// after returns the time some seconds after at.
 func after(seconds float64) time.Time {
 	return at.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// manifestOf is a pod with containers of these names; "init:x" and "sidecar:x"
-// are init containers.
-func manifestOf(name string, policy v1.RestartPolicy, containers ...string) string {
+// podManifest returns the manifest of a pod with containers of these names. "init:x" is an
+// init container, and "sidecar:x" a sidecar.
+func podManifest(name string, policy v1.RestartPolicy, containers ...string) string {
 	var inits, regular strings.Builder
 	for _, c := range containers {
 		kind, rest, ok := strings.Cut(c, ":")
@@ -45,24 +46,24 @@ func manifestOf(name string, policy v1.RestartPolicy, containers ...string) stri
 	return text + "  containers:\n" + regular.String()
 }
 
-// wanted decodes manifests as a run does.
-func wanted(t testing.TB, texts ...string) []*manifest.Pod {
+// decodePods decodes manifests as a run does.
+func decodePods(t testing.TB, texts ...string) []*manifest.Pod {
 	t.Helper()
 	f := decode.File([]byte(strings.Join(texts, "---\n")), decode.Options{Path: "ci/test.yaml", Node: "n1", Suffix: "run1"})
 	if f.Refused() {
-		t.Fatalf("refused: %v", f.Problems)
+		t.Fatalf("decoding manifests: %v", f.Problems)
 	}
 	return f.Pods
 }
 
-// podOf is a pod that nothing was heard of.
-func podOf(t testing.TB, name string, policy v1.RestartPolicy, containers ...string) Pod {
+// newPod returns a pod without a report.
+func newPod(t testing.TB, name string, policy v1.RestartPolicy, containers ...string) runPod {
 	t.Helper()
-	return Pod{Desired: wanted(t, manifestOf(name, policy, containers...))[0], Name: name}
+	return runPod{Desired: decodePods(t, podManifest(name, policy, containers...))[0], Name: name}
 }
 
-// byRule has the first container of p restart after such exits alone.
-func byRule(p Pod, op v1.ContainerRestartRuleOnExitCodesOperator, codes ...int32) {
+// setRestartRule makes the first container of p restart only after exits that match.
+func setRestartRule(p runPod, op v1.ContainerRestartRuleOnExitCodesOperator, codes ...int32) {
 	c := &p.Desired.Spec.Spec.Containers[0]
 	c.RestartPolicy = new(v1.ContainerRestartPolicyNever)
 	c.RestartPolicyRules = []v1.ContainerRestartRule{{
@@ -70,8 +71,8 @@ func byRule(p Pod, op v1.ContainerRestartRuleOnExitCodesOperator, codes ...int32
 	}}
 }
 
-// report is what a worker says of p; change makes it say more.
-func report(p Pod, change ...func(*reconcile.Report)) *reconcile.Report {
+// newReport returns the report of a running worker of p, with changes.
+func newReport(p runPod, change ...func(*reconcile.Report)) *reconcile.Report {
 	spec := *p.Desired.Spec
 	r := &reconcile.Report{
 		Key: p.Desired.Key, Version: p.Desired, Pod: &spec, Exists: true,
@@ -83,15 +84,16 @@ func report(p Pod, change ...func(*reconcile.Report)) *reconcile.Report {
 	return r
 }
 
-func heard(p Pod, seconds float64, change ...func(*reconcile.Report)) Pod {
-	return p.WithReport(report(p, change...), after(seconds))
+// withReportAt returns p with newReport, received some seconds after at.
+func withReportAt(p runPod, seconds float64, change ...func(*reconcile.Report)) runPod {
+	return p.withReport(newReport(p, change...), after(seconds))
 }
 
-func isReady(r *reconcile.Report) {
+func setReady(r *reconcile.Report) {
 	r.Pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
 }
 
-func isRunning(container string) func(*reconcile.Report) {
+func setRunning(container string) func(*reconcile.Report) {
 	return func(r *reconcile.Report) {
 		r.Pod.Status.ContainerStatuses = append(r.Pod.Status.ContainerStatuses, v1.ContainerStatus{
 			Name: container, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
@@ -99,8 +101,8 @@ func isRunning(container string) func(*reconcile.Report) {
 	}
 }
 
-// exited says that a container ended after seconds, at its n-th run.
-func exited(container string, code int32, n uint32, seconds float64) func(*reconcile.Report) {
+// setExit sets the last exit of a container: in its n-th run, after some seconds.
+func setExit(container string, code int32, n uint32, seconds float64) func(*reconcile.Report) {
 	return func(r *reconcile.Report) {
 		reason := "Error"
 		if code == 0 {
@@ -112,7 +114,7 @@ func exited(container string, code int32, n uint32, seconds float64) func(*recon
 	}
 }
 
-func exitReason(container, reason, message string) func(*reconcile.Report) {
+func setExitReason(container, reason, message string) func(*reconcile.Report) {
 	return func(r *reconcile.Report) {
 		e := r.Last[container]
 		e.Reason, e.Message = reason, message
@@ -120,8 +122,8 @@ func exitReason(container, reason, message string) func(*reconcile.Report) {
 	}
 }
 
-// saying is a termination message.
-func saying(container, message string) func(*reconcile.Report) {
+// setMessage sets the termination message of a container's last exit.
+func setMessage(container, message string) func(*reconcile.Report) {
 	return func(r *reconcile.Report) {
 		e := r.Last[container]
 		e.Said, e.Told = message, true
@@ -129,8 +131,8 @@ func saying(container, message string) func(*reconcile.Report) {
 	}
 }
 
-// isFinished is the end that the exits so far come to.
-func isFinished(r *reconcile.Report) {
+// setFinished finishes the pod with the result of its last exits.
+func setFinished(r *reconcile.Report) {
 	f := &plan.Finished{UID: r.Version.UID, Hash: r.Version.Hash}
 	for _, e := range r.Last {
 		f.Failed = f.Failed || e.Code != 0
@@ -138,12 +140,12 @@ func isFinished(r *reconcile.Report) {
 	r.Finished, r.Decision.Rule, r.Decision.Phase = f, "finished", plan.PhaseWindDown
 }
 
-func isEvicted(r *reconcile.Report) {
-	isFinished(r)
-	r.Finished.Failed, r.Finished.Reason, r.Finished.Message = true, plan.Evicted, "Pod holds too much"
+func setEvicted(r *reconcile.Report) {
+	setFinished(r)
+	r.Finished.Failed, r.Finished.Reason, r.Finished.Message = true, plan.Evicted, "Pod exceeds its limit"
 }
 
-func step(container string, f plan.Failure) func(*reconcile.Report) {
+func addStep(container string, f plan.Failure) func(*reconcile.Report) {
 	return func(r *reconcile.Report) {
 		r.Decision.Steps = append(r.Decision.Steps, plan.Step{
 			Container: container, Rule: "step", Reason: f.Reason, Why: f.Message, Problem: true, Failure: f,
@@ -151,17 +153,17 @@ func step(container string, f plan.Failure) func(*reconcile.Report) {
 	}
 }
 
-func waitsFor(rule, why string, since float64) func(*reconcile.Report) {
+func setWaiting(rule, why string, since float64) func(*reconcile.Report) {
 	return func(r *reconcile.Report) {
 		r.Decision.Phase, r.Decision.Rule, r.Decision.Why, r.Decision.Problem = plan.PhaseWait, rule, why, true
 		r.Since = after(since)
 	}
 }
 
-func isFinal(r *reconcile.Report) { r.Decision.Failure.Final = true }
+func setFinal(r *reconcile.Report) { r.Decision.Failure.Final = true }
 
-// observed lists containers of the pod's sandbox.
-func observed(ready bool, containers ...runtime.Container) func(*reconcile.Report) {
+// setObserved sets the sandbox of the pod and its containers.
+func setObserved(ready bool, containers ...runtime.Container) func(*reconcile.Report) {
 	return func(r *reconcile.Report) {
 		r.Observed = []runtime.Incarnation{{
 			Sandbox: runtime.Sandbox{ID: "s", UID: types.UID("u"), Ready: ready}, Containers: containers,

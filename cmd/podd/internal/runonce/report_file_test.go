@@ -18,16 +18,18 @@ import (
 	"podd/cmd/podd/internal/exit"
 )
 
-func reported(t *testing.T) Result {
-	build, db, test := podOf(t, "build", never, "main"), podOf(t, "db", always, "pg"), podOf(t, "test", never, "unit")
-	return resultOf(Verdict{Outcome: Ended, Code: 137}, 12.4, map[string][]string{"unit": {"one <", "two"}, "main": {"built", "all"}},
-		heard(build, 9, exited("main", 0, 1, 8.1), isFinished), heard(db, 1.2, isReady),
-		heard(test, 12, exited("unit", 137, 1, 3), exitReason("unit", "OOMKilled", ""), saying("unit", "no\nroom"), isFinished),
-		podOf(t, "late", never, "c"))
+// newTestResult returns the result of a run with a failed, a succeeded, a long-running and
+// an unstarted pod.
+func newTestResult(t *testing.T) runResult {
+	build, db, test := newPod(t, "build", never, "main"), newPod(t, "db", always, "pg"), newPod(t, "test", never, "unit")
+	return newTestResultOf(verdict{Outcome: outcomeEnded, Code: 137}, 12.4, map[string][]string{"unit": {"one <", "two"}, "main": {"built", "all"}},
+		withReportAt(build, 9, setExit("main", 0, 1, 8.1), setFinished), withReportAt(db, 1.2, setReady),
+		withReportAt(test, 12, setExit("unit", 137, 1, 3), setExitReason("unit", "OOMKilled", ""), setMessage("unit", "no\nroom"), setFinished),
+		newPod(t, "late", never, "c"))
 }
 
-func TestJUnit(t *testing.T) {
-	r := reported(t)
+func TestWriteJUnit(t *testing.T) {
+	r := newTestResult(t)
 	var b bytes.Buffer
 	if err := writeJUnit(&b, &r); err != nil {
 		t.Fatal(err)
@@ -56,11 +58,12 @@ func TestJUnit(t *testing.T) {
 	}
 }
 
-// TestJUnitIsXML whatever containers write.
-func TestJUnitIsXML(t *testing.T) {
+// TestWriteJUnit_ValidXML checks that the report is valid XML for any output of
+// containers.
+func TestWriteJUnit_ValidXML(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"\x00\x1b[31m", "]]>", "\xff\xfe", "\ud7ff\ufffe"}))
-		r := Result{Rows: []Row{{Name: text.Draw(t, "name"), State: Failed, Text: text.Draw(t, "text"), Last: []string{text.Draw(t, "line")}}}}
+		r := runResult{Rows: []resultRow{{Name: text.Draw(t, "name"), State: rowFailed, Text: text.Draw(t, "text"), Last: []string{text.Draw(t, "line")}}}}
 		var b bytes.Buffer
 		if err := writeJUnit(&b, &r); err != nil {
 			t.Fatal(err)
@@ -69,14 +72,14 @@ func TestJUnitIsXML(t *testing.T) {
 			if _, err := d.Token(); errors.Is(err, io.EOF) {
 				return
 			} else if err != nil {
-				t.Fatalf("not XML: %v", err)
+				t.Fatalf("decoding the report: %v", err)
 			}
 		}
 	})
 }
 
-func TestJSON(t *testing.T) {
-	r := reported(t)
+func TestWriteJSON(t *testing.T) {
+	r := newTestResult(t)
 	var b bytes.Buffer
 	if err := writeJSON(&b, &r); err != nil {
 		t.Fatal(err)
@@ -85,7 +88,7 @@ func TestJSON(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Outcome != Ended || got.Code != 137 || got.Pods != 4 || got.Failed != 1 || len(got.Results) != 4 {
+	if got.Outcome != outcomeEnded || got.Code != 137 || got.Pods != 4 || got.Failed != 1 || len(got.Results) != 4 {
 		t.Errorf("got %+v", got)
 	}
 	row := got.Results[2]
@@ -94,33 +97,34 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestReportOfTimeout: how long a pod had is told of one that did not make it.
-func TestReportOfTimeout(t *testing.T) {
-	r := resultOf(Verdict{Outcome: TimedOut, Code: exit.Timeout}, 12.4, nil,
-		heard(podOf(t, "build", never, "main"), 3, isRunning("main")), heard(podOf(t, "late", never, "c"), 3), heard(podOf(t, "db", always, "pg"), 3))
+// TestRows_Timeout checks that the duration of a pod that did not end or become ready is
+// the time until the timeout.
+func TestRows_Timeout(t *testing.T) {
+	r := newTestResultOf(verdict{Outcome: outcomeTimedOut, Code: exit.Timeout}, 12.4, nil,
+		withReportAt(newPod(t, "build", never, "main"), 3, setRunning("main")), withReportAt(newPod(t, "late", never, "c"), 3), withReportAt(newPod(t, "db", always, "pg"), 3))
 	for _, row := range r.Rows {
-		if row.State != Failed || row.Took != 12400*time.Millisecond {
-			t.Errorf("%+v", row)
+		if row.State != rowFailed || row.Took != 12400*time.Millisecond {
+			t.Errorf("got %+v, want a failure after 12.4s", row)
 		}
 	}
 }
 
-// TestReportOfSeveral: the output of a pod that passes, container by container.
-func TestReportOfSeveral(t *testing.T) {
-	r := resultOf(Verdict{Outcome: Ended}, 9, map[string][]string{"a": {"one"}, "b": {"two", "three"}},
-		heard(podOf(t, "build", never, "a", "b"), 9, exited("a", 0, 1, 2), exited("b", 0, 1, 2), isFinished))
+// TestRows_SeveralContainers checks the last lines of a pod that succeeded.
+func TestRows_SeveralContainers(t *testing.T) {
+	r := newTestResultOf(verdict{Outcome: outcomeEnded}, 9, map[string][]string{"a": {"one"}, "b": {"two", "three"}},
+		withReportAt(newPod(t, "build", never, "a", "b"), 9, setExit("a", 0, 1, 2), setExit("b", 0, 1, 2), setFinished))
 	if got := strings.Join(r.Rows[0].Last, ","); got != "a | one,b | two,b | three" {
-		t.Errorf("got %s", got)
+		t.Errorf("got last lines %s", got)
 	}
 	r.Several = true
 	if strings.Contains(r.Summary(), "three") {
-		t.Errorf("it is repeated where nothing failed:\n%s", r.Summary())
+		t.Errorf("got output of a succeeded pod in the summary:\n%s", r.Summary())
 	}
 }
 
-// TestReportThatCannotBe: a file that cannot be written is told of before
-// anything runs, and one that can is left as it is.
-func TestReportThatCannotBe(t *testing.T) {
+// TestNewReportFile checks that a file that cannot be written is an error, and that one
+// that can be written is not modified.
+func TestNewReportFile(t *testing.T) {
 	dir := t.TempDir()
 	for _, path := range []string{filepath.Join(dir, "none", "a.xml"), filepath.Join(dir, "a.xml", "b.xml"), filepath.Join(dir, "dir.json")} {
 		if err := os.MkdirAll(filepath.Join(dir, "dir.json"), 0o755); err != nil {
@@ -129,41 +133,42 @@ func TestReportThatCannotBe(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "a.xml"), []byte("earlier"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := NewReport(path); err == nil || !strings.Contains(err.Error(), "no pod was started") {
-			t.Errorf("%s: %v", path, err)
+		if _, err := newReportFile(path); err == nil || !strings.Contains(err.Error(), "no pod was started") {
+			t.Errorf("%s: got error %v", path, err)
 		}
 	}
 	for name, want := range map[string]string{"a.xml": "earlier", "new.xml": ""} {
 		path := filepath.Join(dir, name)
-		if _, err := NewReport(path); err != nil {
+		if _, err := newReportFile(path); err != nil {
 			t.Fatal(err)
 		}
 		if text, _ := os.ReadFile(path); string(text) != want {
-			t.Errorf("%s has %q", name, text)
+			t.Errorf("%s: got content %q, want %q", name, text, want)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "new.xml")); err == nil {
-		t.Error("an empty report is left")
+		t.Error("newReportFile created an empty file")
 	}
 }
 
-// TestReportOfNothing: what kept a run from beginning is in the report.
-func TestReportOfNothing(t *testing.T) {
-	if _, err := NewReport("result.txt"); err == nil {
-		t.Error("a report in no format")
+// TestNotStartedResult checks that the report of a run that could not start contains the
+// reason.
+func TestNotStartedResult(t *testing.T) {
+	if _, err := newReportFile("result.txt"); err == nil {
+		t.Error("result.txt: got no error for an unknown format")
 	}
 	for _, name := range []string{"a.xml", "a.json"} {
 		path := filepath.Join(t.TempDir(), name)
-		report, err := NewReport(path)
+		report, err := newReportFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := report.Write(NotRun(errors.New("there is no pod to run"))); err != nil {
+		if err := report.Write(notStartedResult(errors.New("there is no pod to run"))); err != nil {
 			t.Fatal(err)
 		}
 		text, err := os.ReadFile(path)
 		if err != nil || !bytes.Contains(text, []byte("there is no pod to run")) {
-			t.Errorf("%s has %s, %v", name, text, err)
+			t.Errorf("%s: got content %s, error %v", name, text, err)
 		}
 	}
 }

@@ -1,0 +1,72 @@
+package runonce
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"podd/cmd/podd/internal/exit"
+)
+
+// A reportFile is a file for the result.
+type reportFile struct {
+	path   string
+	format func(io.Writer, *runResult) error
+}
+
+// newReportFile derives the format from the name: JUnit for .xml, JSON for .json. It
+// returns an error if the file cannot be written, so that the run does not start.
+func newReportFile(path string) (*reportFile, error) {
+	formats := map[string]func(io.Writer, *runResult) error{".xml": writeJUnit, ".json": writeJSON}
+	format := formats[filepath.Ext(path)]
+	if format == nil {
+		return nil, fmt.Errorf("--report %s: unknown format; use a file name that ends in .xml (JUnit) or .json", path)
+	}
+	if err := checkWritable(path); err != nil {
+		return nil, fmt.Errorf("--report %s: %w; no pod was started", path, err)
+	}
+	return &reportFile{path, format}, nil
+}
+
+// checkWritable returns an error if a file cannot be written. It does not modify the file,
+// and leaves no file if there was none.
+func checkWritable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return errors.New("is a directory")
+	case err == nil && !info.Mode().IsRegular():
+		return nil // a pipe may have no reader yet
+	}
+	exists := err == nil
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return withoutPath(err)
+	}
+	if exists {
+		return f.Close()
+	}
+	return errors.Join(f.Close(), os.Remove(path))
+}
+
+// Write replaces the content of the file.
+func (r *reportFile) Write(result *runResult) error {
+	var b bytes.Buffer
+	if err := r.format(&b, result); err != nil {
+		return fmt.Errorf("writing the report %s: %w", r.path, err)
+	}
+	if err := os.WriteFile(r.path, b.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
+}
+
+// notStartedResult returns the result of a run that could not start.
+func notStartedResult(why error) *runResult {
+	v := verdict{Outcome: outcomeBroken, Code: exit.Internal, Why: why.Error()}
+	row := resultRow{Name: "podd", Pod: "podd", State: rowFailed, Text: plain(why.Error())}
+	return &runResult{Verdict: v, Rows: []resultRow{row}}
+}
