@@ -39,7 +39,7 @@ type PlanCmd struct {
 	Targets []string `arg:"" optional:"" name:"pod|file" help:"Pods of the sources, or manifests to read in addition to the sources. Default: all pods of the sources." complete:"pod,file"`
 }
 
-// KubeletFlags returns the flags that the kubelet has, too.
+// KubeletFlags returns the flags that are also flags of the kubelet.
 func (c *PlanCmd) KubeletFlags() *config.Flags { return &c.Flags }
 
 // Run prints what podd run would do now and by which rule. Targets are names of pods, or
@@ -58,7 +58,7 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	useRunningSources(running, &cfg)
 	cfg.ManifestPaths = slices.Concat(unreadFiles(files, cfg.ManifestPaths), cfg.ManifestPaths)
 	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && cfg.APIManifestDir == "" {
-		return exit.With(exit.Usage, errors.New("planning: no source of pods, and no podd runs here; name manifests, or give --pod-manifest-path or --manifest-url"))
+		return exit.With(exit.Usage, errors.New("planning: no source of pods is configured and podd is not running; name manifests, or set --pod-manifest-path or --manifest-url"))
 	}
 	all, set, err := planSources(ctx, &cfg)
 	if err != nil {
@@ -84,10 +84,10 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if in.Kept, err = (volume.Claims{Root: rootdir.Claims(cfg.RootDir)}).Kept(); err != nil {
 		return err
 	}
-	looking, cancel := context.WithTimeout(ctx, planTimeout)
+	limited, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
-	if in.Observed, in.Node, err = observeOnce(looking, &cfg); err != nil {
-		fmt.Fprintf(s.Err, "podd: %v\npodd: planning as if nothing ran\n", err)
+	if in.Observed, in.Node, err = observeOnce(limited, &cfg); err != nil {
+		fmt.Fprintf(s.Err, "podd: warning: %v; planning as if no pods were running\n", err)
 		in.Node = runtime.Node{Reachable: true, Ready: true, NetworkReady: true}
 	}
 	planned, err := reconcile.Preview(in)
@@ -97,8 +97,8 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if len(c.Targets) == 0 {
 		return printPlan(s.Out, set.Problems, planned, running)
 	}
-	w := planFilter{pods, files, running}
-	return printPlan(s.Out, w.problems(set.Problems), slices.DeleteFunc(planned, func(p reconcile.Planned) bool { return !w.includes(p) }), running)
+	f := planFilter{pods, files, running}
+	return printPlan(s.Out, f.problems(set.Problems), slices.DeleteFunc(planned, func(p reconcile.Planned) bool { return !f.includes(p) }), running)
 }
 
 // planSources returns the sources and their content, including the cached content that
@@ -118,7 +118,7 @@ func planSources(ctx context.Context, cfg *config.Config) ([]source.Source, *man
 func warnUnread(w io.Writer, set *manifest.Set, all []source.Source) {
 	for _, s := range all {
 		if !set.Complete[s.Name()] {
-			fmt.Fprintf(w, "podd: %s was not seen in time; pods that may be its are not planned to stop\n", s.Name())
+			fmt.Fprintf(w, "podd: warning: reading source %s timed out; the plan stops no pods that may come from it\n", s.Name())
 		}
 	}
 }
@@ -152,27 +152,27 @@ func observeOnce(ctx context.Context, cfg *config.Config) (runtime.Snapshot, run
 	if err != nil {
 		return runtime.Snapshot{}, node, err
 	}
-	nobodys, err := wiring.IncludesUnlabelled(cfg)
+	unlabelled, err := wiring.IncludesUnlabelled(cfg)
 	if err != nil {
 		return runtime.Snapshot{}, node, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var seen runtime.Snapshot
-	err = client.NewObserver(cri.ObserverOptions{Instance: id, Adopted: slices.Concat(adopted, cfg.AdoptInstances), Nobodys: nobodys, Logger: quiet}).Run(ctx, func(s runtime.Snapshot) {
-		if s.Whole && !seen.Whole {
-			seen = s
+	var observed runtime.Snapshot
+	err = client.NewObserver(cri.ObserverOptions{Instance: id, Adopted: slices.Concat(adopted, cfg.AdoptInstances), Nobodys: unlabelled, Logger: quiet}).Run(ctx, func(s runtime.Snapshot) {
+		if s.Whole && !observed.Whole {
+			observed = s
 			cancel()
 		}
 	})
-	if seen.Whole {
-		return seen, node, nil
+	if observed.Whole {
+		return observed, node, nil
 	}
-	return seen, node, fmt.Errorf("looking at what runs: %w", err)
+	return observed, node, fmt.Errorf("listing the pods of the runtime: %w", err)
 }
 
 // printPlan prints the problems and then the decision for each pod. If a problem is an
-// error, podd exits with code 1. running may be nil.
+// error, it returns an error with exit code 1. running may be nil.
 func printPlan(w io.Writer, problems []manifest.Problem, planned []reconcile.Planned, running *server.View) error {
 	failed := false
 	for _, p := range problems {
@@ -197,15 +197,16 @@ func printPlan(w io.Writer, problems []manifest.Problem, planned []reconcile.Pla
 	return nil
 }
 
-// replaceText describes the replacement of a pod by another version. Only a running podd
-// knows the manifest of the old version.
+// replaceText describes the replacement of a pod by another version. It includes the
+// reason only if running is not nil, because only a running podd has the manifest of the
+// old version.
 func replaceText(p reconcile.Planned, running *server.View) string {
 	text := "replaces the version that runs"
 	if running == nil {
 		return text
 	}
-	if was := running.Pod(server.Key(p.Key)); was != nil {
-		if class := plan.ClassChange(was.Pod, p.Pod.Spec); class != "" {
+	if old := running.Pod(server.Key(p.Key)); old != nil {
+		if class := plan.ClassChange(old.Pod, p.Pod.Spec); class != "" {
 			text += ": " + class
 		}
 	}

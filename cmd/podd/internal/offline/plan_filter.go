@@ -18,41 +18,42 @@ type planFilter struct {
 }
 
 // includes reports whether a pod is selected.
-func (w planFilter) includes(p reconcile.Planned) bool {
+func (f planFilter) includes(p reconcile.Planned) bool {
 	short := ""
 	if p.Pod != nil {
 		short = strings.TrimSuffix(p.Key.Name, "-"+p.Pod.Spec.Spec.NodeName)
 	}
-	for _, name := range w.pods {
+	for _, name := range f.pods {
 		if name == p.Key.Name || name == short || name == p.Key.Namespace+"/"+short {
 			return true
 		}
 	}
 	if p.Pod != nil {
-		return w.hasFile(p.Pod.Origin.Path)
+		return f.hasFile(p.Pod.Origin.Path)
 	}
-	if w.running == nil {
+	if f.running == nil {
 		return false
 	}
-	// A pod that was removed from a file is found by that file.
-	seen := w.running.Pod(server.Key(p.Key))
-	return seen != nil && w.hasFile(seen.Path)
+	// A pod that was removed from a file still has the path of that file in the running
+	// podd.
+	view := f.running.Pod(server.Key(p.Key))
+	return view != nil && f.hasFile(view.Path)
 }
 
 // hasFile reports whether path is one of the named files or in a named directory.
-func (w planFilter) hasFile(path string) bool { return path != "" && isWithin(path, w.files) }
+func (f planFilter) hasFile(path string) bool { return path != "" && isWithin(path, f.files) }
 
 // problems returns those of the named files, or all if only pods are named.
-func (w planFilter) problems(all []manifest.Problem) []manifest.Problem {
-	if len(w.files) == 0 {
+func (f planFilter) problems(all []manifest.Problem) []manifest.Problem {
+	if len(f.files) == 0 {
 		return all
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(p manifest.Problem) bool { return !w.hasFile(p.Path) })
+	return slices.DeleteFunc(slices.Clone(all), func(p manifest.Problem) bool { return !f.hasFile(p.Path) })
 }
 
 // unreadFiles returns the files that none of the sources reads.
 func unreadFiles(files, sources []string) []string {
-	return slices.DeleteFunc(slices.Clone(files), func(f string) bool { return isWithin(f, sources) })
+	return slices.DeleteFunc(slices.Clone(files), func(path string) bool { return isWithin(path, sources) })
 }
 
 // isWithin reports whether path is one of places or a file directly in one.

@@ -26,8 +26,9 @@ import (
 	"podd/server"
 )
 
-// runPlan runs podd plan on a machine without a runtime.
-func runPlan(ctx context.Context, t *testing.T, root, path, url string) (out, errs string) {
+// runPlan runs podd plan with a runtime that does not exist. It appends the error to
+// stderr.
+func runPlan(ctx context.Context, t *testing.T, root, path, url string) (stdout, stderr string) {
 	t.Helper()
 	endpoint := "unix://" + filepath.Join(root, "no.sock")
 	flags := config.Flags{FileFlags: config.FileFlags{RootDir: root}, NodeFlags: config.NodeFlags{HostnameOverride: "n1"}, RuntimeFlags: config.RuntimeFlags{ContainerRuntimeEndpoint: &endpoint}, SourceFlags: config.SourceFlags{PodManifestPath: []string{path}}}
@@ -41,7 +42,7 @@ func runPlan(ctx context.Context, t *testing.T, root, path, url string) (out, er
 	return o.String(), e.String()
 }
 
-// writeJournal writes the journal of a pod that a source defined.
+// writeJournal writes the journal of the pod default/old-n1, which a source defined.
 func writeJournal(t *testing.T, root string) {
 	t.Helper()
 	dir := filepath.Join(root, "pods", "11111111-1111-1111-1111-111111111111")
@@ -54,14 +55,14 @@ func writeJournal(t *testing.T, root string) {
 	}
 }
 
-const planWeb = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: c, image: i}]}\n"
+const webManifest = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: c, image: i}]}\n"
 
 // TestPlan_CachedContent checks that podd plan uses the cached content of sources, as
 // podd run does.
 func TestPlan_CachedContent(t *testing.T) {
 	root, dir := t.TempDir(), t.TempDir()
 	file := filepath.Join(dir, "web.yaml")
-	if err := os.WriteFile(file, []byte(planWeb), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(webManifest), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -69,7 +70,7 @@ func TestPlan_CachedContent(t *testing.T) {
 	if err := s.Run(ctx, func(manifest.Batch) { cancel() }); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, []byte(strings.Replace(planWeb, "image: i", "imag: i", 1)), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(strings.Replace(webManifest, "image: i", "imag: i", 1)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if out, errs := runPlan(t.Context(), t, root, dir, ""); !strings.Contains(out, "\ndefault/web-n1\n") {
@@ -77,27 +78,28 @@ func TestPlan_CachedContent(t *testing.T) {
 	}
 }
 
-// TestPlan_UnreadSource checks that a source that does not respond is named, and none of
-// its pods is planned to stop.
+// TestPlan_UnreadSource checks that podd plan names a source that does not respond, and
+// does not stop pods that may come from it.
 func TestPlan_UnreadSource(t *testing.T) {
 	root := t.TempDir()
 	writeJournal(t, root)
-	const unseen = "sources not seen yet"
-	if out, errs := runPlan(t.Context(), t, root, t.TempDir(), ""); !strings.Contains(out, "default/old-n1") || strings.Contains(out, unseen) {
-		t.Errorf("all seen: got %s%s, want that the pod goes", out, errs)
+	const rule = "sources not seen yet"
+	if out, errs := runPlan(t.Context(), t, root, t.TempDir(), ""); !strings.Contains(out, "default/old-n1") || strings.Contains(out, rule) {
+		t.Errorf("all sources read: got %s%s, want that the pod stops", out, errs)
 	}
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // less than the timeout of podd plan
 	defer cancel()
 	out, errs := runPlan(ctx, t, root, t.TempDir(), web.URL+"/m")
-	if !strings.Contains(out, unseen) || !strings.Contains(errs, web.URL+"/m was not seen in time") {
-		t.Errorf("a silent URL: got %s%s, want %q and its name", out, errs, unseen)
+	if !strings.Contains(out, rule) || !strings.Contains(errs, "reading source "+web.URL+"/m timed out") {
+		t.Errorf("unresponsive URL: got %s%s, want %q and the URL", out, errs, rule)
 	}
 }
 
-// TestPlan_RunningPodd checks that podd plan uses the sources of the running podd, treats
-// a manifest as one more source, and prints only what that changes.
+// TestPlan_RunningPodd checks that podd plan uses the sources of the running podd, and
+// that it reads named manifests in addition and then prints only the pods that they
+// concern.
 func TestPlan_RunningPodd(t *testing.T) {
 	root, dir, more := t.TempDir(), t.TempDir(), t.TempDir()
 	write := func(path, text string) string {
@@ -107,22 +109,22 @@ func TestPlan_RunningPodd(t *testing.T) {
 		}
 		return path
 	}
-	named := func(name string) string { return strings.Replace(planWeb, "name: web", "name: "+name, 1) }
-	one := write(filepath.Join(dir, "one.yaml"), named("one"))
-	write(filepath.Join(dir, "two.yaml"), named("two"))
+	manifestOf := func(name string) string { return strings.Replace(webManifest, "name: web", "name: "+name, 1) }
+	one := write(filepath.Join(dir, "one.yaml"), manifestOf("one"))
+	write(filepath.Join(dir, "two.yaml"), manifestOf("two"))
 	writeJournal(t, root)
-	gone := &server.PodView{Path: one, Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "old-n1"}}}
-	f := poddtest.Serve(t, &server.View{Node: "n1", Root: root, Sources: []string{dir}, Pods: []*server.PodView{gone}})
+	removed := &server.PodView{Path: one, Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "old-n1"}}}
+	f := poddtest.Serve(t, &server.View{Node: "n1", Root: root, Sources: []string{dir}, Pods: []*server.PodView{removed}})
 	for name, test := range map[string]struct {
 		targets []string
 		root    string
 		want    string
 	}{
-		"all":                    {nil, "", "default/old-n1 default/one-n1 default/two-n1"},
-		"a pod":                  {[]string{"two"}, "", "default/two-n1"},
-		"a new manifest":         {[]string{write(filepath.Join(more, "web.yaml"), planWeb)}, "", "default/web-n1"},
-		"an edit":                {[]string{write(filepath.Join(more, "edit.yaml"), strings.Replace(named("two"), "image: i", "image: j", 1))}, "", "default/two-n1"},
-		"what a source has":      {[]string{one}, "", "default/old-n1 default/one-n1"},
+		"no targets":             {nil, "", "default/old-n1 default/one-n1 default/two-n1"},
+		"pod":                    {[]string{"two"}, "", "default/two-n1"},
+		"new manifest":           {[]string{write(filepath.Join(more, "web.yaml"), webManifest)}, "", "default/web-n1"},
+		"edited manifest":        {[]string{write(filepath.Join(more, "edit.yaml"), strings.Replace(manifestOf("two"), "image: i", "image: j", 1))}, "", "default/two-n1"},
+		"file of a source":       {[]string{one}, "", "default/old-n1 default/one-n1"},
 		"another root directory": {nil, t.TempDir(), ""},
 	} {
 		var out, errs bytes.Buffer
@@ -136,7 +138,7 @@ func TestPlan_RunningPodd(t *testing.T) {
 			}
 		}
 		if strings.Join(got, " ") != test.want || (err != nil) != (test.want == "") {
-			t.Errorf("%s: %v: %s%s", name, err, out.String(), errs.String())
+			t.Errorf("%s: got pods %q, error %v, want %q: %s%s", name, got, err, test.want, out.String(), errs.String())
 		}
 	}
 }
@@ -146,13 +148,13 @@ func TestPlan_RunningPodd(t *testing.T) {
 func TestPlan_FeatureGates(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(t.TempDir(), "web.yaml")
-	if err := os.WriteFile(path, []byte(strings.Replace(planWeb, "image: i", "image: i, restartPolicy: Never", 1)), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(strings.Replace(webManifest, "image: i", "image: i, restartPolicy: Never", 1)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
-		running bool
+		running bool // feature gate of the running podd
 		args    []string
-		taken   bool
+		want    bool // whether the manifest is valid
 	}{
 		{false, nil, false},
 		{true, nil, true},
@@ -168,14 +170,14 @@ func TestPlan_FeatureGates(t *testing.T) {
 		c := &PlanCmd{Flags: config.Flags{FileFlags: config.FileFlags{RunDir: f.Dir}, RuntimeFlags: config.RuntimeFlags{ContainerRuntimeEndpoint: &endpoint}, Known: known}, Targets: []string{path}}
 		var out bytes.Buffer
 		err = c.Run(t.Context(), iostreams.Streams{In: strings.NewReader(""), Out: &out, Err: io.Discard})
-		if refused := strings.Contains(out.String(), "needs the feature gate"); refused == test.taken || (err == nil) != test.taken {
-			t.Errorf("%+v: %v\n%s", test, err, out.String())
+		if refused := strings.Contains(out.String(), "needs the feature gate"); refused == test.want || (err == nil) != test.want {
+			t.Errorf("%+v: got error %v\n%s", test, err, out.String())
 		}
 	}
 }
 
-// TestPlan_Replaces checks that podd plan prints when an edit replaces a pod, and why if
-// the running podd knows the old version.
+// TestPlan_Replaces checks that podd plan prints that an edit replaces a pod, and the
+// reason if the running podd has the old version.
 func TestPlan_Replaces(t *testing.T) {
 	key := types.NamespacedName{Namespace: "default", Name: "web-n1"}
 	pod := func(limits v1.ResourceList) *v1.Pod {
@@ -186,19 +188,19 @@ func TestPlan_Replaces(t *testing.T) {
 	running := &server.View{Pods: []*server.PodView{{Pod: pod(nil)}}}
 	for _, test := range []struct {
 		name     string
-		is       *v1.Pod
+		edited   *v1.Pod
 		running  *server.View
 		replaces bool
 		want     string
 	}{
-		{"nothing else runs", limited, running, false, ""},
-		{"of another class", limited, running, true, "  replaces the version that runs: QoS class BestEffort becomes Burstable, and a pod keeps its class as long as it runs\n"},
-		{"of the same", pod(nil), running, true, "  replaces the version that runs\n"},
-		{"nobody knows of what", limited, nil, true, "  replaces the version that runs\n"},
-		{"the podd there does not have it", limited, &server.View{}, true, "  replaces the version that runs\n"},
+		{"no old version", limited, running, false, ""},
+		{"different QoS class", limited, running, true, "  replaces the version that runs: QoS class BestEffort becomes Burstable, and a pod keeps its class as long as it runs\n"},
+		{"same QoS class", pod(nil), running, true, "  replaces the version that runs\n"},
+		{"podd not running", limited, nil, true, "  replaces the version that runs\n"},
+		{"unknown to the running podd", limited, &server.View{}, true, "  replaces the version that runs\n"},
 	} {
 		var out strings.Builder
-		planned := []reconcile.Planned{{Key: key, Pod: &manifest.Pod{Key: key, Spec: test.is}, Replaces: test.replaces}}
+		planned := []reconcile.Planned{{Key: key, Pod: &manifest.Pod{Key: key, Spec: test.edited}, Replaces: test.replaces}}
 		if err := printPlan(&out, nil, planned, test.running); err != nil {
 			t.Fatal(err)
 		}

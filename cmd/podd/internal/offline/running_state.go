@@ -19,10 +19,10 @@ import (
 // runningState returns the state of the running podd that uses cfg's root directory, or
 // nil if there is none. It copies to cfg the settings of that podd that the command line
 // does not set: root directory, node name, runtime endpoint and feature gates.
-func runningState(ctx context.Context, flags *config.Flags, cfg *config.Config, talk io.Writer) *server.View {
+func runningState(ctx context.Context, flags *config.Flags, cfg *config.Config, stderr io.Writer) *server.View {
 	if flags.HostnameOverride == "" {
 		if stored, err := nodename.Read(cfg.RootDir); err != nil {
-			fmt.Fprintf(talk, "podd: warning: %v\n", err)
+			fmt.Fprintf(stderr, "podd: warning: %v\n", err)
 		} else if stored.Name != "" {
 			cfg.NodeName = stored.Name
 		}
@@ -33,8 +33,8 @@ func runningState(ctx context.Context, flags *config.Flags, cfg *config.Config, 
 		v, err = p.State(ctx)
 	}
 	if err != nil {
-		if none := (client.NotRunning{}); !errors.As(err, &none) {
-			fmt.Fprintf(talk, "podd: warning: %v; going on as if no podd ran\n", err)
+		if absent := (client.NotRunning{}); !errors.As(err, &absent) {
+			fmt.Fprintf(stderr, "podd: warning: %v; continuing without the state of the running podd\n", err)
 		}
 		return nil
 	}
@@ -48,8 +48,8 @@ func runningState(ctx context.Context, flags *config.Flags, cfg *config.Config, 
 	if flags.ContainerRuntimeEndpoint == nil && v.Endpoint != "" {
 		cfg.RuntimeEndpoint = v.Endpoint
 	}
-	asked := func(k config.Known) bool { return k.Name == "feature-gates" }
-	if !slices.ContainsFunc(flags.Known, asked) {
+	isFeatureGates := func(k config.Known) bool { return k.Name == "feature-gates" }
+	if !slices.ContainsFunc(flags.Known, isFeatureGates) {
 		cfg.RestartRules = cfg.RestartRules || v.RestartRules
 	}
 	return v

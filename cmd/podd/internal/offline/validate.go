@@ -32,8 +32,8 @@ type checkOutput struct {
 	version string // of podd
 }
 
-// Run checks every file and prints the problems. If one is an error, podd exits with code
-// 1. Run starts nothing and reads only the named files.
+// Run checks every file and prints the problems. If one is an error, it returns an error
+// with exit code 1. It starts nothing and reads only the named files.
 func (c *ValidateCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	node, err := c.node()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"podd/manifest"
 )
 
-// yaml prints the pods as they would run, with the node's name and all defaults.
+// yaml prints the pods as they would run, with the node name and all defaults.
 func (r *checkOutput) yaml(w io.Writer) error {
 	for i, p := range r.Pods {
 		text, err := podYAML(p)
@@ -34,11 +34,11 @@ func podYAML(p *manifest.Pod) ([]byte, error) {
 	pod.APIVersion, pod.Kind = "v1", "Pod"
 	asJSON, err := json.Marshal(pod)
 	if err != nil {
-		return nil, fmt.Errorf("writing pod %s: %w", p.Key, err)
+		return nil, fmt.Errorf("encoding pod %s: %w", p.Key, err)
 	}
 	var tree map[string]any
 	if err := yaml.Unmarshal(asJSON, &tree); err != nil {
-		return nil, fmt.Errorf("writing pod %s: %w", p.Key, err)
+		return nil, fmt.Errorf("encoding pod %s: %w", p.Key, err)
 	}
 	delete(tree, "status") // the pod has never run
 	if meta, ok := tree["metadata"].(map[string]any); ok && meta["creationTimestamp"] == nil {
@@ -46,7 +46,7 @@ func podYAML(p *manifest.Pod) ([]byte, error) {
 	}
 	text, err := yaml.Marshal(tree)
 	if err != nil {
-		return nil, fmt.Errorf("writing pod %s: %w", p.Key, err)
+		return nil, fmt.Errorf("encoding pod %s: %w", p.Key, err)
 	}
 	return text, nil
 }

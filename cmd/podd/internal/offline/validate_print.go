@@ -34,10 +34,10 @@ func (r *checkOutput) summary() string {
 func (r *checkOutput) print(format string, s iostreams.Streams) error {
 	var b strings.Builder
 	var err error
-	talk := ""
+	diagnostics := ""
 	switch format {
 	case "yaml":
-		talk = r.lines()
+		diagnostics = r.lines()
 		err = r.yaml(&b)
 	case "json":
 		err = r.json(&b)
@@ -45,14 +45,14 @@ func (r *checkOutput) print(format string, s iostreams.Streams) error {
 		err = r.sarif(&b)
 	case "github":
 		r.github(&b)
-		talk = r.summary() + "\n"
+		diagnostics = r.summary() + "\n"
 	default:
 		b.WriteString(r.lines())
 	}
 	if err != nil {
 		return err
 	}
-	if _, err := io.WriteString(s.Err, talk); err != nil {
+	if _, err := io.WriteString(s.Err, diagnostics); err != nil {
 		return err
 	}
 	_, err = io.WriteString(s.Out, b.String())

@@ -64,7 +64,7 @@ func (r *checkOutput) sarif(w io.Writer) error {
 			result.Message.Text = p.Field + ": " + p.Message
 		}
 		if p.Path != "" {
-			result.Locations = []sarifLocation{sarifPlace(p)}
+			result.Locations = []sarifLocation{problemLocation(p)}
 		}
 		run.Results = append(run.Results, result)
 		if rule := (sarifRule{result.RuleID}); !slices.Contains(run.Tool.Driver.Rules, rule) {
@@ -78,7 +78,7 @@ func (r *checkOutput) sarif(w io.Writer) error {
 	})
 }
 
-func sarifPlace(p manifest.Problem) sarifLocation {
+func problemLocation(p manifest.Problem) sarifLocation {
 	var l sarifLocation
 	l.Physical.Artifact.URI = (&url.URL{Path: p.Path}).String()
 	if u, err := url.Parse(p.Path); err == nil && u.Scheme != "" {
@@ -90,7 +90,8 @@ func sarifPlace(p manifest.Problem) sarifLocation {
 	return l
 }
 
-// ruleID returns the field without its indices, because scanners group and mute by rule.
+// ruleID returns the field without its indices, because scanners group and suppress
+// problems by rule.
 func ruleID(p manifest.Problem) string {
 	if p.Field == "" {
 		return "manifest"

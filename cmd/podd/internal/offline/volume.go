@@ -34,22 +34,22 @@ type VolumeCmd struct {
 	Claims []string `arg:"" optional:"" name:"claim" help:"Claims as NAMESPACE/NAME, or NAME in the default namespace." complete:"claim"`
 }
 
-// KubeletFlags returns the flags that the kubelet has, too.
+// KubeletFlags returns the flags that are also flags of the kubelet.
 func (c *VolumeCmd) KubeletFlags() *config.Flags { return &c.Flags }
 
-// Validate rejects rm without claims.
+// Validate rejects rm without claims and with an output format.
 func (c *VolumeCmd) Validate() error {
 	if c.Action == "rm" && len(c.Claims) == 0 {
-		return errors.New("name what to remove; podd volume ls lists the claims")
+		return errors.New("missing claims to remove; podd volume ls lists them")
 	}
 	if c.Action == "rm" && c.Output != "" {
-		return errors.New("-o is of podd volume ls")
+		return errors.New("-o is for ls")
 	}
 	return nil
 }
 
-// Run lists or removes the data of claims. The pod directories show which pods use a
-// claim. The running podd, or else the given sources, show which claims are desired.
+// Run lists or removes the data of claims. A claim is used by the pods that have a
+// directory. The running podd, or else the configured sources, define the desired claims.
 func (c *VolumeCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	cfg, err := config.LoadHere(c.Flags, s.Err)
 	if err != nil {
@@ -59,8 +59,8 @@ func (c *VolumeCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err := cfg.CheckNodeName(); err != nil {
 		return err
 	}
-	k := volumeCommand{cfg: &cfg, out: s.Out, err: s.Err, claims: volume.Claims{Root: rootdir.Claims(cfg.RootDir)}}
-	k.desired, err = desiredClaims(ctx, running, &cfg)
+	v := volumeCommand{cfg: &cfg, out: s.Out, err: s.Err, claims: volume.Claims{Root: rootdir.Claims(cfg.RootDir)}}
+	v.desired, err = desiredClaims(ctx, running, &cfg)
 	switch {
 	case errors.Is(err, errNoSources) && c.Action == "ls":
 	case errors.Is(err, errNoSources):
@@ -69,12 +69,12 @@ func (c *VolumeCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	if c.Action == "ls" {
-		return k.list(c.Output)
+		return v.list(c.Output)
 	}
-	return k.remove(ctx, c.Claims)
+	return v.remove(ctx, c.Claims)
 }
 
-// volumeCommand is one run of podd volume.
+// A volumeCommand is one call of podd volume.
 type volumeCommand struct {
 	cfg      *config.Config
 	out, err io.Writer
@@ -82,9 +82,10 @@ type volumeCommand struct {
 	desired  []server.ClaimView
 }
 
-// request returns the requested size and the position of a desired claim, or "".
-func (k *volumeCommand) request(name types.NamespacedName) (size, place string) {
-	for _, c := range k.desired {
+// request returns the requested size and the position of a claim, or "" if the claim is
+// not desired.
+func (v *volumeCommand) request(name types.NamespacedName) (size, position string) {
+	for _, c := range v.desired {
 		if c.Claim == server.Key(name) {
 			return c.Requested, manifest.Origin{Path: c.Path, Line: c.Line}.String()
 		}
@@ -94,104 +95,98 @@ func (k *volumeCommand) request(name types.NamespacedName) (size, place string) 
 
 // podRoots returns the directories that contain pod directories: that of podd, and those
 // of runs to completion.
-func (k *volumeCommand) podRoots() []string {
-	roots := []string{rootdir.Pods(k.cfg.RootDir)}
-	for _, run := range (runonce.RunDirs{Root: k.cfg.RootDir}).All() {
+func (v *volumeCommand) podRoots() []string {
+	roots := []string{rootdir.Pods(v.cfg.RootDir)}
+	for _, run := range (runonce.RunDirs{Root: v.cfg.RootDir}).All() {
 		roots = append(roots, rootdir.Pods(run))
 	}
 	return roots
 }
 
 // podNames returns the names of pods by the UIDs of their directories.
-func (k *volumeCommand) podNames(uids []types.UID) ([]string, error) {
+func (v *volumeCommand) podNames(uids []types.UID) ([]string, error) {
 	var list []string
-	known := map[types.UID]types.NamespacedName{}
-	for _, root := range k.podRoots() {
+	byUID := map[types.UID]types.NamespacedName{}
+	for _, root := range v.podRoots() {
 		names, err := journal.Store{Root: root}.Names()
 		if err != nil {
 			return nil, err
 		}
 		for uid, name := range names {
-			known[uid] = name
+			byUID[uid] = name
 		}
 	}
 	for _, uid := range uids {
-		name := strings.TrimSuffix(known[uid].Name, "-"+k.cfg.NodeName)
+		name := strings.TrimSuffix(byUID[uid].Name, "-"+v.cfg.NodeName)
 		list = append(list, cmp.Or(name, string(uid)))
 	}
 	slices.Sort(list)
 	return slices.Compact(list), nil
 }
 
-// keptVolume is the data of one claim.
-type keptVolume struct {
+// A claimVolume is the data of one claim.
+type claimVolume struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Requested string `json:"requested,omitempty"` // "1Gi"; "" without a claim
 	// UsedBy contains the pods that have a directory.
 	UsedBy []string `json:"usedBy,omitempty"`
-	// WantedBy is the position of the claim, or "".
-	WantedBy string `json:"wantedBy,omitempty"`
+	// DefinedAt is the position of the claim in its file, or "" without a claim.
+	DefinedAt string `json:"wantedBy,omitempty"`
 	// Volume is the PersistentVolume of the claim; "" for a directory of podd.
 	Volume string `json:"volume,omitempty"`
 	Path   string `json:"path"`
 }
 
-func (k *volumeCommand) volumes() ([]keptVolume, error) {
-	all, err := k.claims.List(k.podRoots()...)
+func (v *volumeCommand) volumes() ([]claimVolume, error) {
+	all, err := v.claims.List(v.podRoots()...)
 	if err != nil {
 		return nil, err
 	}
-	out := []keptVolume{}
+	out := []claimVolume{}
 	for _, one := range all {
-		users, err := k.podNames(one.Users)
+		users, err := v.podNames(one.Users)
 		if err != nil {
 			return nil, err
 		}
-		size, place := k.request(one.NamespacedName)
-		out = append(out, keptVolume{one.Namespace, one.Name, size, users, place, one.Volume, one.Path})
+		size, position := v.request(one.NamespacedName)
+		out = append(out, claimVolume{one.Namespace, one.Name, size, users, position, one.Volume, one.Path})
 	}
 	return out, nil
 }
 
-func (k *volumeCommand) list(format string) error {
-	kept, err := k.volumes()
+func (v *volumeCommand) list(format string) error {
+	all, err := v.volumes()
 	switch {
 	case err != nil:
 		return err
 	case format != "":
-		return printer.Data(k.out, format, kept)
-	case len(kept) == 0:
-		fmt.Fprintln(k.err, "podd: no claim has a volume")
+		return printer.Data(v.out, format, all)
+	case len(all) == 0:
+		fmt.Fprintln(v.err, "podd: no volumes of claims")
 		return nil
 	}
-	lines := [][]string{{"NAMESPACE", "NAME", "REQUESTED", "USED BY", "WANTED BY", "VOLUME"}}
-	for _, one := range kept {
-		place, where := one.WantedBy, one.Path
-		if place != "" {
-			place = paths.Short(place, paths.WorkingDir())
+	lines := [][]string{{"NAMESPACE", "NAME", "REQUESTED", "USED BY", "DEFINED AT", "VOLUME"}}
+	for _, one := range all {
+		position, location := one.DefinedAt, one.Path
+		if position != "" {
+			position = paths.Short(position, paths.WorkingDir())
 		}
 		if one.Volume != "" {
-			where = "PersistentVolume " + one.Volume
+			location = "PersistentVolume " + one.Volume
 		}
-		line := []string{one.Namespace, one.Name, printer.OrNone(one.Requested), printer.OrNone(strings.Join(one.UsedBy, ",")), printer.OrNone(place), where}
+		line := []string{one.Namespace, one.Name, printer.OrNone(one.Requested), printer.OrNone(strings.Join(one.UsedBy, ",")), printer.OrNone(position), location}
 		for i := range line {
 			line[i] = printer.Escape(line[i])
 		}
 		lines = append(lines, line)
 	}
-	var t printer.Table
-	t.Fit(lines)
-	for _, line := range lines {
-		if _, err := io.WriteString(k.out, t.Line(line)); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err = io.WriteString(v.out, (&printer.Table{}).Format(lines))
+	return err
 }
 
-// remove removes nothing if one of the claims is desired.
-func (k *volumeCommand) remove(ctx context.Context, claims []string) error {
+// remove removes the data of claims. It removes nothing if one of the claims is desired.
+func (v *volumeCommand) remove(ctx context.Context, claims []string) error {
 	var names []types.NamespacedName
 	for _, text := range claims {
 		namespace, name, ok := strings.Cut(text, "/")
@@ -199,32 +194,33 @@ func (k *volumeCommand) remove(ctx context.Context, claims []string) error {
 			namespace, name = v1.NamespaceDefault, text
 		}
 		key := types.NamespacedName{Namespace: namespace, Name: name}
-		if _, place := k.request(key); place != "" {
-			return fmt.Errorf("removing claim %s: %s wants it; take it out of there first", key, place)
+		if _, position := v.request(key); position != "" {
+			return fmt.Errorf("removing claim %s: it is still defined at %s; delete it there first", key, position)
 		}
 		names = append(names, key)
 	}
 	for _, name := range names {
-		err := k.removeOne(ctx, name)
+		err := v.removeOne(ctx, name)
 		if err != nil && !errors.Is(err, volume.ErrLeft) {
 			return err
 		}
 		if err != nil {
-			fmt.Fprintf(k.err, "podd: warning: %v\n", err)
+			fmt.Fprintf(v.err, "podd: warning: %v\n", err)
 		}
-		fmt.Fprintf(k.err, "podd: claim %s removed\n", name)
+		fmt.Fprintf(v.err, "podd: claim %s removed\n", name)
 	}
 	return nil
 }
 
-func (k *volumeCommand) removeOne(ctx context.Context, name types.NamespacedName) error {
-	err := k.claims.Remove(ctx, name, k.podRoots()...)
+// removeOne removes the data of a claim. The error of a claim in use names the pods.
+func (v *volumeCommand) removeOne(ctx context.Context, name types.NamespacedName) error {
+	err := v.claims.Remove(ctx, name, v.podRoots()...)
 	if !errors.Is(err, volume.ErrInUse) {
 		return err
 	}
-	kept, lost := k.claims.List(k.podRoots()...)
-	for _, one := range kept {
-		if users, why := k.podNames(one.Users); one.NamespacedName == name && why == nil && lost == nil {
+	all, listErr := v.claims.List(v.podRoots()...)
+	for _, one := range all {
+		if users, namesErr := v.podNames(one.Users); one.NamespacedName == name && namesErr == nil && listErr == nil {
 			return fmt.Errorf("%w: %s; remove these first", err, strings.Join(users, ","))
 		}
 	}

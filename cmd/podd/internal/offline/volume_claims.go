@@ -11,8 +11,9 @@ import (
 	"podd/server"
 )
 
-// errNoSources is returned if it is unknown which claims are desired.
-var errNoSources = errors.New("no podd runs here, and without a source of pods nobody knows which claims are wanted; give --pod-manifest-path or --manifest-url as podd run has them")
+// errNoSources is the error of desiredClaims if there are neither a running podd nor
+// sources.
+var errNoSources = errors.New("the desired claims are unknown, because podd is not running and no source of pods is configured; set --pod-manifest-path or --manifest-url as for podd run")
 
 // desiredClaims returns the claims of the running podd, which may be nil, and those of
 // the sources in cfg.
@@ -44,6 +45,7 @@ func desiredClaims(ctx context.Context, running *server.View, cfg *config.Config
 	return slices.Concat(all, view.Claims(set)), nil
 }
 
+// unreadError returns the error for a source that has not been read.
 func unreadError(source string) error {
-	return fmt.Errorf("looking which claims are wanted: %s was not seen in time; try again", source)
+	return fmt.Errorf("reading the desired claims: source %s has not been read yet; try again", source)
 }

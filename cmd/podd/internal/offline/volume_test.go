@@ -17,47 +17,47 @@ import (
 func rootWithClaim(t *testing.T) (root string) {
 	t.Helper()
 	root = t.TempDir()
-	bound := filepath.Join(root, "claims", ".bound", "default")
-	for _, dir := range []string{bound, filepath.Join(root, "claims", "default", "data")} {
+	bindings := filepath.Join(root, "claims", ".bound", "default")
+	for _, dir := range []string{bindings, filepath.Join(root, "claims", "default", "data")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink("file -", filepath.Join(bound, "data")); err != nil {
+	if err := os.Symlink("file -", filepath.Join(bindings, "data")); err != nil {
 		t.Fatal(err)
 	}
 	return root
 }
 
-// TestVolume_RunningPodd checks that the running podd determines the desired claims,
-// without flags.
+// TestVolume_RunningPodd checks that podd volume gets the desired claims from the running
+// podd without any flags.
 func TestVolume_RunningPodd(t *testing.T) {
 	root := rootWithClaim(t)
-	wanted := []server.ClaimView{{
+	desired := []server.ClaimView{{
 		Claim: server.Key(types.NamespacedName{Namespace: "default", Name: "data"}), Requested: "1Gi", Path: "/etc/podd/manifests/db.yaml", Line: 7,
 	}}
-	f := poddtest.Serve(t, &server.View{Revision: 1, Node: "n1", Root: root, Sources: []string{"/etc/podd/manifests"}, Claims: wanted})
+	f := poddtest.Serve(t, &server.View{Revision: 1, Node: "n1", Root: root, Sources: []string{"/etc/podd/manifests"}, Claims: desired})
 	if got := podd(t, f, "volume", "ls"); got.Code != 0 || !strings.Contains(got.Out, "1Gi") || !strings.Contains(got.Out, "db.yaml:7") {
-		t.Errorf("ls: %+v", got)
+		t.Errorf("ls: got %+v", got)
 	}
 	if got := podd(t, f, "volume", "ls", "-o", "json"); got.Code != 0 || !strings.Contains(got.Out, `"wantedBy": "/etc/podd/manifests/db.yaml:7"`) || !strings.Contains(got.Out, `"requested": "1Gi"`) {
-		t.Errorf("ls -o json: %+v", got)
+		t.Errorf("ls -o json: got %+v", got)
 	}
 	if got := podd(t, f, "volume", "rm", "-o", "json", "data"); got.Code != exit.Usage {
-		t.Errorf("rm -o json: %+v", got)
+		t.Errorf("rm -o json: got %+v", got)
 	}
-	if got := podd(t, f, "volume", "rm", "data"); got.Code == 0 || !strings.Contains(got.Err, "/etc/podd/manifests/db.yaml:7 wants it") {
-		t.Errorf("rm of what is wanted: %+v", got)
+	if got := podd(t, f, "volume", "rm", "data"); got.Code == 0 || !strings.Contains(got.Err, "it is still defined at /etc/podd/manifests/db.yaml:7") {
+		t.Errorf("rm of a desired claim: got %+v", got)
 	}
-	if got := podd(t, f, "volume", "--root-dir", t.TempDir(), "rm", "data"); got.Code != exit.Usage || !strings.Contains(got.Err, "no podd runs here") {
-		t.Errorf("rm with another root directory: %+v", got)
+	if got := podd(t, f, "volume", "--root-dir", t.TempDir(), "rm", "data"); got.Code != exit.Usage || !strings.Contains(got.Err, "podd is not running and no source") {
+		t.Errorf("rm with another root directory: got %+v", got)
 	}
 	f.Publish(&server.View{Revision: 2, Node: "n1", Root: root, Sources: []string{"/a"}, Unread: []string{"/a"}})
-	if got := podd(t, f, "volume", "rm", "data"); got.Code == 0 || !strings.Contains(got.Err, "/a was not seen in time") {
-		t.Errorf("rm of what may be wanted: %+v", got)
+	if got := podd(t, f, "volume", "rm", "data"); got.Code == 0 || !strings.Contains(got.Err, "source /a has not been read yet") {
+		t.Errorf("rm with an unread source: got %+v", got)
 	}
 	f.Publish(&server.View{Revision: 3, Node: "n1", Root: root, Sources: []string{server.ClusterSource}, Unread: []string{server.ClusterSource}})
 	if got := podd(t, f, "volume", "rm", "data"); got.Code != 0 || !strings.Contains(got.Err, "claim default/data removed") {
-		t.Errorf("rm: %+v", got)
+		t.Errorf("rm with an unread cluster: got %+v", got)
 	}
 }

@@ -1,7 +1,7 @@
 # Completion of podd for bash 4.3 and later: source <(podd completion bash)
 _podd() {
 	local line=${COMP_LINE:-${COMP_WORDS[*]}} words=() files='' i rest cut
-	# bash makes words of = and : too; here only blanks part them.
+	# bash also splits words at = and :. Join them, so that only white space separates words.
 	for ((i = 0; i <= COMP_CWORD; i++)); do
 		rest=${line#"${line%%[![:space:]]*}"}
 		if ((i < 2)) || [[ $rest != "$line" ]]; then

@@ -3,12 +3,12 @@
 # the file _podd in a directory of $fpath.
 _podd() {
 	local -a ends begins
-	local value said files=1
-	while IFS=$'\t' read -r value said; do
+	local value description files=1
+	while IFS=$'\t' read -r value description; do
 		case $value in
 		:files) files=0 ;;
-		*[=:/,]) begins+=("${value//:/\\:}${said:+:$said}") ;;
-		*) ends+=("${value//:/\\:}${said:+:$said}") ;;
+		*[=:/,]) begins+=("${value//:/\\:}${description:+:$description}") ;;
+		*) ends+=("${value//:/\\:}${description:+:$description}") ;;
 		esac
 	done < <("${(Q)~words[1]}" __complete "${(@Q)words[2,CURRENT]}" 2>/dev/null)
 	(( ${#ends} )) && _describe podd ends
