@@ -26,7 +26,7 @@ func (a acceptor) accept(ctx context.Context, change server.Acceptance) (string,
 	case "empty":
 		return acceptEmpty(ctx, a.sources, change.Source)
 	}
-	return "", &server.Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("accepting %.40q: unknown kind of change", change.What)}
+	return "", &server.Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("accepting %.40q: unknown change; want node-name or empty", change.What)}
 }
 
 // acceptEmpty deletes the pods whose manifests are missing from a directory, although podd
@@ -39,12 +39,12 @@ func acceptEmpty(ctx context.Context, all []source.Source, name string) (string,
 		}
 		err := dir.AcceptEmpty(ctx)
 		if errors.Is(err, source.ErrNothingMissing) {
-			return "", &server.Error{Status: http.StatusConflict, Message: fmt.Sprintf("accepting %s as it is: %v", name, err)}
+			return "", &server.Error{Status: http.StatusConflict, Message: fmt.Sprintf("accepting directory %s: %v", name, err)}
 		}
 		if err != nil {
-			return "", fmt.Errorf("accepting %s as it is: %w", name, err)
+			return "", fmt.Errorf("accepting directory %s: %w", name, err)
 		}
-		return fmt.Sprintf("%s is taken as it is; the pods of manifests that are missing from it end, podd ps shows it", name), nil
+		return fmt.Sprintf("directory %s accepted; podd stops the pods of the missing manifests, see podd ps", name), nil
 	}
-	return "", &server.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("%s is no directory of manifests of this podd; it reads %s", name, strings.Join(sources.Names(all), ", "))}
+	return "", &server.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("accepting %s: not a manifest directory of podd; the sources are %s", name, strings.Join(sources.Names(all), ", "))}
 }

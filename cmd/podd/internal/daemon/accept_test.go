@@ -32,13 +32,13 @@ func TestAcceptEmpty(t *testing.T) {
 		status int
 		want   string
 	}{
-		"not refused": {dir, http.StatusConflict, "it is not a directory in the place of one with manifests that are missing now"},
-		"unknown":     {"/elsewhere", http.StatusNotFound, "it reads " + dir},
+		"no missing manifests": {dir, http.StatusConflict, "it is not a directory in the place of one with manifests that are missing now"},
+		"unknown directory":    {"/elsewhere", http.StatusNotFound, "the sources are " + dir},
 	} {
 		_, err := acceptEmpty(t.Context(), []source.Source{s}, c.source)
 		var e *server.Error
 		if !errors.As(err, &e) || e.Status != c.status || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v", name, err)
+			t.Errorf("%s: got error %v, want %q with status %d", name, err, c.want, c.status)
 		}
 	}
 }

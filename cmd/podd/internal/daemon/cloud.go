@@ -17,18 +17,18 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// applyCloudMetadata sets what cfg leaves open from the metadata service of its cloud, if
-// one is configured. It waits for a response, because the names of pods contain the name
-// of the node. Containers that run are not affected.
+// applyCloudMetadata sets the fields that the user has not set from the metadata service
+// of the configured cloud, if there is one. It waits for a response, because the names of
+// pods contain the name of the node. Running containers are not affected.
 func applyCloudMetadata(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	if cfg.Cloud == "" {
 		return nil
 	}
-	k := &cloudMetadata{
+	c := &cloudMetadata{
 		fetch: func(ctx context.Context) (metadata.Machine, error) { return metadata.Fetch(ctx, cfg.Cloud, "") },
 		path:  filepath.Join(cfg.RootDir, "cloud.json"), machine: host.SystemInfo(cfg.AsKubelet).SystemUUID, cloud: cfg.Cloud, log: log,
 	}
-	m, err := k.get(ctx)
+	m, err := c.get(ctx)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func applyMachine(cfg *config.Config, m metadata.Machine) error {
 	if !cfg.Named {
 		name, err := config.NodeName(m.Name)
 		if err != nil {
-			return fmt.Errorf("naming the node as cloud %s does: %w", cfg.Cloud, err)
+			return fmt.Errorf("using the node name of cloud %s: %w", cfg.Cloud, err)
 		}
 		cfg.NodeName = name
 	}
@@ -53,16 +53,16 @@ func applyMachine(cfg *config.Config, m metadata.Machine) error {
 	return nil
 }
 
-// cloudTries is the number of failed requests after which podd starts with the cached
+// cloudAttempts is the number of failed requests after which podd starts with the cached
 // metadata.
-const cloudTries = 3
+const cloudAttempts = 3
 
-// cloudMetadata gets the metadata of this machine from its cloud, and caches it in a
+// cloudMetadata requests the metadata of this machine from its cloud, and caches it in a
 // file.
 type cloudMetadata struct {
 	fetch   func(ctx context.Context) (metadata.Machine, error)
-	path    string // of the cache
-	machine string // an ID of the machine; "" if unknown, which disables the cache
+	path    string // path of the cache
+	machine string // ID of the machine; "" if unknown, which disables the cache
 	cloud   string
 	log     *slog.Logger
 }
@@ -75,22 +75,22 @@ type cachedMachine struct {
 	Reported metadata.Machine `json:"told"`
 }
 
-// get returns the metadata from the cloud, or from the cache after cloudTries failures.
-func (k *cloudMetadata) get(ctx context.Context) (metadata.Machine, error) {
+// get returns the metadata from the cloud, or from the cache after cloudAttempts failures.
+func (c *cloudMetadata) get(ctx context.Context) (metadata.Machine, error) {
 	for n := 1; ; n++ {
-		m, err := k.fetch(ctx)
+		m, err := c.fetch(ctx)
 		if err == nil {
-			k.store(m)
+			c.store(m)
 			return m, nil
 		}
-		if m, ok := k.load(); ok && n >= cloudTries {
-			k.log.Warn("the node is what its cloud said earlier", "err", err, "name", m.Name)
+		if m, ok := c.load(); ok && n >= cloudAttempts {
+			c.log.Warn("requesting the cloud metadata failed; using the cached metadata", "name", m.Name, "err", err)
 			return m, nil
 		}
 		wait := plan.RetryDelay(n)
-		k.log.Warn("pods wait for the node's name", "err", err, "next try in", wait)
-		notify(k.log, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (wait+time.Minute).Microseconds()))
-		notify(k.log, "STATUS=waiting for the metadata service of cloud "+k.cloud)
+		c.log.Warn("requesting the cloud metadata failed; pods wait for the node name", "retryAfter", wait, "err", err)
+		notify(c.log, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (wait+time.Minute).Microseconds()))
+		notify(c.log, "STATUS=waiting for the metadata service of cloud "+c.cloud)
 		select {
 		case <-ctx.Done():
 			return metadata.Machine{}, ctx.Err()
@@ -100,24 +100,24 @@ func (k *cloudMetadata) get(ctx context.Context) (metadata.Machine, error) {
 }
 
 // store writes m to the cache if it differs. The file is replaced atomically.
-func (k *cloudMetadata) store(m metadata.Machine) {
-	if known, ok := k.load(); k.machine == "" || ok && known == m {
+func (c *cloudMetadata) store(m metadata.Machine) {
+	if cached, ok := c.load(); c.machine == "" || ok && cached == m {
 		return
 	}
-	data, err := json.Marshal(cachedMachine{k.machine, k.cloud, m})
+	data, err := json.Marshal(cachedMachine{c.machine, c.cloud, m})
 	if err == nil {
-		err = atomicfile.Write(k.path, data)
+		err = atomicfile.Write(c.path, data)
 	}
 	if err != nil {
-		k.log.Warn("what the cloud says of the node is not remembered", "err", err)
+		c.log.Warn("caching the cloud metadata failed; the next start of podd waits for the cloud", "err", err)
 	}
 }
 
 // load returns the cached metadata of this machine.
-func (k *cloudMetadata) load() (metadata.Machine, bool) {
+func (c *cloudMetadata) load() (metadata.Machine, bool) {
 	var t cachedMachine
-	data, err := os.ReadFile(k.path)
-	if err != nil || json.Unmarshal(data, &t) != nil || k.machine == "" || t.Machine != k.machine || t.Cloud != k.cloud {
+	data, err := os.ReadFile(c.path)
+	if err != nil || json.Unmarshal(data, &t) != nil || c.machine == "" || t.Machine != c.machine || t.Cloud != c.cloud {
 		return metadata.Machine{}, false
 	}
 	return t.Reported, t.Reported.Check() == nil

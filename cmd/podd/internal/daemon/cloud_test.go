@@ -24,32 +24,32 @@ func TestCloudMetadata(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "root", "cloud.json")
 	for _, tt := range []struct {
 		name, machine string
-		answers       int // the attempt that succeeds; 0: none within a minute
-		tries         int
-		learns        bool
+		succeeds      int // the attempt that succeeds; 0: none within a minute
+		attempts      int
+		ok            bool
 	}{
-		{"late", "m1", 4, 4, true},
-		{"from memory", "m1", 0, cloudTries, true},
-		{"another machine's disk", "m2", 0, 0, false},
-		{"nobody knows which machine", "", 0, 0, false},
-		{"at once", "m2", 1, 1, true},
-		{"from memory of the newest", "m1", 0, 0, false},
+		{"fourth attempt", "m1", 4, 4, true},
+		{"cached", "m1", 0, cloudAttempts, true},
+		{"cache of another machine", "m2", 0, 0, false},
+		{"unknown machine", "", 0, 0, false},
+		{"first attempt", "m2", 1, 1, true},
+		{"cache replaced by another machine", "m1", 0, 0, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				tries := 0
+				attempts := 0
 				k := &cloudMetadata{path: path, machine: tt.machine, cloud: "openstack", log: slog.New(slog.DiscardHandler)}
 				k.fetch = func(context.Context) (metadata.Machine, error) {
-					if tries++; tries == tt.answers {
+					if attempts++; attempts == tt.succeeds {
 						return inCloud, nil
 					}
-					return metadata.Machine{}, errors.New("nobody answers")
+					return metadata.Machine{}, errors.New("no response")
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				m, err := k.get(ctx)
-				if (err == nil) != tt.learns || tt.learns && (m != inCloud || tries != tt.tries) {
-					t.Errorf("after %d tries: %+v, %v", tries, m, err)
+				if (err == nil) != tt.ok || tt.ok && (m != inCloud || attempts != tt.attempts) {
+					t.Errorf("got %+v, %v after %d attempts, want %d", m, err, attempts, tt.attempts)
 				}
 			})
 		})
@@ -69,7 +69,7 @@ func TestCloudMetadata_Unchanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		if is, ok := k.load(); !ok || is != m || before != nil && os.SameFile(before, now) != (i == 1) {
-			t.Errorf("%d: the file has %+v, the same file: %t", i, is, os.SameFile(before, now))
+			t.Errorf("store %d: got %+v, want %+v; got the same file: %t", i, is, m, os.SameFile(before, now))
 		}
 		before = now
 	}
@@ -83,7 +83,7 @@ func TestApplyMachine(t *testing.T) {
 	}
 	labels := map[string]string{"topology.kubernetes.io/zone": "nova", "node.kubernetes.io/instance-type": "m1.small"}
 	if diff := cmp.Diff(labels, cfg.NodeLabels); diff != "" || cfg.NodeName != "worker-1" || cfg.Cluster.ProviderID != "openstack:///u1" {
-		t.Errorf("%+v %s", cfg, diff)
+		t.Errorf("without user settings: got %+v; labels (-want +got):\n%s", cfg, diff)
 	}
 	cfg = &config.Config{Node: config.Node{Cloud: "openstack", NodeName: "mine", Named: true, NodeLabels: map[string]string{"topology.kubernetes.io/zone": "z"}}}
 	cfg.Cluster.ProviderID = "x://y"
@@ -92,6 +92,6 @@ func TestApplyMachine(t *testing.T) {
 	}
 	labels["topology.kubernetes.io/zone"] = "z"
 	if diff := cmp.Diff(labels, cfg.NodeLabels); diff != "" || cfg.NodeName != "mine" || cfg.Cluster.ProviderID != "x://y" {
-		t.Errorf("%+v %s", cfg, diff)
+		t.Errorf("with user settings: got %+v; labels (-want +got):\n%s", cfg, diff)
 	}
 }

@@ -33,9 +33,9 @@ func newCluster(b base, t telemetry, drivers *csi.Drivers) *cluster.Cluster {
 	})
 }
 
-// clusterEndpoint returns what the endpoints get from the cluster, or nil without one.
-// hasPort reports whether the kubelet API is served on its port, which has reviews and a
-// certificate.
+// clusterEndpoint returns the functions of the cluster that the endpoints use, or nil
+// without a cluster. hasPort reports whether the kubelet API has a port, which requires
+// reviews and a certificate.
 func clusterEndpoint(cfg *config.Config, c *cluster.Cluster, hasPort bool) *endpoint.Cluster {
 	if c == nil {
 		return nil
@@ -43,7 +43,7 @@ func clusterEndpoint(cfg *config.Config, c *cluster.Cluster, hasPort bool) *endp
 	e := &endpoint.Cluster{Mirrors: c.MirrorCount, ClientCertificate: func() (time.Time, error) {
 		until, ok := c.ClientCertExpiry()
 		if !ok {
-			return until, errors.New("the node has no client certificate that podd renews")
+			return until, errors.New("podd does not renew a client certificate of the node")
 		}
 		return until, nil
 	}}
@@ -80,11 +80,11 @@ func rejectionProblems(all []cluster.Rejection) []manifest.Problem {
 // providedIP returns the node addresses that the user has set, or "" if they are to be
 // detected.
 func providedIP(ips []netip.Addr) string {
-	var given []string
+	var addresses []string
 	for _, ip := range ips {
 		if !ip.IsUnspecified() {
-			given = append(given, ip.String())
+			addresses = append(addresses, ip.String())
 		}
 	}
-	return strings.Join(slices.Compact(given), ",")
+	return strings.Join(slices.Compact(addresses), ",")
 }

@@ -56,7 +56,7 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 		reports: eviction.NewReportCache(), pulled: make(chan struct{}, 1),
 	}
 	c.qos = newQOSSyncer(qosOptions{Node: on, Limit: cgroup.Make, OnResult: enforcementRecorder(cfg.EnforceReserved, t.events), Log: b.log})
-	stopping := shutdown.Load(cfg.RunDir, host.FirstLine("/proc/sys/kernel/random/boot_id"), b.log)
+	stored := shutdown.Load(cfg.RunDir, host.FirstLine("/proc/sys/kernel/random/boot_id"), b.log)
 	p := &publisher{events: t.events, view: c.view, reports: c.reports, qos: c.qos, touch: t.trimmer.Touch, log: b.log}
 	status := &statusNotifier{state: c.view.Latest, beats: t.beats, log: b.log}
 	c.router = reconcile.NewRouter(reconcile.Options{
@@ -68,9 +68,9 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 		Render: on, Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
 		EarlierNodes: b.name.record.Earlier,
 		InstanceRuns: reconcile.InstanceRuns,
-		Beat:         status.beat, BeatEvery: beatInterval(b.log), Shutdown: stopping.Groups(),
+		Beat:         status.beat, BeatEvery: beatInterval(b.log), Shutdown: stored.Groups(),
 	})
-	c.shutdown = shutdown.New(stopping, shutdown.Options{Router: c.router, Groups: cfg.Shutdown, Log: b.log})
+	c.shutdown = shutdown.New(stored, shutdown.Options{Router: c.router, Groups: cfg.Shutdown, Log: b.log})
 	return c, nil
 }
 
@@ -97,7 +97,7 @@ func newView(b base, t telemetry, in inputs, on render.Node, initial []manifest.
 func contestedProblems(i *reconcile.Instance) (all []manifest.Problem) {
 	for _, id := range i.Contested {
 		all = append(all, manifest.Problem{Severity: manifest.Warning, Message: fmt.Sprintf(
-			"podd instance %s was adopted, and another podd runs it again; its pods are left to that one: stop one of the two, and restart podd to have them here", id)})
+			"another running podd uses the adopted instance %s and keeps its pods; to run them here, stop the other podd and restart this one", id)})
 	}
 	return all
 }
@@ -105,10 +105,10 @@ func contestedProblems(i *reconcile.Instance) (all []manifest.Problem) {
 // newEffects returns the effects with metrics and devices.
 func newEffects(b base, t telemetry, client *cri.Client, on render.Node, drivers *csi.Drivers, devices *device.Ledger, pulled chan<- struct{}) *effect.Runner {
 	e := wiring.NewEffects(b.cfg, b.cfg.RootDir, client, on, drivers)
-	e.Devices, e.Done, e.MakeCgroup = devices, wakeAfterPull(pulled, countOutcome(t.metrics)), timedCgroup(t.metrics)
-	left := wiring.Leftovers(b.cfg)
-	left.CgroupRemoved = func(took time.Duration) { t.metrics.Cgroup("destroy", took) }
-	e.Leftovers = left
+	e.Devices, e.Done, e.MakeCgroup = devices, pullNotifier(pulled, outcomeCounter(t.metrics)), cgroupMaker(t.metrics)
+	leftovers := wiring.Leftovers(b.cfg)
+	leftovers.CgroupRemoved = func(took time.Duration) { t.metrics.Cgroup("destroy", took) }
+	e.Leftovers = leftovers
 	return e
 }
 

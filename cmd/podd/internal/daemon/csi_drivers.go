@@ -28,13 +28,13 @@ func runCSIDrivers(ctx context.Context, drivers *csi.Drivers, registered chan<- 
 	if drivers == nil {
 		return nil
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- drivers.Run(ctx) }()
+	done := make(chan error, 1)
+	go func() { done <- drivers.Run(ctx) }()
 	_, changed := drivers.Registered()
 	for {
 		select {
 		case <-ctx.Done():
-			return <-ended
+			return <-done
 		case <-changed:
 			_, changed = drivers.Registered()
 		}

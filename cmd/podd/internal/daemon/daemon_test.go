@@ -15,27 +15,27 @@ import (
 	"podd/manifest/source"
 )
 
-// slowSource returns some time after ctx is done, as a source that writes its cache does.
+// A slowSource returns some time after ctx is done, like a source that writes its cache.
 type slowSource struct {
-	begun chan struct{}
-	ended chan struct{}
+	started chan struct{}
+	stopped chan struct{}
 }
 
-func (slowSource) Name() string { return "/late" }
+func (slowSource) Name() string { return "/slow" }
 func (slowSource) Kind() string { return manifest.KindFile }
 
 func (s slowSource) Run(ctx context.Context, emit func(manifest.Batch)) error {
 	emit(manifest.Batch{Complete: true})
-	close(s.begun)
+	close(s.started)
 	<-ctx.Done()
 	<-time.After(200 * time.Millisecond)
 	emit(manifest.Batch{Complete: true})
-	close(s.ended)
+	close(s.stopped)
 	return nil
 }
 
-// testConfig returns the configuration for a root directory, and a runtime that does not
-// exist.
+// testConfig returns the configuration for f with a root directory and a runtime that does
+// not exist.
 func testConfig(t *testing.T, root string, f config.Flags) *config.Config {
 	t.Helper()
 	endpoint := "unix://" + filepath.Join(root, "no.sock")
@@ -47,8 +47,8 @@ func testConfig(t *testing.T, root string, f config.Flags) *config.Config {
 	return &cfg
 }
 
-// testParts returns parts with testConfig that do not run yet. They are closed when the
-// test ends.
+// testParts returns the parts for testConfig, which do not run yet. They are closed when
+// the test ends.
 func testParts(t *testing.T, root string, f config.Flags) *parts {
 	t.Helper()
 	b, err := own(*testConfig(t, root, f), testBase)
@@ -72,22 +72,23 @@ func TestRun_WaitsForSources(t *testing.T) {
 	root := t.TempDir()
 	off, api := int32(0), false
 	p := testParts(t, root, config.Flags{EndpointFlags: config.EndpointFlags{HealthzPort: &off}, APIFlags: config.APIFlags{EnableServer: &api}, SourceFlags: config.SourceFlags{PodManifestPath: []string{root}}})
-	late := slowSource{make(chan struct{}), make(chan struct{})}
-	p.sources = []source.Source{late}
+	slow := slowSource{make(chan struct{}), make(chan struct{})}
+	p.sources = []source.Source{slow}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() { <-late.begun; cancel() }() // run waits for late, and so for this
+	go func() { <-slow.started; cancel() }() // run waits for slow, and so for this
 	if err := p.run(ctx); err != nil {
 		t.Fatal(err)
 	}
 	select {
-	case <-late.ended:
+	case <-slow.stopped:
 	default:
-		t.Error("run returned while a source was still at work")
+		t.Error("run returned while a source was still running")
 	}
 }
 
-// TestCheckAPIDir checks that a manifest directory cannot be the API's, under any name.
+// TestCheckAPIDir checks that the directory of the API cannot be a manifest directory, not
+// even under another path.
 func TestCheckAPIDir(t *testing.T) {
 	root := t.TempDir()
 	read, link := filepath.Join(root, "read"), filepath.Join(root, "link")
@@ -105,9 +106,9 @@ func TestCheckAPIDir(t *testing.T) {
 	}
 	defer b.instance.Close()
 	if _, err := wire(b); err == nil || !strings.Contains(err.Error(), "by another name") {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, want that it is a manifest directory by another name", err)
 	}
 	if info, err := os.Stat(read); err != nil || info.Mode().Perm() != 0o755 {
-		t.Errorf("it was changed: %v, %v", info, err)
+		t.Errorf("got %v, %v for the manifest directory, want mode 0755", info, err)
 	}
 }

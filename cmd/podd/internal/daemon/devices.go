@@ -31,7 +31,7 @@ func openDeviceLedger(root string, log *slog.Logger) (*device.Ledger, []manifest
 	}
 	log.Error("reading the device allocations failed; using the annotations of containers instead", "err", err)
 	return ledger, []manifest.Problem{{Severity: manifest.Warning, Message: fmt.Sprintf(
-		"%v; containers keep their devices, which podd reads from their annotations; the next allocation writes a new file and keeps this one as %s; this warning lasts until podd restarts",
+		"%v; containers keep their devices, because podd uses their annotations instead; the next allocation writes a new file and renames this one to %s; podd shows this warning until it restarts",
 		err, filepath.Base(file)+device.UnreadableSuffix)}}
 }
 
@@ -39,19 +39,20 @@ func openDeviceLedger(root string, log *slog.Logger) (*device.Ledger, []manifest
 // ctx is done. If one cannot be served, pods without devices still run.
 func (p *parts) serveDevices(ctx context.Context) {
 	var all sync.WaitGroup
-	for what, serve := range map[string]func(context.Context) error{
-		"device plugins cannot register":   p.servePlugins,
-		"the pods' devices cannot be seen": p.servePodResources,
+	for name, serve := range map[string]func(context.Context) error{
+		"registration of device plugins": p.servePlugins,
+		"pod resources API":              p.servePodResources,
 	} {
 		all.Go(func() {
 			if err := serve(ctx); err != nil && ctx.Err() == nil {
-				p.log.Error(what+"; podd goes on without, restart it when the cause is gone", "err", err)
+				p.log.Error("serving the "+name+" failed; it is unavailable until podd restarts", "err", err)
 			}
 		})
 	}
 	all.Wait()
 }
 
+// servePlugins serves the registration of device plugins.
 func (p *parts) servePlugins(ctx context.Context) error {
 	dir := filepath.Join(p.cfg.RootDir, "device-plugins")
 	if err := plugin.Prepare(dir); err != nil {
@@ -80,6 +81,7 @@ func (p *parts) watchPlugins(ctx context.Context, devices *plugin.Server) {
 	w.Run(ctx)
 }
 
+// servePodResources serves the pod resources API.
 func (p *parts) servePodResources(ctx context.Context) error {
 	ln, err := server.ListenRoot(ctx, filepath.Join(p.cfg.RootDir, "pod-resources", "kubelet.sock"), p.log)
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 	"podd/server"
 )
 
-// TestDevicesUnreadable checks that podd ps shows and the log names a file of device
-// allocations that cannot be read, and that an absent file is no problem.
-func TestDevicesUnreadable(t *testing.T) {
+// TestOpenDeviceLedger checks that a file of device allocations that cannot be read is
+// logged and shown as a problem, and that a missing file is not.
+func TestOpenDeviceLedger(t *testing.T) {
 	for name, tt := range map[string]struct{ content, want string }{
-		"absent":          {"", ""},
-		"no allocations":  {"[]", ""},
-		"damaged":         {`{"version":1,"records":[],"checksum":"00000000"}`, "its checksum is wrong"},
-		"of a newer podd": {`{"version":2}`, "version 2 of a newer podd"},
+		"missing":                 {"", ""},
+		"no allocations":          {"[]", ""},
+		"damaged":                 {`{"version":1,"records":[],"checksum":"00000000"}`, "its checksum is wrong"},
+		"written by a newer podd": {`{"version":2}`, "version 2 of a newer podd"},
 	} {
 		root, log := t.TempDir(), &bytes.Buffer{}
 		file := filepath.Join(root, "devices.json")

@@ -19,7 +19,7 @@ import (
 	"podd/server"
 )
 
-// endpointStacks returns the stacks of goroutines of endpoints.
+// endpointStacks returns the stacks of the goroutines of endpoints.
 func endpointStacks(t *testing.T) (stacks []string) {
 	t.Helper()
 	var all bytes.Buffer
@@ -49,41 +49,41 @@ func TestEndpoints_Idle(t *testing.T) {
 	health, read, api := free(), free(), free()
 	p := testParts(t, root, config.Flags{EndpointFlags: config.EndpointFlags{HealthzPort: &health, ReadOnlyPort: &read}, APIFlags: config.APIFlags{Port: &api}, SourceFlags: config.SourceFlags{PodManifestPath: []string{root}}})
 	ctx, cancel := context.WithCancel(t.Context())
-	faces, err := endpoint.Open(ctx, p.endpoints)
+	endpoints, err := endpoint.Open(ctx, p.endpoints)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, len(faces))
-	for _, f := range faces {
-		go func() { ended <- f(ctx) }()
+	done := make(chan error, len(endpoints))
+	for _, serve := range endpoints {
+		go func() { done <- serve(ctx) }()
 	}
 	defer func() {
 		cancel()
-		for range faces {
-			if err := <-ended; err != nil {
+		for range endpoints {
+			if err := <-done; err != nil {
 				t.Error(err)
 			}
 		}
 	}()
-	atRest := func(when string) {
+	waitIdle := func(when string) {
 		t.Helper()
 		for began := time.Now(); ; <-time.After(10 * time.Millisecond) {
 			stacks := endpointStacks(t)
 			busy := 0
 			for _, s := range stacks {
-				if !strings.Contains(s, "podd/server.(*Server).Serve") { // it, or a function that it waits for
+				if !strings.Contains(s, "podd/server.(*Server).Serve") { // Serve itself, or a goroutine that it started
 					busy++
 				}
 			}
-			if busy == 0 && len(stacks) == 2*len(faces) {
+			if busy == 0 && len(stacks) == 2*len(endpoints) {
 				return
 			}
 			if time.Since(began) > 30*time.Second {
-				t.Fatalf("%s: %d goroutines of %d faces, %d busy:\n%s", when, len(stacks), len(faces), busy, strings.Join(stacks, "\n\n"))
+				t.Fatalf("%s: got %d goroutines of %d endpoints, %d of them busy:\n%s", when, len(stacks), len(endpoints), busy, strings.Join(stacks, "\n\n"))
 			}
 		}
 	}
-	atRest("before anybody asked")
+	waitIdle("before the first request")
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(root, "run", server.SocketName))
 	}}
@@ -95,31 +95,31 @@ func TestEndpoints_Idle(t *testing.T) {
 		io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
 	}
-	stranger := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
-	resp, err := (&http.Client{Transport: stranger}).Get(fmt.Sprintf("https://127.0.0.1:%d/checkpoint/", api))
+	unauthenticated := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	resp, err := (&http.Client{Transport: unauthenticated}).Get(fmt.Sprintf("https://127.0.0.1:%d/checkpoint/", api))
 	if err != nil {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	stranger.CloseIdleConnections()
-	told, err := (&http.Client{Transport: transport}).Get("http://podd/metrics")
+	unauthenticated.CloseIdleConnections()
+	scrape, err := (&http.Client{Transport: transport}).Get("http://podd/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts, err := io.ReadAll(told.Body)
-	told.Body.Close()
+	counts, err := io.ReadAll(scrape.Body)
+	scrape.Body.Close()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"checkpoint", "v1"} {
 		want := `kubelet_http_requests_total{long_running="false",method="GET",path="` + path + `",server_type="readwrite"} 1`
 		if resp.StatusCode != http.StatusUnauthorized || !bytes.Contains(counts, []byte(want)) {
-			t.Errorf("%s, and no %s", resp.Status, want)
+			t.Errorf("got status %s, want 401 and the metric %s", resp.Status, want)
 		}
 	}
 	for _, path := range []string{"/v1/state?watch=1", "/api/v1/pods?watch=1", "/v1/events?watch=1"} {
-		asking, leave := context.WithCancel(ctx)
-		r, err := http.NewRequestWithContext(asking, http.MethodGet, "http://podd"+path, nil)
+		watch, stop := context.WithCancel(ctx)
+		r, err := http.NewRequestWithContext(watch, http.MethodGet, "http://podd"+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,9 +127,9 @@ func TestEndpoints_Idle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		leave()
+		stop()
 		resp.Body.Close()
 	}
 	transport.CloseIdleConnections()
-	atRest("after they left")
+	waitIdle("after all clients have disconnected")
 }

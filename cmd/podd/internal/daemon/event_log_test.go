@@ -26,9 +26,9 @@ func TestAdviceEvents(t *testing.T) {
 		got = append(got, e.Reason+" "+e.Pod.Name)
 	}
 	if want := "MissingClusterDNS web-n1,DNSConfigForming web-n1,CheckLimitsForResolvConf "; strings.Join(got, ",") != want {
-		t.Errorf("told %q", got)
+		t.Errorf("got events %q, want %q", strings.Join(got, ","), want)
 	}
-	if again := adviceEvents(set, now, now, poddtest.At); len(again) > 0 {
-		t.Errorf("told again: %v", again)
+	if got := adviceEvents(set, now, now, poddtest.At); len(got) > 0 {
+		t.Errorf("unchanged advice: got events %v", got)
 	}
 }

@@ -9,33 +9,35 @@ import (
 	"podd/server"
 )
 
-// The router publishes a heartbeat at least every heartbeatInterval, even if it has
-// nothing to do. It is stuck if there is none for stuckAfter.
+// The router calls heartbeat.beat at least every heartbeatInterval, even if it has nothing
+// to do. It is stuck if it has not done so for stuckAfter.
 const (
 	heartbeatInterval = 10 * time.Second
 	stuckAfter        = 2 * time.Minute
 )
 
-// A heartbeat records the time of the router's last turn. It is safe for concurrent use.
+// A heartbeat records the time of the router's last iteration. It is safe for concurrent
+// use.
 type heartbeat struct {
 	began time.Time // when podd started
 	last  atomic.Pointer[time.Time]
 }
 
-func (p *heartbeat) beat() {
+// beat records an iteration of the router.
+func (h *heartbeat) beat() {
 	now := time.Now()
-	p.last.Store(&now)
+	h.last.Store(&now)
 }
 
 // stuck returns an error if the last beat, or podd's start if there was none, is too long
 // ago.
-func (p *heartbeat) stuck() error {
-	last := p.last.Load()
+func (h *heartbeat) stuck() error {
+	last := h.last.Load()
 	switch {
-	case last == nil && time.Since(p.began) >= stuckAfter:
-		return fmt.Errorf("the sync loop has not taken its first turn, %s after podd's start", roundedSince(p.began))
+	case last == nil && time.Since(h.began) >= stuckAfter:
+		return fmt.Errorf("the sync loop has not completed an iteration since podd started %s ago", roundedSince(h.began))
 	case last != nil && time.Since(*last) >= stuckAfter:
-		return fmt.Errorf("the sync loop took its last turn %s ago", roundedSince(*last))
+		return fmt.Errorf("the sync loop completed its last iteration %s ago", roundedSince(*last))
 	}
 	return nil
 }
@@ -57,9 +59,9 @@ func runtimeStuck(h cri.Health, began time.Time) error {
 	case h.Err == nil:
 		return nil
 	case h.LastRelist.IsZero() && time.Since(began) >= stuckAfter:
-		return fmt.Errorf("the runtime has not answered yet, %s after podd's start: %w", roundedSince(began), h.Err)
+		return fmt.Errorf("the runtime has not responded since podd started %s ago: %w", roundedSince(began), h.Err)
 	case !h.LastRelist.IsZero() && time.Since(h.LastRelist) >= stuckAfter:
-		return fmt.Errorf("the runtime last answered %s ago: %w", roundedSince(h.LastRelist), h.Err)
+		return fmt.Errorf("the runtime last responded %s ago: %w", roundedSince(h.LastRelist), h.Err)
 	}
 	return nil
 }

@@ -10,31 +10,32 @@ import (
 	"podd/runtime/cri"
 )
 
-// TestStuck checks that the time counts from podd's start before the first beat.
+// TestStuck checks that the router and the runtime are stuck after stuckAfter without a
+// beat or response, measured from podd's start before the first one.
 func TestStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &heartbeat{began: time.Now()}
+		h := &heartbeat{began: time.Now()}
 		down := cri.Health{Err: errors.New("no socket")}
-		check := func(what string, err error, want string) {
+		check := func(name string, err error, want string) {
 			t.Helper()
 			if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
-				t.Errorf("%s: %v, want %q", what, err, want)
+				t.Errorf("%s: got error %v, want %q", name, err, want)
 			}
 		}
-		check("the loop at once", p.stuck(), "")
-		check("the runtime at once", runtimeStuck(down, p.began), "")
+		check("router at the start", h.stuck(), "")
+		check("runtime at the start", runtimeStuck(down, h.began), "")
 		began := time.Now()
 		for time.Since(began) < stuckAfter {
 			<-time.After(time.Second)
 		}
-		check("a loop that never turned", p.stuck(), "the sync loop has not taken its first turn, 2m0s after")
-		check("no runtime ever", runtimeStuck(down, p.began), "the runtime has not answered yet, 2m0s after podd's start: no socket")
+		check("router without a beat", h.stuck(), "the sync loop has not completed an iteration since podd started 2m0s ago")
+		check("runtime without a response", runtimeStuck(down, h.began), "the runtime has not responded since podd started 2m0s ago: no socket")
 		down.LastRelist = time.Now()
-		p.beat()
-		check("a loop that turns", p.stuck(), "")
-		check("the runtime just now", runtimeStuck(down, p.began), "")
+		h.beat()
+		check("router after a beat", h.stuck(), "")
+		check("runtime after a response", runtimeStuck(down, h.began), "")
 		<-time.After(stuckAfter)
-		check("a loop that stopped", p.stuck(), "the sync loop took its last turn 2m0s ago")
-		check("a runtime that went", runtimeStuck(down, p.began), "the runtime last answered 2m0s ago: no socket")
+		check("router that stopped", h.stuck(), "the sync loop completed its last iteration 2m0s ago")
+		check("runtime that stopped", runtimeStuck(down, h.began), "the runtime last responded 2m0s ago: no socket")
 	})
 }

@@ -12,9 +12,9 @@ import (
 // exists and whose errors have all been corrected.
 func logProblems(log *slog.Logger, now, before []manifest.Problem, files []manifest.FileState) {
 	for _, f := range files {
-		errs := func(p manifest.Problem) bool { return p.Path == f.Path && p.Severity == manifest.Error }
-		if slices.ContainsFunc(before, errs) && !slices.ContainsFunc(now, errs) {
-			log.Info("mended", "at", f.Path)
+		isError := func(p manifest.Problem) bool { return p.Path == f.Path && p.Severity == manifest.Error }
+		if slices.ContainsFunc(before, isError) && !slices.ContainsFunc(now, isError) {
+			log.Info("manifest errors corrected", "file", f.Path)
 		}
 	}
 	for _, p := range now {
@@ -25,6 +25,6 @@ func logProblems(log *slog.Logger, now, before []manifest.Problem, files []manif
 		if p.Severity == manifest.Error {
 			level = slog.LevelError
 		}
-		log.Log(context.Background(), level, "manifest", "at", p.Place(), "why", p.What())
+		log.Log(context.Background(), level, "manifest problem found", "at", p.Place(), "problem", p.What())
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"podd/manifest"
 )
 
-// TestLogProblems checks that a problem is logged when it appears, or appears again, and
-// that a file without errors is logged once, but not if the file was deleted.
+// TestLogProblems checks that a problem is logged each time it appears, and that the
+// correction of all errors of a file is logged once, unless the file was deleted.
 func TestLogProblems(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(logging.NewLineHandler(&out, slog.LevelInfo))
@@ -31,8 +31,8 @@ func TestLogProblems(t *testing.T) {
 		_, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		got = append(got, rest)
 	}
-	want := `WARN manifest at=a.yaml:4:2 why="spec.imagee: unknown field"|ERROR manifest at=b.yaml why="not YAML"|ERROR manifest at=b.yaml:9 why="not YAML"|mended at=b.yaml|ERROR manifest at=b.yaml why="not YAML"`
+	want := `WARN manifest problem found at=a.yaml:4:2 problem="spec.imagee: unknown field"|ERROR manifest problem found at=b.yaml problem="not YAML"|ERROR manifest problem found at=b.yaml:9 problem="not YAML"|manifest errors corrected file=b.yaml|ERROR manifest problem found at=b.yaml problem="not YAML"`
 	if strings.Join(got, "|") != want {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", strings.Join(got, "|"), want)
 	}
 }

@@ -18,7 +18,7 @@ import (
 // hostnameInterval is the interval between reads of the hostname.
 const hostnameInterval = 10 * time.Second
 
-// A renamedError stops the parts of a node that gets another name.
+// A renamedError stops podd's parts because the node gets another name.
 type renamedError struct{ name string }
 
 // Error implements error.
@@ -68,7 +68,8 @@ func newNodeNamer(cfg *config.Config, log *slog.Logger) (*nodeNamer, error) {
 	}, nil
 }
 
-// problem returns the problem that the name in effect differs from found, or nil.
+// problem returns the problem for a name in effect that differs from found, or nil if they
+// are equal.
 func (n *nodeNamer) problem(found string) *manifest.Problem {
 	stored := n.record.Name
 	if stored == found {
@@ -76,7 +77,7 @@ func (n *nodeNamer) problem(found string) *manifest.Problem {
 	}
 	from := "the hostname is"
 	if n.cloud != "" {
-		from = "cloud " + n.cloud + " names this node"
+		from = "the name in cloud " + n.cloud + " is"
 	}
 	rename := "podd accept node-name renames the node and replaces its pods"
 	if _, err := config.NodeName(found); err != nil {
@@ -85,8 +86,8 @@ func (n *nodeNamer) problem(found string) *manifest.Problem {
 		rename = renameInCluster(found)
 	}
 	return &manifest.Problem{Severity: manifest.Warning, Message: fmt.Sprintf(
-		"%s %q, and the pods in %s are those of node %q; podd keeps the name %q: %s, --hostname-override=%s keeps the name without this warning",
-		from, found, n.root, stored, stored, rename, stored)}
+		"%s %q, but the node name stored in %s is %q; podd uses the stored name; %s; --hostname-override=%s keeps the stored name and removes this warning",
+		from, found, n.root, stored, rename, stored)}
 }
 
 // renameInCluster returns what a user must do to rename the node of a cluster. podd cannot
@@ -141,10 +142,10 @@ func (n *nodeNamer) accept() (string, error) {
 	}
 	stored := n.record.Name
 	if name == stored {
-		return "", &server.Error{Status: http.StatusConflict, Message: fmt.Sprintf("the node's name is %q already", name)}
+		return "", &server.Error{Status: http.StatusConflict, Message: fmt.Sprintf("accepting the node name: it is already %q", name)}
 	}
 	if n.inCluster {
-		return "", &server.Error{Status: http.StatusConflict, Message: fmt.Sprintf("node %q belongs to a cluster; %s", stored, renameInCluster(name))}
+		return "", &server.Error{Status: http.StatusConflict, Message: fmt.Sprintf("accepting the node name %q: node %q belongs to a cluster; %s", name, stored, renameInCluster(name))}
 	}
 	if err := nodename.Write(n.root, n.record.Rename(name)); err != nil {
 		return "", err
@@ -153,5 +154,5 @@ func (n *nodeNamer) accept() (string, error) {
 	case n.renamed <- name:
 	default: // accepted already
 	}
-	return fmt.Sprintf("node %q is now %q; each pod stops and then starts with the new name, podd ps shows it", stored, name), nil
+	return fmt.Sprintf("node %q renamed to %q; podd restarts every pod with the new name, see podd ps", stored, name), nil
 }

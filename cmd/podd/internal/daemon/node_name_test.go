@@ -9,8 +9,8 @@ import (
 	"podd/cmd/podd/internal/nodename"
 )
 
-// TestNodeNamer_Accept checks that a node of a cluster keeps its name, because its credential
-// is valid for that name only.
+// TestNodeNamer_Accept checks that a node of a cluster keeps its name, because its
+// credential is valid for that name only.
 func TestNodeNamer_Accept(t *testing.T) {
 	for _, inCluster := range []bool{false, true} {
 		n := &nodeNamer{root: t.TempDir(), record: nodename.Record{Name: "old"}, configured: "new", cloud: "external", inCluster: inCluster, renamed: make(chan string, 1)}
@@ -22,7 +22,7 @@ func TestNodeNamer_Accept(t *testing.T) {
 		problem := n.problem("new").Message
 		if !inCluster {
 			if err != nil || stored.Name != "new" || !strings.Contains(problem, "podd accept node-name") {
-				t.Errorf("alone: got %q, %v, stored %q, problem %q", message, err, stored.Name, problem)
+				t.Errorf("without a cluster: got %q, %v, stored %q, problem %q", message, err, stored.Name, problem)
 			}
 			continue
 		}

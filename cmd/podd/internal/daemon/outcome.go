@@ -24,8 +24,8 @@ func newMetrics(on render.Node) *metrics.Metrics {
 	return metrics.New(metrics.Options{CgroupVersion: version, Kubernetes: host.KubeletVersion, NotAdmitted: plan.NotAdmitted})
 }
 
-// countOutcome returns a function that adds the outcome of an effect to m.
-func countOutcome(m *metrics.Metrics) func(effect.Outcome) {
+// outcomeCounter returns a function that adds the outcome of an effect to m.
+func outcomeCounter(m *metrics.Metrics) func(effect.Outcome) {
 	return func(o effect.Outcome) {
 		now := time.Now()
 		if operation := operationType(o.Action); operation != "" {
@@ -43,7 +43,7 @@ func countOutcome(m *metrics.Metrics) func(effect.Outcome) {
 				m.Pulled(o.Pull.Size, o.Pull.Took)
 			}
 		case plan.RunSandbox:
-			m.Sandbox(handlerOf(o.Pod), o.Took, o.Err)
+			m.Sandbox(runtimeClass(o.Pod), o.Took, o.Err)
 		case plan.StartContainer:
 			m.Container(containerType(o.Pod, a.Container), o.Reason)
 		case plan.Probe:
@@ -73,8 +73,8 @@ func operationType(a plan.Action) string {
 	return ""
 }
 
-// timedCgroup returns cgroup.Make with metrics.
-func timedCgroup(m *metrics.Metrics) func(render.Cgroup) error {
+// cgroupMaker returns cgroup.Make with metrics.
+func cgroupMaker(m *metrics.Metrics) func(render.Cgroup) error {
 	return func(c render.Cgroup) error {
 		began := time.Now()
 		err := cgroup.Make(c)
@@ -83,9 +83,9 @@ func timedCgroup(m *metrics.Metrics) func(render.Cgroup) error {
 	}
 }
 
-// wakeAfterPull returns a function that passes outcomes to next and sends to pulled after a
-// pull, so that the node lists its images.
-func wakeAfterPull(pulled chan<- struct{}, next func(effect.Outcome)) func(effect.Outcome) {
+// pullNotifier returns a function that passes outcomes to next, and sends to pulled after
+// a pull, so that the node lists its images.
+func pullNotifier(pulled chan<- struct{}, next func(effect.Outcome)) func(effect.Outcome) {
 	return func(o effect.Outcome) {
 		next(o)
 		if o.Pull == nil {
@@ -98,8 +98,8 @@ func wakeAfterPull(pulled chan<- struct{}, next func(effect.Outcome)) func(effec
 	}
 }
 
-// handlerOf returns the RuntimeClass of a pod, or "".
-func handlerOf(p *manifest.Pod) string {
+// runtimeClass returns the RuntimeClass of a pod, or "".
+func runtimeClass(p *manifest.Pod) string {
 	if p == nil || p.Spec.Spec.RuntimeClassName == nil {
 		return ""
 	}

@@ -21,9 +21,10 @@ type publisher struct {
 	touch   func() // called after each change, which may allocate much memory
 	log     *slog.Logger
 
-	reported view.Findings // logged, or recorded as events
+	reported view.Findings // findings that were logged or recorded as events
 }
 
+// publish passes on a change.
 func (p *publisher) publish(c reconcile.Change) {
 	p.events.Add(notes(c.Events)...)
 	if c.EventsOnly {

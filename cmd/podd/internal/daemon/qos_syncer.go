@@ -89,35 +89,36 @@ func podCPURequest(r *reconcile.Report) int64 {
 // failure only if it differs from the previous one.
 func (k *qosSyncer) run(ctx context.Context) error {
 	var desired []render.Cgroup
-	written, failed, tries := map[string]render.Cgroup{}, "not yet", 0
-	again := time.NewTimer(0)
-	defer again.Stop()
-	<-again.C
+	written, failures := map[string]render.Cgroup{}, 0
+	lastResult := "not synced" // the last error; "" after a success
+	retry := time.NewTimer(0)
+	defer retry.Stop()
+	<-retry.C
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case desired = <-k.cgroups:
-		case <-again.C:
+		case <-retry.C:
 		}
 		err := k.write(desired, written)
 		if err == nil {
-			if failed != "" && k.o.OnResult != nil {
+			if lastResult != "" && k.o.OnResult != nil {
 				k.o.OnResult(nil)
 			}
-			failed, tries = "", 0
-			again.Stop()
+			lastResult, failures = "", 0
+			retry.Stop()
 			continue
 		}
-		if err.Error() != failed {
-			failed = err.Error()
+		if err.Error() != lastResult {
+			lastResult = err.Error()
 			k.o.Log.Warn("setting the limits of pod cgroups failed; retrying", "err", err)
 			if k.o.OnResult != nil {
 				k.o.OnResult(err)
 			}
 		}
-		tries++
-		again.Reset(plan.RetryDelay(tries))
+		failures++
+		retry.Reset(plan.RetryDelay(failures))
 	}
 }
 

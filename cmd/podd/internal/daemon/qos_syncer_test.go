@@ -17,6 +17,7 @@ import (
 	"podd/runtime"
 )
 
+// TestQOSSyncer checks which cgroups are written after each change.
 func TestQOSSyncer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var made []render.Cgroup
@@ -35,7 +36,7 @@ func TestQOSSyncer(t *testing.T) {
 		go k.run(ctx)
 		defer cancel()
 
-		asks := func(name, cpu string, phase v1.PodPhase) *reconcile.Report {
+		report := func(name, cpu string, phase v1.PodPhase) *reconcile.Report {
 			pod := &v1.Pod{Status: v1.PodStatus{Phase: phase}}
 			pod.Spec.Containers = []v1.Container{{Resources: v1.ResourceRequirements{
 				Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu)},
@@ -43,7 +44,7 @@ func TestQOSSyncer(t *testing.T) {
 			return &reconcile.Report{Key: types.NamespacedName{Name: name}, Pod: pod}
 		}
 		ready := runtime.Node{Ready: true, CgroupDriver: "cgroupfs"}
-		step := func(what string, c reconcile.Change, want ...string) {
+		step := func(name string, c reconcile.Change, want ...string) {
 			t.Helper()
 			made = nil
 			k.take(c)
@@ -53,31 +54,31 @@ func TestQOSSyncer(t *testing.T) {
 				got = append(got, c.Parent)
 			}
 			if strings.Join(got, " ") != strings.Join(want, " ") {
-				t.Errorf("%s: made %v, want %v", what, got, want)
+				t.Errorf("%s: got cgroups %v, want %v", name, got, want)
 			}
 		}
 		const all, burstable, besteffort = "/kubepods", "/kubepods/burstable", "/kubepods/besteffort"
-		step("no runtime yet", reconcile.Change{Reports: []*reconcile.Report{asks("a", "250m", v1.PodRunning)}})
-		step("the runtime comes", reconcile.Change{Node: ready}, all, burstable, besteffort)
+		step("runtime not ready", reconcile.Change{Reports: []*reconcile.Report{report("a", "250m", v1.PodRunning)}})
+		step("runtime ready", reconcile.Change{Node: ready}, all, burstable, besteffort)
 		if made[0].Memory != 1<<30 || made[0].CPUShares != 2048 || made[1].CPUShares != 256 || made[2].CPUShares != 2 {
-			t.Errorf("made %+v", made)
+			t.Errorf("runtime ready: got cgroups %+v", made)
 		}
-		step("a pod more", reconcile.Change{Node: ready, Reports: []*reconcile.Report{asks("b", "500m", v1.PodPending)}}, burstable)
+		step("pod added", reconcile.Change{Node: ready, Reports: []*reconcile.Report{report("b", "500m", v1.PodPending)}}, burstable)
 		if made[0].CPUShares != 768 {
-			t.Errorf("two pods have %d shares", made[0].CPUShares)
+			t.Errorf("two pods: got %d CPU shares, want 768", made[0].CPUShares)
 		}
-		step("nothing new", reconcile.Change{Node: ready, Reports: []*reconcile.Report{asks("b", "500m", v1.PodRunning)}})
+		step("no change", reconcile.Change{Node: ready, Reports: []*reconcile.Report{report("b", "500m", v1.PodRunning)}})
 		fail = errors.New("no cgroups")
-		step("one finished", reconcile.Change{Node: ready, Reports: []*reconcile.Report{asks("b", "500m", v1.PodSucceeded)}}, burstable)
+		step("pod finished, with an error", reconcile.Change{Node: ready, Reports: []*reconcile.Report{report("b", "500m", v1.PodSucceeded)}}, burstable)
 		fail = nil
-		step("one gone", reconcile.Change{Node: ready, Gone: []types.NamespacedName{{Name: "a"}}}, burstable)
+		step("pod deleted", reconcile.Change{Node: ready, Gone: []types.NamespacedName{{Name: "a"}}}, burstable)
 		if made[0].CPUShares != 2 {
-			t.Errorf("no pod has %d shares", made[0].CPUShares)
+			t.Errorf("no pods: got %d CPU shares, want 2", made[0].CPUShares)
 		}
-		step("another driver", reconcile.Change{Node: runtime.Node{Ready: true, CgroupDriver: "systemd"}},
+		step("other cgroup driver", reconcile.Change{Node: runtime.Node{Ready: true, CgroupDriver: "systemd"}},
 			"/kubepods.slice", "/kubepods.slice/kubepods-burstable.slice", "/kubepods.slice/kubepods-besteffort.slice")
 		if n := strings.Count(log.String(), "no cgroups"); n != 1 {
-			t.Errorf("told %d times: %s", n, log.String())
+			t.Errorf("got the error %d times, want once: %s", n, log.String())
 		}
 		cancel()
 		synctest.Wait()

@@ -1,6 +1,6 @@
-// Package daemon is podd run without --runonce. It connects the sources, the reconciler, the
-// runtime and the endpoints, and runs them until podd stops. The packages below it are the
-// parts that do not depend on the others:
+// Package daemon is podd run without --runonce. It connects the sources, the reconciler,
+// the runtime and the endpoints, and runs them until podd stops. The packages below it
+// are the parts that do not depend on the others:
 //
 //	view         computes what the endpoints show
 //	endpoint     opens the socket and the ports, and serves them
@@ -33,7 +33,7 @@ type Options struct {
 	Stderr  io.Writer // for the log
 }
 
-// Run runs pods until ctx is done or a part fails. The pods run on.
+// Run runs pods until ctx is done or a part fails. The pods keep running.
 func Run(ctx context.Context, o Options) error {
 	if os.Geteuid() != 0 {
 		return errors.New("podd runs pods as root; start it with sudo")
@@ -82,8 +82,8 @@ func runNamed(ctx context.Context, cfg config.Config, b base) error {
 	return err
 }
 
-// own takes ownership of the root directory of cfg, and returns b with it and with the
-// node name that it stores.
+// own locks the root directory of cfg, and returns b with its instance and with the node
+// name that is stored in it.
 func own(cfg config.Config, b base) (base, error) {
 	instance, err := reconcile.LockRoot(cfg.RootDir)
 	if err != nil {
@@ -112,7 +112,7 @@ func shareMounts(cfg *config.Config, log *slog.Logger) {
 	}
 }
 
-// countRunning returns the number of pods that run.
+// countRunning returns the number of pods that have a sandbox.
 func countRunning(v *server.View) (n int) {
 	for _, p := range v.Pods {
 		if p.Sandbox != "" {

@@ -10,6 +10,6 @@ import (
 func TestCountRunning(t *testing.T) {
 	v := &server.View{Pods: []*server.PodView{{Sandbox: "a", Exists: true}, {Exists: true}, {}, {Sandbox: "b"}}}
 	if n := countRunning(v); n != 2 {
-		t.Errorf("%d pods run", n)
+		t.Errorf("got %d, want 2", n)
 	}
 }

@@ -22,7 +22,7 @@ func notify(log *slog.Logger, state string) {
 func beatInterval(log *slog.Logger) time.Duration {
 	watchdog, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {
-		log.Warn("reading systemd's watchdog interval failed; sending no more heartbeats than without a watchdog", "err", err)
+		log.Warn("reading systemd's watchdog interval failed; using the default heartbeat interval", "err", err)
 	}
 	if watchdog > 0 {
 		return min(watchdog/2, heartbeatInterval)
@@ -37,10 +37,10 @@ type statusNotifier struct {
 	beats *heartbeat
 	log   *slog.Logger
 
-	last string // the status line that was last sent
+	last string // status line that was last sent
 }
 
-// beat reports that the router has taken a turn.
+// beat reports that the router has completed an iteration.
 func (n *statusNotifier) beat() {
 	n.beats.beat()
 	notify(n.log, systemd.SdNotifyWatchdog)

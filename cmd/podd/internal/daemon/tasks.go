@@ -56,7 +56,7 @@ func (p *parts) run(ctx context.Context) error {
 	return err
 }
 
-// tasks returns what runs besides the endpoints. sets contains the pods of the sources.
+// tasks returns the tasks other than the endpoints. sets receives the pods of the sources.
 func (p *parts) tasks(sets <-chan *manifest.Set) []task {
 	snapshots, nodes := make(chan runtime.Snapshot), make(chan runtime.Node)
 	drivers, addresses := make(chan struct{}, 1), make(chan node.Addresses)
@@ -107,8 +107,8 @@ const sweepInterval = time.Minute
 // sweep removes killed runs. It returns when there are none left or ctx is done.
 func (p *parts) sweep(ctx context.Context) error {
 	runs := runonce.RunDirs{Root: p.cfg.RootDir}
-	again := time.NewTicker(sweepInterval)
-	defer again.Stop()
+	tick := time.NewTicker(sweepInterval)
+	defer tick.Stop()
 	for {
 		if dead, err := runs.Dead(); err == nil && len(dead) == 0 {
 			return nil
@@ -117,7 +117,7 @@ func (p *parts) sweep(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-again.C:
+		case <-tick.C:
 		}
 	}
 }
@@ -152,7 +152,7 @@ func (p *parts) rotateLogs(ctx context.Context) error {
 	}
 	return rotate.New(rotate.Options{
 		Root: p.cfg.PodLogsDir, MaxSize: p.cfg.LogMaxSize, MaxFiles: p.cfg.LogMaxFiles, Every: p.cfg.LogEvery,
-		Logs: podlog.Written(p.view.Latest), Reopen: p.client.ReopenContainerLog, Log: p.log,
+		Logs: podlog.NewLister(p.view.Latest), Reopen: p.client.ReopenContainerLog, Log: p.log,
 	}).Run(ctx)
 }
 

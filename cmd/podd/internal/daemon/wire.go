@@ -100,7 +100,7 @@ func wire(b base) (_ *parts, err error) {
 	if err != nil {
 		return nil, err
 	}
-	measured := meter.New(meter.Options{
+	usage := meter.New(meter.Options{
 		Node: rendered, Began: b.began, RootDir: cfg.RootDir, Runtime: client, State: c.view.Latest, CSI: in.csi,
 		OnSample: t.trimmer.Touch, // the response to a scrape takes memory for a moment
 	})
@@ -109,7 +109,7 @@ func wire(b base) (_ *parts, err error) {
 		Server: cfg.Server, Shown: cfg.Shown, PKI: authority, Cluster: clusterEndpoint(cfg, in.cluster, authority != nil),
 		ServingIPs: servingIPs(address), State: c.view.Latest, Router: c.router, Shutdown: c.shutdown, Runtime: client,
 		Logs:   podlog.NewReader(c.view.Latest, cfg.PodLogsDir, &logs.Notifier{Log: log}),
-		Events: t.events, Metrics: t.metrics, Meter: measured, Checks: healthChecks(t.beats, c.pods),
+		Events: t.events, Metrics: t.metrics, Meter: usage, Checks: healthChecks(t.beats, c.pods),
 		Accept: acceptor{b.name, in.sources}.accept, SetVerbosity: b.level.SetVerbosity, OnRequest: t.trimmer.Touch, Log: log,
 	}
 	if in.apiDir != nil {
@@ -119,12 +119,12 @@ func wire(b base) (_ *parts, err error) {
 	}
 	return &parts{
 		base: b, telemetry: t, node: rendered, address: address, dns: dns, client: client,
-		inputs: in, core: c, meter: measured, endpoints: o,
+		inputs: in, core: c, meter: usage, endpoints: o,
 	}, nil
 }
 
 // close stops the measurements in progress and closes the connection to the runtime.
 func (p *parts) close() {
-	p.meter.Close() // it uses the client and the root directory
+	p.meter.Close() // first, because measurements use the client and the root directory
 	p.client.Close()
 }

@@ -21,7 +21,7 @@ import (
 type apiManifests struct {
 	dir    *apidir.Dir
 	router *reconcile.Router
-	read   decode.Options // as its source reads the files
+	read   decode.Options // with which the source of dir reads the files
 }
 
 // NewManifests returns the manifests in dir, which its source reads with the options read.
@@ -31,6 +31,7 @@ func NewManifests(dir *apidir.Dir, router *reconcile.Router, read decode.Options
 
 var _ write.Manifests = apiManifests{}
 
+// objectInDir returns the object with a kind and key.
 func objectInDir(kind string, key server.Key) apidir.Object {
 	return apidir.Object{Kind: kind, Namespace: key.Namespace, Name: key.Name}
 }
@@ -70,7 +71,7 @@ func (m apiManifests) Check(kind string, text []byte) write.Checked {
 	if len(text) > apidir.MaxSize {
 		return write.Checked{Causes: []metav1.StatusCause{{
 			Type:    metav1.CauseType(field.ErrorTypeTooLong),
-			Message: fmt.Sprintf("as a file it has %d bytes, and more than %d are not kept; make it smaller", len(text), apidir.MaxSize),
+			Message: fmt.Sprintf("too large as a file: %d bytes (limit %d)", len(text), apidir.MaxSize),
 		}}}
 	}
 	f := decode.File(text, m.read)

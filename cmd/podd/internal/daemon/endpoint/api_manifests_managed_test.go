@@ -43,11 +43,11 @@ func managersText(all []metav1.ManagedFieldsEntry, field string) string {
 	return strings.Join(out, ", ")
 }
 
-// TestWriteManagers changes one ConfigMap step by step and checks its managers.
-func TestWriteManagers(t *testing.T) {
+// TestManagedFields changes a ConfigMap step by step and checks its managers.
+func TestManagedFields(t *testing.T) {
 	const one = configPath + "/conf"
 	type step struct {
-		what                 string
+		name                 string
 		method, query, media string
 		body                 string
 		code                 int
@@ -55,75 +55,75 @@ func TestWriteManagers(t *testing.T) {
 		owners               string // a * marks managers of data.a; "" is not checked
 	}
 	apply := func(manager, data string) step {
-		return step{what: manager + " applies " + data, method: "PATCH", query: "?fieldManager=" + manager, media: asApply, body: configText(data), code: 200}
+		return step{name: manager + " applies " + data, method: "PATCH", query: "?fieldManager=" + manager, media: asApply, body: configText(data), code: 200}
 	}
-	then := func(s step, owners string, words ...string) step { s.owners, s.words = owners, words; return s }
-	refused := func(s step, code int, words ...string) step { s.code, s.words = code, words; return s }
-	forced := func(s step) step { s.what, s.query = s.what+" by force", s.query+"&force=true"; return s }
-	made := refused(apply("one", "a: x, b: x"), 201)
+	withOwners := func(s step, owners string, words ...string) step { s.owners, s.words = owners, words; return s }
+	withCode := func(s step, code int, words ...string) step { s.code, s.words = code, words; return s }
+	forced := func(s step) step { s.name, s.query = s.name+" with force", s.query+"&force=true"; return s }
+	create := withCode(apply("one", "a: x, b: x"), 201)
 	for name, steps := range map[string][]step{
 		"conflict": {
-			made,
-			then(apply("one", "a: x, b: x"), "one Apply *"),
-			then(apply("two", "a: x"), "one Apply *, two Apply *"),
-			refused(apply("two", "a: w"), 409, `conflict with \"one\"`, `"field":".data.a"`, "FieldManagerConflict"),
-			then(apply("two", "c: w"), "one Apply *, two Apply", `"a":"x"`, `"c":"w"`),
-			refused(apply("two", "a: w, b: w"), 409, "Apply failed with 2 conflicts", ".data.a", ".data.b"),
-			then(forced(apply("two", "a: w")), "one Apply, two Apply *", `"a":"w"`, `"b":"x"`),
-			refused(apply("one", "a: x, b: x"), 409, `conflict with \"two\"`),
+			create,
+			withOwners(apply("one", "a: x, b: x"), "one Apply *"),
+			withOwners(apply("two", "a: x"), "one Apply *, two Apply *"),
+			withCode(apply("two", "a: w"), 409, `conflict with \"one\"`, `"field":".data.a"`, "FieldManagerConflict"),
+			withOwners(apply("two", "c: w"), "one Apply *, two Apply", `"a":"x"`, `"c":"w"`),
+			withCode(apply("two", "a: w, b: w"), 409, "Apply failed with 2 conflicts", ".data.a", ".data.b"),
+			withOwners(forced(apply("two", "a: w")), "one Apply, two Apply *", `"a":"w"`, `"b":"x"`),
+			withCode(apply("one", "a: x, b: x"), 409, `conflict with \"two\"`),
 		},
 		"removal": {
-			made,
-			then(apply("one", "b: x"), "one Apply", `"data":{"b":"x"}`),
-			then(apply("two", "b: x"), "one Apply, two Apply", `"data":{"b":"x"}`),
-			then(apply("one", "c: x"), "one Apply, two Apply", `"data":{"b":"x","c":"x"}`), // two still applies b
-			then(apply("two", ""), "one Apply, two Apply", `"data":{"c":"x"}`),
+			create,
+			withOwners(apply("one", "b: x"), "one Apply", `"data":{"b":"x"}`),
+			withOwners(apply("two", "b: x"), "one Apply, two Apply", `"data":{"b":"x"}`),
+			withOwners(apply("one", "c: x"), "one Apply, two Apply", `"data":{"b":"x","c":"x"}`), // two still applies b
+			withOwners(apply("two", ""), "one Apply, two Apply", `"data":{"c":"x"}`),
 		},
-		"an edit takes over": {
-			made,
-			{"a patch", "PATCH", "?fieldManager=hand", asMerge, `{"data":{"a":"z"}}`, 200, []string{`"a":"z"`}, "hand Update *, one Apply"},
-			{"a patch of the same", "PATCH", "?fieldManager=other", asMerge, `{"data":{"a":"z"}}`, 200, nil, "hand Update *, one Apply"},
-			refused(apply("one", "a: x, b: x"), 409, `conflict with \"hand\" using v1`),
-			then(apply("one", "b: x"), "hand Update *, one Apply", `"a":"z"`),
-			then(forced(apply("one", "a: x, b: x")), "one Apply *", `"a":"x"`),
+		"patch of an applied field": {
+			create,
+			{"patch", "PATCH", "?fieldManager=hand", asMerge, `{"data":{"a":"z"}}`, 200, []string{`"a":"z"`}, "hand Update *, one Apply"},
+			{"patch without a change", "PATCH", "?fieldManager=other", asMerge, `{"data":{"a":"z"}}`, 200, nil, "hand Update *, one Apply"},
+			withCode(apply("one", "a: x, b: x"), 409, `conflict with \"hand\" using v1`),
+			withOwners(apply("one", "b: x"), "hand Update *, one Apply", `"a":"z"`),
+			withOwners(forced(apply("one", "a: x, b: x")), "one Apply *", `"a":"x"`),
 		},
-		"a replacement takes over": {
-			made,
-			{"a PUT", "PUT", "", asJSON, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"conf"},"data":{"a":"z","b":"x"}}`, 200, nil, "Go-http-client Update *, one Apply"},
-			{"a PUT without it", "PUT", "", asJSON, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"conf"},"data":{"b":"x"}}`, 200, nil, "one Apply"},
-			then(apply("one", "a: x, b: x"), "one Apply *"),
+		"PUT of an applied field": {
+			create,
+			{"PUT", "PUT", "", asJSON, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"conf"},"data":{"a":"z","b":"x"}}`, 200, nil, "Go-http-client Update *, one Apply"},
+			{"PUT without the field", "PUT", "", asJSON, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"conf"},"data":{"b":"x"}}`, 200, nil, "one Apply"},
+			withOwners(apply("one", "a: x, b: x"), "one Apply *"),
 		},
-		"created by hand": {
-			{"a POST", "POST", "?fieldManager=hand", asJSON, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"conf"},"data":{"a":"x"}}`, 201, nil, "hand Update *"},
-			refused(apply("one", "a: w"), 409, `conflict with \"hand\" using v1`),
-			then(apply("one", "b: w"), "hand Update *, one Apply", `"a":"x"`),
+		"POST and apply": {
+			{"POST", "POST", "?fieldManager=hand", asJSON, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"conf"},"data":{"a":"x"}}`, 201, nil, "hand Update *"},
+			withCode(apply("one", "a: w"), 409, `conflict with \"hand\" using v1`),
+			withOwners(apply("one", "b: w"), "hand Update *, one Apply", `"a":"x"`),
 		},
-		"told by a client": {
-			made,
-			{"handed over", "PATCH", "", "application/json-patch+json", `[{"op":"replace","path":"/metadata/managedFields/0/manager","value":"two"}]`, 200, nil, "two Apply *"},
-			then(apply("two", "a: w"), "two Apply *", `"data":{"a":"w"}`),
-			{"unreadable", "PATCH", "", asMerge, `{"metadata":{"managedFields":[{"manager":"x","operation":"Steal","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{}}]}}`, 200, nil, "two Apply *"},
-			{"a long name", "PATCH", "", asMerge, `{"metadata":{"managedFields":[{"manager":"` + strings.Repeat("x", 129) + `","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:a":{}}}}]}}`, 422, []string{"metadata.managedFields[0].manager"}, ""},
-			{"given up", "PATCH", "", asMerge, `{"metadata":{"managedFields":[]}}`, 200, nil, ""},
-			{"not kept of nobody's", "PATCH", "?fieldManager=hand", asMerge, `{"data":{"b":"z"}}`, 200, nil, ""},
-			refused(apply("one", "a: x"), 409, `conflict with \"before-first-apply\"`),
-			then(forced(apply("one", "a: x")), "before-first-apply Update, one Apply *", `"b":"z"`),
-			{"given up in one", "PATCH", "", "application/json-patch+json", `[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]`, 200, nil, ""},
+		"managed fields set by a client": {
+			create,
+			{"other manager", "PATCH", "", "application/json-patch+json", `[{"op":"replace","path":"/metadata/managedFields/0/manager","value":"two"}]`, 200, nil, "two Apply *"},
+			withOwners(apply("two", "a: w"), "two Apply *", `"data":{"a":"w"}`),
+			{"invalid operation", "PATCH", "", asMerge, `{"metadata":{"managedFields":[{"manager":"x","operation":"Steal","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{}}]}}`, 200, nil, "two Apply *"},
+			{"long manager name", "PATCH", "", asMerge, `{"metadata":{"managedFields":[{"manager":"` + strings.Repeat("x", 129) + `","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:a":{}}}}]}}`, 422, []string{"metadata.managedFields[0].manager"}, ""},
+			{"empty list", "PATCH", "", asMerge, `{"metadata":{"managedFields":[]}}`, 200, nil, ""},
+			{"patch without managed fields", "PATCH", "?fieldManager=hand", asMerge, `{"data":{"b":"z"}}`, 200, nil, ""},
+			withCode(apply("one", "a: x"), 409, `conflict with \"before-first-apply\"`),
+			withOwners(forced(apply("one", "a: x")), "before-first-apply Update, one Apply *", `"b":"z"`),
+			{"list with an empty entry", "PATCH", "", "application/json-patch+json", `[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]`, 200, nil, ""},
 		},
-		"bad": {
-			made,
-			refused(step{what: "nobody", method: "PATCH", media: asApply, body: configText("")}, 422, "fieldManager"),
-			refused(step{what: "a long name", method: "PATCH", query: "?fieldManager=" + strings.Repeat("x", 129), media: asApply, body: configText("")}, 422, "fieldManager"),
-			refused(step{what: "force", method: "PATCH", query: "?force=true", media: asMerge, body: "{}"}, 422, "force: Forbidden"),
-			refused(apply("one", "}"), 400),
-			refused(apply("one", "a: x}\nfoo: {bar: baz"), 400, "foo"),
-			refused(step{what: "managers", method: "PATCH", query: "?fieldManager=x", media: asApply, body: "apiVersion: v1\nkind: ConfigMap\nmetadata: {managedFields: []}"}, 400, "managedFields must be nil"),
-			refused(step{what: "another", method: "PATCH", query: "?fieldManager=x", media: asApply, body: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}"}, 400, "does not match the name"),
-			refused(step{what: "elsewhere", method: "PATCH", query: "?fieldManager=x", media: asApply, body: "apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: other}"}, 400, "does not match the namespace"),
-			refused(step{what: "an old one", method: "PATCH", query: "?fieldManager=x", media: asApply, body: "apiVersion: v1\nkind: ConfigMap\nmetadata: {resourceVersion: '1'}"}, 409, "has been modified"),
-			refused(step{what: "another of its name", method: "PATCH", query: "?fieldManager=x", media: asApply, body: "apiVersion: v1\nkind: ConfigMap\nmetadata: {uid: x}"}, 409, "UID"),
-			then(step{what: "tried", method: "PATCH", query: "?fieldManager=x&force=1&dryRun=All", media: asApply, body: configText("a: w"), code: 200}, "one Apply, x Apply *", `"a":"w"`),
-			then(apply("one", "a: x, b: x"), "one Apply *", `"a":"x"`),
+		"invalid requests": {
+			create,
+			withCode(step{name: "missing manager", method: "PATCH", media: asApply, body: configText("")}, 422, "fieldManager"),
+			withCode(step{name: "long manager name", method: "PATCH", query: "?fieldManager=" + strings.Repeat("x", 129), media: asApply, body: configText("")}, 422, "fieldManager"),
+			withCode(step{name: "force without apply", method: "PATCH", query: "?force=true", media: asMerge, body: "{}"}, 422, "force: Forbidden"),
+			withCode(apply("one", "}"), 400),
+			withCode(apply("one", "a: x}\nfoo: {bar: baz"), 400, "foo"),
+			withCode(step{name: "managedFields in the body", method: "PATCH", query: "?fieldManager=x", media: asApply, body: "apiVersion: v1\nkind: ConfigMap\nmetadata: {managedFields: []}"}, 400, "managedFields must be nil"),
+			withCode(step{name: "other name", method: "PATCH", query: "?fieldManager=x", media: asApply, body: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}"}, 400, "does not match the name"),
+			withCode(step{name: "other namespace", method: "PATCH", query: "?fieldManager=x", media: asApply, body: "apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: other}"}, 400, "does not match the namespace"),
+			withCode(step{name: "old resource version", method: "PATCH", query: "?fieldManager=x", media: asApply, body: "apiVersion: v1\nkind: ConfigMap\nmetadata: {resourceVersion: '1'}"}, 409, "has been modified"),
+			withCode(step{name: "other UID", method: "PATCH", query: "?fieldManager=x", media: asApply, body: "apiVersion: v1\nkind: ConfigMap\nmetadata: {uid: x}"}, 409, "UID"),
+			withOwners(step{name: "dry run", method: "PATCH", query: "?fieldManager=x&force=1&dryRun=All", media: asApply, body: configText("a: w"), code: 200}, "one Apply, x Apply *", `"a":"w"`),
+			withOwners(apply("one", "a: x, b: x"), "one Apply *", `"a":"x"`),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -134,22 +134,22 @@ func TestWriteManagers(t *testing.T) {
 					path = configPath
 				}
 				a := w.do(s.method, path+s.query, s.media, s.body)
-				if err := a.is(s.code, s.words...); err != nil {
-					t.Fatalf("%s: %v", s.what, err)
+				if err := a.check(s.code, s.words...); err != nil {
+					t.Fatalf("%s: %v", s.name, err)
 				}
-				if got := managersText(a.meta.ManagedFields, "a"); s.code < 300 && got != s.owners && s.what != made.what {
-					t.Fatalf("%s: got the managers %q, want %q: %s", s.what, got, s.owners, a.body)
+				if got := managersText(a.meta.ManagedFields, "a"); s.code < 300 && got != s.owners && s.name != create.name {
+					t.Fatalf("%s: got managers %q, want %q: %s", s.name, got, s.owners, a.body)
 				}
 				if now := w.do("GET", one, "", ""); s.code < 300 && !strings.Contains(s.query, "dryRun") && now.body != a.body {
-					t.Fatalf("%s: got %s, want what was answered: %s", s.what, now.body, a.body)
+					t.Fatalf("%s: got %s, want the response %s", s.name, now.body, a.body)
 				}
 			}
 		})
 	}
 }
 
-// TestWriteManagersOfPod checks the managers of a pod and of its subresources.
-func TestWriteManagersOfPod(t *testing.T) {
+// TestManagedFields_Pod checks the managers of a pod and of its subresources.
+func TestManagedFields_Pod(t *testing.T) {
 	w := newWritable(t)
 	pods := w.client.CoreV1().Pods("default")
 	web := func(image string) *corev1.PodApplyConfiguration {
@@ -185,12 +185,12 @@ func TestWriteManagersOfPod(t *testing.T) {
 	}
 	q, err := pods.Update(t.Context(), p, metav1.UpdateOptions{FieldManager: "third"})
 	if err != nil || q.ResourceVersion != p.ResourceVersion {
-		t.Errorf("what changes nothing is a change: %+v, %v", q, err)
+		t.Errorf("update without a change: got %+v, error %v, want the same resource version", q, err)
 	}
 	// A resize has a manager of its own for the resources only.
 	resized := `{"metadata":{"labels":{"no":"no"}},"spec":{"containers":[{"name":"a","resources":{"requests":{"cpu":"1"}}}]}}`
 	sized := w.do("PATCH", podsPath+"/web/resize?fieldManager=scaler", "application/strategic-merge-patch+json", resized)
-	if err := sized.is(200, `"cpu":"1"`); err != nil {
+	if err := sized.check(200, `"cpu":"1"`); err != nil {
 		t.Fatal(err)
 	}
 	q, err = pods.Get(t.Context(), "web", metav1.GetOptions{})
@@ -199,26 +199,28 @@ func TestWriteManagersOfPod(t *testing.T) {
 	}
 }
 
-// longAgo sets the time of an object's managers to a fixed past time, and returns it.
-func (w *writableAPI) longAgo(name string) string {
+// setManagedTime sets the time of an object's managers to a fixed past time, and returns
+// it.
+func (w *writableAPI) setManagedTime(name string) string {
 	w.t.Helper()
-	const then = `"2020-01-02T03:04:05Z"`
+	const past = `"2020-01-02T03:04:05Z"`
 	files, err := filepath.Glob(filepath.Join(w.dir, "*_"+name+".json"))
 	if err != nil || len(files) != 1 {
-		w.t.Fatalf("%v, files %v", err, files)
+		w.t.Fatalf("got files %v, error %v, want one", files, err)
 	}
 	text, err := os.ReadFile(files[0])
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	text = regexp.MustCompile(`"time": "[^"]*"`).ReplaceAll(text, []byte(`"time": `+then))
+	text = regexp.MustCompile(`"time": "[^"]*"`).ReplaceAll(text, []byte(`"time": `+past))
 	if err := atomicfile.Write(files[0], text); err != nil {
 		w.t.Fatal(err)
 	}
-	return then
+	return past
 }
 
-func TestWriteManagersKept(t *testing.T) {
+// TestManagedFields_Stored checks the managed fields that are stored with objects.
+func TestManagedFields_Stored(t *testing.T) {
 	w := newWritable(t)
 	for _, c := range []struct{ path, name, body string }{
 		{secretPath, "s", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"stringData":{"a":"hidden"},"data":{"b":"eA=="}}`},
@@ -227,30 +229,30 @@ func TestWriteManagersKept(t *testing.T) {
 		{podsPath, "p", podText("p", "", "")},
 	} {
 		one := c.path + "/" + c.name
-		if err := w.do("PATCH", one+"?fieldManager=one", asApply, c.body).is(201, `"manager":"one"`); err != nil {
+		if err := w.do("PATCH", one+"?fieldManager=one", asApply, c.body).check(201, `"manager":"one"`); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		then := w.longAgo(c.name)
+		past := w.setManagedTime(c.name)
 		again := w.do("PATCH", one+"?fieldManager=one", asApply, c.body)
-		if err := again.is(200, then); err != nil {
-			t.Errorf("%s: what changes nothing is a change: %v", c.name, err)
+		if err := again.check(200, past); err != nil {
+			t.Errorf("%s: apply without a change: %v", c.name, err)
 		}
 		if is := w.do("GET", one, "", ""); is.body != again.body {
-			t.Errorf("%s: again made of %s %s", c.name, is.body, again.body)
+			t.Errorf("%s: got %s, want the response %s", c.name, is.body, again.body)
 		}
 		labelled := strings.Replace(c.body, `"metadata":{`, `"metadata":{"labels":{"x":"y"},`, 1)
-		if err := w.do("PATCH", one+"?fieldManager=one", asApply, labelled).is(200, `"x":"y"`); err != nil {
+		if err := w.do("PATCH", one+"?fieldManager=one", asApply, labelled).check(200, `"x":"y"`); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		if a := w.do("PATCH", one+"?fieldManager=one", asApply, c.body); a.is(200) != nil || len(a.meta.Labels) > 0 {
-			t.Errorf("%s: the label stays: %s", c.name, a.body)
+		if a := w.do("PATCH", one+"?fieldManager=one", asApply, c.body); a.check(200) != nil || len(a.meta.Labels) > 0 {
+			t.Errorf("%s: got %s, want no label", c.name, a.body)
 		}
 	}
 	// Too many updating managers are merged into one, and managed fields that would be too
 	// large are dropped.
 	for n := range 14 {
-		if err := w.do("PATCH", secretPath+"/s?fieldManager=m"+fmt.Sprint(n), asMerge, fmt.Sprintf(`{"metadata":{"labels":{"l%d":"x"}}}`, n)).is(200); err != nil {
+		if err := w.do("PATCH", secretPath+"/s?fieldManager=m"+fmt.Sprint(n), asMerge, fmt.Sprintf(`{"metadata":{"labels":{"l%d":"x"}}}`, n)).check(200); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -264,17 +266,17 @@ func TestWriteManagersKept(t *testing.T) {
 		}
 		return strings.Join(data, ", ")
 	}
-	if a := w.do("POST", configPath, "application/yaml", configText(many(26_000))); a.is(201) != nil || len(a.meta.ManagedFields) > 0 {
+	if a := w.do("POST", configPath, "application/yaml", configText(many(26_000))); a.check(201) != nil || len(a.meta.ManagedFields) > 0 {
 		t.Errorf("got %d managers: %.300s", len(a.meta.ManagedFields), a.body)
 	}
-	if err := w.do("DELETE", configPath+"/conf", "", "").is(200); err != nil {
+	if err := w.do("DELETE", configPath+"/conf", "", "").check(200); err != nil {
 		t.Error(err)
 	}
-	if err := w.do("PATCH", configPath+"/conf?fieldManager=x", asApply, configText(many(26_000))).is(422); err != nil {
-		t.Errorf("%.300s", err)
+	if err := w.do("PATCH", configPath+"/conf?fieldManager=x", asApply, configText(many(26_000))).check(422); err != nil {
+		t.Errorf("apply with large managed fields: %.300s", err)
 	}
-	if err := w.do("PATCH", configPath+"/huge?fieldManager=x", asApply, configText(many(110_000))).is(413); err != nil {
-		t.Errorf("%.300s", err)
+	if err := w.do("PATCH", configPath+"/huge?fieldManager=x", asApply, configText(many(110_000))).check(413); err != nil {
+		t.Errorf("apply of a large object: %.300s", err)
 	}
 	// An object whose managed fields were damaged in the file can still be written.
 	file := filepath.Join(w.dir, "pod_default_p.json")
@@ -285,10 +287,10 @@ func TestWriteManagersKept(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.Replace(string(text), `"operation": "Apply"`, `"operation": "x"`, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.do("PATCH", podsPath+"/p?fieldManager=one", asApply, strings.Replace(podText("p", "", ""), "a:1", "a:9", 1)).is(409, "before-first-apply"); err != nil {
+	if err := w.do("PATCH", podsPath+"/p?fieldManager=one", asApply, strings.Replace(podText("p", "", ""), "a:1", "a:9", 1)).check(409, "before-first-apply"); err != nil {
 		t.Error(err)
 	}
-	if err := w.do("PATCH", podsPath+"/p?fieldManager=one&force=true", asApply, strings.Replace(podText("p", "", ""), "a:1", "a:9", 1)).is(200, "a:9"); err != nil {
+	if err := w.do("PATCH", podsPath+"/p?fieldManager=one&force=true", asApply, strings.Replace(podText("p", "", ""), "a:1", "a:9", 1)).check(200, "a:9"); err != nil {
 		t.Error(err)
 	}
 }

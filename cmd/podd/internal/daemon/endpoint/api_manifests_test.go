@@ -44,18 +44,19 @@ type writableAPI struct {
 	url     string
 	client  *kubernetes.Clientset
 	deleted sync.Map    // grace periods of deleted pods by name
-	full    atomic.Bool // removing files fails
-	// debugged adds an ephemeral container to the view of every pod.
+	full    atomic.Bool // set: files cannot be removed
+	// debugged is set to add an ephemeral container to the view of every pod.
 	debugged atomic.Bool
 }
 
-// ephemeralViewer adds ephemeral containers, which are in no manifest.
+// An ephemeralViewer adds an ephemeral container to pods, because manifests cannot contain
+// any.
 type ephemeralViewer struct {
 	server.Viewer
-	w    *writableAPI
-	mu   sync.Mutex
-	of   *server.View
-	made *server.View
+	w      *writableAPI
+	mu     sync.Mutex   // guards the following fields
+	input  *server.View // last View of Viewer
+	output *server.View // last result
 }
 
 func (d *ephemeralViewer) View() *server.View {
@@ -65,8 +66,8 @@ func (d *ephemeralViewer) View() *server.View {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.of == v {
-		return d.made
+	if d.input == v {
+		return d.output
 	}
 	more := *v
 	more.Pods = nil
@@ -76,11 +77,11 @@ func (d *ephemeralViewer) View() *server.View {
 		with.Pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "shell"}}}
 		more.Pods = append(more.Pods, &with)
 	}
-	d.of, d.made = v, &more
-	return d.made
+	d.input, d.output = v, &more
+	return d.output
 }
 
-// fakeRouterManifests replaces the router.
+// fakeRouterManifests records deletions instead of passing them to a router.
 type fakeRouterManifests struct {
 	apiManifests
 	w *writableAPI
@@ -103,6 +104,7 @@ func (e fakeRouterManifests) Remove(kind string, key server.Key) error {
 	return e.apiManifests.Remove(kind, key)
 }
 
+// newWritable serves a writableAPI until the test ends.
 func newWritable(t *testing.T) *writableAPI {
 	w := &writableAPI{t: t, dir: filepath.Join(t.TempDir(), "api"), other: t.TempDir()}
 	dir, err := apidir.Open(w.dir, false)
@@ -110,11 +112,11 @@ func newWritable(t *testing.T) *writableAPI {
 		t.Fatal(err)
 	}
 	options := source.Options{Node: "n1"}
-	mine := options
-	mine.Written = true
+	written := options
+	written.Written = true
 	shown := view.New(view.Options{Self: server.View{Node: "n1"}, APISource: w.dir})
 	ctx, cancel := context.WithCancel(context.Background())
-	sets := source.Watch(ctx, source.NewDir(w.dir, mine), source.NewDir(w.other, options))
+	sets := source.Watch(ctx, source.NewDir(w.dir, written), source.NewDir(w.other, options))
 	var published sync.WaitGroup
 	published.Go(func() {
 		var before *manifest.Set
@@ -141,34 +143,35 @@ func newWritable(t *testing.T) *writableAPI {
 	return w
 }
 
-// answer is a response.
-type answer struct {
+// A response is a decoded response of the API.
+type response struct {
 	code     int
 	warnings []string
 	body     string
 	meta     metav1.ObjectMeta
 }
 
-func (w *writableAPI) do(method, path, mediaType, body string) answer {
+// do sends a request.
+func (w *writableAPI) do(method, path, mediaType, body string) response {
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, strings.NewReader(body))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", mediaType)
-	reply, err := http.DefaultClient.Do(r)
+	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	defer reply.Body.Close()
+	defer resp.Body.Close()
 	var b bytes.Buffer
-	if _, err := b.ReadFrom(reply.Body); err != nil {
+	if _, err := b.ReadFrom(resp.Body); err != nil {
 		w.t.Fatal(err)
 	}
-	a := answer{code: reply.StatusCode, warnings: reply.Header.Values("Warning"), body: b.String()}
+	a := response{code: resp.StatusCode, warnings: resp.Header.Values("Warning"), body: b.String()}
 	var o struct{ Metadata metav1.ObjectMeta }
 	if err := json.Unmarshal(b.Bytes(), &o); err != nil {
-		w.t.Fatalf("%s %s: %v: %s", method, path, err, a.body)
+		w.t.Fatalf("%s %s: decoding the response: %v: %s", method, path, err, a.body)
 	}
 	a.meta = o.Metadata
 	return a
@@ -187,29 +190,31 @@ func podText(name, meta, spec string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q%s},"spec":{"containers":[{"name":"a","image":"a:1"},{"name":"b","image":"b:1","env":[{"name":"X","value":"y"}]}]%s}}`, name, meta, spec)
 }
 
-func (a answer) is(code int, words ...string) error {
-	if a.code != code {
-		return fmt.Errorf("got %d %s, want %d", a.code, a.body, code)
+// check returns an error if the response does not have a status code or does not contain
+// words.
+func (r response) check(code int, words ...string) error {
+	if r.code != code {
+		return fmt.Errorf("got %d %s, want %d", r.code, r.body, code)
 	}
 	for _, word := range words {
-		if !strings.Contains(a.body, word) {
-			return fmt.Errorf("no %q in %s", word, a.body)
+		if !strings.Contains(r.body, word) {
+			return fmt.Errorf("got %s, want %q", r.body, word)
 		}
 	}
 	return nil
 }
 
-func TestWriteCreate(t *testing.T) {
+func TestWrite_Create(t *testing.T) {
 	w := newWritable(t)
 	other := filepath.Join(w.other, "web.yaml")
 	if err := os.WriteFile(other, []byte(podText("fixed", "", "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for deadlineless := range 10_000 {
+	for attempt := range 10_000 {
 		if w.do("GET", podsPath+"/fixed-n1", "", "").code == 200 {
 			break
-		} else if deadlineless == 9_999 {
-			t.Fatal("the other source is not read")
+		} else if attempt == 9_999 {
+			t.Fatal("the other source was not read")
 		}
 	}
 	for _, c := range []struct {
@@ -217,49 +222,49 @@ func TestWriteCreate(t *testing.T) {
 		code                        int
 		words                       []string
 	}{
-		{"a pod", "", asJSON, podText("web", "", ""), 201, []string{`"name":"web"`, `"nodeName":"n1"`, `"phase":"Pending"`}},
-		{"again", "", asJSON, podText("web", "", ""), 409, []string{"AlreadyExists"}},
-		{"that a file has", "", asJSON, podText("fixed-n1", "", ""), 409, []string{other}},
-		{"in YAML", "", "application/yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: yaml}\nspec: {containers: [{name: a, image: a}]}", 201, nil},
-		{"of no kind", "", asJSON, `{"metadata":{"name":"x"}}`, 400, []string{"want Pod v1"}},
-		{"of another kind", "", asJSON, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x"}}`, 400, []string{"want Pod v1"}},
-		{"no JSON", "", asJSON, `{`, 400, nil},
-		{"text", "", "text/plain", podText("x", "", ""), 415, nil},
-		{"in another namespace", "", asJSON, podText("x", `,"namespace":"shop"`, ""), 400, []string{"does not match the namespace"}},
-		{"with a resourceVersion", "", asJSON, podText("x", `,"resourceVersion":"1"`, ""), 400, []string{"resourceVersion should not be set"}},
-		{"an unknown field", "?fieldValidation=Strict", asJSON, podText("x", "", `,"foo":1`), 400, []string{`unknown field \"spec.foo\"`}},
-		{"a field twice", "?fieldValidation=Strict", asJSON, podText("x", "", `,"hostNetwork":true,"hostNetwork":true`), 400, []string{`duplicate field`}},
-		{"no image", "", asJSON, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{"containers":[{"name":"a"}]}}`, 422, []string{`"field":"spec.containers[0].image"`, `"reason":"Invalid"`}},
-		{"a hostile name", "", asJSON, podText("../../etc/x", "", ""), 422, []string{"metadata.name"}},
-		{"no name", "", asJSON, podText("", "", ""), 422, []string{"metadata.name"}},
-		{"a dry run", "?dryRun=All", asJSON, podText("dry", "", ""), 201, []string{`"name":"dry"`}},
-		{"half a dry run", "?dryRun=Some", asJSON, podText("dry", "", ""), 400, nil},
-		{"less-thans", "", asJSON, podText("less", `,"annotations":{"a":"`+strings.Repeat("<", 200<<10)+`"}`, ""), 201, nil},
-		{"too large as a file", "?dryRun=All", asJSON, podText("x", "", `,"nodeSelector":{"a":"`+strings.Repeat("\u2028", 800<<10)+`"}`), 422, []string{"as a file it has"}},
+		{"pod", "", asJSON, podText("web", "", ""), 201, []string{`"name":"web"`, `"nodeName":"n1"`, `"phase":"Pending"`}},
+		{"existing pod", "", asJSON, podText("web", "", ""), 409, []string{"AlreadyExists"}},
+		{"pod of a file", "", asJSON, podText("fixed-n1", "", ""), 409, []string{other}},
+		{"YAML", "", "application/yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: yaml}\nspec: {containers: [{name: a, image: a}]}", 201, nil},
+		{"missing kind", "", asJSON, `{"metadata":{"name":"x"}}`, 400, []string{"want Pod v1"}},
+		{"other kind", "", asJSON, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x"}}`, 400, []string{"want Pod v1"}},
+		{"invalid JSON", "", asJSON, `{`, 400, nil},
+		{"unsupported media type", "", "text/plain", podText("x", "", ""), 415, nil},
+		{"other namespace", "", asJSON, podText("x", `,"namespace":"shop"`, ""), 400, []string{"does not match the namespace"}},
+		{"resourceVersion", "", asJSON, podText("x", `,"resourceVersion":"1"`, ""), 400, []string{"resourceVersion should not be set"}},
+		{"unknown field", "?fieldValidation=Strict", asJSON, podText("x", "", `,"foo":1`), 400, []string{`unknown field \"spec.foo\"`}},
+		{"duplicate field", "?fieldValidation=Strict", asJSON, podText("x", "", `,"hostNetwork":true,"hostNetwork":true`), 400, []string{`duplicate field`}},
+		{"missing image", "", asJSON, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{"containers":[{"name":"a"}]}}`, 422, []string{`"field":"spec.containers[0].image"`, `"reason":"Invalid"`}},
+		{"path as a name", "", asJSON, podText("../../etc/x", "", ""), 422, []string{"metadata.name"}},
+		{"missing name", "", asJSON, podText("", "", ""), 422, []string{"metadata.name"}},
+		{"dry run", "?dryRun=All", asJSON, podText("dry", "", ""), 201, []string{`"name":"dry"`}},
+		{"invalid dryRun", "?dryRun=Some", asJSON, podText("dry", "", ""), 400, nil},
+		{"many escaped characters", "", asJSON, podText("less", `,"annotations":{"a":"`+strings.Repeat("<", 200<<10)+`"}`, ""), 201, nil},
+		{"too large as a file", "?dryRun=All", asJSON, podText("x", "", `,"nodeSelector":{"a":"`+strings.Repeat("\u2028", 800<<10)+`"}`), 422, []string{"too large as a file"}},
 		{"too large", "", asJSON, podText("x", "", `,"x":"`+strings.Repeat("x", 3<<20)+`"`), 413, nil},
 	} {
-		if err := w.do("POST", podsPath+c.path, c.mediaType, c.body).is(c.code, c.words...); err != nil {
+		if err := w.do("POST", podsPath+c.path, c.mediaType, c.body).check(c.code, c.words...); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
 	a := w.do("POST", podsPath, asJSON, podText("odd", `,"uid":"mine","creationTimestamp":"2001-01-01T00:00:00Z","deletionTimestamp":"2001-01-01T00:00:00Z"`, `,"foo":1},"status":{"phase":"Failed"`))
-	if err := a.is(201, `"phase":"Pending"`); err != nil || len(a.meta.UID) != 36 || a.meta.CreationTimestamp.Year() == 2001 || a.meta.DeletionTimestamp != nil {
-		t.Errorf("what a server sets was taken from the body: %v: %+v", err, a.meta)
+	if err := a.check(201, `"phase":"Pending"`); err != nil || len(a.meta.UID) != 36 || a.meta.CreationTimestamp.Year() == 2001 || a.meta.DeletionTimestamp != nil {
+		t.Errorf("got error %v, metadata %+v, want the fields that a server sets", err, a.meta)
 	}
 	if len(a.warnings) != 1 || !strings.Contains(a.warnings[0], "spec.foo") {
-		t.Errorf("got the warnings %q", a.warnings)
+		t.Errorf("got warnings %q, want one for spec.foo", a.warnings)
 	}
 	if got := w.do("GET", podsPath+"/odd", "", ""); got.meta.UID != a.meta.UID || got.meta.ResourceVersion != a.meta.ResourceVersion || !got.meta.CreationTimestamp.Equal(&a.meta.CreationTimestamp) {
-		t.Errorf("got %+v, want what was answered: %+v", got.meta, a.meta)
+		t.Errorf("got metadata %+v, want that of the response %+v", got.meta, a.meta)
 	}
 	text, err := os.ReadFile(filepath.Join(w.dir, "pod_default_odd.json"))
 	if err != nil || strings.Contains(string(text), "Failed") || strings.Contains(string(text), "resourceVersion") {
-		t.Errorf("the file has %s, %v", text, err)
+		t.Errorf("got file %s, error %v, want no status and no resourceVersion", text, err)
 	}
 }
 
-// TestWriteWithClient uses client-go, which sends protobuf.
-func TestWriteWithClient(t *testing.T) {
+// TestWrite_ClientGo checks requests of client-go, which sends protobuf.
+func TestWrite_ClientGo(t *testing.T) {
 	w := newWritable(t)
 	pods := w.client.CoreV1().Pods("default")
 	p, err := pods.Create(t.Context(), &v1.Pod{
@@ -284,17 +289,17 @@ func TestWriteWithClient(t *testing.T) {
 	}
 	wrong := types.UID("other")
 	if err := pods.Delete(t.Context(), p.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &wrong}}); !apierrors.IsConflict(err) {
-		t.Errorf("deleting another: got %v", err)
+		t.Errorf("delete with another UID: got %v", err)
 	}
 	grace := int64(7)
 	if err := pods.Delete(t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: metav1.NewUIDPreconditions(string(p.UID))}); err != nil {
 		t.Error(err)
 	}
 	if got, _ := w.deleted.Load(p.Name); got != 7*time.Second {
-		t.Errorf("it ends with the grace %v", got)
+		t.Errorf("got grace period %v, want 7s", got)
 	}
 	if _, err := pods.Get(t.Context(), p.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("after it was deleted: got %v", err)
+		t.Errorf("get after delete: got %v", err)
 	}
 	for _, name := range []string{"one", "two", "three"} {
 		p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"n": name}}, Spec: p.Spec}
@@ -307,109 +312,109 @@ func TestWriteWithClient(t *testing.T) {
 		t.Error(err)
 	}
 	if all, err := pods.List(t.Context(), metav1.ListOptions{}); err != nil || len(all.Items) != 1 || all.Items[0].Name != "two" {
-		t.Errorf("left: %+v, %v", all, err)
+		t.Errorf("after DeleteCollection: got pods %+v, error %v, want two", all, err)
 	}
 }
 
-func TestWriteUpdate(t *testing.T) {
+func TestWrite_Update(t *testing.T) {
 	for _, c := range []struct {
 		name, before, mediaType, patch string
 		code                           int
 		words                          []string
 	}{
 		{"labels", "", asMerge, `{"metadata":{"labels":{"a":"b"}}}`, 200, []string{`"labels":{"a":"b"}`}},
-		{"no label", "", asMerge, `{"metadata":{"labels":{"a b":"b"}}}`, 422, []string{"metadata.labels"}},
+		{"invalid label", "", asMerge, `{"metadata":{"labels":{"a b":"b"}}}`, 422, []string{"metadata.labels"}},
 		{"annotations", "", asMerge, `{"metadata":{"annotations":{"a":"b"}}}`, 200, []string{`"a":"b"`}},
-		{"an image", "", "application/strategic-merge-patch+json", `{"spec":{"containers":[{"name":"b","image":"b:2"}]}}`, 200, []string{`"image":"a:1"`, `"image":"b:2"`}},
-		{"no image", "", "application/strategic-merge-patch+json", `{"spec":{"containers":[{"name":"b","image":""}]}}`, 422, []string{"spec.containers[1].image"}},
-		{"a deadline", "", asMerge, `{"spec":{"activeDeadlineSeconds":100}}`, 200, []string{`"activeDeadlineSeconds":100`}},
-		{"a shorter deadline", `,"activeDeadlineSeconds":100`, asMerge, `{"spec":{"activeDeadlineSeconds":50}}`, 200, nil},
-		{"a longer deadline", `,"activeDeadlineSeconds":100`, asMerge, `{"spec":{"activeDeadlineSeconds":200}}`, 422, []string{"less than or equal"}},
-		{"no deadline", `,"activeDeadlineSeconds":100`, asMerge, `{"spec":{"activeDeadlineSeconds":null}}`, 422, []string{"to nil value"}},
-		{"a toleration more", `,"tolerations":[{"key":"a","operator":"Exists"}]`, asMerge, `{"spec":{"tolerations":[{"key":"a","operator":"Exists"},{"operator":"Exists"}]}}`, 200, nil},
-		{"a toleration less", `,"tolerations":[{"key":"a","operator":"Exists"}]`, asMerge, `{"spec":{"tolerations":[{"key":"b","operator":"Exists"}]}}`, 422, []string{"spec.tolerations"}},
-		{"a toleration for longer", `,"tolerations":[{"key":"a","operator":"Exists","effect":"NoExecute","tolerationSeconds":5}]`, asMerge, `{"spec":{"tolerations":[{"key":"a","operator":"Exists","effect":"NoExecute","tolerationSeconds":50}]}}`, 200, []string{`"tolerationSeconds":50`}},
-		{"a variable", "", "application/json-patch+json", `[{"op":"replace","path":"/spec/containers/1/env/0/value","value":"secret"}]`, 422, []string{"spec.containers[1].env[0].value", "pod updates may not change fields other than"}},
-		{"a container more", "", "application/strategic-merge-patch+json", `{"spec":{"containers":[{"name":"c","image":"c"}]}}`, 422, []string{"may not add or remove containers"}},
-		{"the policy", "", asMerge, `{"spec":{"restartPolicy":"Never"}}`, 422, []string{"spec.restartPolicy"}},
-		{"the grace", "", asMerge, `{"spec":{"terminationGracePeriodSeconds":1}}`, 422, []string{"spec.terminationGracePeriodSeconds"}},
-		{"the name", "", asMerge, `{"metadata":{"name":"db"}}`, 400, []string{"does not match the name"}},
-		{"the uid", "", asMerge, `{"metadata":{"uid":"x"}}`, 409, []string{"UID in precondition"}},
-		{"of an old version", "", asMerge, `{"metadata":{"resourceVersion":"1"}}`, 409, []string{"has been modified"}},
-		{"the status", "", asMerge, `{"status":{"phase":"Failed"}}`, 200, []string{`"phase":"Pending"`}},
-		{"the namespace", "", asMerge, `{"metadata":{"namespace":"shop"}}`, 400, nil},
-		{"an unknown field", "", asMerge, `{"spec":{"foo":1}}`, 200, nil},
-		{"nothing", "", asMerge, `{}`, 200, nil},
-		{"applied", "", asApply, "apiVersion: v1\nkind: Pod\nmetadata: {name: web, labels: {x: z}}\nspec: {containers: [{name: a, image: a:1}]}", 200, []string{`"x":"z"`, `"image":"a:1"`, `"image":"b:1"`}},
-		{"applied, immutable", "", asApply, "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {hostNetwork: true}", 422, []string{"spec.hostNetwork"}},
+		{"image", "", "application/strategic-merge-patch+json", `{"spec":{"containers":[{"name":"b","image":"b:2"}]}}`, 200, []string{`"image":"a:1"`, `"image":"b:2"`}},
+		{"empty image", "", "application/strategic-merge-patch+json", `{"spec":{"containers":[{"name":"b","image":""}]}}`, 422, []string{"spec.containers[1].image"}},
+		{"deadline added", "", asMerge, `{"spec":{"activeDeadlineSeconds":100}}`, 200, []string{`"activeDeadlineSeconds":100`}},
+		{"shorter deadline", `,"activeDeadlineSeconds":100`, asMerge, `{"spec":{"activeDeadlineSeconds":50}}`, 200, nil},
+		{"longer deadline", `,"activeDeadlineSeconds":100`, asMerge, `{"spec":{"activeDeadlineSeconds":200}}`, 422, []string{"less than or equal"}},
+		{"deadline removed", `,"activeDeadlineSeconds":100`, asMerge, `{"spec":{"activeDeadlineSeconds":null}}`, 422, []string{"to nil value"}},
+		{"toleration added", `,"tolerations":[{"key":"a","operator":"Exists"}]`, asMerge, `{"spec":{"tolerations":[{"key":"a","operator":"Exists"},{"operator":"Exists"}]}}`, 200, nil},
+		{"toleration replaced", `,"tolerations":[{"key":"a","operator":"Exists"}]`, asMerge, `{"spec":{"tolerations":[{"key":"b","operator":"Exists"}]}}`, 422, []string{"spec.tolerations"}},
+		{"longer toleration", `,"tolerations":[{"key":"a","operator":"Exists","effect":"NoExecute","tolerationSeconds":5}]`, asMerge, `{"spec":{"tolerations":[{"key":"a","operator":"Exists","effect":"NoExecute","tolerationSeconds":50}]}}`, 200, []string{`"tolerationSeconds":50`}},
+		{"variable", "", "application/json-patch+json", `[{"op":"replace","path":"/spec/containers/1/env/0/value","value":"secret"}]`, 422, []string{"spec.containers[1].env[0].value", "pod updates may not change fields other than"}},
+		{"container added", "", "application/strategic-merge-patch+json", `{"spec":{"containers":[{"name":"c","image":"c"}]}}`, 422, []string{"may not add or remove containers"}},
+		{"restart policy", "", asMerge, `{"spec":{"restartPolicy":"Never"}}`, 422, []string{"spec.restartPolicy"}},
+		{"grace period", "", asMerge, `{"spec":{"terminationGracePeriodSeconds":1}}`, 422, []string{"spec.terminationGracePeriodSeconds"}},
+		{"name", "", asMerge, `{"metadata":{"name":"db"}}`, 400, []string{"does not match the name"}},
+		{"UID", "", asMerge, `{"metadata":{"uid":"x"}}`, 409, []string{"UID in precondition"}},
+		{"old resource version", "", asMerge, `{"metadata":{"resourceVersion":"1"}}`, 409, []string{"has been modified"}},
+		{"status", "", asMerge, `{"status":{"phase":"Failed"}}`, 200, []string{`"phase":"Pending"`}},
+		{"namespace", "", asMerge, `{"metadata":{"namespace":"shop"}}`, 400, nil},
+		{"unknown field", "", asMerge, `{"spec":{"foo":1}}`, 200, nil},
+		{"no change", "", asMerge, `{}`, 200, nil},
+		{"apply", "", asApply, "apiVersion: v1\nkind: Pod\nmetadata: {name: web, labels: {x: z}}\nspec: {containers: [{name: a, image: a:1}]}", 200, []string{`"x":"z"`, `"image":"a:1"`, `"image":"b:1"`}},
+		{"apply to an immutable field", "", asApply, "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {hostNetwork: true}", 422, []string{"spec.hostNetwork"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWritable(t)
 			first := w.do("POST", podsPath+"?fieldManager=test", asJSON, podText("web", "", c.before))
-			if err := first.is(201); err != nil {
+			if err := first.check(201); err != nil {
 				t.Fatal(err)
 			}
 			got := w.do("PATCH", podsPath+"/web?fieldManager=test", c.mediaType, c.patch)
-			if err := got.is(c.code, c.words...); err != nil {
+			if err := got.check(c.code, c.words...); err != nil {
 				t.Error(err)
 			}
 			if strings.Contains(got.body, "secret") {
-				t.Errorf("it tells values: %s", got.body)
+				t.Errorf("got the value of a variable in the response: %s", got.body)
 			}
 			now := w.do("GET", podsPath+"/web", "", "")
 			if now.meta.UID != first.meta.UID || c.code == 200 && now.body != got.body {
-				t.Errorf("got %s, want what was answered: %s", now.body, got.body)
+				t.Errorf("got %s, want the response %s", now.body, got.body)
 			}
 			if c.code != 200 && now.body != first.body {
-				t.Errorf("a refused change made of %s %s", first.body, now.body)
+				t.Errorf("rejected change: got %s, want the unmodified object %s", now.body, first.body)
 			}
 		})
 	}
 }
 
-// TestWriteDryUpdate checks that a dry run responds with the current object and the
-// change.
-func TestWriteDryUpdate(t *testing.T) {
+// TestWrite_DryRun checks that the response to a dry run contains the current status and
+// the change.
+func TestWrite_DryRun(t *testing.T) {
 	w := newWritable(t)
-	if err := w.do("POST", podsPath, asJSON, podText("web", "", "")).is(201); err != nil {
+	if err := w.do("POST", podsPath, asJSON, podText("web", "", "")).check(201); err != nil {
 		t.Fatal(err)
 	}
 	const claims = "/api/v1/namespaces/default/persistentvolumeclaims"
-	if err := w.do("POST", claims, asJSON, `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`).is(201); err != nil {
+	if err := w.do("POST", claims, asJSON, `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`).check(201); err != nil {
 		t.Fatal(err)
 	}
 	for path, phase := range map[string]string{podsPath + "/web": "Pending", claims + "/c": "Bound"} {
 		before := w.do("GET", path, "", "")
-		if err := w.do("PATCH", path+"?dryRun=All", asMerge, `{"metadata":{"labels":{"x":"y"}}}`).is(200, `"x":"y"`, `"phase":"`+phase+`"`); err != nil {
+		if err := w.do("PATCH", path+"?dryRun=All", asMerge, `{"metadata":{"labels":{"x":"y"}}}`).check(200, `"x":"y"`, `"phase":"`+phase+`"`); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 		if now := w.do("GET", path, "", ""); now.body != before.body {
-			t.Errorf("%s: a dry run made of %s %s", path, before.body, now.body)
+			t.Errorf("%s: got %s after a dry run, want the unmodified object %s", path, now.body, before.body)
 		}
 	}
 }
 
-func TestWriteAppArmor(t *testing.T) {
+func TestWrite_AppArmorAnnotation(t *testing.T) {
 	const key = "container.apparmor.security.beta.kubernetes.io/a"
 	for _, c := range []struct {
 		name, before, patch string
 		code                int
 	}{
-		{"set", "", `"runtime/default"`, 422},
-		{"another", "runtime/default", `"unconfined"`, 422},
+		{"added", "", `"runtime/default"`, 422},
+		{"changed", "runtime/default", `"unconfined"`, 422},
 		{"removed", "runtime/default", `null`, 422},
-		{"the same", "runtime/default", `"runtime/default"`, 200},
+		{"unchanged", "runtime/default", `"runtime/default"`, 200},
 	} {
 		w := newWritable(t)
 		meta := ""
 		if c.before != "" {
 			meta = fmt.Sprintf(`,"annotations":{%q:%q}`, key, c.before)
 		}
-		if err := w.do("POST", podsPath, asJSON, podText("web", meta, "")).is(201); err != nil {
+		if err := w.do("POST", podsPath, asJSON, podText("web", meta, "")).check(201); err != nil {
 			t.Fatal(err)
 		}
 		got := w.do("PATCH", podsPath+"/web", asMerge, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, key, c.patch))
-		if err := got.is(c.code); err != nil {
+		if err := got.check(c.code); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if c.code == 422 && !strings.Contains(got.body, "AppArmor annotations") {
@@ -418,35 +423,35 @@ func TestWriteAppArmor(t *testing.T) {
 	}
 }
 
-func TestWriteResize(t *testing.T) {
+func TestWrite_Resize(t *testing.T) {
 	w := newWritable(t)
 	sized := strings.Replace(podText("web", "", ""), `"image":"a:1"`, `"image":"a:1","resources":{"requests":{"cpu":"100m"}}`, 1)
-	if err := w.do("POST", podsPath, asJSON, sized).is(201); err != nil {
+	if err := w.do("POST", podsPath, asJSON, sized).check(201); err != nil {
 		t.Fatal(err)
 	}
 	const strategic = "application/strategic-merge-patch+json"
-	if err := w.do("PATCH", podsPath+"/web", strategic, `{"spec":{"containers":[{"name":"a","resources":{"requests":{"cpu":"200m"}}}]}}`).is(422, "resources.requests.cpu", "--subresource resize"); err != nil {
+	if err := w.do("PATCH", podsPath+"/web", strategic, `{"spec":{"containers":[{"name":"a","resources":{"requests":{"cpu":"200m"}}}]}}`).check(422, "resources.requests.cpu", "--subresource resize"); err != nil {
 		t.Error(err)
 	}
-	if more := w.do("PATCH", podsPath+"/web", strategic, `{"spec":{"hostNetwork":true,"containers":[{"name":"a","resources":{"requests":{"cpu":"200m"}}}]}}`); more.is(422) != nil || strings.Contains(more.body, "--subresource") {
-		t.Errorf("a resize would not do, and it says %d %s", more.code, more.body)
+	if more := w.do("PATCH", podsPath+"/web", strategic, `{"spec":{"hostNetwork":true,"containers":[{"name":"a","resources":{"requests":{"cpu":"200m"}}}]}}`); more.check(422) != nil || strings.Contains(more.body, "--subresource") {
+		t.Errorf("change that a resize cannot make: got %d %s, want no hint to resize", more.code, more.body)
 	}
-	if err := w.do("PATCH", podsPath+"/web/resize", strategic, `{"spec":{"containers":[{"name":"a","resources":{"requests":{"cpu":"200m"}}}]}}`).is(200, `"cpu":"200m"`); err != nil {
+	if err := w.do("PATCH", podsPath+"/web/resize", strategic, `{"spec":{"containers":[{"name":"a","resources":{"requests":{"cpu":"200m"}}}]}}`).check(200, `"cpu":"200m"`); err != nil {
 		t.Error(err)
 	}
-	if err := w.do("PATCH", podsPath+"/web/resize", strategic, `{"spec":{"containers":[{"name":"a","image":"a:2"}]}}`).is(422, "only cpu and memory"); err != nil {
+	if err := w.do("PATCH", podsPath+"/web/resize", strategic, `{"spec":{"containers":[{"name":"a","image":"a:2"}]}}`).check(422, "only cpu and memory"); err != nil {
 		t.Error(err)
 	}
-	if err := w.do("PATCH", podsPath+"/web/resize", strategic, `{"spec":{"containers":[{"name":"b","resources":{"requests":{"cpu":"1"},"limits":{"cpu":"1"}}}]}}`).is(422); err != nil {
+	if err := w.do("PATCH", podsPath+"/web/resize", strategic, `{"spec":{"containers":[{"name":"b","resources":{"requests":{"cpu":"1"},"limits":{"cpu":"1"}}}]}}`).check(422); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestWriteDebugged checks that a pod with an ephemeral container can be changed, and
-// that the container is not written to the file.
-func TestWriteDebugged(t *testing.T) {
+// TestWrite_EphemeralContainer checks that a pod with an ephemeral container can be
+// changed, and that the container is not written to the file.
+func TestWrite_EphemeralContainer(t *testing.T) {
 	w := newWritable(t)
-	if err := w.do("POST", podsPath, asJSON, podText("web", "", "")).is(201); err != nil {
+	if err := w.do("POST", podsPath, asJSON, podText("web", "", "")).check(201); err != nil {
 		t.Fatal(err)
 	}
 	w.debugged.Store(true)
@@ -463,8 +468,8 @@ func TestWriteDebugged(t *testing.T) {
 			body = strings.Replace(w.do("GET", podsPath+"/web", "", "").body, `"a":"3"`, `"a":"4"`, 1)
 		}
 		a := w.do(c.method, podsPath+"/web"+c.query, c.mediaType, body)
-		if err := a.is(200, `"ephemeralContainers":[{"name":"debug"`); err != nil || a.meta.Labels["a"] == "" {
-			t.Errorf("%s: %v: %s", c.name, err, a.body)
+		if err := a.check(200, `"ephemeralContainers":[{"name":"debug"`); err != nil || a.meta.Labels["a"] == "" {
+			t.Errorf("%s: got %s, error %v, want the label and the ephemeral container", c.name, a.body, err)
 		}
 	}
 	if a := w.do("GET", podsPath+"/web", "", ""); a.meta.Labels["a"] != "4" {
@@ -472,15 +477,15 @@ func TestWriteDebugged(t *testing.T) {
 	}
 	text, err := os.ReadFile(filepath.Join(w.dir, "pod_default_web.json"))
 	if err != nil || strings.Contains(strings.ToLower(string(text)), "ephemeral") {
-		t.Errorf("the file has %s, %v", text, err)
+		t.Errorf("got file %s, error %v, want no ephemeral container", text, err)
 	}
 }
 
-func TestWriteObjects(t *testing.T) {
+func TestWrite_Objects(t *testing.T) {
 	w := newWritable(t)
 	const conf = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"conf"},"data":{"a":"b"}}`
 	first := w.do("POST", configPath, asJSON, conf)
-	if err := first.is(201, `"a":"b"`); err != nil {
+	if err := first.check(201, `"a":"b"`); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -488,23 +493,23 @@ func TestWriteObjects(t *testing.T) {
 		code        int
 	}{
 		{"data", `{"data":{"a":"c"}}`, 200},
-		{"a bad key", `{"data":{"a/b":"c"}}`, 422},
-		{"sealed", `{"immutable":true}`, 200},
-		{"sealed data", `{"data":{"a":"d"}}`, 422},
-		{"unsealed", `{"immutable":false}`, 422},
-		{"a sealed one's labels", `{"metadata":{"labels":{"x":"y"}}}`, 200},
+		{"invalid key", `{"data":{"a/b":"c"}}`, 422},
+		{"immutable set", `{"immutable":true}`, 200},
+		{"data of an immutable object", `{"data":{"a":"d"}}`, 422},
+		{"immutable unset", `{"immutable":false}`, 422},
+		{"labels of an immutable object", `{"metadata":{"labels":{"x":"y"}}}`, 200},
 	} {
-		if err := w.do("PATCH", configPath+"/conf", asMerge, c.patch).is(c.code); err != nil {
+		if err := w.do("PATCH", configPath+"/conf", asMerge, c.patch).check(c.code); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
 	if now := w.do("GET", configPath+"/conf", "", ""); now.meta.UID != first.meta.UID || !now.meta.CreationTimestamp.Equal(&first.meta.CreationTimestamp) {
-		t.Errorf("got %+v, want the one of before: %+v", now.meta, first.meta)
+		t.Errorf("got metadata %+v, want the UID and creation time of %+v", now.meta, first.meta)
 	}
-	if err := w.do("DELETE", configPath+"/conf", "", "").is(200, `"status":"Success"`, string(first.meta.UID)); err != nil {
+	if err := w.do("DELETE", configPath+"/conf", "", "").check(200, `"status":"Success"`, string(first.meta.UID)); err != nil {
 		t.Error(err)
 	}
-	if err := w.do("GET", configPath+"/conf", "", "").is(404); err != nil {
+	if err := w.do("GET", configPath+"/conf", "", "").check(404); err != nil {
 		t.Error(err)
 	}
 	for path, body := range map[string]string{
@@ -512,54 +517,54 @@ func TestWriteObjects(t *testing.T) {
 		"/api/v1/namespaces/default/persistentvolumeclaims": `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`,
 		"/api/v1/persistentvolumes":                         `{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"v"},"spec":{"accessModes":["ReadWriteOnce"],"capacity":{"storage":"1Gi"},"hostPath":{"path":"/srv"},"storageClassName":"x"}}`,
 	} {
-		made := w.do("POST", path, asJSON, body)
-		if err := made.is(201); err != nil {
+		created := w.do("POST", path, asJSON, body)
+		if err := created.check(201); err != nil {
 			t.Errorf("%s: %v", path, err)
 			continue
 		}
-		one := path + "/" + made.meta.Name
-		if err := w.do("PATCH", one, asMerge, `{"metadata":{"labels":{"x":"y"}}}`).is(200, `"x":"y"`); err != nil {
+		one := path + "/" + created.meta.Name
+		if err := w.do("PATCH", one, asMerge, `{"metadata":{"labels":{"x":"y"}}}`).check(200, `"x":"y"`); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 		shown := w.do("GET", one, "", "")
-		if err := w.do("PUT", one, asJSON, shown.body).is(200); err != nil {
-			t.Errorf("%s as it is shown: %v", path, err)
+		if err := w.do("PUT", one, asJSON, shown.body).check(200); err != nil {
+			t.Errorf("%s: PUT of the current object: %v", path, err)
 		}
-		if err := w.do("DELETE", one, "", "").is(200); err != nil {
+		if err := w.do("DELETE", one, "", "").check(200); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
 }
 
-// TestWriteSideBySide checks that of concurrent updates with the same resource version
-// one succeeds, and that updates without a resource version all succeed one after the
-// other.
-func TestWriteSideBySide(t *testing.T) {
+// TestWrite_Concurrent checks that at most one of several updates with the same resource
+// version succeeds, that all updates without a resource version succeed, and that one of
+// several creates succeeds.
+func TestWrite_Concurrent(t *testing.T) {
 	w := newWritable(t)
 	first := w.do("POST", configPath, asJSON, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"conf"},"data":{}}`)
-	var won, lost, made atomic.Int32
+	var updates, conflicts, creates atomic.Int32
 	var all sync.WaitGroup
 	for n := range 8 {
 		all.Go(func() {
 			patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"data":{"winner":"%d"}}`, first.meta.ResourceVersion, n)
 			switch w.do("PATCH", configPath+"/conf", asMerge, patch).code {
 			case 200:
-				won.Add(1)
+				updates.Add(1)
 			case 409:
-				lost.Add(1)
+				conflicts.Add(1)
 			}
 			w.do("PATCH", configPath+"/conf", asMerge, fmt.Sprintf(`{"data":{"k%d":"v"}}`, n))
 			if w.do("POST", podsPath, asJSON, podText("same", "", "")).code == 201 {
-				made.Add(1)
+				creates.Add(1)
 			}
 		})
 	}
 	all.Wait()
-	if won.Load() > 1 || won.Load()+lost.Load() != 8 {
-		t.Errorf("%d won and %d lost", won.Load(), lost.Load())
+	if updates.Load() > 1 || updates.Load()+conflicts.Load() != 8 {
+		t.Errorf("got %d updates and %d conflicts, want at most one update of 8", updates.Load(), conflicts.Load())
 	}
-	if made.Load() != 1 {
-		t.Errorf("of a pod that was created 8 times at once, %d were", made.Load())
+	if creates.Load() != 1 {
+		t.Errorf("got %d successful creates of one pod, want 1", creates.Load())
 	}
 	var c v1.ConfigMap
 	if err := json.Unmarshal([]byte(w.do("GET", configPath+"/conf", "", "").body), &c); err != nil {
@@ -567,48 +572,48 @@ func TestWriteSideBySide(t *testing.T) {
 	}
 	for n := range 8 {
 		if c.Data[fmt.Sprintf("k%d", n)] != "v" {
-			t.Errorf("an update is lost: %v", c.Data)
+			t.Errorf("got data %v without k%d", c.Data, n)
 		}
 	}
 }
 
-func TestWriteElsewhere(t *testing.T) {
+func TestWrite_Errors(t *testing.T) {
 	w := newWritable(t)
-	if err := w.do("POST", "/api/v1/nodes", asJSON, `{}`).is(405); err != nil {
+	if err := w.do("POST", "/api/v1/nodes", asJSON, `{}`).check(405); err != nil {
 		t.Error(err)
 	}
-	if err := w.do("DELETE", podsPath+"/none", "", "").is(404); err != nil {
+	if err := w.do("DELETE", podsPath+"/none", "", "").check(404); err != nil {
 		t.Error(err)
 	}
-	if err := w.do("PATCH", podsPath+"/none", asMerge, `{}`).is(404); err != nil {
+	if err := w.do("PATCH", podsPath+"/none", asMerge, `{}`).check(404); err != nil {
 		t.Error(err)
 	}
-	if err := w.do("PATCH", podsPath+"/none", asApply, podText("none", "", "")).is(422, "fieldManager"); err != nil {
+	if err := w.do("PATCH", podsPath+"/none", asApply, podText("none", "", "")).check(422, "fieldManager"); err != nil {
 		t.Error(err)
 	}
-	if a := w.do("PATCH", podsPath+"/made?fieldManager=x", asApply, podText("made", "", "")); a.is(201) != nil || len(a.warnings) > 0 {
+	if a := w.do("PATCH", podsPath+"/web?fieldManager=x", asApply, podText("web", "", "")); a.check(201) != nil || len(a.warnings) > 0 {
 		t.Errorf("got %s, %q", a.body, a.warnings)
 	}
-	if a := w.do("PATCH", podsPath+"/made?fieldManager=x", asApply, podText("made", "", "")); a.is(200) != nil || len(a.warnings) > 0 {
+	if a := w.do("PATCH", podsPath+"/web?fieldManager=x", asApply, podText("web", "", "")); a.check(200) != nil || len(a.warnings) > 0 {
 		t.Errorf("got %s, %q", a.body, a.warnings)
 	}
 	for _, body := range []string{`{"kind":"Pod","apiVersion":"v1"}`, `{`, `{"propagationPolicy":"x"}`} {
-		if err := w.do("DELETE", podsPath+"/made", asJSON, body).is(400); err != nil {
+		if err := w.do("DELETE", podsPath+"/web", asJSON, body).check(400); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := w.do("DELETE", podsPath+"/made?gracePeriodSeconds=0&dryRun=All", "", "").is(200, `"name":"made"`); err != nil {
+	if err := w.do("DELETE", podsPath+"/web?gracePeriodSeconds=0&dryRun=All", "", "").check(200, `"name":"web"`); err != nil {
 		t.Error(err)
 	}
-	if err := w.do("GET", podsPath+"/made", "", "").is(200); err != nil {
+	if err := w.do("GET", podsPath+"/web", "", "").check(200); err != nil {
 		t.Error(err)
 	}
 	w.full.Store(true)
-	if err := w.do("DELETE", podsPath+"/made?gracePeriodSeconds=0", "", "").is(507); err != nil {
+	if err := w.do("DELETE", podsPath+"/web?gracePeriodSeconds=0", "", "").check(507); err != nil {
 		t.Error(err)
 	}
-	if grace, ends := w.deleted.Load("made"); ends {
-		t.Errorf("its file stays, and it ends with the grace %v", grace)
+	if grace, isDeleted := w.deleted.Load("web"); isDeleted {
+		t.Errorf("got a deletion with grace period %v, want none, because the file was not removed", grace)
 	}
 	var list metav1.APIResourceList
 	if err := json.Unmarshal([]byte(w.do("GET", "/api/v1", "", "").body), &list); err != nil {

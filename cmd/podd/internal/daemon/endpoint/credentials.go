@@ -42,8 +42,8 @@ func (c *credentials) issue(life time.Duration) (server.Credential, error) {
 	return out, trustServingCert(&out, c.certificate)
 }
 
-// revoke makes every credential that was issued invalid, and closes the connections
-// that they opened. The listener stays open, and so do the connections of clients whom
+// revoke revokes every credential that was issued, and closes the connections that were
+// opened with them. The listener stays open, and so do the connections of clients that
 // --client-ca-file or a token authenticates.
 func (c *credentials) revoke() (server.Revocation, error) {
 	if c.kubelet == nil {
@@ -51,7 +51,7 @@ func (c *credentials) revoke() (server.Revocation, error) {
 	}
 	issued, err := c.PKI.Replace()
 	if err != nil {
-		return server.Revocation{}, fmt.Errorf("revoking credentials: %w; they are valid until this succeeds", err)
+		return server.Revocation{}, fmt.Errorf("revoking credentials: %w; they stay valid, try again", err)
 	}
 	closed := c.kubelet.CloseClients(issued)
 	c.Log.Info("credentials revoked", "connectionsClosed", closed)
@@ -60,21 +60,21 @@ func (c *credentials) revoke() (server.Revocation, error) {
 
 // disabled returns the error for a kubelet API that is disabled.
 func (c *credentials) disabled() error {
-	return server.NotFound(fmt.Sprintf("podd serves no kubelet's API: enableServer is false, or its log says why; "+
-		"to revoke earlier credentials, remove %s before it serves one", filepath.Join(c.RootDir, pki.FileName)))
+	return server.NotFound(fmt.Sprintf("the kubelet API is disabled, because enableServer is false or because of an error in podd's log; "+
+		"to revoke earlier credentials, remove %s before you enable it", filepath.Join(c.RootDir, pki.FileName)))
 }
 
 // trustServingCert makes the client trust the serving certificate that the user has
 // given, by a name in it.
 func trustServingCert(c *server.Credential, certificate certificateFunc) error {
-	given, err := certificate(nil)
+	serving, err := certificate(nil)
 	if err != nil {
 		return err
 	}
-	for _, der := range given.Certificate {
+	for _, der := range serving.Certificate {
 		c.CA = append(c.CA, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
 	}
-	if names := given.Leaf.DNSNames; len(names) > 0 {
+	if names := serving.Leaf.DNSNames; len(names) > 0 {
 		c.Name = names[0]
 	}
 	return nil

@@ -1,5 +1,5 @@
-// Package endpoint opens the endpoints of the daemon: the socket for podd's verbs, the port
-// of the kubelet API, and the ports of health checks and metrics.
+// Package endpoint opens the endpoints of the daemon: the socket for podd's verbs, the
+// port of the kubelet API, and the ports of health checks and metrics.
 package endpoint
 
 import (
@@ -70,16 +70,17 @@ func Open(ctx context.Context, o Options) ([]Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	guard, err := o.guard()
+	access, err := o.clientAccess()
 	if err != nil {
 		return nil, err
 	}
 	h := &handlers{Options: o, stats: o.statsHandler(certificate)}
-	api := h.trimAfter(h.api(guard.Authorizer))
-	guard.Handler = server.NewGate(api) // a Gate of its own, so that other clients cannot exhaust root's
+	api := h.trimAfter(h.api(access.authorizer))
 	var kubelet *server.Server
 	if o.PKI != nil {
-		kubelet = o.kubeletServer(guard, certificate)
+		// The kubelet API has a Gate of its own, so that its clients cannot exhaust that
+		// of the socket.
+		kubelet = o.kubeletServer(access.guard(o.Node, server.NewGate(api)), certificate)
 	}
 	creds := &credentials{Options: o, certificate: certificate, kubelet: kubelet}
 	socket, err := h.openSocket(ctx, creds, auth.ServeAs(auth.Root(), server.NewGate(api)))

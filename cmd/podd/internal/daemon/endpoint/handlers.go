@@ -53,14 +53,14 @@ func (h *handlers) readOnly() http.Handler {
 }
 
 // api returns the handler that the socket and the kubelet API have in common.
-func (h *handlers) api(who auth.Authorizer) http.Handler {
+func (h *handlers) api(authorizer auth.Authorizer) http.Handler {
 	page := h.page(nil, nil)
 	if h.Server.API.Debugging {
 		page = h.page(h.Logs, h.Events)
 	}
 	mux := http.NewServeMux()
 	node := h.kubeletAPI()
-	mux.Handle("/", mergeAPIs(node, h.kubeAPI(who, node)))
+	mux.Handle("/", mergeAPIs(node, h.kubeAPI(authorizer, node)))
 	mux.Handle("GET /{$}", page)
 	mux.Handle("GET /page/", page)
 	if h.Cluster != nil {

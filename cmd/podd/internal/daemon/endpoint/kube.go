@@ -9,15 +9,15 @@ import (
 )
 
 // kubeAPI returns the handler of the Kubernetes API. Clients are already authenticated;
-// who decides what they may do.
-func (h *handlers) kubeAPI(who auth.Authorizer, node http.Handler) http.Handler {
+// authorizer decides what they may do.
+func (h *handlers) kubeAPI(authorizer auth.Authorizer, node http.Handler) http.Handler {
 	var showsSecret func(context.Context, auth.User, string, string) bool
 	if h.Cluster != nil {
-		proxied := auth.Proxied{Authorizer: who, Node: h.Node}
-		who, showsSecret = proxied, proxied.ShowsSecret
+		proxied := auth.Proxied{Authorizer: authorizer, Node: h.Node}
+		authorizer, showsSecret = proxied, proxied.ShowsSecret
 	}
 	a := &kube.API{
-		State: h.State, Logs: h.Logs, Runtime: streamRuntime{h.Runtime}, Authorizer: who, Node: node,
+		State: h.State, Logs: h.Logs, Runtime: streamRuntime{h.Runtime}, Authorizer: authorizer, Node: node,
 		Events: h.Events, Usage: h.Meter, Debugger: h.Router, Debugging: h.Server.API.Debugging,
 		InCluster: h.Cluster != nil, ShowsSecret: showsSecret, Manifests: h.Manifests,
 	}

@@ -29,13 +29,13 @@ func TestKubeletTLS(t *testing.T) {
 		client      *tls.Config
 		want        string // the negotiated version; "" for an error
 	}{
-		"the newest":            {client: &tls.Config{}, want: "TLS 1.3"},
-		"1.2":                   {client: &tls.Config{MaxVersion: tls.VersionTLS12}, want: "TLS 1.2"},
-		"1.1":                   {client: &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}},
-		"1.2 where 1.3 is due":  {min: "VersionTLS13", client: &tls.Config{MaxVersion: tls.VersionTLS12}},
-		"1.3 where 1.3 is due":  {min: "VersionTLS13", client: &tls.Config{}, want: "TLS 1.3"},
-		"the cipher":            {cipher: wide, client: &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}, want: "TLS 1.2"},
-		"not one of the cipher": {cipher: narrow, client: &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}},
+		"default":              {client: &tls.Config{}, want: "TLS 1.3"},
+		"TLS 1.2":              {client: &tls.Config{MaxVersion: tls.VersionTLS12}, want: "TLS 1.2"},
+		"TLS 1.1":              {client: &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}},
+		"TLS 1.2, minimum 1.3": {min: "VersionTLS13", client: &tls.Config{MaxVersion: tls.VersionTLS12}},
+		"TLS 1.3, minimum 1.3": {min: "VersionTLS13", client: &tls.Config{}, want: "TLS 1.3"},
+		"configured cipher":    {cipher: wide, client: &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}, want: "TLS 1.2"},
+		"other cipher":         {cipher: narrow, client: &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := &certFiles{t: t, dir: t.TempDir()}
@@ -48,11 +48,11 @@ func TestKubeletTLS(t *testing.T) {
 			conf := kubeletTLSFor(t, flags)
 			version, shown := handshake(conf, c.client)
 			if version != c.want || (shown == "first") != (c.want != "") {
-				t.Fatalf("it speaks %q and shows %q, want %q", version, shown, c.want)
+				t.Fatalf("got version %q, certificate %q, want version %q", version, shown, c.want)
 			}
 			files.write("second")
 			if _, shown = handshake(conf, c.client); (shown == "second") != (c.want != "") {
-				t.Errorf("it shows %q", shown)
+				t.Errorf("after the certificate changed: got certificate %q", shown)
 			}
 		})
 	}
@@ -77,13 +77,13 @@ func kubeletTLSFor(t *testing.T, flags config.Flags) *tls.Config {
 
 // handshake returns the negotiated version and the name in the server's certificate.
 func handshake(server, client *tls.Config) (version, shown string) {
-	near, far := net.Pipe()
-	defer near.Close()
-	defer far.Close()
-	go tls.Server(far, server).Handshake()
+	clientConn, serverConn := net.Pipe()
+	defer clientConn.Close()
+	defer serverConn.Close()
+	go tls.Server(serverConn, server).Handshake()
 	client = client.Clone()
 	client.InsecureSkipVerify = true
-	conn := tls.Client(near, client)
+	conn := tls.Client(clientConn, client)
 	if conn.Handshake() != nil {
 		return "", ""
 	}
@@ -139,17 +139,17 @@ func TestSystemLogs(t *testing.T) {
 	for name, want := range map[string]string{"syslog": "line", "latest": "line", "out": "", "fifo": "", "nothing": "", "pods/../../shadow": ""} {
 		got, err := fs.ReadFile(logs, name)
 		if string(got) != want || (err == nil) != (want != "") {
-			t.Errorf("%s: got %q, %v", name, got, err)
+			t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
 		}
 	}
 	if entries, err := fs.ReadDir(logs, "pods"); err != nil || len(entries) != 0 {
-		t.Errorf("pods: %v, %v", entries, err)
+		t.Errorf("pods: got %v, %v, want no entries", entries, err)
 	}
 }
 
 // TestSystemLogs_Swapped checks that only regular files and directories are opened, even
-// while a container swaps one for a FIFO. If a FIFO were opened, the process that waits
-// for its reader would continue.
+// while a container swaps one for a FIFO. If a FIFO were opened, a writer that waits for a
+// reader would continue.
 func TestSystemLogs_Swapped(t *testing.T) {
 	logs := systemLogs{t.TempDir()}
 	name, fifo := filepath.Join(logs.dir, "name"), filepath.Join(logs.dir, "fifo")
@@ -177,12 +177,12 @@ func TestSystemLogs_Swapped(t *testing.T) {
 		opened.Store(!stop.Load())
 		f.Close()
 	})
-	shown := 0
+	reads := 0
 	for range 100_000 {
 		text, err := fs.ReadFile(logs, "name")
 		switch {
 		case err == nil && string(text) == "line":
-			shown++
+			reads++
 		case err == nil || !errors.Is(err, fs.ErrNotExist):
 			t.Errorf("got %q, %v", text, err)
 		}
@@ -200,7 +200,7 @@ func TestSystemLogs_Swapped(t *testing.T) {
 	if opened.Load() {
 		t.Error("the FIFO was opened")
 	}
-	if shown == 0 {
-		t.Error("the regular file was never shown")
+	if reads == 0 {
+		t.Error("the regular file was never read")
 	}
 }

@@ -20,14 +20,14 @@ var _ server.Orphans = orphans{}
 
 // List implements server.Orphans.
 func (o orphans) List(ctx context.Context) ([]server.Orphan, error) {
-	kept, err := o.router.Orphans(ctx)
+	found, err := o.router.Orphans(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var all []server.Orphan
-	for _, k := range kept {
-		one := server.Orphan{UID: k.UID, Path: k.Path, Reason: k.Reason}
-		used, err := o.disk.Size(ctx, k.UID)
+	for _, f := range found {
+		one := server.Orphan{UID: f.UID, Path: f.Path, Reason: f.Reason}
+		used, err := o.disk.Size(ctx, f.UID)
 		one.Bytes, one.Partial = used.Bytes, used.Excess != ""
 		if err != nil {
 			one.Unmeasured = err.Error()

@@ -38,16 +38,17 @@ func (h *handlers) openSocket(ctx context.Context, c *credentials, others http.H
 	return func(ctx context.Context) error { return s.Serve(ctx, ln) }, nil
 }
 
-// forwarded guards h against browsers that reach the socket through ssh -L, on a port of
-// another machine. A page whose name is made to resolve to that port (DNS rebinding) has
-// the same origin as podd's own page, so a browser must use localhost or an IP address.
-// The node's name is not enough: everyone on the browser's network may answer for a name
-// without a dot (LLMNR). Programs may use any host without a dot, which is no public name.
+// forwarded protects h from browsers that reach the socket through ssh -L, on a port of
+// another machine. If an attacker makes the name of a page resolve to that port (DNS
+// rebinding), the page has the same origin as podd's own page. A browser must therefore
+// use localhost or an IP address. A browser must not use the node's name either, because
+// every host on its network can resolve a name without a dot (LLMNR). Programs may use
+// any name without a dot, because such a name is not public.
 func forwarded(h http.Handler) http.Handler {
-	known := server.KnownHosts("localhost", h)
+	localOnly := server.KnownHosts("localhost", h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if server.FromBrowser(r) || strings.Contains(r.Host, ".") {
-			known.ServeHTTP(w, r)
+			localOnly.ServeHTTP(w, r)
 			return
 		}
 		h.ServeHTTP(w, r)

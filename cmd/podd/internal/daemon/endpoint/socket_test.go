@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestForwardedSocket checks that a browser is only served under a host name that cannot
-// be rebound, and that programs may use any host name without a dot.
-func TestForwardedSocket(t *testing.T) {
+// TestForwarded checks that a browser is served only under a host name that cannot be
+// rebound, and that programs may use any host name without a dot.
+func TestForwarded(t *testing.T) {
 	h := forwarded(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	const chrome = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36"
 	for _, c := range []struct {
@@ -38,7 +38,7 @@ func TestForwardedSocket(t *testing.T) {
 			r.Header[name] = values
 		}
 		if h.ServeHTTP(w, r); w.Code != c.want {
-			t.Errorf("%s: got %d, want %d", c.name, w.Code, c.want)
+			t.Errorf("%s: got status %d, want %d", c.name, w.Code, c.want)
 		}
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"podd/runtime/safepath"
 )
 
-// systemLogs shows the regular files and directories below dir. Links are followed
-// as long as they stay below it. Containers that mount a part of dir can plant
-// links, FIFOs and devices there, at any moment.
+// systemLogs is a file system of the regular files and directories below dir. It follows
+// links that stay below dir. Containers that mount a part of dir can create links, FIFOs
+// and devices there at any time.
 type systemLogs struct{ dir string }
 
 // Open implements fs.FS. Everything but a regular file or a directory is
@@ -24,16 +24,17 @@ func (l systemLogs) Open(name string) (fs.File, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	held, err := dir.Follow(name)
+	opened, err := dir.Follow(name)
 	if err != nil {
 		return nil, fs.ErrNotExist
 	}
-	defer held.Close()
-	if info, err := held.Stat(); err != nil || !isFileOrDir(info) {
+	defer opened.Close()
+	if info, err := opened.Stat(); err != nil || !isFileOrDir(info) {
 		return nil, fs.ErrNotExist
 	}
-	// What held refers to cannot be swapped, unlike what its name refers to.
-	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", held.Fd()), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	// Opening the descriptor again, not the name, excludes that the file has been
+	// replaced.
+	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", opened.Fd()), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}

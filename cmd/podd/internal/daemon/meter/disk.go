@@ -84,7 +84,7 @@ func (m *diskMeter) layers(ctx context.Context) map[string]runtime.Usage {
 	if err == nil || errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
 		return usages
 	}
-	return map[string]runtime.Usage{} // it will not be available later either
+	return map[string]runtime.Usage{} // the runtime does not support it
 }
 
 // filesystemStats converts the runtime's statistics of a file system.
@@ -147,11 +147,11 @@ func (m *Meter) Disks(ctx context.Context) (*metrics.Disks, error) {
 func diskMetrics(disk *stats.Disk, v *server.View) *metrics.Disks {
 	out := &metrics.Disks{}
 	for _, p := range v.Pods {
-		of, ok := disk.Pods[p.Pod.UID]
+		usage, ok := disk.Pods[p.Pod.UID]
 		if !ok {
 			continue
 		}
-		for _, vol := range of.Volumes {
+		for _, vol := range usage.Volumes {
 			if vol.Claim == "" || vol.Space == nil || vol.Used == nil || vol.InodesUsed == nil {
 				continue
 			}
@@ -162,7 +162,7 @@ func diskMetrics(disk *stats.Disk, v *server.View) *metrics.Disks {
 				Abnormal: vol.Abnormal,
 			})
 		}
-		for container, f := range of.Logs {
+		for container, f := range usage.Logs {
 			if f.Used != nil {
 				out.Logs = append(out.Logs, metrics.Log{
 					Namespace: p.Pod.Namespace, Pod: p.Pod.Name, UID: string(p.Pod.UID), Container: container, Bytes: float64(*f.Used),

@@ -15,16 +15,16 @@ import (
 	"podd/server"
 )
 
-// TestMeasure_Timeout checks that measure omits what it has no time for, and what a
-// runtime does not report.
+// TestMeasure_Timeout checks that measure omits the pods for which it has no time, and the
+// layers if the runtime does not respond.
 func TestMeasure_Timeout(t *testing.T) {
 	dir := t.TempDir()
-	silent, err := net.Listen("unix", filepath.Join(dir, "cri.sock"))
+	unresponsive, err := net.Listen("unix", filepath.Join(dir, "cri.sock"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer silent.Close()
-	client, err := cri.Dial(cri.Options{Endpoint: "unix://" + silent.Addr().String(), Timeout: 1})
+	defer unresponsive.Close()
+	client, err := cri.Dial(cri.Options{Endpoint: "unix://" + unresponsive.Addr().String(), Timeout: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,14 +38,14 @@ func TestMeasure_Timeout(t *testing.T) {
 	}
 	d, err := m.measure(t.Context(), pods)
 	if err != nil || len(d.Pods) != 2 || d.Pods["u1"].Layers != nil || d.Pods["u1"].Cut || d.Pods["u1"].At.IsZero() {
-		t.Errorf("%+v, %v", d, err)
+		t.Errorf("unresponsive runtime: got %+v, %v, want both pods without layers", d, err)
 	}
-	over, cancel := context.WithCancel(t.Context())
+	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if d, err = m.measure(over, pods); err != nil || len(d.Pods) > 0 || d.Root.Space == nil {
-		t.Errorf("%+v, %v", d, err)
+	if d, err = m.measure(canceled, pods); err != nil || len(d.Pods) > 0 || d.Root.Space == nil {
+		t.Errorf("canceled context: got %+v, %v, want no pods", d, err)
 	}
-	if p := m.pod(over, &pods[0], one.Pod, nil, d.Root); !p.Cut {
-		t.Errorf("%+v", p)
+	if p := m.pod(canceled, &pods[0], one.Pod, nil, d.Root); !p.Cut {
+		t.Errorf("canceled context: got %+v, want Cut", p)
 	}
 }

@@ -49,7 +49,7 @@ func TestSampledPods(t *testing.T) {
 	}
 }
 
-// TestUsage checks the usage of this machine.
+// TestUsage checks the usage of the node, and of a container whose cgroup cannot be read.
 func TestUsage(t *testing.T) {
 	m := &Meter{sampler: stats.New(stats.Options{
 		Pods: func() []stats.Pod {
@@ -64,7 +64,7 @@ func TestUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if u.Node.NanoCores == nil || u.Node.CoreNanoSeconds == 0 || u.Node.WorkingSet == 0 || u.At.IsZero() {
-		t.Errorf("the node: %+v", u.Node)
+		t.Errorf("got usage %+v of the node", u.Node)
 	}
 	want := map[server.Key]server.PodUsage{
 		{Namespace: "default", Name: "web-n1"}: {Containers: map[string]server.Amounts{"app": {CoreNanoSeconds: 7, WorkingSet: 8}}},

@@ -72,7 +72,7 @@ func (w *diskWatcher) check(ctx context.Context) {
 	if w.o.Publish(ctx, size, allocatable.EphemeralStorage) != nil {
 		return // podd is stopping
 	}
-	w.o.Log.Info("disk size changed", "was", bytesText(w.capacity.EphemeralStorage), "is", bytesText(size), "forPods", bytesText(allocatable.EphemeralStorage))
+	w.o.Log.Info("disk size changed", "previous", bytesText(w.capacity.EphemeralStorage), "current", bytesText(size), "allocatable", bytesText(allocatable.EphemeralStorage))
 	w.capacity, w.lastError = now, ""
 }
 

@@ -11,12 +11,12 @@ import (
 	"podd/reconcile/render"
 )
 
-// TestDiskWatcher checks what is published as the size changes. A size that leaves
-// nothing for pods is logged once.
+// TestDiskWatcher checks that large changes of the size are published, and that a size
+// that leaves nothing for pods is only logged, once.
 func TestDiskWatcher(t *testing.T) {
 	const gib = 1 << 30
-	var talk strings.Builder
-	var told []string
+	var log strings.Builder
+	var published []string
 	size, failed := int64(0), error(nil)
 	capacity := render.Resources{MilliCPU: 1000, Memory: gib, EphemeralStorage: 100 * gib}
 	w := &diskWatcher{capacity: capacity, o: DiskOptions{
@@ -28,23 +28,23 @@ func TestDiskWatcher(t *testing.T) {
 			return c, nil
 		},
 		Publish: func(_ context.Context, capacity, allocatable int64) error {
-			told = append(told, fmt.Sprintf("%d/%d", capacity/gib, allocatable/gib))
+			published = append(published, fmt.Sprintf("%d/%d", capacity/gib, allocatable/gib))
 			return nil
 		},
-		Log: slog.New(slog.NewTextHandler(&talk, nil)),
+		Log: slog.New(slog.NewTextHandler(&log, nil)),
 	}}
 	for _, gibs := range []int64{100, 101, 200, 200, 5, 5, 50, 0} {
 		size = gibs * gib
 		failed = nil
 		if gibs == 0 {
-			failed = errors.New("it is gone")
+			failed = errors.New("input/output error")
 		}
 		w.check(t.Context())
 	}
-	if got := strings.Join(told, " "); got != "200/190 50/40" {
-		t.Errorf("told %s", got)
+	if got := strings.Join(published, " "); got != "200/190 50/40" {
+		t.Errorf("got published sizes %s, want 200/190 50/40", got)
 	}
-	if got := talk.String(); strings.Count(got, "leave nothing for pods") != 1 || !strings.Contains(got, "it is gone") || !strings.Contains(got, "was=200Gi is=50Gi forPods=40Gi") {
-		t.Errorf("logged\n%s", got)
+	if got := log.String(); strings.Count(got, "leave nothing for pods") != 1 || !strings.Contains(got, "input/output error") || !strings.Contains(got, "previous=200Gi current=50Gi allocatable=40Gi") {
+		t.Errorf("got log\n%s", got)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestDNSWatcher makes the file of the node's DNS unreadable and readable again. An absent
-// file is no problem.
+// TestDNSWatcher checks the problem while the file of the node's DNS cannot be read. A
+// missing file is not a problem.
 func TestDNSWatcher(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "resolv.conf")
 	w := NewDNSWatcher(path, slog.New(slog.DiscardHandler))
@@ -34,7 +34,7 @@ func TestDNSWatcher(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", step.name, got, step.want)
 		}
 		if again := w.Check(); again != p {
-			t.Errorf("%s: the second check returned another problem: %v", step.name, again)
+			t.Errorf("%s: second check: got %v, want the same pointer", step.name, again)
 		}
 	}
 }

@@ -24,6 +24,7 @@ type diskObservation struct {
 // amount that is available.
 type observation struct{ capacity, available int64 }
 
+// below reports whether the available amount is less than a threshold.
 func (s observation) below(t config.Threshold) bool {
 	return s.capacity > 0 && s.available < t.Of(s.capacity)
 }
@@ -40,8 +41,8 @@ func (r observations) conditions(p config.Pressure) map[v1.NodeConditionType]boo
 
 // pressures records when each kind of pressure last existed.
 type pressures struct {
-	by   config.Pressure
-	last map[v1.NodeConditionType]time.Time // may be nil
+	thresholds config.Pressure
+	last       map[v1.NodeConditionType]time.Time // may be nil
 }
 
 // update returns the pressure conditions to publish. A kind that existed within the
@@ -50,13 +51,13 @@ func (p *pressures) update(r observations, now time.Time) map[v1.NodeConditionTy
 	if p.last == nil {
 		p.last = map[v1.NodeConditionType]time.Time{}
 	}
-	shown := map[v1.NodeConditionType]bool{}
-	for kind, is := range r.conditions(p.by) {
-		if is {
+	published := map[v1.NodeConditionType]bool{}
+	for kind, exists := range r.conditions(p.thresholds) {
+		if exists {
 			p.last[kind] = now
 		}
-		at, was := p.last[kind]
-		shown[kind] = was && now.Sub(at) < p.by.Transition
+		last, existed := p.last[kind]
+		published[kind] = existed && now.Sub(last) < p.thresholds.Transition
 	}
-	return shown
+	return published
 }

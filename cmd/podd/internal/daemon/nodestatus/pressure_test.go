@@ -17,7 +17,7 @@ var kubeletThresholds = config.Pressure{
 	Transition: 5 * time.Minute,
 }
 
-// TestConditions checks each threshold with the smallest sufficient amount.
+// TestConditions checks each threshold. The base case has exactly the required amounts.
 func TestConditions(t *testing.T) {
 	enough := observations{
 		memory: observation{1 << 30, 100 << 20}, pids: observation{1000, 0},
@@ -29,25 +29,25 @@ func TestConditions(t *testing.T) {
 		change func(*observations, *config.Pressure)
 		want   v1.NodeConditionType
 	}{
-		"enough":            {func(*observations, *config.Pressure) {}, ""},
-		"memory":            {func(r *observations, _ *config.Pressure) { r.memory.available-- }, memory},
-		"disk":              {func(r *observations, _ *config.Pressure) { r.disk.bytes.available-- }, disk},
-		"its inodes":        {func(r *observations, _ *config.Pressure) { r.disk.inodes.available-- }, disk},
-		"images":            {func(r *observations, _ *config.Pressure) { r.images.bytes.available-- }, disk},
-		"their inodes":      {func(r *observations, _ *config.Pressure) { r.images.inodes.available-- }, disk},
-		"no bound is known": {func(r *observations, _ *config.Pressure) { r.disk, r.images = diskObservation{}, diskObservation{} }, ""},
-		"nor of an amount": {func(r *observations, p *config.Pressure) {
+		"exact thresholds": {func(*observations, *config.Pressure) {}, ""},
+		"memory":           {func(r *observations, _ *config.Pressure) { r.memory.available-- }, memory},
+		"disk":             {func(r *observations, _ *config.Pressure) { r.disk.bytes.available-- }, disk},
+		"disk inodes":      {func(r *observations, _ *config.Pressure) { r.disk.inodes.available-- }, disk},
+		"images":           {func(r *observations, _ *config.Pressure) { r.images.bytes.available-- }, disk},
+		"inodes of images": {func(r *observations, _ *config.Pressure) { r.images.inodes.available-- }, disk},
+		"unknown disks":    {func(r *observations, _ *config.Pressure) { r.disk, r.images = diskObservation{}, diskObservation{} }, ""},
+		"unknown disk with an absolute threshold": {func(r *observations, p *config.Pressure) {
 			r.disk = diskObservation{}
 			p.Nodefs = config.Threshold{Amount: 1}
 		}, ""},
-		"a very large disk": {func(r *observations, _ *config.Pressure) { r.disk.bytes = observation{1 << 56, 1 << 55} }, ""},
-		"a full large disk": {func(r *observations, _ *config.Pressure) { r.disk.bytes = observation{1 << 56, 1 << 50} }, disk},
-		"a share of memory": {func(r *observations, p *config.Pressure) { p.Memory = config.Threshold{Share: .25} }, memory},
-		"an amount of disk": {func(r *observations, p *config.Pressure) { p.Nodefs = config.Threshold{Amount: 11} }, disk},
-		"one that is left":  {func(r *observations, p *config.Pressure) { p.Nodefs = config.Threshold{Amount: 10} }, ""},
-		"processes":         {func(r *observations, p *config.Pressure) { p.Pids = config.Threshold{Amount: 1} }, pids},
-		"a share of them":   {func(r *observations, p *config.Pressure) { p.Pids = config.Threshold{Share: .01}; r.pids.available = 8 }, pids},
-		"nothing has threshold": {func(r *observations, p *config.Pressure) {
+		"very large disk":                      {func(r *observations, _ *config.Pressure) { r.disk.bytes = observation{1 << 56, 1 << 55} }, ""},
+		"full very large disk":                 {func(r *observations, _ *config.Pressure) { r.disk.bytes = observation{1 << 56, 1 << 50} }, disk},
+		"relative threshold of memory":         {func(r *observations, p *config.Pressure) { p.Memory = config.Threshold{Share: .25} }, memory},
+		"absolute threshold of the disk":       {func(r *observations, p *config.Pressure) { p.Nodefs = config.Threshold{Amount: 11} }, disk},
+		"exact absolute threshold of the disk": {func(r *observations, p *config.Pressure) { p.Nodefs = config.Threshold{Amount: 10} }, ""},
+		"processes":                            {func(r *observations, p *config.Pressure) { p.Pids = config.Threshold{Amount: 1} }, pids},
+		"relative threshold of processes":      {func(r *observations, p *config.Pressure) { p.Pids = config.Threshold{Share: .01}; r.pids.available = 8 }, pids},
+		"no thresholds": {func(r *observations, p *config.Pressure) {
 			*r, *p = observations{memory: observation{capacity: 1}, disk: diskObservation{bytes: observation{capacity: 1}}}, config.Pressure{}
 		}, ""},
 	} {
@@ -55,7 +55,7 @@ func TestConditions(t *testing.T) {
 		test.change(&r, &p)
 		for kind, is := range r.conditions(p) {
 			if is != (kind == test.want) {
-				t.Errorf("%s: %s is %v", name, kind, is)
+				t.Errorf("%s: got %s %v, want %v", name, kind, is, !is)
 			}
 		}
 	}
@@ -65,15 +65,15 @@ func TestConditions(t *testing.T) {
 // after it has ended.
 func TestPressures_Transition(t *testing.T) {
 	began := time.Unix(1000, 0)
-	p := pressures{by: config.Pressure{Memory: kubeletThresholds.Memory, Transition: 30 * time.Second}}
+	p := pressures{thresholds: config.Pressure{Memory: kubeletThresholds.Memory, Transition: 30 * time.Second}}
 	for _, step := range []struct {
-		after time.Duration
-		left  int64
-		want  bool
+		after     time.Duration
+		available int64
+		want      bool
 	}{{0, 1 << 30, false}, {10 * time.Second, 1, true}, {39 * time.Second, 1 << 30, true}, {40 * time.Second, 1 << 30, false}} {
-		shown := p.update(observations{memory: observation{1 << 31, step.left}}, began.Add(step.after))
+		shown := p.update(observations{memory: observation{1 << 31, step.available}}, began.Add(step.after))
 		if got := shown[v1.NodeMemoryPressure]; got != step.want {
-			t.Errorf("after %s: %v", step.after, got)
+			t.Errorf("after %s: got %v, want %v", step.after, got, step.want)
 		}
 	}
 }

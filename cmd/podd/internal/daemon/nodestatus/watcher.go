@@ -49,7 +49,7 @@ func Watch(ctx context.Context, o WatchOptions) error {
 	w := &watcher{
 		node: o.Node, kernel: kernel, images: o.Runtime.ListImages, maxImages: o.MaxImages, log: o.Log,
 		observe: func(ctx context.Context) (observations, error) { return observe(ctx, o.RootDir, o.Runtime) },
-		publish: o.Publish, record: o.Record, pressures: pressures{by: o.Thresholds},
+		publish: o.Publish, record: o.Record, pressures: pressures{thresholds: o.Thresholds},
 	}
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
@@ -81,7 +81,7 @@ type watcher struct {
 	published    view.NodeFacts
 	isPublished  bool      // published is set
 	imagesListed time.Time // when the images were last listed
-	invalid      bool      // the image file system has no size, which has been recorded
+	isInvalid    bool      // an event recorded that the image file system has no size
 	lastError    string    // as logged last
 }
 
@@ -115,9 +115,9 @@ func (w *watcher) check(ctx context.Context, now time.Time) {
 func (w *watcher) pressureEvents(now map[v1.NodeConditionType]bool, at time.Time) []event.Event {
 	var all []event.Event
 	for _, kind := range view.PressureKinds {
-		is, known := now[kind]
-		if was, before := w.published.Pressure[kind]; known && (!before || was != is) {
-			all = append(all, event.NodeStatus(w.node, view.PressureMessage(kind, is)[2], at))
+		current, isKnown := now[kind]
+		if previous, wasKnown := w.published.Pressure[kind]; isKnown && (!wasKnown || previous != current) {
+			all = append(all, event.NodeStatus(w.node, view.PressureMessage(kind, current)[2], at))
 		}
 	}
 	return all
@@ -126,18 +126,18 @@ func (w *watcher) pressureEvents(now map[v1.NodeConditionType]bool, at time.Time
 // checkImageDisk records once that the image file system has no size.
 func (w *watcher) checkImageDisk(r observations, at time.Time) {
 	invalid := r.images.known && r.images.bytes.capacity == 0
-	if invalid && !w.invalid {
+	if invalid && !w.isInvalid {
 		w.record([]event.Event{event.Node(v1.EventTypeWarning, "InvalidDiskCapacity", "invalid capacity 0 on image filesystem", at)})
 	}
-	w.invalid = invalid
+	w.isInvalid = invalid
 }
 
 // maxNames is the kubelet's limit of names of an image.
 const maxNames = 5
 
-// nodeImages returns the largest images, at most most of them unless it is negative. Each
-// has at most maxNames names. The result is never nil.
-func nodeImages(all []runtime.Image, most int) []v1.ContainerImage {
+// nodeImages returns the largest images, at most limit of them unless limit is negative.
+// Each has at most maxNames names. The result is never nil.
+func nodeImages(all []runtime.Image, limit int) []v1.ContainerImage {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b runtime.Image) int {
 		switch {
@@ -148,8 +148,8 @@ func nodeImages(all []runtime.Image, most int) []v1.ContainerImage {
 		}
 		return slices.Compare(a.Tags, b.Tags) // the runtime's order is not stable
 	})
-	if most >= 0 {
-		all = all[:min(len(all), most)]
+	if limit >= 0 {
+		all = all[:min(len(all), limit)]
 	}
 	out := []v1.ContainerImage{}
 	for _, i := range all {

@@ -26,11 +26,11 @@ func TestWatcher(t *testing.T) {
 	plenty := diskObservation{bytes: observation{100, 50}, inodes: observation{100, 50}, known: true}
 	now, images := observations{memory: observation{2 << 30, 1 << 30}, disk: plenty, images: plenty}, []runtime.Image{{Tags: []string{"a:1"}, Size: 1}}
 	var failed error
-	var events, shown []string
-	var talk strings.Builder
+	var events, published []string
+	var log strings.Builder
 	k := &watcher{
-		node: "n1", maxImages: 50, log: slog.New(slog.NewTextHandler(&talk, nil)),
-		pressures: pressures{by: kubeletThresholds},
+		node: "n1", maxImages: 50, log: slog.New(slog.NewTextHandler(&log, nil)),
+		pressures: pressures{thresholds: kubeletThresholds},
 		observe:   func(context.Context) (observations, error) { return now, failed },
 		images:    func(context.Context) ([]runtime.Image, error) { return images, failed },
 		record: func(all []event.Event) {
@@ -39,57 +39,57 @@ func TestWatcher(t *testing.T) {
 			}
 		},
 		publish: func(f *view.NodeFacts) {
-			shown = append(shown, fmt.Sprint(f.Pressure[v1.NodeMemoryPressure], f.Pressure[v1.NodeDiskPressure], f.Pressure[v1.NodePIDPressure], len(f.Images)))
+			published = append(published, fmt.Sprint(f.Pressure[v1.NodeMemoryPressure], f.Pressure[v1.NodeDiskPressure], f.Pressure[v1.NodePIDPressure], len(f.Images)))
 		},
 	}
 	at := time.Unix(1000, 0)
-	step := func(name string, wantEvents, wantShown string) {
+	step := func(name, wantEvents, wantPublished string) {
 		t.Helper()
-		events, shown = nil, nil
+		events, published = nil, nil
 		k.check(t.Context(), at)
 		at = at.Add(checkInterval)
 		if got := strings.Join(events, "\n"); got != wantEvents {
-			t.Errorf("%s: told %q, want %q", name, got, wantEvents)
+			t.Errorf("%s: got events %q, want %q", name, got, wantEvents)
 		}
-		if got := strings.Join(shown, "\n"); got != wantShown {
-			t.Errorf("%s: shows %q, want %q", name, got, wantShown)
+		if got := strings.Join(published, "\n"); got != wantPublished {
+			t.Errorf("%s: got facts %q, want %q", name, got, wantPublished)
 		}
 	}
 	status := func(word string) string { return "Normal " + word + ": Node n1 status is now: " + word }
-	step("first", status("NodeHasSufficientMemory")+"\n"+status("NodeHasNoDiskPressure")+"\n"+status("NodeHasSufficientPID"), "false false false 1")
-	step("the same", "", "")
+	step("first check", status("NodeHasSufficientMemory")+"\n"+status("NodeHasNoDiskPressure")+"\n"+status("NodeHasSufficientPID"), "false false false 1")
+	step("no change", "", "")
 	now.memory.available = 99 << 20
-	step("memory", status("NodeHasInsufficientMemory"), "true false false 1")
+	step("memory pressure", status("NodeHasInsufficientMemory"), "true false false 1")
 	now.memory.available, now.disk.inodes.available = 1<<30, 4
-	step("inodes", status("NodeHasDiskPressure"), "true true false 1")
+	step("disk pressure", status("NodeHasDiskPressure"), "true true false 1")
 	at = at.Add(kubeletThresholds.Transition - 3*checkInterval)
-	step("over, and not for long enough", "", "")
-	step("over", status("NodeHasSufficientMemory"), "false true false 1")
+	step("within the transition period", "", "")
+	step("after the transition period", status("NodeHasSufficientMemory"), "false true false 1")
 	now.disk, now.images = plenty, diskObservation{known: true}
-	step("no size", "Warning InvalidDiskCapacity: invalid capacity 0 on image filesystem", "")
+	step("image file system without a size", "Warning InvalidDiskCapacity: invalid capacity 0 on image filesystem", "")
 	images = append(images, runtime.Image{Tags: []string{"b:1"}, Size: 2})
 	at = at.Add(imagesInterval)
 	step("another image", "", "false true false 2")
-	failed = errors.New("it is gone")
+	failed = errors.New("input/output error")
 	at = at.Add(imagesInterval)
-	step("nothing is known", "", "")
-	step("nor later", "", "")
-	if got := talk.String(); strings.Count(got, "it is gone") != 1 {
-		t.Errorf("logged:\n%s", got)
+	step("error", "", "")
+	step("same error", "", "")
+	if got := log.String(); strings.Count(got, "input/output error") != 1 {
+		t.Errorf("got log\n%s\nwant the error once", got)
 	}
 }
 
-// TestNodeImages checks that images are sorted by size, and have at most five names,
-// digests first.
+// TestNodeImages checks that images are sorted by size and limited, and have at most five
+// names, digests first.
 func TestNodeImages(t *testing.T) {
 	var all []runtime.Image
 	for i := range 60 {
 		all = append(all, runtime.Image{Tags: []string{fmt.Sprintf("i:%02d", i)}, Size: uint64(i / 2)})
 	}
 	all[0] = runtime.Image{Size: 1000, Digests: []string{"i@1", "i@2"}, Tags: []string{"i:a", "i:b", "i:c", "i:d"}}
-	for most, want := range map[int]int{-1: 60, 0: 0, 50: 50, 99: 60} {
-		if got := nodeImages(all, most); got == nil || len(got) != want {
-			t.Errorf("at most %d: %d images", most, len(got))
+	for limit, want := range map[int]int{-1: 60, 0: 0, 50: 50, 99: 60} {
+		if got := nodeImages(all, limit); got == nil || len(got) != want {
+			t.Errorf("limit %d: got %d images, want %d", limit, len(got), want)
 		}
 	}
 	got := nodeImages(all, 50)
@@ -102,7 +102,8 @@ func TestNodeImages(t *testing.T) {
 	}
 }
 
-// TestSystemOOM checks that only global OOM kills after the start are recorded.
+// TestSystemOOM checks that events are recorded only for global OOM kills after the log
+// was opened.
 func TestSystemOOM(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kmsg")
 	global := "4,99,5,-;oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/kubepods/podu,task=a,pid=b,pid=77,uid=0\n"
@@ -117,7 +118,7 @@ func TestSystemOOM(t *testing.T) {
 	}
 	defer f.Close()
 	if got := k.oomEvents(time.Now()); len(got) > 0 {
-		t.Errorf("of before: %v", got)
+		t.Errorf("earlier record: got events %v", got)
 	}
 	for text, want := range map[string]string{
 		global: "System OOM encountered, victim process: a,pid=b, pid: 77",
@@ -133,10 +134,10 @@ func TestSystemOOM(t *testing.T) {
 			got += e.Message
 		}
 		if got != want {
-			t.Errorf("%q: told %q, want %q", text, got, want)
+			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
 	if none := openKernelLog(path + "/none"); none != nil || len(none.oomEvents(time.Now())) > 0 {
-		t.Error("a log that is not there")
+		t.Error("missing log: got a log or events")
 	}
 }

@@ -10,15 +10,15 @@ import (
 	"podd/server"
 )
 
-// noLog returns the reason for which a container has no log. It has the status and
-// message of the kubelet, because clients that wait for a log compare them. p is nil if
-// the pod is gone.
+// noLog returns the error for a container that has no log. It has the status and message
+// of the kubelet, because clients that wait for a log compare them. p is nil if the pod
+// was deleted.
 func noLog(p *server.PodView, req server.LogRequest) error {
 	if p == nil {
 		return NoPod(req.Pod)
 	}
 	message := fmt.Sprintf("container %q in pod %q is waiting to start - no logs yet", req.Container, req.Pod.Name)
-	s := statusOf(p, req.Container)
+	s := containerStatus(p, req.Container)
 	switch {
 	case req.Previous:
 		message = fmt.Sprintf("previous terminated container %q in pod %q not found", req.Container, req.Pod.Name)
@@ -26,7 +26,7 @@ func noLog(p *server.PodView, req server.LogRequest) error {
 	case s.State.Running != nil || s.State.Terminated != nil:
 		message = fmt.Sprintf("unable to retrieve container logs for %s: the log of container %q in pod %q was removed", s.ContainerID, req.Container, req.Pod.Name)
 	case s.State.Waiting != nil && s.State.Waiting.Reason != "":
-		message = fmt.Sprintf("container %q in pod %q is waiting to start: %s", req.Container, req.Pod.Name, waitsFor(s.State.Waiting.Reason))
+		message = fmt.Sprintf("container %q in pod %q is waiting to start: %s", req.Container, req.Pod.Name, waitReason(s.State.Waiting.Reason))
 	}
 	return &server.Error{Status: http.StatusBadRequest, Message: message, Reason: server.NoLog}
 }
@@ -36,7 +36,8 @@ func NoPod(name types.NamespacedName) error {
 	return server.NotFound(fmt.Sprintf("there is no pod %s", name))
 }
 
-func waitsFor(reason string) string {
+// waitReason returns the kubelet's text for a waiting reason.
+func waitReason(reason string) string {
 	switch reason {
 	case "ErrImagePull":
 		return "image can't be pulled"
@@ -46,7 +47,7 @@ func waitsFor(reason string) string {
 	return reason
 }
 
-func statusOf(p *server.PodView, container string) *v1.ContainerStatus {
+func containerStatus(p *server.PodView, container string) *v1.ContainerStatus {
 	if p == nil {
 		return nil
 	}

@@ -43,9 +43,9 @@ func TestNoLog(t *testing.T) {
 	} {
 		err := noLog(c.pod, server.LogRequest{Pod: types.NamespacedName{Namespace: "default", Name: "web-n1"}, Container: c.container, Previous: c.previous})
 		if err.Error() != c.want || server.HTTPStatus(err) != c.status {
-			t.Errorf("%s: %d %v, want %d %s", c.container, server.HTTPStatus(err), err, c.status, c.want)
+			t.Errorf("%s: got status %d, %v, want %d, %s", c.container, server.HTTPStatus(err), err, c.status, c.want)
 		}
-		// The reason makes podd logs name podd why.
+		// With this reason, podd logs adds a hint to use podd why.
 		if e := (*server.Error)(nil); c.pod != nil && (!errors.As(err, &e) || e.Reason != server.NoLog) {
 			t.Errorf("%s: got %#v, want the reason %s", c.container, err, server.NoLog)
 		}

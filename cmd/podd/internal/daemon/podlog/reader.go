@@ -56,12 +56,12 @@ func (l *Reader) options(req server.LogRequest) (*logs.Options, error) {
 		return nil, server.NotFound(err.Error())
 	}
 	pod := &manifest.Pod{Key: req.Pod, UID: p.Pod.UID}
-	first, runs := runningID(p, req.Container)
+	first, isRunning := runningID(p, req.Container)
 	follow := req.Follow && !req.Previous // a run that has ended gets no more lines
 	o := &logs.Options{
 		Dir: render.LogDirectory(pod, l.node), Container: req.Container,
 		// During a back-off the newest run is the newest one that has ended.
-		Previous: req.Previous && runs, Follow: follow, Notifier: l.notifier, Tail: tailLines(req.Tail),
+		Previous: req.Previous && isRunning, Follow: follow, Notifier: l.notifier, Tail: tailLines(req.Tail),
 		Since: req.Since, Limit: req.Limit, Stream: logs.Stream(req.Stream),
 	}
 	if follow {
@@ -127,24 +127,26 @@ func (b *lineBuffer) writeEntry(e logs.Entry, stamp bool) error {
 }
 
 // endedFunc returns a function that reports whether the container with the ID first has
-// ended or its pod is gone. If first is empty, it is the next container to run.
-func (l *Reader) endedFunc(of *server.PodView, container, first string) func() (bool, <-chan struct{}) {
+// ended or its pod was deleted. If first is empty, it is the next container to run.
+func (l *Reader) endedFunc(pod *server.PodView, container, first string) func() (bool, <-chan struct{}) {
 	return func() (bool, <-chan struct{}) {
 		view := l.state.View()
-		p := view.Pod(of.Key())
-		if p == nil || p.Pod.UID != of.Pod.UID {
+		p := view.Pod(pod.Key())
+		if p == nil || p.Pod.UID != pod.Pod.UID {
 			return true, nil
 		}
-		id, runs := runningID(p, container)
+		id, isRunning := runningID(p, container)
 		if first == "" {
 			first = id
 		}
-		return !runs && first != "" || first != id, l.state.Changed(view.Revision)
+		return !isRunning && first != "" || first != id, l.state.Changed(view.Revision)
 	}
 }
 
-func runningID(p *server.PodView, container string) (id string, runs bool) {
-	if c := statusOf(p, container); c != nil {
+// runningID returns the ID of a container, or "" if it has never run, and whether it is
+// running.
+func runningID(p *server.PodView, container string) (id string, isRunning bool) {
+	if c := containerStatus(p, container); c != nil {
 		return c.ContainerID, c.State.Running != nil
 	}
 	return "", false

@@ -14,8 +14,8 @@ import (
 	"podd/server"
 )
 
-// TestFollow_EndsWithContainer checks that following ends with its container, also if
-// that was restarted before the reader reached the end of the log.
+// TestFollow_EndsWithContainer checks that following a log ends when its container has
+// ended, even if the container was restarted before the reader reached the end of the log.
 func TestFollow_EndsWithContainer(t *testing.T) {
 	state := server.NewLatest(poddtest.ViewOf(poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app"))))
 	l := NewReader(state, t.TempDir(), nil)
@@ -23,29 +23,29 @@ func TestFollow_EndsWithContainer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app"))
-	again.Pod.Status.ContainerStatuses[0].ContainerID = "containerd://app2"
-	next := poddtest.ViewOf(again)
+	restarted := poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app"))
+	restarted.Pod.Status.ContainerStatuses[0].ContainerID = "containerd://app2"
+	next := poddtest.ViewOf(restarted)
 	next.Revision++
 	state.Publish(next)
-	if over, _ := o.Ended(); !over {
-		t.Error("it waits for the end of the next container")
+	if ended, _ := o.Ended(); !ended {
+		t.Error("got false for a container that was replaced by its next run")
 	}
 }
 
-// writeCounter counts writes, and stops the reader when all bytes have arrived.
+// A writeCounter counts writes, and calls done when all bytes have arrived.
 type writeCounter struct {
 	bytes.Buffer
-	n    int
-	want int // bytes
-	end  func()
+	n    int // number of writes
+	want int // number of bytes
+	done func()
 }
 
 func (w *writeCounter) Write(p []byte) (int, error) {
 	w.n++
 	defer func() {
 		if w.Len() >= w.want {
-			w.end()
+			w.done()
 		}
 	}()
 	return w.Buffer.Write(p)
@@ -72,14 +72,14 @@ func TestFollow_BuffersLines(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	want := strings.Repeat("a line\n", lines)
-	w := &writeCounter{want: len(want), end: cancel}
+	w := &writeCounter{want: len(want), done: cancel}
 	if err := l.Logs(ctx, req, w); ctx.Err() == nil {
 		t.Fatal(err)
 	}
 	if got := w.String(); got != want+"the end" {
-		t.Errorf("%d bytes, want %d", len(got), len(want))
+		t.Errorf("got %d bytes, want %d", len(got), len(want)+len("the end"))
 	}
 	if w.n > 10 {
-		t.Errorf("%d lines in %d writes", lines, w.n)
+		t.Errorf("got %d writes for %d lines, want at most 10", w.n, lines)
 	}
 }

@@ -32,8 +32,8 @@ type Options struct {
 // A Manager begins and cancels shutdowns. It is safe for concurrent use.
 type Manager struct {
 	router Router
-	groups []plan.ShutdownGroup // of a shutdown that does not name its own
-	delays bool                 // a shutdown by systemd is delayed
+	groups []plan.ShutdownGroup // default groups of a shutdown
+	delays bool                 // whether to delay a shutdown by systemd
 	log    *slog.Logger
 
 	mu      sync.Mutex // guards all following fields
@@ -56,49 +56,49 @@ func New(state *State, o Options) *Manager {
 
 // Run delays a shutdown by systemd until the pods have stopped, if groups are configured.
 // It returns when ctx is done.
-func (l *Manager) Run(ctx context.Context) error {
-	if !l.delays {
+func (m *Manager) Run(ctx context.Context) error {
+	if !m.delays {
 		return nil
 	}
-	period := totalGrace(l.groups)
+	period := totalGrace(m.groups)
 	return logind.Run(ctx, logind.Options{
-		DropIn: logind.DropIn, Period: period, Log: l.log,
+		DropIn: logind.DropIn, Period: period, Log: m.log,
 		Begin: func(ctx context.Context, within time.Duration) error {
-			groups := l.groups
+			groups := m.groups
 			if within < period {
 				groups = scaleGroups(groups, within)
 			}
-			return l.begin(ctx, byLogind, groups)
+			return m.begin(ctx, byLogind, groups)
 		},
-		Cancel: l.Cancel, UnderWay: func() bool { return l.initiator() == byLogind },
+		Cancel: m.Cancel, UnderWay: func() bool { return m.initiator() == byLogind },
 	})
 }
 
 // Begin stops the pods because a user requested it, within grace if it is not zero. It
 // returns when all have stopped or ctx is done.
-func (l *Manager) Begin(ctx context.Context, grace time.Duration) error {
-	groups := l.groups
+func (m *Manager) Begin(ctx context.Context, grace time.Duration) error {
+	groups := m.groups
 	if grace > 0 {
 		groups = scaleGroups(groups, grace)
 	}
-	return l.begin(ctx, byUser, groups)
+	return m.begin(ctx, byUser, groups)
 }
 
 // begin is like Begin. If a shutdown is in progress, it waits for that one.
-func (l *Manager) begin(ctx context.Context, by string, groups []plan.ShutdownGroup) error {
-	l.mu.Lock()
-	if l.state.current == nil {
-		l.log.Info("the machine is shutting down; ending pods", "by", by)
-		if err := l.state.set(by, groups); err != nil {
-			l.log.Warn("the shutdown is not remembered; a podd that is started before the machine is down runs its pods", "err", err)
+func (m *Manager) begin(ctx context.Context, by string, groups []plan.ShutdownGroup) error {
+	m.mu.Lock()
+	if m.state.current == nil {
+		m.log.Info("node is shutting down; stopping pods", "by", by)
+		if err := m.state.set(by, groups); err != nil {
+			m.log.Warn("storing the shutdown failed; podd runs the pods if it is started again before the next boot", "err", err)
 		}
 	}
-	err := l.router.Shutdown(context.WithoutCancel(ctx), l.state.Groups()) // continues if the client disconnects
-	l.mu.Unlock()
+	err := m.router.Shutdown(context.WithoutCancel(ctx), m.state.Groups()) // continues if the client disconnects
+	m.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	return l.router.AwaitShutdown(ctx)
+	return m.router.AwaitShutdown(ctx)
 }
 
 // Restore stores the shutdown in progress again if its file was removed, for example with
@@ -119,29 +119,29 @@ func (l *Manager) Restore() {
 }
 
 // Cancel starts the pods again.
-func (l *Manager) Cancel(ctx context.Context) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.state.current == nil {
+func (m *Manager) Cancel(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.state.current == nil {
 		return nil
 	}
-	if err := l.state.removeFile(); err != nil {
+	if err := m.state.removeFile(); err != nil {
 		return err
 	}
-	if err := l.router.Resume(context.WithoutCancel(ctx)); err != nil {
+	if err := m.router.Resume(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
-	l.log.Info("the machine is not shutting down any more; pods run again")
-	l.state.current = nil
+	m.log.Info("node shutdown cancelled; starting pods")
+	m.state.current = nil
 	return nil
 }
 
 // initiator returns the initiator of the shutdown in progress, or "".
-func (l *Manager) initiator() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.state.current == nil {
+func (m *Manager) initiator() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.state.current == nil {
 		return ""
 	}
-	return l.state.current.By
+	return m.state.current.By
 }

@@ -14,75 +14,75 @@ import (
 	"podd/reconcile/plan"
 )
 
-// fakeRouter records its calls.
-type fakeRouter struct{ asked []string }
+// A fakeRouter records its calls.
+type fakeRouter struct{ calls []string }
 
 func (f *fakeRouter) Shutdown(ctx context.Context, groups []plan.ShutdownGroup) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	f.asked = append(f.asked, "shutdown "+groups[0].Grace.String())
+	f.calls = append(f.calls, "shutdown "+groups[0].Grace.String())
 	return nil
 }
 func (f *fakeRouter) AwaitShutdown(context.Context) error {
-	f.asked = append(f.asked, "await")
+	f.calls = append(f.calls, "await")
 	return nil
 }
 func (f *fakeRouter) Resume(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	f.asked = append(f.asked, "resume")
+	f.calls = append(f.calls, "resume")
 	return nil
 }
 
-// TestManager checks that a later podd loads the shutdown, until it is cancelled or
-// the node has booted.
+// TestManager checks that podd continues a stored shutdown after a restart, unless the
+// shutdown was cancelled or the node has booted since.
 func TestManager(t *testing.T) {
 	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
 	groups := []config.ShutdownGroup{{Grace: 20 * time.Second}, {Priority: 7, Grace: 10 * time.Second}}
-	life := func() (*Manager, *fakeRouter) {
+	restart := func() (*Manager, *fakeRouter) {
 		f := &fakeRouter{}
 		return New(Load(dir, "this boot", log), Options{Router: f, Groups: groups, Log: log}), f
 	}
-	l, router := life()
-	if l.state.Groups() != nil || l.initiator() != "" {
-		t.Error("it begins with a shutdown")
+	m, router := restart()
+	if m.state.Groups() != nil || m.initiator() != "" {
+		t.Error("got a shutdown on the first start")
 	}
-	for _, by := range []string{byUser, byLogind} { // the second one joins
-		if err := l.begin(t.Context(), by, l.groups); err != nil {
+	for _, by := range []string{byUser, byLogind} { // the second call waits for the same shutdown
+		if err := m.begin(t.Context(), by, m.groups); err != nil {
 			t.Fatal(err)
 		}
 	}
-	l, again := life()
-	if diff := cmp.Diff([]plan.ShutdownGroup{{Grace: 20 * time.Second}, {Priority: 7, Grace: 10 * time.Second}}, l.state.Groups()); diff != "" || l.initiator() != byUser {
-		t.Errorf("by %q: %s", l.initiator(), diff)
+	m, second := restart()
+	if diff := cmp.Diff([]plan.ShutdownGroup{{Grace: 20 * time.Second}, {Priority: 7, Grace: 10 * time.Second}}, m.state.Groups()); diff != "" || m.initiator() != byUser {
+		t.Errorf("got initiator %q, groups (-want +got):\n%s", m.initiator(), diff)
 	}
-	if err := l.Cancel(t.Context()); err != nil {
+	if err := m.Cancel(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Cancel(t.Context()); err != nil {
+	if err := m.Cancel(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if l, _ = life(); l.state.Groups() != nil {
-		t.Error("a cancelled shutdown is taken up")
+	if m, _ = restart(); m.state.Groups() != nil {
+		t.Error("got a shutdown that was cancelled")
 	}
-	if diff := cmp.Diff([]string{"shutdown 20s", "await", "shutdown 20s", "await"}, router.asked); diff != "" {
+	if diff := cmp.Diff([]string{"shutdown 20s", "await", "shutdown 20s", "await"}, router.calls); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"resume"}, again.asked); diff != "" {
+	if diff := cmp.Diff([]string{"resume"}, second.calls); diff != "" {
 		t.Error(diff)
 	}
 	for name, text := range map[string]string{
 		"another boot": `{"boot":"another","by":"logind","groups":[{"Priority":0,"Grace":1}]}`,
 		"no groups":    `{"boot":"this boot","by":"logind"}`,
-		"nothing":      "",
+		"empty file":   "",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, "shutdown.json"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if l, _ = life(); l.state.Groups() != nil {
-			t.Errorf("%s: it is taken up", name)
+		if m, _ = restart(); m.state.Groups() != nil {
+			t.Errorf("%s: got groups %v, want nil", name, m.state.Groups())
 		}
 	}
 }
@@ -119,18 +119,18 @@ func TestManager_Restore(t *testing.T) {
 // TestManager_ClientDisconnects checks that a shutdown or its cancellation completes
 // after the client has disconnected.
 func TestManager_ClientDisconnects(t *testing.T) {
-	gone, leave := context.WithCancel(t.Context())
-	leave()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
 	f := &fakeRouter{}
 	log := slog.New(slog.DiscardHandler)
-	l := New(Load(t.TempDir(), "", log), Options{Router: f, Log: log})
-	if err := l.begin(gone, byUser, []plan.ShutdownGroup{{Grace: time.Second}}); err != nil || l.initiator() != byUser {
-		t.Errorf("by %q: %v", l.initiator(), err)
+	m := New(Load(t.TempDir(), "", log), Options{Router: f, Log: log})
+	if err := m.begin(ctx, byUser, []plan.ShutdownGroup{{Grace: time.Second}}); err != nil || m.initiator() != byUser {
+		t.Errorf("begin: got error %v, initiator %q", err, m.initiator())
 	}
-	if err := l.Cancel(gone); err != nil || l.initiator() != "" {
-		t.Errorf("by %q: %v", l.initiator(), err)
+	if err := m.Cancel(ctx); err != nil || m.initiator() != "" {
+		t.Errorf("Cancel: got error %v, initiator %q", err, m.initiator())
 	}
-	if diff := cmp.Diff([]string{"shutdown 1s", "await", "resume"}, f.asked); diff != "" {
+	if diff := cmp.Diff([]string{"shutdown 1s", "await", "resume"}, f.calls); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -33,10 +33,10 @@ func Load(runDir, boot string, log *slog.Logger) *State {
 	s := &State{path: filepath.Join(runDir, "shutdown.json"), boot: boot}
 	now, err := readRecord(s.path, boot)
 	if err != nil {
-		log.Warn("whether the machine is shutting down is not known; pods run", "err", err)
+		log.Warn("reading the stored shutdown failed; running pods", "err", err)
 	}
 	if s.current = now; now != nil {
-		log.Warn("the machine is shutting down; no pod is started", "by", now.By, "end", "a boot, or podd shutdown --cancel")
+		log.Warn("node is shutting down; no pod starts until it has booted or podd shutdown --cancel is called", "by", now.By)
 	}
 	return s
 }
@@ -52,7 +52,7 @@ func readRecord(path, boot string) (*record, error) {
 		err = json.Unmarshal(data, &now)
 	}
 	if err == nil && len(now.Groups) == 0 {
-		err = errors.New("it has no groups")
+		err = errors.New("no groups")
 	}
 	switch {
 	case err != nil:
@@ -100,7 +100,7 @@ func (s *State) writeFile() error {
 // removeFile removes the file, if there is one.
 func (s *State) removeFile() error {
 	if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("forgetting the machine's shutdown: %w", err)
+		return fmt.Errorf("removing the stored shutdown: %w", err)
 	}
 	return nil
 }

@@ -21,21 +21,21 @@ func NewAdvisor(node render.Node, resolvConf string, dns func() (render.DNS, err
 	return &Advisor{node, resolvConf, dns}
 }
 
-// problems returns the warnings for set, ordered by pod name, and separately those that
-// are only logged because they pass by themselves. It reads the node's DNS configuration
-// on every call, because every sandbox is created with the current one.
-func (a *Advisor) problems(set *manifest.Set) (all, passing []manifest.Problem) {
+// problems returns the warnings for set, ordered by pod name, and separately the transient
+// ones, which are only recorded as events. It reads the node's DNS configuration on every
+// call, because every sandbox is created with the current one.
+func (a *Advisor) problems(set *manifest.Set) (all, transient []manifest.Problem) {
 	if a == nil || set == nil {
 		return nil, nil
 	}
-	if now, err := a.dns(); err == nil { // else the daemon reports it
-		a.node.DNS = now
+	if dns, err := a.dns(); err == nil { // nodestatus.DNSWatcher reports an error
+		a.node.DNS = dns
 	}
 	for _, p := range set.Pods {
 		for _, advice := range render.AdviseDNS(p, a.node) {
 			list := &all
 			if advice.Passing {
-				list = &passing
+				list = &transient
 			}
 			*list = append(*list, manifest.Problem{
 				Severity: manifest.Warning, Pod: p.Key, Path: p.Origin.Path, Position: p.Origin.Position(advice.Field),
@@ -49,5 +49,5 @@ func (a *Advisor) problems(set *manifest.Set) (all, passing []manifest.Problem) 
 	for _, advice := range render.AdviseNode(a.node.DNS) {
 		all = append(all, manifest.Problem{Severity: manifest.Warning, Path: a.resolvConf, Field: advice.Field, Message: advice.Message})
 	}
-	return all, passing
+	return all, transient
 }

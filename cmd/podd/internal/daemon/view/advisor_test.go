@@ -14,7 +14,7 @@ import (
 )
 
 // TestAdvisor checks that a warning has the position of the pod's field, that a warning
-// about the node's DNS appears once, and that an unreachable cluster DNS is only logged.
+// about the node's DNS appears once, and that a missing cluster DNS is only advice.
 func TestAdvisor(t *testing.T) {
 	f := decode.File([]byte(`apiVersion: v1
 kind: Pod
@@ -32,8 +32,8 @@ spec:
 		Self:    server.View{Node: "n", Version: "v1"},
 		Advisor: NewAdvisor(render.Node{}, "/etc/resolv.conf", func() (render.DNS, error) { return render.DNS{Servers: servers}, failed }),
 	})
-	const passing = "/a/web.yaml:5:3: warning: spec.dnsPolicy: ClusterFirst is as Default here; this podd was told of no cluster's DNS (--cluster-dns)"
-	tells := func(want ...string) {
+	const advised = "/a/web.yaml:5:3: warning: spec.dnsPolicy: ClusterFirst is as Default here; this podd was told of no cluster's DNS (--cluster-dns)"
+	check := func(want ...string) {
 		t.Helper()
 		findings := v.Publish(reconcile.Change{Set: merge.Batches([]manifest.Batch{b}), SetChanged: true})
 		var got []string
@@ -43,16 +43,16 @@ spec:
 		if strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
-		if advice := findings.Advice; len(advice) != 1 || advice[0].String() != passing {
-			t.Errorf("got advice %v, want %q", advice, passing)
+		if advice := findings.Advice; len(advice) != 1 || advice[0].String() != advised {
+			t.Errorf("got advice %v, want %q", advice, advised)
 		}
 	}
-	tells(
+	check(
 		"/a/web.yaml:7:5: warning: spec.dnsConfig.nameservers: with the node's and the cluster's there are 5, of which resolvers ask 3; left out: 192.0.2.4, 198.51.100.1",
 		"/etc/resolv.conf: warning: nameservers: there are 4, of which resolvers ask 3; left out: 192.0.2.4",
 	)
 	servers = servers[:2] // the file was edited in between
-	tells()
+	check()
 	servers, failed = nil, errors.New("reading the node's DNS: permission denied")
-	tells() // the daemon reports it
+	check() // nodestatus.DNSWatcher reports the error
 }

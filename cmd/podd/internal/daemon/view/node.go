@@ -70,8 +70,8 @@ func (m *Node) update(c reconcile.Change, facts *NodeFacts) *v1.Node {
 	if facts != nil {
 		n.Status.Images = facts.Images
 		for _, kind := range PressureKinds {
-			if is, known := facts.Pressure[kind]; known {
-				n.Status.Conditions = append(n.Status.Conditions, m.withTimes(pressure(kind, is)))
+			if exists, isKnown := facts.Pressure[kind]; isKnown {
+				n.Status.Conditions = append(n.Status.Conditions, m.withTimes(pressure(kind, exists)))
 			}
 		}
 	}
@@ -115,11 +115,11 @@ func setFeatures(s *v1.NodeStatus, r runtime.Node) {
 	s.Features = &v1.NodeFeatures{SupplementalGroupsPolicy: &r.SupplementalGroupsPolicy}
 }
 
-// readiness returns the condition Ready. leaves is set if the node is shutting down.
-func readiness(r runtime.Node, leaves bool) v1.NodeCondition {
+// readiness returns the condition Ready.
+func readiness(r runtime.Node, isShuttingDown bool) v1.NodeCondition {
 	c := v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionFalse, Reason: "KubeletNotReady"}
 	switch {
-	case leaves:
+	case isShuttingDown:
 		c.Message = "node is shutting down"
 	case r.Ready && r.NetworkReady:
 		c.Status, c.Reason, c.Message = v1.ConditionTrue, "KubeletReady", "podd runs pods"
@@ -132,25 +132,25 @@ func readiness(r runtime.Node, leaves bool) v1.NodeCondition {
 }
 
 // pressure returns a pressure condition.
-func pressure(kind v1.NodeConditionType, is bool) v1.NodeCondition {
-	words := PressureMessage(kind, is)
+func pressure(kind v1.NodeConditionType, exists bool) v1.NodeCondition {
+	words := PressureMessage(kind, exists)
 	c := v1.NodeCondition{Type: kind, Status: v1.ConditionFalse, Reason: words[0], Message: words[1]}
-	if is {
+	if exists {
 		c.Status = v1.ConditionTrue
 	}
 	return c
 }
 
-// withTimes sets the times of a condition.
+// withTimes returns a condition with its times.
 func (m *Node) withTimes(c v1.NodeCondition) v1.NodeCondition {
 	c.LastHeartbeatTime = metav1.Now()
 	c.LastTransitionTime = c.LastHeartbeatTime
 	if m.published == nil {
 		return c
 	}
-	for _, was := range m.published.Status.Conditions {
-		if was.Type == c.Type && was.Status == c.Status {
-			c.LastTransitionTime = was.LastTransitionTime
+	for _, previous := range m.published.Status.Conditions {
+		if previous.Type == c.Type && previous.Status == c.Status {
+			c.LastTransitionTime = previous.LastTransitionTime
 		}
 	}
 	return c

@@ -16,9 +16,9 @@ import (
 	"podd/runtime"
 )
 
-// TestNodeView checks that the Node is ready if its runtime is, and that the pointer is
-// the same while nothing changes.
-func TestNodeView(t *testing.T) {
+// TestNode checks that the Node is ready if its runtime is ready, and that the pointer
+// does not change without a change of the state.
+func TestNode(t *testing.T) {
 	v := NewNode(&v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1"},
 		Status: v1.NodeStatus{
@@ -32,7 +32,7 @@ func TestNodeView(t *testing.T) {
 		t.Helper()
 		n := v.update(reconcile.Change{Node: r}, facts)
 		if c := n.Status.Conditions[len(n.Status.Conditions)-1]; c.Type != v1.NodeReady || c.Status != status || c.Message != message {
-			t.Errorf("got %+v", c)
+			t.Errorf("got condition %+v, want %s with message %q", c, status, message)
 		}
 		return n
 	}
@@ -41,7 +41,7 @@ func TestNodeView(t *testing.T) {
 	ready := runtime.Node{Name: "containerd", Version: "v2.4.2", Ready: true, NetworkReady: true}
 	n := check(ready, v1.ConditionTrue, "podd runs pods")
 	if check(ready, v1.ConditionTrue, "podd runs pods") != n {
-		t.Error("another object of the same node")
+		t.Error("unchanged runtime: got another object")
 	}
 	s := n.Status
 	if s.Capacity.Pods().Value() != 7 || s.Allocatable.Cpu().Value() != 2 || s.NodeInfo.ContainerRuntimeVersion != "containerd://2.4.2" || s.DaemonEndpoints.KubeletEndpoint.Port != 10250 || s.Addresses[0].Address != "10.0.0.1" {
@@ -49,7 +49,7 @@ func TestNodeView(t *testing.T) {
 	}
 	moved := v.update(reconcile.Change{Node: ready, Addresses: node.Addresses{IPs: []netip.Addr{netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("fd00::2")}}}, facts)
 	if diff := cmp.Diff([]v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "10.0.0.2"}, {Type: v1.NodeInternalIP, Address: "fd00::2"}, {Type: v1.NodeHostName, Address: "n1"}}, moved.Status.Addresses); diff != "" {
-		t.Errorf("other addresses (-want +got):\n%s", diff)
+		t.Errorf("addresses (-want +got):\n%s", diff)
 	}
 	facts = &NodeFacts{
 		Pressure: map[v1.NodeConditionType]bool{v1.NodeMemoryPressure: true, v1.NodeDiskPressure: false, v1.NodePIDPressure: false},
@@ -66,23 +66,23 @@ func TestNodeView(t *testing.T) {
 		"PIDPressure=False KubeletHasSufficientPID: kubelet has sufficient PID available",
 		"Ready=True KubeletReady: podd runs pods",
 	}, conditions); diff != "" || len(n2.Status.Images) != 1 {
-		t.Errorf("%d images, conditions -want +got:\n%s", len(n2.Status.Images), diff)
+		t.Errorf("got %d images, want 1; conditions (-want +got):\n%s", len(n2.Status.Images), diff)
 	}
-	if was, is := n.Status.Conditions[0].LastTransitionTime, n2.Status.Conditions[3].LastTransitionTime; was != is {
-		t.Errorf("Ready since %v, was since %v", is, was)
+	if want, got := n.Status.Conditions[0].LastTransitionTime, n2.Status.Conditions[3].LastTransitionTime; got != want {
+		t.Errorf("got transition time %v of Ready, want %v", got, want)
 	}
-	can := ready
-	can.Handlers, can.SupplementalGroupsPolicy = map[string]runtime.Handler{"vm": {}, "": {UserNamespaces: true}}, true
+	withFeatures := ready
+	withFeatures.Handlers, withFeatures.SupplementalGroupsPolicy = map[string]runtime.Handler{"vm": {}, "": {UserNamespaces: true}}, true
 	var handlers []string
-	n3 := check(can, v1.ConditionTrue, "podd runs pods")
+	n3 := check(withFeatures, v1.ConditionTrue, "podd runs pods")
 	for _, h := range n3.Status.RuntimeHandlers {
 		handlers = append(handlers, fmt.Sprint(h.Name, *h.Features.UserNamespaces, *h.Features.RecursiveReadOnlyMounts))
 	}
 	if diff := cmp.Diff([]string{"true false", "vmfalse false"}, handlers); diff != "" || !*n3.Status.Features.SupplementalGroupsPolicy || n2.Status.Features != nil {
-		t.Errorf("features %+v, handlers -want +got:\n%s", n3.Status.Features, diff)
+		t.Errorf("got features %+v; handlers (-want +got):\n%s", n3.Status.Features, diff)
 	}
-	if check(can, v1.ConditionTrue, "podd runs pods") != n3 {
-		t.Error("another object of the same handlers")
+	if check(withFeatures, v1.ConditionTrue, "podd runs pods") != n3 {
+		t.Error("unchanged handlers: got another object")
 	}
 	const gpu = "example.com/gpu"
 	c := reconcile.Change{Node: ready, Devices: map[v1.ResourceName]plan.Devices{gpu: {Total: 2, Served: true}}}
@@ -93,7 +93,7 @@ func TestNodeView(t *testing.T) {
 	}
 	c.Devices = map[v1.ResourceName]plan.Devices{gpu: {Total: 1}}
 	s = v.update(c, facts).Status
-	if has, left := s.Capacity[gpu], s.Allocatable[gpu]; has.Value() != 1 || left.Value() != 0 {
+	if capacity, allocatable := s.Capacity[gpu], s.Allocatable[gpu]; capacity.Value() != 1 || allocatable.Value() != 0 {
 		t.Errorf("got %+v", s)
 	}
 }

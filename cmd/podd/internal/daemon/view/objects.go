@@ -21,11 +21,11 @@ import (
 type objectViews struct {
 	binding func(*refs.Claims, *v1.PersistentVolumeClaim) (refs.Claim, string)
 
-	// apiSource is the name of the source with the objects of the API, which have their own
-	// creation timestamps; "" if there is none.
+	// apiSource is the name of the source with the objects of the API, which have their
+	// own creation timestamps; "" if there is none.
 	apiSource string
 
-	mu    sync.Mutex
+	mu    sync.Mutex                        // guards views
 	views map[manifest.ObjectRef]cachedView // of the previous call
 }
 
@@ -95,6 +95,7 @@ func (v *objectViews) build(set *manifest.Set) *server.Objects {
 	return out
 }
 
+// sourceKind returns the kind of the source of o, or "" if o is empty.
 func sourceKind(o manifest.Objects) string {
 	for _, origin := range o.Origins {
 		return origin.Kind // the same for all objects of a source
@@ -115,8 +116,8 @@ func (s *objectBuilder) bindings(o *manifest.Objects) (claims, volumes map[types
 	claims, volumes = map[types.NamespacedName]objectBinding{}, map[types.NamespacedName]objectBinding{}
 	all := refs.NewClaims(o)
 	for key, c := range o.Claims {
-		b, lack := s.binding(all, c)
-		if lack != "" {
+		b, missing := s.binding(all, c)
+		if missing != "" {
 			claims[key] = objectBinding{isPending: true}
 			continue
 		}
@@ -129,18 +130,18 @@ func (s *objectBuilder) bindings(o *manifest.Objects) (claims, volumes map[types
 }
 
 // addObjects adds copies of the objects of one kind and source. finish completes a copy.
-func addObjects[T server.Object](s *objectBuilder, to *[]*server.ObjectView, kind string, all map[types.NamespacedName]T, of manifest.Objects, copied func(T) T, bindings map[types.NamespacedName]objectBinding, finish func(T, objectBinding)) {
+func addObjects[T server.Object](s *objectBuilder, to *[]*server.ObjectView, kind string, all map[types.NamespacedName]T, objects manifest.Objects, deepCopy func(T) T, bindings map[types.NamespacedName]objectBinding, finish func(T, objectBinding)) {
 	for key, o := range all {
 		ref := manifest.ObjectRef{Kind: kind, NamespacedName: key}
-		if _, shown := s.views[ref]; shown {
+		if _, isShown := s.views[ref]; isShown {
 			continue
 		}
-		origin := of.Origins[ref]
+		origin := objects.Origins[ref]
 		now := cachedView{object: o, binding: bindings[key], origin: objectOrigin{origin.Source, origin.Path, origin.Line, s.versions[origin.Path]}}
-		if was := s.previous[ref]; was.object == now.object && was.origin == now.origin && was.binding == now.binding {
-			now.view = was.view
+		if previous := s.previous[ref]; previous.object == now.object && previous.origin == now.origin && previous.binding == now.binding {
+			now.view = previous.view
 		} else {
-			shown := copied(o)
+			shown := deepCopy(o)
 			shown.GetObjectKind().SetGroupVersionKind(v1.SchemeGroupVersion.WithKind(kind))
 			if shown.GetUID() == "" {
 				shown.SetUID(server.DeriveUID(kind, origin.Source, key.Namespace, key.Name))

@@ -77,11 +77,11 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volu
 	api.apiSource = "/var/api"
 	both := merge.Batches([]manifest.Batch{batch("/etc/m", manifest.KindFile), batch("/var/api", manifest.KindFile)})
 	if o := api.build(both); len(o.ConfigMaps) != 1 || o.ConfigMaps[0].Path != "/var/api/x.yaml" {
-		t.Errorf("the API is shown another's: %+v", o.ConfigMaps[0])
+		t.Errorf("object in two sources: got %+v, want that of the API", o.ConfigMaps[0])
 	}
 	for _, own := range set.Objects { // decoded objects are not modified
 		if c := own.ConfigMaps[types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "settings"}]; c.UID != "" {
-			t.Error("the manifest's own object has a UID")
+			t.Error("got a UID in the decoded object, want it unmodified")
 		}
 	}
 }
@@ -101,26 +101,27 @@ func TestObjectViews_Unchanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	set := merge.Batches([]manifest.Batch{merge.Files("x", manifest.KindFile, f)})
-	views, asked := newObjectViews(""), 0
+	views, lookups := newObjectViews(""), 0
 	views.binding = func(all *refs.Claims, c *v1.PersistentVolumeClaim) (refs.Claim, string) {
-		asked++
+		lookups++
 		return all.Binding(c)
 	}
 	before := views.build(set)
-	if asked != n || before.Volumes[0].Object.(*v1.PersistentVolume).Status.Phase != v1.VolumeBound {
-		t.Errorf("%d claims were looked up %d times: %+v", n, asked, before.Volumes[0].Object)
+	if lookups != n || before.Volumes[0].Object.(*v1.PersistentVolume).Status.Phase != v1.VolumeBound {
+		t.Errorf("got %d lookups for %d claims, first volume %+v", lookups, n, before.Volumes[0].Object)
 	}
 	o := set.Objects["x"]
 	o.ConfigMaps = map[types.NamespacedName]*v1.ConfigMap{{Namespace: "default", Name: "a"}: {ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}}
 	after := views.build(&manifest.Set{Objects: map[string]manifest.Objects{"x": o}})
 	if !slices.Equal(before.Claims, after.Claims) || !slices.Equal(before.Volumes, after.Volumes) {
-		t.Error("what is as it was has another pointer")
+		t.Error("unchanged claims and volumes: got other pointers")
 	}
 	if before.ConfigMaps[0] == after.ConfigMaps[0] {
-		t.Error("what is new is shown as it was")
+		t.Error("changed ConfigMap: got the same pointer")
 	}
 }
 
+// decodeText decodes manifests. It returns the first error.
 func decodeText(text string, o decode.Options) (*manifest.File, error) {
 	f := decode.File([]byte(text), o)
 	for _, p := range f.Problems {

@@ -17,10 +17,10 @@ import (
 )
 
 // TestPodView_EarlierVersion checks that the running containers of an earlier version are
-// counted, and while that version stops separately.
+// counted as Earlier, or as Ending while that version stops.
 func TestPodView_EarlierVersion(t *testing.T) {
 	key := types.NamespacedName{Namespace: "default", Name: "web-n1"}
-	wanted := &manifest.Pod{Key: key, UID: "new", Hash: "v1:b", Spec: &v1.Pod{
+	desired := &manifest.Pod{Key: key, UID: "new", Hash: "v1:b", Spec: &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-n1"},
 		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "app"}, {Name: "more"}}},
 		Status: v1.PodStatus{Phase: v1.PodPending, ContainerStatuses: []v1.ContainerStatus{
@@ -35,35 +35,35 @@ func TestPodView_EarlierVersion(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		phase           plan.Phase
-		seen            runtime.Incarnation
+		observed        runtime.Incarnation
 		earlier, ending int
 	}{
-		"an earlier one":     {plan.PhaseWait, inc("old", "v1:a", false), 1, 0},
-		"it is being ended":  {plan.PhaseStop, inc("old", "v1:a", false), 0, 1},
-		"its own are ended":  {plan.PhaseStop, inc("new", "v1:b", false), 0, 0},
-		"somebody else's":    {plan.PhaseWait, inc("old", "v1:a", true), 0, 0},
-		"its own containers": {plan.PhaseWait, inc("new", "v1:b", false), 0, 0},
+		"earlier version running":  {plan.PhaseWait, inc("old", "v1:a", false), 1, 0},
+		"earlier version stopping": {plan.PhaseStop, inc("old", "v1:a", false), 0, 1},
+		"current version stopping": {plan.PhaseStop, inc("new", "v1:b", false), 0, 0},
+		"foreign sandbox":          {plan.PhaseWait, inc("old", "v1:a", true), 0, 0},
+		"current version running":  {plan.PhaseWait, inc("new", "v1:b", false), 0, 0},
 	} {
-		r := &reconcile.Report{Key: key, Version: wanted, Pod: wanted.Spec, Observed: []runtime.Incarnation{test.seen}, Decision: plan.Decision{Phase: test.phase}}
-		if p := podView(r, wanted); p.Pod != wanted.Spec || p.Earlier != test.earlier || p.Ending != test.ending {
+		r := &reconcile.Report{Key: key, Version: desired, Pod: desired.Spec, Observed: []runtime.Incarnation{test.observed}, Decision: plan.Decision{Phase: test.phase}}
+		if p := podView(r, desired); p.Pod != desired.Spec || p.Earlier != test.earlier || p.Ending != test.ending {
 			t.Errorf("%s: got %d earlier and %d ending, want %d and %d", name, p.Earlier, p.Ending, test.earlier, test.ending)
 		}
 	}
 }
 
-// TestPodView_Unknown checks that a pod without a manifest is only Terminating when all
+// TestPodView_Unknown checks that a pod without a manifest is Terminating only if all
 // sources have been read.
 func TestPodView_Unknown(t *testing.T) {
 	for phase, want := range map[plan.Phase]string{plan.PhaseHold: "Unknown", plan.PhaseStop: "Terminating"} {
 		p := podView(&reconcile.Report{Key: types.NamespacedName{Namespace: "default", Name: "web"}, Decision: plan.Decision{Phase: phase}}, nil)
 		if got := kubetable.NewPodCells(p.Pod, poddtest.At).Status; got != want {
-			t.Errorf("%s: %s, want %s", phase, got, want)
+			t.Errorf("%s: got %s, want %s", phase, got, want)
 		}
 	}
 }
 
-// TestPodView_Attempts checks that attempt numbers are shown where they differ from the
-// restart count, which they exceed if an attempt was rejected.
+// TestPodView_Attempts checks that attempt numbers are included if they differ from the
+// restart count, which they exceed if the runtime rejected an attempt.
 func TestPodView_Attempts(t *testing.T) {
 	observed := []runtime.Incarnation{{Containers: []runtime.Container{
 		{ID: "a", Attempt: 3, Annotations: map[string]string{runtime.AnnotationRestartCount: "2"}},

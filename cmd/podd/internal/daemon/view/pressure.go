@@ -24,8 +24,8 @@ var PressureKinds = []v1.NodeConditionType{v1.NodeMemoryPressure, v1.NodeDiskPre
 
 // PressureMessage returns the reason and message of a pressure condition, and the reason
 // of the event when it changes.
-func PressureMessage(kind v1.NodeConditionType, is bool) [3]string {
-	if is {
+func PressureMessage(kind v1.NodeConditionType, exists bool) [3]string {
+	if exists {
 		return pressureMessages[kind][1]
 	}
 	return pressureMessages[kind][0]

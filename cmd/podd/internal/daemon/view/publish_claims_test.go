@@ -10,24 +10,25 @@ import (
 	"podd/server"
 )
 
-// TestClaimViews checks the views of the claims in a set.
-func TestClaimViews(t *testing.T) {
+// TestPublish_Claims checks the views of the claims in a set, and that a source is unread
+// until it is complete.
+func TestPublish_Claims(t *testing.T) {
 	text := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}}\n"
 	f := decode.File([]byte(text), decode.Options{Source: "/a", Path: "/a/x.yaml", Node: "n"})
 	b := merge.Files("/a", manifest.KindFile, f)
 	v := New(Options{Self: server.View{Sources: []string{"/a"}}})
 	for _, complete := range []bool{false, true} {
 		if unread := v.Latest.View().Unread; len(unread) != 1 {
-			t.Errorf("unread: %v", unread)
+			t.Errorf("before a complete set: got unread sources %v, want one", unread)
 		}
 		b.Complete = complete
 		v.Publish(reconcile.Change{Set: merge.Batches([]manifest.Batch{b}), SetChanged: true})
 	}
 	if unread := v.Latest.View().Unread; len(unread) > 0 {
-		t.Errorf("unread once it was: %v", unread)
+		t.Errorf("after a complete set: got unread sources %v", unread)
 	}
 	got := v.Latest.View().Claims
 	if len(got) != 1 || got[0].Claim.String() != "default/data" || got[0].Requested != "2Gi" || got[0].Path != "/a/x.yaml" || got[0].Line != 1 {
-		t.Errorf("%+v", got)
+		t.Errorf("got claims %+v", got)
 	}
 }

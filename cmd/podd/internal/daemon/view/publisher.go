@@ -55,8 +55,8 @@ type Options struct {
 	Advisor *Advisor
 	// APISource is the name of the source with the objects of the API.
 	APISource string
-	// Changed is called with the old and new view of a pod, nil if there is none. Removed is
-	// called with the last view of a removed pod.
+	// Changed is called with the old and new view of a pod, nil if there is none. Removed
+	// is called with the last view of a removed pod.
 	Changed func(before, after *server.PodView, now time.Time)
 	Removed func(last *server.PodView)
 }
@@ -131,9 +131,9 @@ func (v *Publisher) Publish(c reconcile.Change) Findings {
 // version is desired is not current any more, and new pods appear.
 func (v *Publisher) showDesired(set *manifest.Set, now time.Time) {
 	for key, p := range set.Pods {
-		r, known := v.reports[key]
+		r, hasReport := v.reports[key]
 		switch {
-		case !known:
+		case !hasReport:
 			before := v.pods[key]
 			v.show(key, podView(&reconcile.Report{Key: key, Version: p, Pod: p.Spec}, p))
 			if v.o.Changed != nil {
@@ -145,18 +145,18 @@ func (v *Publisher) showDesired(set *manifest.Set, now time.Time) {
 	}
 }
 
-// runtimeProblems returns the problems of the runtime, the network and the addresses, which
-// affect all pods.
+// runtimeProblems returns the problems of the runtime, the network and the addresses,
+// which affect all pods.
 func runtimeProblems(c reconcile.Change) []manifest.Problem {
 	n := c.Node
 	var all []manifest.Problem
-	note := func(ready bool, message string) {
+	add := func(ready bool, message string) {
 		if !ready && message != "" {
 			all = append(all, manifest.Problem{Severity: manifest.Error, Message: message})
 		}
 	}
-	note(n.Ready, n.Message)
-	note(n.NetworkReady, n.NetworkMessage)
+	add(n.Ready, n.Message)
+	add(n.NetworkReady, n.NetworkMessage)
 	if text := c.Addresses.Problem; text != "" {
 		all = append(all, manifest.Problem{Severity: manifest.Warning, Message: text})
 	}
@@ -180,10 +180,10 @@ func desiredPod(set *manifest.Set, key types.NamespacedName) *manifest.Pod {
 }
 
 // isCurrent reports whether the version that a worker reported is the desired one.
-func isCurrent(r *reconcile.Report, wanted *manifest.Pod) bool {
+func isCurrent(r *reconcile.Report, desired *manifest.Pod) bool {
 	v := r.Version
-	return v != nil && r.Successor == nil && wanted != nil && v.UID == wanted.UID && v.Hash == wanted.Hash &&
-		maps.Equal(v.Containers, wanted.Containers) && !r.Unsized
+	return v != nil && r.Successor == nil && desired != nil && v.UID == desired.UID && v.Hash == desired.Hash &&
+		maps.Equal(v.Containers, desired.Containers) && !r.Unsized
 }
 
 // show replaces the view of a pod, or removes it if p is nil.
@@ -201,15 +201,15 @@ func (v *Publisher) problems(all []manifest.Problem, now time.Time) []server.Pro
 	since := make(map[manifest.Problem]time.Time, len(all))
 	out := make([]server.ProblemView, 0, len(all))
 	for _, p := range all {
-		began, known := v.firstSeen[p]
-		if !known {
-			began = now
+		appeared, isOld := v.firstSeen[p]
+		if !isOld {
+			appeared = now
 		}
-		since[p] = began
+		since[p] = appeared
 		out = append(out, server.ProblemView{
 			Path: p.Path, Line: int(p.Position.Line), Column: int(p.Position.Column),
 			Severity: string(p.Severity), Field: p.Field, Message: p.Message,
-			Pod: server.Key(p.Pod), Since: began,
+			Pod: server.Key(p.Pod), Since: appeared,
 		})
 	}
 	v.firstSeen = since
@@ -227,10 +227,11 @@ func fileViews(files []manifest.FileState) []server.FileView {
 	return out
 }
 
-func podView(r *reconcile.Report, wanted *manifest.Pod) *server.PodView {
+// podView returns the view of a pod. desired is nil if the pod is not desired.
+func podView(r *reconcile.Report, desired *manifest.Pod) *server.PodView {
 	d := r.Decision
 	p := &server.PodView{
-		Pod: r.Pod, Exists: r.Exists, Current: isCurrent(r, wanted),
+		Pod: r.Pod, Exists: r.Exists, Current: isCurrent(r, desired),
 		Phase: string(d.Phase), Rule: d.Rule, Why: d.Why, Problem: d.Problem,
 		Since: r.Since, Wake: d.Wake,
 	}
@@ -265,20 +266,20 @@ func podView(r *reconcile.Report, wanted *manifest.Pod) *server.PodView {
 
 // attempts returns the attempt numbers that are not restart counts, by container ID.
 func attempts(observed []runtime.Incarnation) map[string]uint32 {
-	var differ map[string]uint32
+	var differing map[string]uint32
 	for i := range observed {
 		for j := range observed[i].Containers {
 			c := &observed[i].Containers[j]
 			if c.Restarts() == c.Attempt {
 				continue
 			}
-			if differ == nil {
-				differ = map[string]uint32{}
+			if differing == nil {
+				differing = map[string]uint32{}
 			}
-			differ[c.ID] = c.Attempt
+			differing[c.ID] = c.Attempt
 		}
 	}
-	return differ
+	return differing
 }
 
 // readySandbox returns the ID of the ready sandbox of podd.

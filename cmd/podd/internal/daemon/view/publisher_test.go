@@ -17,12 +17,12 @@ import (
 )
 
 // TestNodeProblems checks that problems of the runtime are shown in addition to those of
-// the manifests, as long as they last.
+// the manifests until they are resolved.
 func TestNodeProblems(t *testing.T) {
 	v := New(Options{Self: server.View{Node: "n1", Version: "v1"}})
 	set := &manifest.Set{Problems: []manifest.Problem{{Severity: manifest.Warning, Path: "a.yaml", Message: "typo"}}}
 	up := runtime.Node{Name: "containerd", Reachable: true, Ready: true, NetworkReady: true}
-	down := runtime.Node{Name: "containerd", Message: "nobody answers", NetworkReady: true}
+	down := runtime.Node{Name: "containerd", Message: "no response", NetworkReady: true}
 	noCNI := up
 	noCNI.NetworkReady, noCNI.NetworkMessage = false, "no CNI configuration"
 	for _, step := range []struct {
@@ -30,13 +30,13 @@ func TestNodeProblems(t *testing.T) {
 		change reconcile.Change
 		want   string
 	}{
-		{"nothing is known", reconcile.Change{}, ""},
-		{"the runtime answers", reconcile.Change{Node: up}, ""},
+		{"no state", reconcile.Change{}, ""},
+		{"runtime ready", reconcile.Change{Node: up}, ""},
 		{"manifests", reconcile.Change{Node: up, Set: set, SetChanged: true}, "typo"},
-		{"the runtime is gone", reconcile.Change{Node: down, Set: set}, "nobody answers, typo"},
-		{"nothing new", reconcile.Change{Node: down, Set: set}, "nobody answers, typo"},
+		{"runtime not responding", reconcile.Change{Node: down, Set: set}, "no response, typo"},
+		{"no change", reconcile.Change{Node: down, Set: set}, "no response, typo"},
 		{"no network", reconcile.Change{Node: noCNI, Set: set}, "no CNI configuration, typo"},
-		{"all is well", reconcile.Change{Node: up, Set: set}, "typo"},
+		{"problem resolved", reconcile.Change{Node: up, Set: set}, "typo"},
 	} {
 		v.Publish(step.change)
 		var got []string
@@ -64,13 +64,12 @@ func TestStorageProblems(t *testing.T) {
 	}
 }
 
-// TestShowDesired checks that clients that watch see a replaced pod before its worker
-// reports.
+// TestShowDesired checks that a new version of a pod is shown before its worker reports.
 func TestShowDesired(t *testing.T) {
-	var told []types.UID
+	var changed []types.UID
 	v := New(Options{Self: server.View{Node: "n1"}, Changed: func(before, _ *server.PodView, _ time.Time) {
 		if before != nil {
-			told = append(told, before.Pod.UID)
+			changed = append(changed, before.Pod.UID)
 		}
 	}})
 	key := types.NamespacedName{Namespace: "default", Name: "web-n1"}
@@ -78,8 +77,8 @@ func TestShowDesired(t *testing.T) {
 		pod := &manifest.Pod{Key: key, UID: uid, Spec: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: uid}}}
 		v.Publish(reconcile.Change{SetChanged: true, Set: &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{key: pod}}})
 	}
-	if !slices.Equal(told, []types.UID{"first"}) {
-		t.Errorf("told of %q", told)
+	if !slices.Equal(changed, []types.UID{"first"}) {
+		t.Errorf("got previous versions %q, want first", changed)
 	}
 }
 
@@ -105,7 +104,7 @@ func TestPublish_Sorted(t *testing.T) {
 			t.Errorf("got %q, want %q", got, step.want)
 		}
 		if got := shownNames(before); got != was {
-			t.Errorf("the state before is %q now, was %q", got, was)
+			t.Errorf("previous View: got %q, want %q", got, was)
 		}
 		before = v.Latest.View()
 	}

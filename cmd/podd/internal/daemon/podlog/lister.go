@@ -13,22 +13,23 @@ import (
 	"podd/server"
 )
 
-// Written returns a function that returns the logs of all pods that are shown. It
-// lists again only those of pods that are shown differently than at the last call.
-func Written(shown server.Viewer) func() []rotate.Log {
+// NewLister returns a function that returns the logs of all pods in the current View. It
+// computes only the logs of pods that have changed since the previous call. Only one
+// goroutine at a time may call it.
+func NewLister(state server.Viewer) func() []rotate.Log {
 	var last *server.View
 	var all []rotate.Log
 	byPod := map[*server.PodView][]rotate.Log{}
 	return func() []rotate.Log {
-		v := shown.View()
+		v := state.View()
 		if v == last {
 			return all
 		}
 		listed := make(map[*server.PodView][]rotate.Log, len(v.Pods))
 		all = all[:0]
 		for _, p := range v.Pods {
-			logs, known := byPod[p]
-			if !known {
+			logs, isListed := byPod[p]
+			if !isListed {
 				logs = podLogs(p)
 			}
 			listed[p] = logs
@@ -45,16 +46,16 @@ func podLogs(p *server.PodView) []rotate.Log {
 	key := types.NamespacedName{Namespace: p.Pod.Namespace, Name: p.Pod.Name}
 	dir := filepath.Base(render.LogDirectory(&manifest.Pod{Key: key, UID: p.Pod.UID}, render.Node{}))
 	for c := range server.Statuses(p.Pod) {
-		if l, ok := writtenLog(dir, c, p.Attempts); ok {
+		if l, ok := containerLog(dir, c, p.Attempts); ok {
 			all = append(all, l)
 		}
 	}
 	return all
 }
 
-// writtenLog returns the log of one container, and false if it never ran. attempts
-// are those of server.PodView.
-func writtenLog(dir string, c *v1.ContainerStatus, attempts map[string]uint32) (rotate.Log, bool) {
+// containerLog returns the log of one container, and false if the container never ran.
+// attempts is the field of server.PodView.
+func containerLog(dir string, c *v1.ContainerStatus, attempts map[string]uint32) (rotate.Log, bool) {
 	_, id, _ := strings.Cut(c.ContainerID, "://")
 	attempt, differs := attempts[id]
 	if !differs {

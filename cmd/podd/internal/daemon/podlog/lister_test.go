@@ -10,9 +10,9 @@ import (
 	"podd/server"
 )
 
-// TestWritten checks that the logs of all containers that ran are returned, of any
-// kind.
-func TestWritten(t *testing.T) {
+// TestNewLister checks that the logs of containers of all kinds are listed if they have
+// run.
+func TestNewLister(t *testing.T) {
 	ran := func(name string) []v1.ContainerStatus {
 		return []v1.ContainerStatus{{Name: name, ContainerID: "containerd://" + name}, {Name: "never"}}
 	}
@@ -21,7 +21,7 @@ func TestWritten(t *testing.T) {
 	p.Pod.Status.InitContainerStatuses, p.Pod.Status.ContainerStatuses = ran("init"), ran("main")
 	p.Pod.Status.EphemeralContainerStatuses = ran("debugger")
 	var got []string
-	for _, l := range Written(server.NewLatest(poddtest.ViewOf(p)))() {
+	for _, l := range NewLister(server.NewLatest(poddtest.ViewOf(p)))() {
 		got = append(got, l.Dir)
 	}
 	if want := []string{"default_web-n1_u/init", "default_web-n1_u/main", "default_web-n1_u/debugger"}; !slices.Equal(got, want) {
@@ -29,16 +29,16 @@ func TestWritten(t *testing.T) {
 	}
 }
 
-// TestWritten_AttemptSkipped checks that the name of a log contains the attempt
-// number, which exceeds the restart count if an attempt was rejected.
-func TestWritten_AttemptSkipped(t *testing.T) {
+// TestNewLister_Attempt checks that a log has the attempt number of its container, which
+// exceeds the restart count if the runtime rejected an attempt.
+func TestNewLister_Attempt(t *testing.T) {
 	p := poddtest.PodAt("web.yaml", 1, "web")
 	p.Pod.UID = "u"
 	p.Pod.Status.ContainerStatuses = []v1.ContainerStatus{
 		{Name: "main", ContainerID: "containerd://a", RestartCount: 2}, {Name: "side", ContainerID: "containerd://b", RestartCount: 2},
 	}
 	p.Attempts = map[string]uint32{"a": 3}
-	all := Written(server.NewLatest(poddtest.ViewOf(p)))()
+	all := NewLister(server.NewLatest(poddtest.ViewOf(p)))()
 	if len(all) != 2 || all[0].Attempt != 3 || all[1].Attempt != 2 {
 		t.Errorf("got %+v, want attempts 3 and 2", all)
 	}

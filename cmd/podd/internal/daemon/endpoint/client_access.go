@@ -1,0 +1,114 @@
+package endpoint
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	rbac "k8s.io/api/rbac/v1"
+
+	"podd/cmd/podd/internal/config"
+	"podd/server/auth"
+	"podd/server/pki"
+	"podd/server/reload"
+)
+
+// clientAccess contains the authentication and authorization of clients.
+type clientAccess struct {
+	authenticator *auth.Authenticator // nil: the kubelet API is disabled
+	authorizer    auth.Authorizer
+	inCluster     bool
+}
+
+// guard returns a guard that passes permitted requests to h.
+func (a clientAccess) guard(node string, h http.Handler) *auth.Guard {
+	return &auth.Guard{Authenticator: a.authenticator, Authorizer: a.authorizer, Node: node, InCluster: a.inCluster, Handler: h}
+}
+
+// clientAccess returns the access of clients. It always includes auth.Writes, because
+// ephemeral containers can be added even if the API has no directory to write to.
+func (o *Options) clientAccess() (clientAccess, error) {
+	a := clientAccess{authorizer: auth.Policy{}}
+	if o.PKI != nil {
+		var err error
+		if a, err = newAccess(o.Server.API, o.Cluster, o.PKI, o.Log); err != nil {
+			return clientAccess{}, err
+		}
+	}
+	a.authorizer = auth.Writes{Authorizer: a.authorizer}
+	return a, nil
+}
+
+// newAccess returns a clientAccess that accepts the credentials of podd's own authority,
+// the configured ones, and those of the cluster, which may be nil.
+func newAccess(c config.KubeletAPI, cluster *Cluster, own *pki.Authority, log *slog.Logger) (clientAccess, error) {
+	authenticator, err := newAuthenticator(c, cluster, own, log)
+	if err != nil {
+		return clientAccess{}, err
+	}
+	authorizer, err := newAuthorizer(c, log)
+	if err != nil {
+		return clientAccess{}, err
+	}
+	if cluster != nil && cluster.AccessReview != nil {
+		authorizer = cluster.AccessReview
+	}
+	return clientAccess{authenticator, authorizer, cluster != nil}, nil
+}
+
+// newAuthenticator returns an authenticator of podd's own certificates, the configured
+// certificates and tokens, and the tokens of the cluster, which may be nil.
+func newAuthenticator(c config.KubeletAPI, cluster *Cluster, own *pki.Authority, log *slog.Logger) (*auth.Authenticator, error) {
+	a := &auth.Authenticator{Anonymous: c.Anonymous, CAs: own.Roots(nil)}
+	if cluster != nil {
+		a.Review = cluster.TokenReview
+	}
+	if c.ClientCAFile != "" {
+		valid := func(text []byte) ([]byte, error) {
+			_, err := own.Trust(text)
+			return text, err
+		}
+		f, err := reload.Open(log, reload.Single(valid), c.ClientCAFile)
+		if err != nil {
+			return nil, fmt.Errorf("--client-ca-file: %w", err)
+		}
+		a.CAs = own.Roots(f.Get)
+	}
+	if c.TokenFile != "" {
+		f, err := reload.Open(log, reload.Single(auth.ParseTokens), c.TokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("--token-auth-file: %w", err)
+		}
+		a.Tokens = f.Get
+	}
+	return a, nil
+}
+
+// newAuthorizer returns the configured authorizer.
+func newAuthorizer(c config.KubeletAPI, log *slog.Logger) (auth.Authorizer, error) {
+	switch {
+	case c.AlwaysAllow:
+		return auth.All{}, nil
+	case c.PolicyFile != "":
+		f, err := reload.Open(log, reload.Single(auth.ParsePolicy), c.PolicyFile)
+		if err != nil {
+			return nil, fmt.Errorf("--authorization-policy-file: %w", err)
+		}
+		return policyFile{f}, nil
+	}
+	return auth.Policy{}, nil
+}
+
+// A policyFile authorizes by the current content of a file.
+type policyFile struct{ file *reload.File[auth.Policy] }
+
+// Allows implements auth.Authorizer.
+func (p policyFile) Allows(ctx context.Context, u auth.User, a auth.Attributes) (bool, error) {
+	return p.file.Get().Allows(ctx, u, a)
+}
+
+// Rules implements auth.Authorizer.
+func (p policyFile) Rules(u auth.User, namespace string) ([]rbac.PolicyRule, error) {
+	return p.file.Get().Rules(u, namespace)
+}
