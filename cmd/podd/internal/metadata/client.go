@@ -17,7 +17,7 @@ const (
 	defaultBase = "http://169.254.169.254"
 	// requestTimeout can be short, because the service is on the host.
 	requestTimeout = 3 * time.Second
-	// maxResponse limits a response.
+	// maxResponse limits a response, in bytes.
 	maxResponse = 256 << 10
 )
 
@@ -35,13 +35,13 @@ func newClient(base string) *client {
 	}
 	// No proxy, because a proxy would get the metadata of the proxy's host.
 	transport := &http.Transport{DialContext: (&net.Dialer{Timeout: requestTimeout}).DialContext, MaxResponseHeaderBytes: 16 << 10}
-	refuse := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &client{base, &http.Client{Transport: transport, Timeout: requestTimeout, CheckRedirect: refuse}}
+	noRedirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &client{base, &http.Client{Transport: transport, Timeout: requestTimeout, CheckRedirect: noRedirect}}
 }
 
 func (c *client) close() { c.http.CloseIdleConnections() }
 
-// get returns the content of a path.
+// get returns the body of the response for a path.
 func (c *client) get(ctx context.Context, method, path string, header map[string]string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, method, c.base+path, nil)
 	if err != nil {
@@ -62,28 +62,29 @@ func (c *client) get(ctx context.Context, method, path string, header map[string
 	default:
 		return nil, fmt.Errorf("%s: status %d", path, resp.StatusCode)
 	}
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
-	if err == nil && len(text) > maxResponse {
-		err = fmt.Errorf("it has more than %d KiB", maxResponse>>10)
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
+	if err == nil && len(body) > maxResponse {
+		err = fmt.Errorf("the response is larger than %d KiB", maxResponse>>10)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return text, nil
+	return body, nil
 }
 
-// line returns the content of a path, which must be one line.
+// line returns the content of a path without surrounding white space.
 func (c *client) line(ctx context.Context, path string, header map[string]string) (string, error) {
-	text, err := c.get(ctx, http.MethodGet, path, header)
-	return strings.TrimSpace(string(text)), err
+	body, err := c.get(ctx, http.MethodGet, path, header)
+	return strings.TrimSpace(string(body)), err
 }
 
+// object decodes the JSON content of a path into a value.
 func (c *client) object(ctx context.Context, path string, header map[string]string, into any) error {
-	text, err := c.get(ctx, http.MethodGet, path, header)
+	body, err := c.get(ctx, http.MethodGet, path, header)
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(text, into); err != nil {
+	if err := json.Unmarshal(body, into); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil

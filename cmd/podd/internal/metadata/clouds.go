@@ -10,19 +10,19 @@ import (
 
 // openstack uses the name of the server. OpenStack has no region in its metadata.
 func (c *client) openstack(ctx context.Context) (Machine, error) {
-	var told struct {
+	var server struct {
 		UUID string `json:"uuid"`
 		Name string `json:"name"`
 		Zone string `json:"availability_zone"`
 	}
-	if err := c.object(ctx, "/openstack/latest/meta_data.json", nil, &told); err != nil {
+	if err := c.object(ctx, "/openstack/latest/meta_data.json", nil, &server); err != nil {
 		return Machine{}, err
 	}
-	kind, err := c.line(ctx, ec2Root+"meta-data/instance-type", nil)
+	instanceType, err := c.line(ctx, ec2Root+"meta-data/instance-type", nil)
 	if err != nil && !errors.Is(err, errNotFound) { // not every OpenStack has this path
 		return Machine{}, err
 	}
-	return Machine{Name: told.Name, ProviderID: "openstack:///" + told.UUID, Zone: told.Zone, Type: kind}, nil
+	return Machine{Name: server.Name, ProviderID: "openstack:///" + server.UUID, Zone: server.Zone, Type: instanceType}, nil
 }
 
 const ec2Root = "/latest/"
@@ -34,13 +34,13 @@ func (c *client) ec2(ctx context.Context) (Machine, error) {
 		return Machine{}, err
 	}
 	header := map[string]string{"X-aws-ec2-metadata-token": strings.TrimSpace(string(token))}
-	var told struct {
+	var instance struct {
 		ID     string `json:"instanceId"`
 		Type   string `json:"instanceType"`
 		Zone   string `json:"availabilityZone"`
 		Region string `json:"region"`
 	}
-	if err := c.object(ctx, ec2Root+"dynamic/instance-identity/document", header, &told); err != nil {
+	if err := c.object(ctx, ec2Root+"dynamic/instance-identity/document", header, &instance); err != nil {
 		return Machine{}, err
 	}
 	names, err := c.line(ctx, ec2Root+"meta-data/local-hostname", header)
@@ -48,23 +48,23 @@ func (c *client) ec2(ctx context.Context) (Machine, error) {
 		return Machine{}, err
 	}
 	name, _, _ := strings.Cut(names, " ")
-	return Machine{Name: name, ProviderID: fmt.Sprintf("aws:///%s/%s", told.Zone, told.ID), Zone: told.Zone, Region: told.Region, Type: told.Type}, nil
+	return Machine{Name: name, ProviderID: fmt.Sprintf("aws:///%s/%s", instance.Zone, instance.ID), Zone: instance.Zone, Region: instance.Region, Type: instance.Type}, nil
 }
 
-// gce gets zones and types as paths. The name of a zone is that of its region and a
-// letter.
+// gce uses the last elements of the values that are paths. The name of a zone is that of
+// its region, a dash and a letter.
 func (c *client) gce(ctx context.Context) (Machine, error) {
 	header := map[string]string{"Metadata-Flavor": "Google"}
-	told := map[string]string{}
+	values := map[string]string{}
 	for _, path := range []string{"project/project-id", "instance/name", "instance/zone", "instance/machine-type"} {
-		word, err := c.line(ctx, "/computeMetadata/v1/"+path, header)
+		value, err := c.line(ctx, "/computeMetadata/v1/"+path, header)
 		if err != nil {
 			return Machine{}, err
 		}
-		told[path] = word[strings.LastIndex(word, "/")+1:]
+		values[path] = value[strings.LastIndex(value, "/")+1:]
 	}
-	zone, name := told["instance/zone"], told["instance/name"]
-	m := Machine{Name: name, ProviderID: fmt.Sprintf("gce://%s/%s/%s", told["project/project-id"], zone, name), Zone: zone, Type: told["instance/machine-type"]}
+	zone, name := values["instance/zone"], values["instance/name"]
+	m := Machine{Name: name, ProviderID: fmt.Sprintf("gce://%s/%s/%s", values["project/project-id"], zone, name), Zone: zone, Type: values["instance/machine-type"]}
 	if i := strings.LastIndex(zone, "-"); i > 0 {
 		m.Region = zone[:i]
 	}

@@ -36,8 +36,8 @@ func (m Machine) Labels() map[string]string {
 	return labels
 }
 
-// Fetch requests the metadata from the service of one of Clouds; base is its URL, "" for
-// the default.
+// Fetch requests the metadata of this instance from the service of a cloud, which must be
+// one of Clouds. base is the URL of the service; "" is the default.
 func Fetch(ctx context.Context, cloud, base string) (Machine, error) {
 	c := newClient(base)
 	defer c.close()
@@ -51,34 +51,35 @@ func Fetch(ctx context.Context, cloud, base string) (Machine, error) {
 	case "openstack":
 		m, err = c.openstack(ctx)
 	default:
-		err = errors.New("it is not known")
+		err = fmt.Errorf("unsupported cloud; want %s", strings.Join(Clouds, ", "))
 	}
 	if err == nil {
 		m.Name = strings.ToLower(m.Name)
 		err = m.Check()
 	}
 	if err != nil {
-		return Machine{}, fmt.Errorf("asking the metadata service of cloud %s what this machine is: %w", cloud, err)
+		return Machine{}, fmt.Errorf("reading the metadata service of cloud %s: %w", cloud, err)
 	}
 	return m, nil
 }
 
+// providerID matches the provider IDs of all clouds.
 var providerID = regexp.MustCompile(`^(aws|gce|openstack)://[A-Za-z0-9._:-]*/[A-Za-z0-9._-]*/?[A-Za-z0-9._-]+$`)
 
 // Check returns an error if a name, ID or label is invalid.
 func (m Machine) Check() error {
 	if why := validation.IsDNS1123Subdomain(m.Name); why != nil {
-		return fmt.Errorf("its name is %.80q: %s", m.Name, why[0])
+		return fmt.Errorf("invalid instance name %.80q: %s", m.Name, why[0])
 	}
 	if len(m.ProviderID) > 256 || !providerID.MatchString(m.ProviderID) {
-		return fmt.Errorf("its id makes %.120q, which is no provider id", m.ProviderID)
+		return fmt.Errorf("invalid provider ID %.120q", m.ProviderID)
 	}
 	if m.Zone == "" {
-		return errors.New("it has no zone")
+		return errors.New("the zone is missing")
 	}
-	for what, value := range m.Labels() {
+	for name, value := range m.Labels() {
 		if why := validation.IsValidLabelValue(value); why != nil {
-			return fmt.Errorf("%s is %.80q: %s", what, value, why[0])
+			return fmt.Errorf("invalid value %.80q of label %s: %s", value, name, why[0])
 		}
 	}
 	return nil

@@ -10,11 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// service answers by path, and for some only who brings a header.
+// service is a fake metadata service.
 type service struct {
-	answers map[string]string // "PUT /path" or "/path"
-	needs   [2]string         // a header and its value, "" for none
-	free    string            // needs none
+	responses map[string]string // by "/path", or by "PUT /path"
+	header    [2]string         // required header and its value; "" for none
+	exempt    string            // key in responses that does not require the header
 }
 
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -22,26 +22,26 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		path = r.Method + " " + path
 	}
-	text, ok := s.answers[path]
+	text, ok := s.responses[path]
 	switch {
 	case !ok:
 		http.NotFound(w, r)
-	case s.needs[0] != "" && path != s.free && r.Header.Get(s.needs[0]) != s.needs[1]:
-		http.Error(w, "who asks?", http.StatusForbidden)
+	case s.header[0] != "" && path != s.exempt && r.Header.Get(s.header[0]) != s.header[1]:
+		http.Error(w, "header missing", http.StatusForbidden)
 	default:
 		fmt.Fprint(w, text)
 	}
 }
 
 func openstackService() *service {
-	return &service{answers: map[string]string{
+	return &service{responses: map[string]string{
 		"/openstack/latest/meta_data.json": `{"uuid":"83679162-1378-4288-a2d4-70e13ec132aa","name":"Worker-1","hostname":"worker-1.novalocal","availability_zone":"nova","meta":{"x":"y"}}`,
 		"/latest/meta-data/instance-type":  "m1.small\n",
 	}}
 }
 
 func ec2Service() *service {
-	return &service{needs: [2]string{"X-aws-ec2-metadata-token", "t0ken"}, free: "PUT /latest/api/token", answers: map[string]string{
+	return &service{header: [2]string{"X-aws-ec2-metadata-token", "t0ken"}, exempt: "PUT /latest/api/token", responses: map[string]string{
 		"PUT /latest/api/token":                      "t0ken",
 		"/latest/dynamic/instance-identity/document": `{"instanceId":"i-0abc","instanceType":"t3.micro","availabilityZone":"eu-west-1b","region":"eu-west-1"}`,
 		"/latest/meta-data/local-hostname":           "ip-10-0-0-1.eu-west-1.compute.internal other.internal",
@@ -49,7 +49,7 @@ func ec2Service() *service {
 }
 
 func gceService() *service {
-	return &service{needs: [2]string{"Metadata-Flavor", "Google"}, answers: map[string]string{
+	return &service{header: [2]string{"Metadata-Flavor", "Google"}, responses: map[string]string{
 		"/computeMetadata/v1/project/project-id":    "my-project",
 		"/computeMetadata/v1/instance/name":         "gke-1",
 		"/computeMetadata/v1/instance/zone":         "projects/12345/zones/us-central1-a",
@@ -57,69 +57,71 @@ func gceService() *service {
 	}}
 }
 
-func ask(t *testing.T, cloud string, h http.Handler) (Machine, error) {
+// fetch calls Fetch with a server that uses h.
+func fetch(t *testing.T, cloud string, h http.Handler) (Machine, error) {
 	t.Helper()
 	s := httptest.NewServer(h)
 	defer s.Close()
 	return Fetch(t.Context(), cloud, s.URL)
 }
 
-func TestAsk(t *testing.T) {
-	bare := openstackService()
-	delete(bare.answers, "/latest/meta-data/instance-type")
+func TestFetch(t *testing.T) {
+	untyped := openstackService()
+	delete(untyped.responses, "/latest/meta-data/instance-type")
 	for name, tt := range map[string]struct {
 		cloud string
 		from  *service
 		want  Machine
 	}{
 		"openstack":                {"openstack", openstackService(), Machine{"worker-1", "openstack:///83679162-1378-4288-a2d4-70e13ec132aa", "nova", "", "m1.small"}},
-		"openstack without a type": {"openstack", bare, Machine{"worker-1", "openstack:///83679162-1378-4288-a2d4-70e13ec132aa", "nova", "", ""}},
+		"openstack without a type": {"openstack", untyped, Machine{"worker-1", "openstack:///83679162-1378-4288-a2d4-70e13ec132aa", "nova", "", ""}},
 		"ec2":                      {"ec2", ec2Service(), Machine{"ip-10-0-0-1.eu-west-1.compute.internal", "aws:///eu-west-1b/i-0abc", "eu-west-1b", "eu-west-1", "t3.micro"}},
 		"gce":                      {"gce", gceService(), Machine{"gke-1", "gce://my-project/us-central1-a/gke-1", "us-central1-a", "us-central1", "e2-small"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := ask(t, tt.cloud, tt.from)
+			got, err := fetch(t, tt.cloud, tt.from)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
 	labels := map[string]string{"topology.kubernetes.io/zone": "a", "topology.kubernetes.io/region": "b", "node.kubernetes.io/instance-type": "c"}
 	if diff := cmp.Diff(labels, Machine{Zone: "a", Region: "b", Type: "c"}.Labels()); diff != "" {
-		t.Error(diff)
+		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 }
 
-// TestHostile: what is no answer of such a service is none.
-func TestHostile(t *testing.T) {
-	with := func(s *service, path, text string) *service { s.answers[path] = text; return s }
-	const meta, name, zone = "/openstack/latest/meta_data.json", "/computeMetadata/v1/instance/name", "/computeMetadata/v1/instance/zone"
-	for what, tt := range map[string]struct {
+// TestFetch_Invalid checks that a response that is not that of a metadata service is an
+// error.
+func TestFetch_Invalid(t *testing.T) {
+	with := func(s *service, path, text string) *service { s.responses[path] = text; return s }
+	const meta, gceName, gceZone = "/openstack/latest/meta_data.json", "/computeMetadata/v1/instance/name", "/computeMetadata/v1/instance/zone"
+	for name, tt := range map[string]struct {
 		cloud string
 		from  http.Handler
 		want  string
 	}{
-		"a name with a slash":  {"openstack", with(openstackService(), meta, `{"uuid":"1","name":"../etc","availability_zone":"nova"}`), "its name is"},
-		"no name":              {"openstack", with(openstackService(), meta, `{"uuid":"1","availability_zone":"nova"}`), "its name is"},
-		"no id":                {"openstack", with(openstackService(), meta, `{"name":"a","availability_zone":"nova"}`), "no provider id"},
-		"an id with a line":    {"openstack", with(openstackService(), meta, `{"uuid":"a\nb","name":"a","availability_zone":"nova"}`), "no provider id"},
-		"no zone":              {"openstack", with(openstackService(), meta, `{"uuid":"1","name":"a"}`), "no zone"},
-		"a zone of two words":  {"openstack", with(openstackService(), meta, `{"uuid":"1","name":"a","availability_zone":"a b"}`), "topology.kubernetes.io/zone is"},
-		"a type of two lines":  {"openstack", with(openstackService(), "/latest/meta-data/instance-type", "a\nb"), "instance-type is"},
-		"no JSON":              {"openstack", with(openstackService(), meta, "<html>"), "invalid character"},
-		"too much":             {"openstack", with(openstackService(), meta, strings.Repeat(" ", maxResponse)+"{}"), "more than 256 KiB"},
-		"a page of a gateway":  {"gce", with(gceService(), name, "<html>no</html>"), "its name is"},
-		"a zone without value": {"gce", with(gceService(), zone, "projects/1/zones/"), "no zone"},
-		"somewhere else":       {"gce", http.RedirectHandler("http://example.invalid/", http.StatusFound), "status 302"},
-		"nothing of the kind":  {"ec2", http.NotFoundHandler(), "404 Not Found"},
-		"another cloud":        {"azure", http.NotFoundHandler(), "it is not known"},
+		"name with a slash":    {"openstack", with(openstackService(), meta, `{"uuid":"1","name":"../etc","availability_zone":"nova"}`), "invalid instance name"},
+		"no name":              {"openstack", with(openstackService(), meta, `{"uuid":"1","availability_zone":"nova"}`), "invalid instance name"},
+		"no ID":                {"openstack", with(openstackService(), meta, `{"name":"a","availability_zone":"nova"}`), "invalid provider ID"},
+		"ID with a newline":    {"openstack", with(openstackService(), meta, `{"uuid":"a\nb","name":"a","availability_zone":"nova"}`), "invalid provider ID"},
+		"no zone":              {"openstack", with(openstackService(), meta, `{"uuid":"1","name":"a"}`), "the zone is missing"},
+		"zone with a space":    {"openstack", with(openstackService(), meta, `{"uuid":"1","name":"a","availability_zone":"a b"}`), "label topology.kubernetes.io/zone"},
+		"type with a newline":  {"openstack", with(openstackService(), "/latest/meta-data/instance-type", "a\nb"), "of label node.kubernetes.io/instance-type"},
+		"not JSON":             {"openstack", with(openstackService(), meta, "<html>"), "invalid character"},
+		"too large":            {"openstack", with(openstackService(), meta, strings.Repeat(" ", maxResponse)+"{}"), "larger than 256 KiB"},
+		"HTML page of a proxy": {"gce", with(gceService(), gceName, "<html>no</html>"), "invalid instance name"},
+		"empty zone":           {"gce", with(gceService(), gceZone, "projects/1/zones/"), "the zone is missing"},
+		"redirect":             {"gce", http.RedirectHandler("http://example.invalid/", http.StatusFound), "status 302"},
+		"not found":            {"ec2", http.NotFoundHandler(), "404 Not Found"},
+		"unsupported cloud":    {"azure", http.NotFoundHandler(), "unsupported cloud"},
 	} {
-		t.Run(what, func(t *testing.T) {
-			if got, err := ask(t, tt.cloud, tt.from); err == nil || !strings.Contains(err.Error(), tt.want) || got != (Machine{}) {
-				t.Errorf("%+v, %v; want an error with %q", got, err, tt.want)
+		t.Run(name, func(t *testing.T) {
+			if got, err := fetch(t, tt.cloud, tt.from); err == nil || !strings.Contains(err.Error(), tt.want) || got != (Machine{}) {
+				t.Errorf("got %+v, %v; want an error with %q", got, err, tt.want)
 			}
 		})
 	}
