@@ -13,11 +13,12 @@ import (
 // callTimeout limits a D-Bus call.
 const callTimeout = 10 * time.Second
 
+// D-Bus interfaces and names.
 const (
-	manager = "org.freedesktop.login1.Manager"
-	systemd = "org.freedesktop.systemd1.Manager"
-	unit    = "systemd-logind.service"
-	prepare = "PrepareForShutdown"
+	logindManager      = "org.freedesktop.login1.Manager"
+	systemdManager     = "org.freedesktop.systemd1.Manager"
+	logindUnit         = "systemd-logind.service"
+	prepareForShutdown = "PrepareForShutdown" // signal
 )
 
 // bus is a connection to the system bus.
@@ -28,13 +29,14 @@ type bus struct {
 	wake    signalHandler
 }
 
-// A signalHandler receives at most one element when a signal may have come from logind.
-// Other clients of the bus can send the same signals, so their content is not used.
+// A signalHandler is a channel of capacity 1 that gets an element after a
+// PrepareForShutdown signal. The content of the signal is not used, because every client of
+// the bus can send it.
 type signalHandler chan struct{}
 
 // DeliverSignal implements dbus.SignalHandler.
 func (w signalHandler) DeliverSignal(iface, member string, _ *dbus.Signal) {
-	if iface != manager || member != prepare {
+	if iface != logindManager || member != prepareForShutdown {
 		return
 	}
 	select {
@@ -43,8 +45,8 @@ func (w signalHandler) DeliverSignal(iface, member string, _ *dbus.Signal) {
 	}
 }
 
-// open connects to address, or to the system bus if it is empty, and subscribes to
-// signals.
+// open connects to the bus at address, or to the system bus if it is "", and subscribes to
+// PrepareForShutdown signals.
 func open(ctx context.Context, address string) (*bus, error) {
 	wake := make(signalHandler, 1)
 	dial := func(o ...dbus.ConnOption) (*dbus.Conn, error) { return dbus.Dial(address, o...) }
@@ -53,9 +55,9 @@ func open(ctx context.Context, address string) (*bus, error) {
 	}
 	conn, err := dial(dbus.WithContext(ctx), dbus.WithSignalHandler(wake))
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the system's bus: %w", err)
+		return nil, fmt.Errorf("connecting to the system bus: %w", err)
 	}
-	// By UID, because a name would be looked up.
+	// Authenticate with the UID, because a user name would have to be looked up.
 	err = conn.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Getuid()))})
 	if err == nil {
 		err = conn.Hello()
@@ -67,66 +69,66 @@ func open(ctx context.Context, address string) (*bus, error) {
 		wake:    wake,
 	}
 	if err == nil {
-		err = conn.AddMatchSignalContext(ctx, dbus.WithMatchSender(b.logind.Destination()), dbus.WithMatchInterface(manager), dbus.WithMatchMember(prepare), dbus.WithMatchObjectPath(b.logind.Path()))
+		err = conn.AddMatchSignalContext(ctx, dbus.WithMatchSender(b.logind.Destination()), dbus.WithMatchInterface(logindManager), dbus.WithMatchMember(prepareForShutdown), dbus.WithMatchObjectPath(b.logind.Path()))
 	}
 	if err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("speaking on the system's bus: %w", err)
+		return nil, fmt.Errorf("authenticating and subscribing on the system bus: %w", err)
 	}
 	return b, nil
 }
 
-// inhibit takes a delay lock; closing it releases the lock.
+// inhibit takes a delay lock of logind. Closing the file releases the lock.
 func (b *bus) inhibit(ctx context.Context) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var fd dbus.UnixFD
-	if err := b.logind.CallWithContext(ctx, manager+".Inhibit", 0, "shutdown", "podd", "ends the pods first", "delay").Store(&fd); err != nil {
-		return nil, fmt.Errorf("having logind wait with a shutdown: %w", err)
+	if err := b.logind.CallWithContext(ctx, logindManager+".Inhibit", 0, "shutdown", "podd", "Pods need time to stop", "delay").Store(&fd); err != nil {
+		return nil, fmt.Errorf("taking an inhibitor lock of logind: %w", err)
 	}
 	return os.NewFile(uintptr(fd), "inhibitor"), nil
 }
 
-// property reads a property of an object.
-func property[T any](ctx context.Context, of dbus.BusObject, iface, name string) (value T, err error) {
+// property returns a property of an object. A value of another type than T is an error.
+func property[T any](ctx context.Context, object dbus.BusObject, iface, name string) (value T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var v dbus.Variant
-	if err = of.CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, iface, name).Store(&v); err != nil {
-		return value, fmt.Errorf("reading %s of %s: %w", name, of.Destination(), err)
+	if err = object.CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, iface, name).Store(&v); err != nil {
+		return value, fmt.Errorf("reading property %s of %s: %w", name, object.Destination(), err)
 	}
 	value, ok := v.Value().(T)
 	if !ok {
-		return value, fmt.Errorf("reading %s of %s: it is a %T", name, of.Destination(), v.Value())
+		return value, fmt.Errorf("reading property %s of %s: unexpected type %T", name, object.Destination(), v.Value())
 	}
 	return value, nil
 }
 
-// maxDelay returns the longest time that logind waits.
+// maxDelay returns the longest time for which inhibitors delay a shutdown.
 func (b *bus) maxDelay(ctx context.Context) (time.Duration, error) {
-	us, err := property[uint64](ctx, b.logind, manager, "InhibitDelayMaxUSec")
+	us, err := property[uint64](ctx, b.logind, logindManager, "InhibitDelayMaxUSec")
 	return time.Duration(min(us, uint64(1<<62/time.Microsecond))) * time.Microsecond, err
 }
 
 // isPreparing reports whether a shutdown is in progress.
 func (b *bus) isPreparing(ctx context.Context) (bool, error) {
-	return property[bool](ctx, b.logind, manager, "PreparingForShutdown")
+	return property[bool](ctx, b.logind, logindManager, "PreparingForShutdown")
 }
 
 // reload makes logind reload its configuration.
 func (b *bus) reload(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	const hangup = int32(1)
-	if err := b.systemd.CallWithContext(ctx, systemd+".KillUnit", 0, unit, "all", hangup).Err; err != nil {
-		return fmt.Errorf("having logind read its configuration: %w", err)
+	const sighup = int32(1)
+	if err := b.systemd.CallWithContext(ctx, systemdManager+".KillUnit", 0, logindUnit, "all", sighup).Err; err != nil {
+		return fmt.Errorf("reloading the configuration of logind: %w", err)
 	}
 	return nil
 }
 
-// isStopping reports whether systemd is past the point at which a shutdown can be
-// cancelled.
+// isStopping reports whether systemd is stopping the host, so that the shutdown can no
+// longer be cancelled.
 func (b *bus) isStopping(ctx context.Context) bool {
-	state, err := property[string](ctx, b.systemd, systemd, "SystemState")
-	return err != nil || state == "stopping" // systemd does not respond if it has stopped
+	state, err := property[string](ctx, b.systemd, systemdManager, "SystemState")
+	return err != nil || state == "stopping" // if systemd does not respond, it has stopped
 }

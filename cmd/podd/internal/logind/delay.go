@@ -15,38 +15,39 @@ const DropIn = "/etc/systemd/logind.conf.d/99-kubelet.conf"
 // reloadTimeout limits the wait for logind's new configuration.
 const reloadTimeout = 5 * time.Second
 
-// raiseMaxDelay makes logind wait for the period at least if possible, and returns how
-// long it waits.
+// raiseMaxDelay raises the maximum delay of logind to w.Period if it is less. It returns the
+// delay in effect, also with an error; 0 means that it is unknown.
 func (w *watcher) raiseMaxDelay(ctx context.Context, b *bus) (time.Duration, error) {
-	now, err := b.maxDelay(ctx)
-	if err != nil || now >= w.Period {
-		return now, err
+	delay, err := b.maxDelay(ctx)
+	if err != nil || delay >= w.Period {
+		return delay, err
 	}
-	if err := write(w.DropIn, w.Period); err != nil {
-		return now, err
+	if err := writeDropIn(w.DropIn, w.Period); err != nil {
+		return delay, err
 	}
 	if err := b.reload(ctx); err != nil {
-		return now, err
+		return delay, err
 	}
 	for end := time.Now().Add(reloadTimeout); ; {
-		if now, err = b.maxDelay(ctx); err != nil || now >= w.Period {
-			return now, err
+		if delay, err = b.maxDelay(ctx); err != nil || delay >= w.Period {
+			return delay, err
 		}
 		if time.Now().After(end) {
-			return now, fmt.Errorf("logind waits %s with a shutdown and not the %s of the shutdown grace periods, though %s says so; another file of logind.conf.d overrides it", now, w.Period, w.DropIn)
+			return delay, fmt.Errorf("logind delays a shutdown by %s at most, less than the shutdown grace periods of %s, although %s sets InhibitDelayMaxSec; remove the setting from the other file of logind.conf.d that overrides it", delay, w.Period, w.DropIn)
 		}
 		select {
 		case <-ctx.Done():
-			return now, ctx.Err()
+			return delay, ctx.Err()
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }
 
-// write writes the drop-in file, in seconds.
-func write(path string, period time.Duration) error {
+// writeDropIn writes a drop-in file that sets InhibitDelayMaxSec to period, rounded up to
+// seconds.
+func writeDropIn(path string, period time.Duration) error {
 	seconds := int64((period + time.Second - 1) / time.Second)
-	text := fmt.Sprintf("# Written by podd, for the pods to end in time.\n[Login]\nInhibitDelayMaxSec=%d\n", seconds)
+	text := fmt.Sprintf("# Written by podd, so that pods have enough time to stop before a shutdown.\n[Login]\nInhibitDelayMaxSec=%d\n", seconds)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("raising logind's InhibitDelayMaxSec: %w", err)
 	}

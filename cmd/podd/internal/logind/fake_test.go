@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,17 +17,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fakeLogind is a bus with nobody on it but logind and systemd, as far as a watcher
-// speaks with them.
+// fakeLogind is a bus with a logind and a systemd that implement what a watcher uses.
 type fakeLogind struct {
 	dropIn string
 
-	mu        sync.Mutex // guards all following
+	mu        sync.Mutex // guards all following fields
 	delay     time.Duration
 	preparing bool
 	state     string
-	lock      *os.File // the other end of the inhibitor
-	calls     []string
+	lock      *os.File // the other end of the pipe that is the inhibitor lock
+	calls     []string // methods called and properties read
 	conns     []*net.UnixConn
 	serial    uint32
 	listener  *net.UnixListener
@@ -37,7 +35,7 @@ type fakeLogind struct {
 
 func newFake(delay time.Duration) *fakeLogind { return &fakeLogind{delay: delay, state: "running"} }
 
-// serve listens and returns the address.
+// serve starts to listen and returns the address.
 func (l *fakeLogind) serve(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "bus")
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -57,7 +55,7 @@ func (l *fakeLogind) serve(t *testing.T) string {
 			l.mu.Lock()
 			l.conns = append(l.conns, c)
 			l.mu.Unlock()
-			l.serving.Go(func() { l.speak(c) })
+			l.serving.Go(func() { l.serveConn(c) })
 		}
 	})
 	return "unix:path=" + path
@@ -69,11 +67,12 @@ func (l *fakeLogind) stop() {
 		l.listener.Close()
 	}
 	l.mu.Unlock()
-	l.hangUp()
+	l.disconnect()
 	l.serving.Wait()
 }
 
-func (l *fakeLogind) hangUp() {
+// disconnect closes all connections.
+func (l *fakeLogind) disconnect() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range l.conns {
@@ -83,8 +82,8 @@ func (l *fakeLogind) hangUp() {
 
 func (l *fakeLogind) connections() int { l.mu.Lock(); defer l.mu.Unlock(); return len(l.conns) }
 
-// speak authenticates one client and answers its calls.
-func (l *fakeLogind) speak(c *net.UnixConn) {
+// serveConn authenticates one client and handles its calls.
+func (l *fakeLogind) serveConn(c *net.UnixConn) {
 	defer c.Close()
 	in := bufio.NewReader(c)
 	for {
@@ -102,7 +101,7 @@ func (l *fakeLogind) speak(c *net.UnixConn) {
 		case line == "BEGIN":
 			for {
 				m, err := dbus.DecodeMessage(in)
-				if err != nil || l.answer(c, m) != nil {
+				if err != nil || l.handle(c, m) != nil {
 					return
 				}
 			}
@@ -110,7 +109,8 @@ func (l *fakeLogind) speak(c *net.UnixConn) {
 	}
 }
 
-func (l *fakeLogind) answer(c *net.UnixConn, m *dbus.Message) error {
+// handle replies to a method call.
+func (l *fakeLogind) handle(c *net.UnixConn, m *dbus.Message) error {
 	member, _ := m.Headers[dbus.FieldMember].Value().(string)
 	if member == "Get" {
 		member, _ = m.Body[1].(string)
@@ -129,7 +129,7 @@ func (l *fakeLogind) answer(c *net.UnixConn, m *dbus.Message) error {
 	case "SystemState":
 		body = []any{dbus.MakeVariant(l.state)}
 	case "KillUnit":
-		l.reread()
+		l.reload()
 	case "Inhibit":
 		if l.preparing {
 			return l.send(c, dbus.TypeError, map[dbus.HeaderField]dbus.Variant{
@@ -148,8 +148,8 @@ func (l *fakeLogind) answer(c *net.UnixConn, m *dbus.Message) error {
 	return l.send(c, dbus.TypeMethodReply, map[dbus.HeaderField]dbus.Variant{dbus.FieldReplySerial: dbus.MakeVariant(m.Serial())}, body)
 }
 
-// reread is what logind does at a SIGHUP.
-func (l *fakeLogind) reread() {
+// reload reads the drop-in file, as logind does after a SIGHUP. The caller must hold mu.
+func (l *fakeLogind) reload() {
 	text, _ := os.ReadFile(l.dropIn)
 	for line := range strings.Lines(string(text)) {
 		if n, ok := strings.CutPrefix(line, "InhibitDelayMaxSec="); ok {
@@ -159,7 +159,7 @@ func (l *fakeLogind) reread() {
 	}
 }
 
-// send is for who holds mu.
+// send writes a message. The caller must hold mu.
 func (l *fakeLogind) send(c *net.UnixConn, kind dbus.Type, headers map[dbus.HeaderField]dbus.Variant, body []any) error {
 	l.serial++
 	m := &dbus.Message{Type: kind, Headers: headers, Body: body}
@@ -175,14 +175,14 @@ func (l *fakeLogind) send(c *net.UnixConn, kind dbus.Type, headers map[dbus.Head
 	if err != nil {
 		return err
 	}
-	// The library numbers only what a client sends.
+	// The library only sets the serial of messages that a client sends.
 	binary.LittleEndian.PutUint32(text.Bytes()[8:], l.serial)
 	_, _, err = c.WriteMsgUnix(text.Bytes(), unix.UnixRights(files...), nil)
 	return err
 }
 
-// inhibited says that the client has not let go of its lock.
-func (l *fakeLogind) inhibited() bool {
+// isInhibited reports whether the client holds a lock.
+func (l *fakeLogind) isInhibited() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lock == nil {
@@ -193,15 +193,15 @@ func (l *fakeLogind) inhibited() bool {
 	return os.IsTimeout(err)
 }
 
-// prepare says that the machine goes down, or does not, as logind does.
-func (l *fakeLogind) prepare(t *testing.T, is bool) {
+// setPreparing begins or cancels a host shutdown and sends the signal.
+func (l *fakeLogind) setPreparing(t *testing.T, preparing bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.preparing = is
-	l.signalLocked(t, manager, "PrepareForShutdown", is)
+	l.preparing = preparing
+	l.signalLocked(t, logindManager, "PrepareForShutdown", preparing)
 }
 
-// spoof is what anybody on the bus may send.
+// spoof sends a signal of another client of the bus.
 func (l *fakeLogind) spoof(t *testing.T, iface, member string, body ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -218,18 +218,12 @@ func (l *fakeLogind) signalLocked(t *testing.T, iface, member string, body ...an
 	}
 }
 
-func (l *fakeLogind) asked(what string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Contains(l.calls, what)
-}
-
-// count is how often something was called, or a property read.
-func (l *fakeLogind) count(what string) (n int) {
+// count returns how often a method was called or a property read.
+func (l *fakeLogind) count(member string) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range l.calls {
-		if c == what {
+		if c == member {
 			n++
 		}
 	}

@@ -16,39 +16,41 @@ type Options struct {
 	DropIn string
 	// Period is the total time that the pods may take to stop.
 	Period time.Duration
-	// Begin stops the pods within a time, and returns when all have stopped or ctx is done.
-	// It may be called again before that.
+	// Begin stops the pods within the given time, and returns when all have stopped or ctx is
+	// done. It may be called again after ctx is done, while the pods are stopping.
 	Begin func(ctx context.Context, within time.Duration) error
-	// Cancel starts the pods again. UnderWay reports whether Begin was called for a shutdown
-	// that was not cancelled, also by an earlier podd.
-	Cancel   func(ctx context.Context) error
+	// Cancel starts the pods again.
+	Cancel func(ctx context.Context) error
+	// UnderWay reports whether Begin was called for a shutdown that was not cancelled. The call
+	// may be that of an earlier podd process.
 	UnderWay func() bool
 	Log      *slog.Logger
 }
 
-// The waits before the next attempt to connect.
+// The waits between attempts to connect double from firstWait to maxWait. After a
+// connection of more than maxWait they start again with firstWait.
 const (
-	soon = time.Second
-	late = time.Minute
+	firstWait = time.Second
+	maxWait   = time.Minute
 )
 
 // Run watches for shutdowns until ctx is done.
 func Run(ctx context.Context, o Options) error {
 	w := &watcher{Options: o}
 	defer w.release()
-	wait, told := soon, ""
+	wait, logged := firstWait, ""
 	for {
 		began := time.Now()
 		err := w.watch(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
-		if told != err.Error() {
-			told = err.Error()
-			o.Log.Warn("a shutdown of the machine may not wait for the pods; have podd's unit call podd shutdown", "err", err)
+		if logged != err.Error() {
+			logged = err.Error()
+			o.Log.Warn("watching logind failed and is retried; until it succeeds, a host shutdown waits for pods only if podd's unit calls podd shutdown", "err", err)
 		}
-		if wait = min(2*wait, late); time.Since(began) > late {
-			wait, told = soon, ""
+		if wait = min(2*wait, maxWait); time.Since(began) > maxWait {
+			wait, logged = firstWait, ""
 		}
 		select {
 		case <-ctx.Done():
@@ -61,10 +63,10 @@ func Run(ctx context.Context, o Options) error {
 // A watcher uses one connection after the other.
 type watcher struct {
 	Options
-	maxDelay time.Duration // how long logind waits
-	lock     *os.File      // may be nil
-	stopped  chan struct{} // closed when the pods have stopped; nil if they are not being stopped
-	cancel   context.CancelFunc
+	maxDelay time.Duration      // for which logind waits for the pods
+	lock     *os.File           // may be nil
+	stopped  chan struct{}      // closed when Begin has returned; nil if it was not called
+	cancel   context.CancelFunc // of the context of Begin
 }
 
 // watch returns when the connection is lost or ctx is done. It keeps the lock, which does
@@ -76,11 +78,11 @@ func (w *watcher) watch(ctx context.Context) error {
 	}
 	defer b.conn.Close()
 	defer w.stopWaiting()
-	prepares, err := b.isPreparing(ctx)
+	shutdown, err := b.isPreparing(ctx)
 	if err != nil {
 		return err
 	}
-	if prepares { // logind gives no locks during a shutdown
+	if shutdown { // logind refuses locks during a shutdown
 		if w.maxDelay, err = b.maxDelay(ctx); err != nil {
 			return err
 		}
@@ -88,21 +90,21 @@ func (w *watcher) watch(ctx context.Context) error {
 	} else if err := w.inhibit(ctx, b); err != nil {
 		return err
 	}
-	w.handleShutdown(ctx, b, prepares)
-	w.Log.Info("a shutdown of the machine waits for the pods", "at most", w.maxDelay)
-	return w.follow(ctx, b)
+	w.handleShutdown(ctx, b, shutdown)
+	w.Log.Info("watching logind for host shutdowns", "maxDelay", w.maxDelay)
+	return w.handleEvents(ctx, b)
 }
 
 // inhibit takes a lock after raising the maximum delay.
 func (w *watcher) inhibit(ctx context.Context, b *bus) error {
-	within, err := w.raiseMaxDelay(ctx, b)
-	if within == 0 && err != nil {
+	delay, err := w.raiseMaxDelay(ctx, b)
+	if delay == 0 && err != nil {
 		return err
 	}
 	if err != nil {
-		w.Log.Warn("the pods get less than they should when the machine shuts down", "err", err)
+		w.Log.Warn("raising logind's maximum delay failed; in a host shutdown pods get less than their grace periods", "maxDelay", delay, "err", err)
 	}
-	w.maxDelay = min(within, w.Period)
+	w.maxDelay = min(delay, w.Period)
 	lock, err := b.inhibit(ctx)
 	if err != nil {
 		return err
@@ -112,7 +114,8 @@ func (w *watcher) inhibit(ctx context.Context, b *bus) error {
 	return nil
 }
 
-func (w *watcher) follow(ctx context.Context, b *bus) error {
+// handleEvents runs until the connection is lost or ctx is done.
+func (w *watcher) handleEvents(ctx context.Context, b *bus) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -121,57 +124,60 @@ func (w *watcher) follow(ctx context.Context, b *bus) error {
 			w.stopWaiting()
 			w.release()
 		case <-b.conn.Context().Done():
-			return errors.New("the system's bus has closed the connection")
+			return errors.New("the system bus closed the connection")
 		case <-b.wake:
-			is, err := b.isPreparing(ctx)
+			shutdown, err := b.isPreparing(ctx)
 			if err != nil {
 				return err
 			}
-			w.handleShutdown(ctx, b, is)
+			w.handleShutdown(ctx, b, shutdown)
 		}
 	}
 }
 
-// handleShutdown handles the start or the cancellation of a shutdown.
-func (w *watcher) handleShutdown(ctx context.Context, b *bus, down bool) {
+// handleShutdown handles the start or the cancellation of a host shutdown. inProgress
+// reports whether logind is preparing one.
+func (w *watcher) handleShutdown(ctx context.Context, b *bus, inProgress bool) {
 	switch {
-	case down && w.stopped == nil:
+	case inProgress && w.stopped == nil:
 		w.begin(ctx)
-	case !down && (w.stopped != nil || w.lock == nil || w.UnderWay()) && !b.isStopping(ctx):
+	case !inProgress && (w.stopped != nil || w.lock == nil || w.UnderWay()) && !b.isStopping(ctx):
 		w.cancelShutdown(ctx, b)
 	}
 }
 
-// cancelShutdown handles the cancellation of a shutdown.
+// cancelShutdown starts the pods again, if this or an earlier watcher stopped them, and
+// takes a lock for the next shutdown.
 func (w *watcher) cancelShutdown(ctx context.Context, b *bus) {
 	w.stopWaiting()
 	if w.UnderWay() {
 		if err := w.Cancel(ctx); err != nil {
-			w.Log.Error("the pods are not run again after a shutdown that was cancelled; podd shutdown --cancel does", "err", err)
+			w.Log.Error("starting pods again after a cancelled host shutdown failed; run podd shutdown --cancel", "err", err)
 		}
 	}
 	if w.lock == nil {
 		var err error
 		if w.lock, err = b.inhibit(ctx); err != nil {
-			w.Log.Warn("the next shutdown does not wait for the pods", "err", err)
+			w.Log.Warn("taking an inhibitor lock failed; the next host shutdown does not wait for pods", "err", err)
 		}
 	}
 }
 
-// begin stops the pods in a goroutine.
+// begin calls Begin in a goroutine.
 func (w *watcher) begin(ctx context.Context) {
 	ctx, w.cancel = context.WithCancel(ctx)
-	ended := make(chan struct{})
-	w.stopped = ended
+	stopped := make(chan struct{})
+	w.stopped = stopped
 	go func() {
-		defer close(ended)
+		defer close(stopped)
 		if err := w.Begin(ctx, w.maxDelay); err != nil && ctx.Err() == nil {
-			w.Log.Error("not all pods have ended before the machine goes down", "err", err)
+			w.Log.Error("stopping pods failed; the host shutdown continues", "err", err)
 		}
 	}()
 }
 
-// stopWaiting cancels begin and waits for it.
+// stopWaiting cancels Begin, if it was called, and waits until it has returned. The pods
+// continue to stop.
 func (w *watcher) stopWaiting() {
 	if w.stopped == nil {
 		return
@@ -181,7 +187,7 @@ func (w *watcher) stopWaiting() {
 	w.stopped = nil
 }
 
-// release lets the shutdown continue.
+// release releases the lock, if there is one, so that a shutdown continues.
 func (w *watcher) release() {
 	if w.lock != nil {
 		w.lock.Close()

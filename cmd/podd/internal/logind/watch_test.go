@@ -5,57 +5,58 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 )
 
-// keeper is who ends pods for a watcher.
-type keeper struct {
-	mu       sync.Mutex // guards the following
-	told     []string
+// pods records the calls of a watcher.
+type pods struct {
+	mu       sync.Mutex // guards all following fields
+	calls    []string   // "begin PERIOD" and "cancel"
 	underWay bool
-	ended    chan struct{} // closed when the pods have ended
+	stopped  chan struct{} // closed by the test when the pods have stopped
 }
 
-func (k *keeper) note(what string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.told = append(k.told, what)
+func newPods() *pods { return &pods{stopped: make(chan struct{})} }
+
+// record adds a call, after which a shutdown is in progress or not.
+func (p *pods) record(call string, underWay bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls, p.underWay = append(p.calls, call), underWay
 }
 
-func (k *keeper) has(what string) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return slices.Contains(k.told, what)
-}
-
-func (k *keeper) count(what string) (n int) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, t := range k.told {
-		if t == what {
+// count returns how often a call was made.
+func (p *pods) count(call string) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.calls {
+		if c == call {
 			n++
 		}
 	}
 	return n
 }
 
-func (k *keeper) leaves(is bool) { k.mu.Lock(); defer k.mu.Unlock(); k.underWay = is }
+func (p *pods) has(call string) bool { return p.count(call) > 0 }
 
-func eventually(t *testing.T, what string, is func() bool) {
+func (p *pods) isUnderWay() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.underWay }
+
+// eventually fails the test unless a condition holds within 30 s.
+func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not in time: %s", what)
+			t.Fatalf("not within 30s: %s", what)
 		}
 	}
 }
 
-// watchFake starts a watcher of l until the test ends.
-func watchFake(t *testing.T, l *fakeLogind, k *keeper, period time.Duration) (dropIn string) {
+// watchFake runs a watcher of l until the test ends. It returns the path of the drop-in
+// file.
+func watchFake(t *testing.T, l *fakeLogind, p *pods, period time.Duration) (dropIn string) {
 	dropIn = filepath.Join(t.TempDir(), "conf.d", "99-kubelet.conf")
 	l.dropIn = dropIn
 	ctx, cancel := context.WithCancel(context.Background())
@@ -64,16 +65,15 @@ func watchFake(t *testing.T, l *fakeLogind, k *keeper, period time.Duration) (dr
 		done <- Run(ctx, Options{
 			Address: l.serve(t), DropIn: dropIn, Period: period, Log: slog.New(slog.DiscardHandler),
 			Begin: func(ctx context.Context, within time.Duration) error {
-				k.note("begin " + within.String())
-				k.leaves(true)
+				p.record("begin "+within.String(), true)
 				select {
 				case <-ctx.Done():
-				case <-k.ended:
+				case <-p.stopped:
 				}
 				return ctx.Err()
 			},
-			Cancel:   func(context.Context) error { k.note("cancel"); k.leaves(false); return nil },
-			UnderWay: func() bool { k.mu.Lock(); defer k.mu.Unlock(); return k.underWay },
+			Cancel:   func(context.Context) error { p.record("cancel", false); return nil },
+			UnderWay: p.isUnderWay,
 		})
 	}()
 	t.Cleanup(func() {
@@ -86,102 +86,106 @@ func watchFake(t *testing.T, l *fakeLogind, k *keeper, period time.Duration) (dr
 	return dropIn
 }
 
-// TestShutdown: logind waits until the pods have ended, for longer than it would by
-// itself; a shutdown that is cancelled has it wait for the next one again.
-func TestShutdown(t *testing.T) {
-	l, k := newFake(5*time.Second), &keeper{ended: make(chan struct{})}
-	dropIn := watchFake(t, l, k, 30*time.Second)
-	eventually(t, "logind waits", l.inhibited)
+// TestRun_Shutdown checks that logind waits until the pods have stopped, for longer than its
+// default, and that it waits again in the shutdown after a cancelled one.
+func TestRun_Shutdown(t *testing.T) {
+	l, p := newFake(5*time.Second), newPods()
+	dropIn := watchFake(t, l, p, 30*time.Second)
+	eventually(t, "logind waits", l.isInhibited)
 	text, err := os.ReadFile(dropIn)
 	if err != nil || !strings.Contains(string(text), "[Login]\nInhibitDelayMaxSec=30\n") {
-		t.Errorf("the drop-in: %q, %v", text, err)
+		t.Errorf("drop-in file: got %q, %v", text, err)
 	}
-	l.prepare(t, true)
-	eventually(t, "the pods end", func() bool { return k.has("begin 30s") })
-	if !l.inhibited() {
+	l.setPreparing(t, true)
+	eventually(t, "pods are stopped", func() bool { return p.has("begin 30s") })
+	if !l.isInhibited() {
 		t.Error("logind does not wait for the pods")
 	}
-	l.prepare(t, false)
-	eventually(t, "the pods run again", func() bool { return k.has("cancel") })
-	l.prepare(t, true)
-	close(k.ended)
-	eventually(t, "logind goes on", func() bool { return !l.inhibited() })
-	l.prepare(t, false)
-	eventually(t, "logind waits again", l.inhibited)
+	l.setPreparing(t, false)
+	eventually(t, "pods are started again", func() bool { return p.has("cancel") })
+	l.setPreparing(t, true)
+	close(p.stopped)
+	eventually(t, "logind continues the shutdown", func() bool { return !l.isInhibited() })
+	l.setPreparing(t, false)
+	eventually(t, "logind waits again", l.isInhibited)
 }
 
-// TestShortDelay: pods get what logind gives.
-func TestShortDelay(t *testing.T) {
-	l, k := newFake(time.Minute), &keeper{ended: make(chan struct{})}
-	watchFake(t, l, k, 30*time.Second)
-	eventually(t, "logind waits", l.inhibited)
+// TestRun_LongDelay checks that a sufficient delay of logind is not changed, and that the
+// pods get only the configured period.
+func TestRun_LongDelay(t *testing.T) {
+	l, p := newFake(time.Minute), newPods()
+	watchFake(t, l, p, 30*time.Second)
+	eventually(t, "logind waits", l.isInhibited)
 	if l.count("KillUnit") > 0 {
-		t.Error("logind was told to read a configuration that nobody changed")
+		t.Error("logind was reloaded although its delay is sufficient")
 	}
-	l.prepare(t, true)
-	eventually(t, "the pods end", func() bool { return k.has("begin 30s") })
+	l.setPreparing(t, true)
+	eventually(t, "pods are stopped", func() bool { return p.has("begin 30s") })
 }
 
-// TestAway: what came of a shutdown while podd was away, or the bus, is read.
-func TestAway(t *testing.T) {
+// TestRun_Connect checks that a watcher that connects, for the first time or again, handles
+// a shutdown that began or was cancelled before.
+func TestRun_Connect(t *testing.T) {
 	for _, tt := range []struct {
-		name               string
-		prepares, underWay bool
-		state, want, not   string
+		name                  string
+		preparing, underWay   bool
+		state, want, unwanted string
 	}{
-		{"it began", true, false, "running", "begin 1s", "cancel"},
-		{"it was cancelled", false, true, "running", "cancel", "begin 1s"},
-		{"it is past cancelling", false, true, "stopping", "", "cancel"},
+		{"began", true, false, "running", "begin 1s", "cancel"},
+		{"cancelled", false, true, "running", "cancel", "begin 1s"},
+		{"systemd is stopping the host", false, true, "stopping", "", "cancel"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			l, k := newFake(time.Minute), &keeper{ended: make(chan struct{}), underWay: tt.underWay}
-			l.state, l.preparing = tt.state, tt.prepares
-			watchFake(t, l, k, time.Second)
-			eventually(t, "it is told", func() bool { return tt.want == "" && l.asked("SystemState") || k.has(tt.want) })
-			l.hangUp()
-			eventually(t, "it connects again", func() bool { return l.connections() > 1 && l.inhibited() == !tt.prepares })
-			if k.has(tt.not) {
-				t.Errorf("it did %s", tt.not)
+			l, p := newFake(time.Minute), newPods()
+			p.underWay = tt.underWay
+			l.state, l.preparing = tt.state, tt.preparing
+			watchFake(t, l, p, time.Second)
+			eventually(t, "the watcher handles it", func() bool { return tt.want == "" && l.count("SystemState") > 0 || p.has(tt.want) })
+			l.disconnect()
+			eventually(t, "the watcher connects again", func() bool { return l.connections() > 1 && l.isInhibited() == !tt.preparing })
+			if p.has(tt.unwanted) {
+				t.Errorf("unwanted call %q", tt.unwanted)
 			}
 		})
 	}
 }
 
-// TestOthersSignals: what others on the bus say in logind's place ends no pod, has
-// none run again, and costs no connection.
-func TestOthersSignals(t *testing.T) {
-	l, k := newFake(time.Minute), &keeper{ended: make(chan struct{})}
-	watchFake(t, l, k, 30*time.Second)
-	eventually(t, "logind waits", l.inhibited)
+// TestRun_SpoofedSignals checks that signals of other clients of the bus neither stop nor
+// start pods, and do not end the connection.
+func TestRun_SpoofedSignals(t *testing.T) {
+	l, p := newFake(time.Minute), newPods()
+	watchFake(t, l, p, 30*time.Second)
+	eventually(t, "logind waits", l.isInhibited)
 	l.spoof(t, "org.freedesktop.DBus", "NameAcquired", ":1.1")
 	reads := func() int { return l.count("PreparingForShutdown") }
 	for _, body := range [][]any{{true}, {false}, {"text"}, nil} {
 		before := reads()
-		l.spoof(t, manager, "PrepareForShutdown", body...)
-		eventually(t, "it asks logind", func() bool { return reads() > before })
+		l.spoof(t, logindManager, "PrepareForShutdown", body...)
+		eventually(t, "the watcher reads the state from logind", func() bool { return reads() > before })
 	}
-	l.prepare(t, true)
-	eventually(t, "the pods end", func() bool { return k.has("begin 30s") })
+	l.setPreparing(t, true)
+	eventually(t, "pods are stopped", func() bool { return p.has("begin 30s") })
 	before := reads()
-	l.spoof(t, manager, "PrepareForShutdown", false)
-	eventually(t, "it asks logind", func() bool { return reads() > before })
-	if k.has("cancel") || k.count("begin 30s") != 1 || l.connections() != 1 || !l.inhibited() {
-		t.Errorf("cancelled: %t, begun %d times, %d connections; logind waits: %t", k.has("cancel"), k.count("begin 30s"), l.connections(), l.inhibited())
+	l.spoof(t, logindManager, "PrepareForShutdown", false)
+	eventually(t, "the watcher reads the state from logind", func() bool { return reads() > before })
+	if p.has("cancel") || p.count("begin 30s") != 1 || l.connections() != 1 || !l.isInhibited() {
+		t.Errorf("got cancelled %t, %d begins, %d connections, inhibited %t; want false, 1, 1, true", p.has("cancel"), p.count("begin 30s"), l.connections(), l.isInhibited())
 	}
 }
 
-// TestLostBus: logind waits on though the bus is gone, and the pods end on.
-func TestLostBus(t *testing.T) {
-	l, k := newFake(time.Minute), &keeper{ended: make(chan struct{})}
-	watchFake(t, l, k, 30*time.Second)
-	eventually(t, "logind waits", l.inhibited)
-	l.prepare(t, true)
-	eventually(t, "the pods end", func() bool { return k.has("begin 30s") })
-	l.hangUp()
-	eventually(t, "they end on", func() bool { return k.count("begin 30s") == 2 })
-	if !l.inhibited() {
-		t.Error("logind does not wait any more")
+// TestRun_ConnectionLost checks that logind still waits and the pods continue to stop if the
+// connection is lost during a shutdown.
+func TestRun_ConnectionLost(t *testing.T) {
+	l, p := newFake(time.Minute), newPods()
+	watchFake(t, l, p, 30*time.Second)
+	eventually(t, "logind waits", l.isInhibited)
+	l.setPreparing(t, true)
+	eventually(t, "pods are stopped", func() bool { return p.has("begin 30s") })
+	l.disconnect()
+	eventually(t, "stopping continues", func() bool { return p.count("begin 30s") == 2 })
+	if !l.isInhibited() {
+		t.Error("logind no longer waits")
 	}
-	close(k.ended)
-	eventually(t, "logind goes on", func() bool { return !l.inhibited() })
+	close(p.stopped)
+	eventually(t, "logind continues the shutdown", func() bool { return !l.isInhibited() })
 }
