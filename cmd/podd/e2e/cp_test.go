@@ -57,7 +57,7 @@ func TestCp(t *testing.T) {
 	if out, _ := d.verb("exec", "-q", "web", "--", "sh", "-c", "cd /tmp; stat -c '%n %a %s' copy/deep/big copy/run big; readlink copy/link"); out != fmt.Sprintf("copy/deep/big 640 %d\ncopy/run 755 2\nbig 640 %[1]d\nrun\n", len(content)) {
 		t.Errorf("in the container there is %q", out)
 	}
-	if talk := cp("web:/tmp/copy", at("back")); !strings.Contains(talk, "skipped ./copy/link: a link") {
+	if talk := cp("web:/tmp/copy", at("back")); !strings.Contains(talk, "skipped ./copy/link: symbolic link") {
 		t.Errorf("of the link it says %q", talk)
 	}
 	cp("web:/tmp/copy/deep/big", at("into"))
@@ -68,7 +68,7 @@ func TestCp(t *testing.T) {
 		}
 	}
 	for want, words := range map[string][]string{
-		"which was asked for":   {"-c", "hostile", "web:/tmp/x", at("hostile")},
+		"below the requested":   {"-c", "hostile", "web:/tmp/x", at("hostile")},
 		"no tar, which podd cp": {"bare:/etc", at("bare")},
 		"no such file":          {at("none"), "web:/tmp/"},
 		"exit code 1":           {"-c", "main", "web:/tmp/none", at("none")},

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// target is a directory to extract into, beside a file that must stay as it is.
-func target(t *testing.T) (dir string, root *os.Root) {
+// newTarget returns a directory with the file "outside", and its subdirectory "in" as the
+// root to extract to.
+func newTarget(t *testing.T) (dir string, root *os.Root) {
 	t.Helper()
 	dir = t.TempDir()
 	for _, err := range []error{
@@ -29,6 +30,7 @@ func target(t *testing.T) (dir string, root *os.Root) {
 	return dir, root
 }
 
+// tarOf returns an archive. Entries without a type are files with the content "evil".
 func tarOf(t *testing.T, entries ...tar.Header) *bytes.Buffer {
 	t.Helper()
 	var b bytes.Buffer
@@ -49,39 +51,38 @@ func tarOf(t *testing.T, entries ...tar.Header) *bytes.Buffer {
 	return &b
 }
 
-// TestHostile: whatever a container says is an archive, nothing outside of the
-// target is touched.
-func TestHostile(t *testing.T) {
+// TestExtract_Untrusted checks that no archive changes anything outside of the target.
+func TestExtract_Untrusted(t *testing.T) {
 	for name, c := range map[string]struct {
 		before  func(dir string) error
 		entries []tar.Header
-		want    string // of the error
+		want    string // part of the error; "" for none
 		skipped string
 	}{
-		"up":          {entries: []tar.Header{{Name: "../outside"}}, want: "leads up"},
-		"up, inside":  {entries: []tar.Header{{Name: "x/a/../../../outside"}}, want: "leads up"},
-		"root":        {entries: []tar.Header{{Name: "/outside"}}, want: "begins at the root"},
-		"unasked":     {entries: []tar.Header{{Name: "other"}}, want: "not below x"},
-		"near name":   {entries: []tar.Header{{Name: "xy"}}, want: "not below x"},
-		"through":     {entries: []tar.Header{{Name: "x", Typeflag: tar.TypeSymlink, Linkname: ".."}, {Name: "x/outside"}}, skipped: "x: a link"},
-		"hard link":   {entries: []tar.Header{{Name: "x/l", Typeflag: tar.TypeLink, Linkname: "../outside"}}, want: "leads up"},
-		"hard to own": {entries: []tar.Header{{Name: "x/l", Typeflag: tar.TypeLink, Linkname: "x/none"}}, skipped: "x/l: a link to what is not there"},
-		"device":      {entries: []tar.Header{{Name: "x", Typeflag: tar.TypeBlock}}, skipped: "x: no file"},
-		"fifo":        {entries: []tar.Header{{Name: "x", Typeflag: tar.TypeFifo}}, skipped: "x: no file"},
-		"old link":    {before: func(dir string) error { return os.Symlink("../outside", filepath.Join(dir, "in/y")) }, entries: []tar.Header{{Name: "x"}}},
-		"old link up": {
+		"parent":                          {entries: []tar.Header{{Name: "../outside"}}, want: "contains .."},
+		"parent within the path":          {entries: []tar.Header{{Name: "x/a/../../../outside"}}, want: "contains .."},
+		"absolute":                        {entries: []tar.Header{{Name: "/outside"}}, want: "absolute"},
+		"other name":                      {entries: []tar.Header{{Name: "other"}}, want: "not below the requested x"},
+		"other name with the same prefix": {entries: []tar.Header{{Name: "xy"}}, want: "not below the requested x"},
+		"through a symlink":               {entries: []tar.Header{{Name: "x", Typeflag: tar.TypeSymlink, Linkname: ".."}, {Name: "x/outside"}}, skipped: "x: symbolic link"},
+		"hard link outside":               {entries: []tar.Header{{Name: "x/l", Typeflag: tar.TypeLink, Linkname: "../outside"}}, want: "contains .."},
+		"hard link to nothing":            {entries: []tar.Header{{Name: "x/l", Typeflag: tar.TypeLink, Linkname: "x/none"}}, skipped: "x/l: hard link to a file that was not extracted"},
+		"device":                          {entries: []tar.Header{{Name: "x", Typeflag: tar.TypeBlock}}, skipped: "x: neither a file nor a directory"},
+		"fifo":                            {entries: []tar.Header{{Name: "x", Typeflag: tar.TypeFifo}}, skipped: "x: neither a file nor a directory"},
+		"existing symlink":                {before: func(dir string) error { return os.Symlink("../outside", filepath.Join(dir, "in/y")) }, entries: []tar.Header{{Name: "x"}}},
+		"existing symlink as parent": {
 			before: func(dir string) error { return os.Symlink("..", filepath.Join(dir, "in/y")) }, entries: []tar.Header{{Name: "x/outside"}}, want: "escapes",
 		},
-		"link as directory": {
-			before: func(dir string) error { return os.Symlink("..", filepath.Join(dir, "in/y")) }, entries: []tar.Header{{Name: "x", Typeflag: tar.TypeDir}}, want: "no directory",
+		"existing symlink as directory": {
+			before: func(dir string) error { return os.Symlink("..", filepath.Join(dir, "in/y")) }, entries: []tar.Header{{Name: "x", Typeflag: tar.TypeDir}}, want: "is not a directory",
 		},
-		"directory in the way": {
-			before: func(dir string) error { return os.Mkdir(filepath.Join(dir, "in/y"), 0o700) }, entries: []tar.Header{{Name: "x"}}, want: "a directory here",
+		"existing directory": {
+			before: func(dir string) error { return os.Mkdir(filepath.Join(dir, "in/y"), 0o700) }, entries: []tar.Header{{Name: "x"}}, want: "is a directory",
 		},
-		"nothing": {want: "the archive is empty"},
+		"empty": {want: "the archive is empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, root := target(t)
+			dir, root := newTarget(t)
 			if c.before != nil {
 				if err := c.before(dir); err != nil {
 					t.Fatal(err)
@@ -90,23 +91,23 @@ func TestHostile(t *testing.T) {
 			var skipped []string
 			err := Extract(tarOf(t, c.entries...), "x", root, "y", func(entry, why string) { skipped = append(skipped, entry+": "+why) })
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-				t.Errorf("%v, want %q", err, c.want)
+				t.Errorf("got error %v, want %q", err, c.want)
 			}
 			if got := strings.Join(skipped, ";"); got != c.skipped {
-				t.Errorf("skipped %q, want %q", got, c.skipped)
+				t.Errorf("got skipped %q, want %q", got, c.skipped)
 			}
 			if text, err := os.ReadFile(filepath.Join(dir, "outside")); string(text) != "safe" {
-				t.Errorf("outside there is %q, %v", text, err)
+				t.Errorf("file outside: got %q, %v", text, err)
 			}
 			if entries, _ := os.ReadDir(dir); len(entries) != 2 {
-				t.Errorf("outside there are %v", entries)
+				t.Errorf("directory outside: got %v", entries)
 			}
 		})
 	}
 }
 
-// TestThereAndBack: what is written is what is extracted.
-func TestThereAndBack(t *testing.T) {
+// TestWrite_Extract checks that Extract restores what Write has written.
+func TestWrite_Extract(t *testing.T) {
 	from := t.TempDir()
 	for _, err := range []error{
 		os.MkdirAll(filepath.Join(from, "src/deep/er"), 0o755),
@@ -114,41 +115,41 @@ func TestThereAndBack(t *testing.T) {
 		os.WriteFile(filepath.Join(from, "src/a"), []byte("one"), 0o600),
 		os.WriteFile(filepath.Join(from, "src/deep/er/b"), bytes.Repeat([]byte("b"), 1<<20), 0o755),
 		os.Symlink("a", filepath.Join(from, "src/link")),
-		os.Symlink("src", filepath.Join(from, "way")),
+		os.Symlink("src", filepath.Join(from, "symlink")),
 	} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, local := range []string{"src", "way"} {
+	for _, local := range []string{"src", "symlink"} {
 		var b bytes.Buffer
-		none := func(entry, why string) { t.Errorf("left out: %s: %s", entry, why) }
+		none := func(entry, why string) { t.Errorf("skipped %s: %s", entry, why) }
 		if err := Write(&b, filepath.Join(from, local), "it", none); err != nil {
 			t.Fatal(err)
 		}
-		dir, root := target(t)
+		dir, root := newTarget(t)
 		links := 0
 		if err := Extract(&b, "it", root, "copy", func(string, string) { links++ }); err != nil || links != 1 {
-			t.Fatalf("%v, %d links", err, links)
+			t.Fatalf("got %v, %d links; want 1 link", err, links)
 		}
 		for name, mode := range map[string]os.FileMode{"a": 0o600, "deep/er/b": 0o755, "empty": 0o700 | os.ModeDir} {
 			info, err := os.Stat(filepath.Join(dir, "in/copy", name))
 			if err != nil || info.Mode() != mode {
-				t.Errorf("%s: %v, %v", name, info, err)
+				t.Errorf("%s: got %v, %v; want mode %v", name, info, err, mode)
 			}
 		}
 		if text, _ := os.ReadFile(filepath.Join(dir, "in/copy/deep/er/b")); len(text) != 1<<20 {
-			t.Errorf("%d bytes", len(text))
+			t.Errorf("got %d bytes, want %d", len(text), 1<<20)
 		}
 	}
 }
 
-// TestCut: an archive that ends early is an error.
-func TestCut(t *testing.T) {
-	_, root := target(t)
+// TestExtract_Truncated checks that an archive that ends early is an error.
+func TestExtract_Truncated(t *testing.T) {
+	_, root := newTarget(t)
 	b := tarOf(t, tar.Header{Name: "x"})
 	b.Truncate(514)
 	if err := Extract(b, "x", root, "y", nil); err == nil || !strings.Contains(err.Error(), "unexpected EOF") {
-		t.Error(err)
+		t.Errorf("got %v, want unexpected EOF", err)
 	}
 }

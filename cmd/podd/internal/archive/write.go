@@ -11,23 +11,24 @@ import (
 	"path/filepath"
 )
 
-// Write writes a file or directory and everything below it as the entry name. Symlinks
-// are kept. It skips anything else and calls skipped for it.
-func Write(to io.Writer, local, name string, skipped func(entry, why string)) error {
-	w := tar.NewWriter(to)
-	info, err := os.Stat(local) // the named file may be a symlink, which is followed
+// Write writes the local file or directory, and everything below it, as a tar archive to w.
+// The entry of local is called name. If local is a symlink, Write follows it; symlinks below
+// are written as such. It skips other kinds of files and calls skipped for them.
+func Write(w io.Writer, local, name string, skipped func(entry, why string)) error {
+	archive := tar.NewWriter(w)
+	info, err := os.Stat(local)
 	switch {
 	case err != nil:
 		return err
 	case !info.IsDir():
-		err = writeOne(w, local, name, info, skipped)
+		err = writeEntry(archive, local, name, info, skipped)
 	default:
-		err = writeDir(w, local, name, skipped)
+		err = writeDir(archive, local, name, skipped)
 	}
 	if err != nil {
 		return err
 	}
-	return w.Close()
+	return archive.Close()
 }
 
 func writeDir(w *tar.Writer, local, name string, skipped func(entry, why string)) error {
@@ -50,11 +51,11 @@ func writeDir(w *tar.Writer, local, name string, skipped func(entry, why string)
 		if err != nil {
 			return err
 		}
-		return writeOne(w, at, path.Join(name, filepath.ToSlash(below)), info, skipped)
+		return writeEntry(w, at, path.Join(name, filepath.ToSlash(below)), info, skipped)
 	})
 }
 
-func writeOne(w *tar.Writer, local, name string, info fs.FileInfo, skipped func(entry, why string)) error {
+func writeEntry(w *tar.Writer, local, name string, info fs.FileInfo, skipped func(entry, why string)) error {
 	link := ""
 	switch mode := info.Mode(); {
 	case mode.Type() == fs.ModeSymlink:
@@ -63,7 +64,7 @@ func writeOne(w *tar.Writer, local, name string, info fs.FileInfo, skipped func(
 			return err
 		}
 	case !mode.IsRegular() && !mode.IsDir():
-		skipped(local, "no file")
+		skipped(local, "neither a file nor a directory")
 		return nil
 	}
 	h, err := tar.FileInfoHeader(info, link)
@@ -83,7 +84,7 @@ func writeOne(w *tar.Writer, local, name string, info fs.FileInfo, skipped func(
 	}
 	defer f.Close()
 	if _, err := io.CopyN(w, f, info.Size()); err != nil {
-		return fmt.Errorf("reading %s, which changed: %w", local, err)
+		return fmt.Errorf("reading %s, which changed meanwhile: %w", local, err)
 	}
 	return nil
 }
