@@ -15,7 +15,7 @@ import (
 // fetchTimeout limits the request of one URL.
 const fetchTimeout = 30 * time.Second
 
-// fetchText fetches a URL once.
+// fetchText fetches a URL.
 func fetchText(ctx context.Context, name string) Text {
 	t := Text{path: name, kind: manifest.KindURL}
 	u, err := url.Parse(name)
@@ -45,7 +45,7 @@ func fetchText(ctx context.Context, name string) Text {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		t.err = fmt.Errorf("cannot be fetched: the server answers %s", resp.Status)
+		t.err = fmt.Errorf("cannot be fetched: the server returned %s", resp.Status)
 		return t
 	}
 	t.data, t.err = readCapped(resp.Body)

@@ -13,13 +13,13 @@ import (
 	"podd/manifest/source"
 )
 
-// A Result is the result for all files together.
+// A Result is the result of a check of files.
 type Result struct {
-	Files    int // that could be read
+	Files    int // number of files that could be read
 	Set      *manifest.Set
 	Pods     []*manifest.Pod // of Set, in the order of the files
 	Problems []manifest.Problem
-	order    map[string]int // of the files, by path
+	order    map[string]int // index of each file by path, for sorting
 }
 
 // Check checks files as one source: duplicate pods and conflicting host ports are errors
@@ -27,14 +27,14 @@ type Result struct {
 func Check(texts []Text, o decode.Options) *Result {
 	r := &Result{}
 	var files []*manifest.File
-	var unread []manifest.Problem
+	var unreadable []manifest.Problem
 	order := map[string]int{}
 	for i, t := range texts {
 		if _, ok := order[t.path]; !ok {
 			order[t.path] = i
 		}
 		if t.err != nil {
-			unread = append(unread, manifest.Problem{Severity: manifest.Error, Path: t.path, Message: t.err.Error()})
+			unreadable = append(unreadable, manifest.Problem{Severity: manifest.Error, Path: t.path, Message: t.err.Error()})
 			continue
 		}
 		o.Kind, o.Path, o.Now = t.kind, t.path, time.Now()
@@ -52,7 +52,7 @@ func Check(texts []Text, o decode.Options) *Result {
 		}
 	}
 	r.order = order
-	r.Add(slices.Concat(unread, r.Set.Problems, manifest.Conflicts(r.Pods)))
+	r.Add(slices.Concat(unreadable, r.Set.Problems, manifest.Conflicts(r.Pods)))
 	return r
 }
 

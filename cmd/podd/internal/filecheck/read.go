@@ -17,7 +17,7 @@ import (
 
 // A Text is a file to check, or the error of reading it.
 type Text struct {
-	path string // as the user named it; a URL is without userinfo and query
+	path string // as the user wrote it, but a URL without userinfo, query and fragment
 	kind string // manifest.KindFile or KindURL
 	data []byte
 	err  error
@@ -41,6 +41,7 @@ func Read(ctx context.Context, names []string, stdin io.Reader) []Text {
 	return texts
 }
 
+// readPath reads a file, or the manifests in a directory.
 func readPath(path string) []Text {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -61,7 +62,7 @@ func readPath(path string) []Text {
 		}
 	}
 	if len(texts) == 0 {
-		return []Text{{path: path, err: errors.New("no manifests here; want names that end in .yaml, .yml or .json")}}
+		return []Text{{path: path, err: errors.New("the directory has no manifests; their names must end in .yaml, .yml or .json")}}
 	}
 	return texts
 }
@@ -71,7 +72,8 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// readRegular does not block on a FIFO.
+// readRegular reads a regular file. Another kind of file is an error. It does not block on a
+// FIFO.
 func readRegular(path string) Text {
 	t := Text{path: path, kind: manifest.KindFile}
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
@@ -88,18 +90,20 @@ func readRegular(path string) Text {
 	return t
 }
 
+// readCapped reads at most source.MaxSize bytes. More are an error.
 func readCapped(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, source.MaxSize+1))
 	if err != nil {
 		return nil, ReadError(err)
 	}
 	if len(data) > source.MaxSize {
-		return nil, fmt.Errorf("larger than %d MiB; split it", source.MaxSize>>20)
+		return nil, fmt.Errorf("larger than %d MiB; split the file", source.MaxSize>>20)
 	}
 	return data, nil
 }
 
-// ReadError removes the operation and path from err, because the message names the file.
+// ReadError returns err without its operation and path, because the problem that contains
+// the message names the file.
 func ReadError(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
