@@ -12,20 +12,20 @@ import (
 
 // Resources returns the capacity of the node and the part of it that pods can
 // request.
-func Resources(cfg *config.Config) (capacity, forPods render.Resources, err error) {
+func Resources(cfg *config.Config) (capacity, allocatable render.Resources, err error) {
 	memory, err := MemInfo("/proc/meminfo", "MemTotal")
 	if err != nil {
-		return capacity, forPods, err
+		return capacity, allocatable, err
 	}
 	disk, err := DiskSize(cfg.RootDir)
 	if err != nil {
-		return capacity, forPods, err
+		return capacity, allocatable, err
 	}
 	capacity = render.Resources{
 		MilliCPU: int64(runtime.NumCPU()) * 1000, Memory: memory, EphemeralStorage: disk, Pids: MaxPids("/proc/sys/kernel"),
 	}
-	forPods, err = Allocatable(cfg, capacity)
-	return capacity, forPods, err
+	allocatable, err = Allocatable(cfg, capacity)
+	return capacity, allocatable, err
 }
 
 // Allocatable returns the part of capacity that pods can request.
@@ -67,12 +67,12 @@ func computeAllocatable(capacity render.Resources, reserved v1.ResourceList, pre
 	memory, disk := pressure.Memory.Of(capacity.Memory), pressure.Nodefs.Of(capacity.EphemeralStorage)
 	left.Memory -= memory + huge
 	if left.MilliCPU <= 0 || left.Memory <= 0 {
-		return left, fmt.Errorf("kubeReserved and systemReserved, cpu %s and memory %s, evictionHard of %d MiB, and huge pages of %d MiB leave nothing for pods on a machine of %d cpus and %d MiB",
+		return left, fmt.Errorf("no CPU or memory is left for pods: kubeReserved and systemReserved (cpu %s, memory %s), evictionHard (memory.available %d MiB) and huge pages (%d MiB) take all of the node's %d CPUs or %d MiB",
 			reserved.Cpu(), reserved.Memory(), memory>>20, huge>>20, capacity.MilliCPU/1000, capacity.Memory>>20)
 	}
 	left.EphemeralStorage = max(left.EphemeralStorage-disk, 0)
 	if left.EphemeralStorage == 0 && capacity.EphemeralStorage > 0 {
-		return left, fmt.Errorf("kubeReserved and systemReserved, ephemeral-storage %s, and evictionHard of %d MiB leave nothing for pods on a disk of %d MiB",
+		return left, fmt.Errorf("no disk space is left for pods: kubeReserved and systemReserved (ephemeral-storage %s) and evictionHard (nodefs.available %d MiB) take all of the disk's %d MiB",
 			reserved.StorageEphemeral(), disk>>20, capacity.EphemeralStorage>>20)
 	}
 	return left, nil

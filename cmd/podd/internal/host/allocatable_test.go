@@ -26,47 +26,47 @@ func TestAllocatable(t *testing.T) {
 			v1.ResourceEphemeralStorage: resource.MustParse(disk), "pid": resource.MustParse(pids),
 		}
 	}
-	machine := render.Resources{MilliCPU: 4000, Memory: 8 * gib, EphemeralStorage: 101430960 << 10, Pids: 30000}
+	node := render.Resources{MilliCPU: 4000, Memory: 8 * gib, EphemeralStorage: 101430960 << 10, Pids: 30000}
 	for name, test := range map[string]struct {
-		of         render.Resources
-		reserved   v1.ResourceList
-		pressure   config.Pressure
-		huge       int64
-		want, most render.Resources
-		err        string
+		capacity    render.Resources
+		reserved    v1.ResourceList
+		pressure    config.Pressure
+		huge        int64
+		want, limit render.Resources
+		err         string
 	}{
 		// A kubelet reports exactly this number for a disk of this size.
 		"defaults": {
-			machine, nil, kubeletDefaults, 0,
-			render.Resources{MilliCPU: 4000, Memory: 8*gib - 100<<20, EphemeralStorage: 93478772582, Pids: 30000}, machine, "",
+			node, nil, kubeletDefaults, 0,
+			render.Resources{MilliCPU: 4000, Memory: 8*gib - 100<<20, EphemeralStorage: 93478772582, Pids: 30000}, node, "",
 		},
-		"no thresholds": {machine, nil, config.Pressure{}, 0, machine, machine, ""},
-		"all of it": {
-			machine, reserved("500m", "1Gi", "1Gi", "100"), config.Pressure{Memory: config.Threshold{Share: .25}, Nodefs: config.Threshold{Amount: gib}}, gib,
+		"no thresholds": {node, nil, config.Pressure{}, 0, node, node, ""},
+		"reservations, thresholds and huge pages": {
+			node, reserved("500m", "1Gi", "1Gi", "100"), config.Pressure{Memory: config.Threshold{Share: .25}, Nodefs: config.Threshold{Amount: gib}}, gib,
 			render.Resources{MilliCPU: 3500, Memory: 4 * gib, EphemeralStorage: 101430960<<10 - 2*gib, Pids: 29900},
 			render.Resources{MilliCPU: 3500, Memory: 7 * gib, EphemeralStorage: 101430960<<10 - gib, Pids: 29900}, "",
 		},
-		"what else has thresholds": {
-			machine, nil, config.Pressure{Pids: config.Threshold{Amount: 9}, Imagefs: config.Threshold{Share: .5}, NodefsInodes: config.Threshold{Share: .5}}, 0,
-			machine, machine, "",
+		"other thresholds": {
+			node, nil, config.Pressure{Pids: config.Threshold{Amount: 9}, Imagefs: config.Threshold{Share: .5}, NodefsInodes: config.Threshold{Share: .5}}, 0,
+			node, node, "",
 		},
-		"a disk of no known size": {
+		"unknown disk size": {
 			render.Resources{MilliCPU: 1000, Memory: gib}, nil, config.Pressure{Nodefs: config.Threshold{Amount: gib}}, 0,
 			render.Resources{MilliCPU: 1000, Memory: gib}, render.Resources{MilliCPU: 1000, Memory: gib}, "",
 		},
-		"no memory": {
-			of: render.Resources{MilliCPU: 1000, Memory: 100 << 20}, pressure: kubeletDefaults,
-			err: "evictionHard of 100 MiB, and huge pages of 0 MiB leave nothing for pods on a machine of 1 cpus and 100 MiB",
+		"no memory left": {
+			capacity: render.Resources{MilliCPU: 1000, Memory: 100 << 20}, pressure: kubeletDefaults,
+			err: "evictionHard (memory.available 100 MiB) and huge pages (0 MiB) take all of the node's 1 CPUs or 100 MiB",
 		},
-		"no disk": {
-			of: machine, pressure: config.Pressure{Nodefs: config.Threshold{Amount: 1 << 50}},
-			err: "evictionHard of 1073741824 MiB leave nothing for pods on a disk of",
+		"no disk space left": {
+			capacity: node, pressure: config.Pressure{Nodefs: config.Threshold{Amount: 1 << 50}},
+			err: "evictionHard (nodefs.available 1073741824 MiB) take all of the disk's ",
 		},
 	} {
-		got, err := computeAllocatable(test.of, test.reserved, test.pressure, test.huge)
+		got, err := computeAllocatable(test.capacity, test.reserved, test.pressure, test.huge)
 		if test.err != "" {
 			if err == nil || !strings.Contains(err.Error(), test.err) {
-				t.Errorf("%s: got %v, want %q", name, err, test.err)
+				t.Errorf("%s: got error %v, want %q", name, err, test.err)
 			}
 			continue
 		}
@@ -74,11 +74,11 @@ func TestAllocatable(t *testing.T) {
 			t.Errorf("%s: got %+v, %v; want %+v", name, got, err, test.want)
 		}
 		cfg := &config.Config{Resources: config.Resources{Reserved: test.reserved, Pressure: test.pressure, EnforceReserved: true}}
-		if got := podsLimit(cfg, test.of); got != test.most {
-			t.Errorf("%s: the limit of all pods is %+v, want %+v", name, got, test.most)
+		if got := podsLimit(cfg, test.capacity); got != test.limit {
+			t.Errorf("%s: limit of all pods: got %+v, want %+v", name, got, test.limit)
 		}
 	}
-	if got := podsLimit(&config.Config{}, machine); got != (render.Resources{}) {
-		t.Errorf("not enforced: %+v", got)
+	if got := podsLimit(&config.Config{}, node); got != (render.Resources{}) {
+		t.Errorf("not enforced: got %+v, want no limit", got)
 	}
 }

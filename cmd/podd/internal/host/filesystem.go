@@ -21,7 +21,7 @@ type Filesystem struct {
 // StatFilesystem returns the usage of the file system that contains a directory.
 func StatFilesystem(dir string) (Filesystem, error) {
 	if dir == "" {
-		return Filesystem{}, errors.New("the runtime names no file system")
+		return Filesystem{}, errors.New("the runtime did not report the directory of a file system")
 	}
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {

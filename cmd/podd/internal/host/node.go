@@ -29,8 +29,8 @@ import (
 	"podd/reconcile/render"
 )
 
-// RenderNode returns the properties of the node that pods depend on. They do not include
-// DNS, which is read for every sandbox.
+// RenderNode returns the properties of the node that the CRI configuration of pods depends
+// on. They do not include DNS, which is read for every sandbox.
 func RenderNode(cfg *config.Config, instance *reconcile.Instance, addresses node.Addresses) (render.Node, error) {
 	capacity, allocatable, err := Resources(cfg)
 	if err != nil {
@@ -65,15 +65,16 @@ func RenderNode(cfg *config.Config, instance *reconcile.Instance, addresses node
 	}, nil
 }
 
-// HugePages returns the huge pages of the node, in bytes of each size.
+// HugePages returns the total size in bytes of the huge pages of each page size. dir is
+// /sys/kernel/mm/hugepages.
 func HugePages(dir string) plan.Amounts {
 	all := plan.Amounts{}
 	sizes, _ := os.ReadDir(dir) // without the directory there are no huge pages
 	for _, e := range sizes {
-		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(e.Name(), "hugepages-"), "kB"), 10, 64)
-		text, rerr := os.ReadFile(filepath.Join(dir, e.Name(), "nr_hugepages"))
-		n, perr := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-		if err != nil || rerr != nil || perr != nil {
+		kib, sizeErr := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(e.Name(), "hugepages-"), "kB"), 10, 64)
+		text, readErr := os.ReadFile(filepath.Join(dir, e.Name(), "nr_hugepages"))
+		n, countErr := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		if sizeErr != nil || readErr != nil || countErr != nil {
 			continue
 		}
 		size := resource.NewQuantity(kib<<10, resource.BinarySI)
@@ -92,7 +93,8 @@ func Limits(cfg *config.Config, allocatable render.Resources) plan.Limits {
 	return plan.Limits{MaxPods: cfg.MaxPods, Amounts: amounts, Devices: map[v1.ResourceName]plan.Devices{}, Machine: Machine(cfg)}
 }
 
-// Machine returns the features of the node that podd itself knows.
+// Machine returns the properties of the node that the admission of pods depends on, without
+// those that the runtime reports.
 func Machine(cfg *config.Config) plan.Machine {
 	return plan.Machine{
 		UnsafeSysctls: cfg.UnsafeSysctls, RuntimeClasses: cfg.RuntimeClasses, Labels: Labels(cfg),
@@ -110,16 +112,16 @@ func ReadDNS(path string) (render.DNS, error) {
 		return render.DNS{}, nil
 	}
 	if err != nil {
-		return render.DNS{}, fmt.Errorf("reading the node's DNS: %w", err)
+		return render.DNS{}, fmt.Errorf("reading the DNS configuration of the node: %w", err)
 	}
 	return render.ParseResolvConf(string(text)), nil
 }
 
-// MemInfo returns an amount in /proc/meminfo, in bytes.
+// MemInfo returns the value in bytes of a field of path, which is /proc/meminfo.
 func MemInfo(path, field string) (int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return 0, fmt.Errorf("reading the machine's memory: %w", err)
+		return 0, fmt.Errorf("reading the memory of the host: %w", err)
 	}
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
@@ -128,9 +130,12 @@ func MemInfo(path, field string) (int64, error) {
 			continue
 		}
 		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-		return kib << 10, err
+		if err != nil {
+			return 0, fmt.Errorf("reading the memory of the host: %s of %s: %w", field, path, err)
+		}
+		return kib << 10, nil
 	}
-	return 0, fmt.Errorf("reading the machine's memory: %s has no %s", path, field)
+	return 0, fmt.Errorf("reading the memory of the host: %s has no field %s", path, field)
 }
 
 // DiskSize returns the size of the file system that contains a directory, which need not
@@ -144,19 +149,20 @@ func DiskSize(dir string) (int64, error) {
 			continue
 		}
 		if err != nil {
-			return 0, fmt.Errorf("reading the size of the disk of %s: %w", dir, err)
+			return 0, fmt.Errorf("reading the size of the file system of %s: %w", dir, err)
 		}
 		return int64(fs.Blocks) * int64(fs.Bsize), nil
 	}
 }
 
-// MaxPids returns the kernel's limit of processes, or 0 if it is unknown.
+// MaxPids returns the kernel's limit of processes and threads, or 0 if it is unknown. dir is
+// /proc/sys/kernel.
 func MaxPids(dir string) int64 {
 	limit := int64(math.MaxInt64)
 	for _, name := range []string{"pid_max", "threads-max"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
-		n, perr := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-		if err != nil || perr != nil {
+		n, parseErr := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		if err != nil || parseErr != nil {
 			return 0
 		}
 		limit = min(limit, n)

@@ -1,4 +1,4 @@
-// Package memory keeps the memory of an idle podd small.
+// Package memory reduces the memory use of an idle podd.
 package memory
 
 import (
@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// A burst of pods leaves garbage, and an idle daemon allocates too little for the garbage
-// collector to run. Most pages of its program are not needed until the next burst either.
-// podd's periodic checks map many of them again.
+// A burst of pods leaves garbage, and an idle podd allocates too little for the garbage
+// collector to run. Most pages of the program are not needed until the next burst either,
+// but periodic checks map many of them again.
 const (
 	gcPercent = 50
-	// With thousands of pods marking the heap is the greater cost: it does not fit into
-	// the caches of the processor.
+	// With thousands of pods the heap does not fit into the caches of the CPU, so that CPU time
+	// for garbage collection matters more than memory.
 	largeHeapPercent = 100
-	largeHeap        = 64 << 20
+	largeHeap        = 64 << 20    // bytes
 	heapInterval     = time.Second // between two checks of the heap's size
 
-	quietPercent    = 20 // garbage is rare when podd is idle, and collecting it is cheap
+	quietPercent    = 20 // an idle podd rarely needs a garbage collection
 	quietAfter      = 3 * time.Second
 	programInterval = 10 * time.Second // costs half a millisecond
 )
 
 // ReduceHeapProfile reduces the number of allocations that are sampled for
 // /debug/pprof/heap, because at Go's default rate the samples take a megabyte.
-// GODEBUG=memprofilerate=1 records all of them. The profile overestimates what was
-// allocated before main.
+// GODEBUG=memprofilerate=1 records all of them. For allocations before main, which are
+// sampled at the default rate, the profile shows too high numbers.
 func ReduceHeapProfile() {
 	if runtime.MemProfileRate == 512<<10 {
 		runtime.MemProfileRate = 4 << 20
@@ -38,6 +38,7 @@ func ReduceHeapProfile() {
 // A Trimmer returns memory to the operating system when podd has become idle.
 type Trimmer struct{ busy chan struct{} } // capacity 1
 
+// NewTrimmer returns a Trimmer. Run must be called once.
 func NewTrimmer() Trimmer { return Trimmer{make(chan struct{}, 1)} }
 
 // Touch records activity. It does not block.
@@ -53,7 +54,7 @@ func (t Trimmer) Run(ctx context.Context) error {
 	debug.SetGCPercent(gcPercent)
 	percent, checked := gcPercent, time.Now()
 	set := func(p int) {
-		if p != percent { // setting it stops all goroutines
+		if p != percent { // because SetGCPercent stops all goroutines
 			percent = p
 			debug.SetGCPercent(p)
 		}
@@ -78,7 +79,7 @@ func (t Trimmer) Run(ctx context.Context) error {
 			}
 			freed = true
 			quiet.Reset(programInterval)
-			_ = releaseProgram() // without it podd only uses more memory
+			_ = releaseProgram() // an error only costs memory
 		}
 	}
 }

@@ -32,10 +32,10 @@ func TestProgramMappings(t *testing.T) {
 		"in the program": {0x400001, program},
 		"in the vdso":    {0x7ffd00000000, nil},
 		"anonymous":      {0xc000000001, nil},
-		"nowhere":        {0x1000, nil},
+		"not mapped":     {0x1000, nil},
 	} {
 		if diff := cmp.Diff(test.want, programMappings(all, test.code), cmp.AllowUnexported(mapping{})); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func TestReleaseProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	if variable != mapsText {
-		t.Error("a constant or a variable has changed")
+		t.Error("a constant or a variable changed")
 	}
 	f, err := os.Open("/proc/self/maps")
 	if err != nil {
@@ -68,7 +68,7 @@ func TestReleaseProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found := programMappings(all, reflect.ValueOf(releaseProgram).Pointer()); len(found) < 2 {
-		t.Errorf("this program's mappings: got %v, want code and constants", found)
+		t.Errorf("mappings of this program: got %v, want code and constants", found)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestBusyPercent(t *testing.T) {
 	if liveHeap() == 0 {
 		runtime.GC()
 		if liveHeap() == 0 {
-			t.Error("the size of the live heap is not known")
+			t.Error("liveHeap() = 0 after a garbage collection")
 		}
 	}
 }

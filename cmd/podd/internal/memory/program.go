@@ -16,14 +16,14 @@ import (
 type mapping struct {
 	from, to uintptr
 	writable bool
-	file     string // device and inode; "00:00 0" for none
+	file     string // device and inode; "00:00 0" without a file
 }
 
-// releaseProgram releases the pages of podd's program file, which contain code and
-// constants but no variables. Most were needed only once, to start, to parse or to run a
-// burst of pods. Pages that are needed again are still in the page cache, and mapping all
-// of them takes a fraction of a millisecond. The kernel maps 16 pages for each access and
-// releases none unless memory is short.
+// releaseProgram unmaps the pages of podd's program file, which contain code and constants
+// but no variables. Most are needed only once, for example to start or to parse. Pages that
+// are accessed again are still in the page cache, and mapping all of them takes a fraction of
+// a millisecond. The kernel maps 16 pages for each access and unmaps none unless memory is
+// short.
 func releaseProgram() error {
 	f, err := os.Open("/proc/self/maps")
 	if err != nil {
@@ -43,15 +43,15 @@ func releaseProgram() error {
 }
 
 // programMappings returns the read-only mappings of the file that contains the address
-// code. Pages that cannot be written equal those of the file.
+// code. Only read-only pages certainly equal those of the file.
 func programMappings(all []mapping, code uintptr) []mapping {
 	var program []mapping
-	for _, here := range all {
-		if code < here.from || code >= here.to || strings.HasSuffix(here.file, " 0") {
+	for _, own := range all {
+		if code < own.from || code >= own.to || strings.HasSuffix(own.file, " 0") {
 			continue
 		}
 		for _, m := range all {
-			if m.file == here.file && !m.writable {
+			if m.file == own.file && !m.writable {
 				program = append(program, m)
 			}
 		}
@@ -67,7 +67,7 @@ func readMappings(r io.Reader) ([]mapping, error) {
 	for lines.Scan() {
 		words := strings.Fields(lines.Text())
 		if len(words) < 5 {
-			return nil, fmt.Errorf("a mapping reads %q", lines.Text())
+			return nil, fmt.Errorf("invalid mapping %q", lines.Text())
 		}
 		from, to, _ := strings.Cut(words[0], "-")
 		begin, err := strconv.ParseUint(from, 16, 64)

@@ -1,8 +1,8 @@
-// Package nodename keeps the node's name under podd's root directory.
+// Package nodename stores the name of the node in podd's root directory.
 //
-// The names and UIDs of pods from files and URLs contain the node's name. A changed
-// hostname must not replace these pods, so the name of the first start stays in effect
-// until a user accepts another one or gives one with --hostname-override.
+// The names of pods from files and URLs contain the node's name, and their UIDs depend on it.
+// A changed hostname must not replace these pods. The name of the first start therefore
+// stays in effect until a user accepts another one or sets one with --hostname-override.
 package nodename
 
 import (
@@ -20,26 +20,25 @@ import (
 )
 
 const (
-	file    = "node-name"
-	maxSize = 4 << 10
+	fileName = "node-name"
+	maxSize  = 4 << 10 // bytes
 )
 
-// Record is the content of the file. The zero Record is that of a root directory
-// without one.
+// A Record is the content of the file. The zero Record means that there is no file.
 type Record struct {
 	// Name is the node's name.
 	Name string `json:"name"`
-	// Earlier are the names before, the oldest first. Pods of such a name may still be
-	// stopping; they end before those of Name start.
+	// Earlier contains the previous names, the oldest first. Pods with such a name may still be
+	// stopping. Pods with Name start after they have stopped.
 	Earlier []string `json:"earlier,omitempty"`
 }
 
-// maxEarlier is how many earlier names are kept.
+// maxEarlier limits the earlier names.
 const maxEarlier = 16
 
-// Resolve returns the record to use from now on if podd finds the name found, and
-// whether found is not in effect. given reports whether a user gave the name, which makes
-// it take effect.
+// Resolve returns the record of a podd that starts with the name found, and reports whether
+// found differs from the name in effect. A name that the user has set (given) always takes
+// effect; a hostname only if there is no record.
 func (r Record) Resolve(found string, given bool) (next Record, differs bool) {
 	switch {
 	case r.Name == found:
@@ -52,7 +51,7 @@ func (r Record) Resolve(found string, given bool) (next Record, differs bool) {
 	return r, true
 }
 
-// Rename returns the record of a node that gets another name.
+// Rename returns r with another name, and the current one as the last earlier name.
 func (r Record) Rename(name string) Record {
 	if r.Name == name {
 		return r
@@ -65,14 +64,14 @@ func (r Record) Rename(name string) Record {
 func Read(root string) (Record, error) {
 	r, err := read(root)
 	if err != nil {
-		return r, fmt.Errorf("reading the node's name in %s: %w; write the name that the pods here end with, as {\"name\": \"NAME\"}, or remove the file to use the hostname", filepath.Join(root, file), err)
+		return r, fmt.Errorf("reading the node name in %s: %w; write {\"name\": \"NAME\"} with the suffix of the present pod names, or remove the file to use the hostname", filepath.Join(root, fileName), err)
 	}
 	return r, nil
 }
 
 func read(root string) (Record, error) {
 	var r Record
-	text, err := atomicfile.Read(filepath.Join(root, file), maxSize)
+	text, err := atomicfile.Read(filepath.Join(root, fileName), maxSize)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil
 	}
@@ -84,25 +83,25 @@ func read(root string) (Record, error) {
 	}
 	for _, name := range append([]string{r.Name}, r.Earlier...) {
 		if len(validation.IsDNS1123Subdomain(name)) > 0 {
-			return Record{}, fmt.Errorf("%q is not a node's name", name)
+			return Record{}, fmt.Errorf("invalid node name %q", name)
 		}
 	}
 	return r, nil
 }
 
-// Write makes r the record of a root directory, durably.
+// Write stores r as the record of a root directory, durably.
 func Write(root string, r Record) error {
 	data, err := json.Marshal(r)
 	if err != nil {
-		return fmt.Errorf("storing the node's name: %w", err)
+		return fmt.Errorf("storing the node name: %w", err)
 	}
 	dir, err := os.OpenRoot(root)
 	if err != nil {
-		return fmt.Errorf("storing the node's name: %w", err)
+		return fmt.Errorf("storing the node name: %w", err)
 	}
 	defer dir.Close()
-	if err := atomicfile.WriteIn(dir, file, file+".new", append(data, '\n')); err != nil {
-		return fmt.Errorf("storing the node's name in %s: %w", filepath.Join(root, file), err)
+	if err := atomicfile.WriteIn(dir, fileName, fileName+".new", append(data, '\n')); err != nil {
+		return fmt.Errorf("storing the node name in %s: %w", filepath.Join(root, fileName), err)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func TestResolve(t *testing.T) {
 		"changed hostname":          {nodename.Record{Name: "a"}, "b", false, nodename.Record{Name: "a"}, true},
 		"given name":                {nodename.Record{Name: "a"}, "b", true, nodename.Record{Name: "b", Earlier: []string{"a"}}, false},
 		"same name after a rename":  {nodename.Record{Name: "b", Earlier: []string{"a"}}, "b", false, nodename.Record{Name: "b", Earlier: []string{"a"}}, false},
-		"given another name":        {nodename.Record{Name: "b", Earlier: []string{"a"}}, "c", true, nodename.Record{Name: "c", Earlier: []string{"a", "b"}}, false},
+		"another given name":        {nodename.Record{Name: "b", Earlier: []string{"a"}}, "c", true, nodename.Record{Name: "c", Earlier: []string{"a", "b"}}, false},
 		"back to the previous name": {nodename.Record{Name: "b", Earlier: []string{"a"}}, "a", true, nodename.Record{Name: "a", Earlier: []string{"b"}}, false},
 	} {
 		got, differs := c.record.Resolve(c.found, c.given)
@@ -36,28 +36,28 @@ func TestResolve(t *testing.T) {
 func TestReadWrite(t *testing.T) {
 	root := t.TempDir()
 	if r, err := nodename.Read(root); !reflect.DeepEqual(r, nodename.Record{}) || err != nil {
-		t.Errorf("without a file: got %+v, %v", r, err)
+		t.Errorf("without a file: got %+v, %v; want no record", r, err)
 	}
 	want := nodename.Record{Name: "b.example", Earlier: []string{"a"}}
 	if err := nodename.Write(root, want); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := nodename.Read(root); !reflect.DeepEqual(r, want) || err != nil {
-		t.Errorf("got %+v, %v, want %+v", r, err, want)
+		t.Errorf("got %+v, %v; want %+v", r, err, want)
 	}
 }
 
-// A file that cannot be read must not pass for a root directory without one: all pods
-// would get other names.
+// TestRead_Broken checks that a broken file is an error, and not handled like a missing one,
+// because all pods would get other names.
 func TestRead_Broken(t *testing.T) {
 	for name, damage := range map[string]func(path string) error{
-		"empty":       func(path string) error { return os.WriteFile(path, nil, 0o600) },
-		"cut off":     func(path string) error { return os.WriteFile(path, []byte(`{"name": "a`), 0o600) },
-		"not a name":  func(path string) error { return os.WriteFile(path, []byte(`{"name": "../a"}`), 0o600) },
-		"no name":     func(path string) error { return os.WriteFile(path, []byte(`{}`), 0o600) },
-		"bad earlier": func(path string) error { return os.WriteFile(path, []byte(`{"name":"a","earlier":["/"]}`), 0o600) },
-		"a directory": func(path string) error { return os.Mkdir(path, 0o700) },
-		"a link":      func(path string) error { return os.Symlink("/etc/hostname", path) },
+		"empty":                func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"truncated":            func(path string) error { return os.WriteFile(path, []byte(`{"name": "a`), 0o600) },
+		"invalid name":         func(path string) error { return os.WriteFile(path, []byte(`{"name": "../a"}`), 0o600) },
+		"no name":              func(path string) error { return os.WriteFile(path, []byte(`{}`), 0o600) },
+		"invalid earlier name": func(path string) error { return os.WriteFile(path, []byte(`{"name":"a","earlier":["/"]}`), 0o600) },
+		"directory":            func(path string) error { return os.Mkdir(path, 0o700) },
+		"symlink":              func(path string) error { return os.Symlink("/etc/hostname", path) },
 	} {
 		root := t.TempDir()
 		path := filepath.Join(root, "node-name")
@@ -65,7 +65,7 @@ func TestRead_Broken(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r, err := nodename.Read(root); err == nil || !strings.Contains(err.Error(), path) || !reflect.DeepEqual(r, nodename.Record{}) {
-			t.Errorf("%s: got %+v, %v", name, r, err)
+			t.Errorf("%s: got %+v, %v; want no record and an error with the path", name, r, err)
 		}
 	}
 }
