@@ -105,8 +105,8 @@ func TestCheckAPIDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.instance.Close()
-	if _, err := wire(b); err == nil || !strings.Contains(err.Error(), "by another name") {
-		t.Errorf("got error %v, want that it is a manifest directory by another name", err)
+	if _, err := wire(b); err == nil || !strings.Contains(err.Error(), "is the same directory as") {
+		t.Errorf("got error %v, want that it is the same directory as another one", err)
 	}
 	if info, err := os.Stat(read); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("got %v, %v for the manifest directory, want mode 0755", info, err)

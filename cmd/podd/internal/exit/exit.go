@@ -10,51 +10,52 @@ import (
 
 // Exit codes of podd other than those of containers.
 const (
-	Failed      = 1   // the verb failed, or found a problem
+	Failed      = 1   // the verb failed or found a problem
 	Usage       = 2   // usage error
-	Timeout     = 124 // as timeout(1)
-	Internal    = 125 // --runonce: podd itself failed
-	Interrupted = 130 // ended by SIGINT or SIGTERM
+	Timeout     = 124 // like timeout(1)
+	Internal    = 125 // with --runonce: podd itself failed
+	Interrupted = 130 // stopped by SIGINT or SIGTERM
 )
 
-// An Error is an error with the exit code of podd.
+// An Error is an error with an exit code.
 type Error struct {
 	code int
 	err  error // nil: nothing is printed
 }
 
-// With returns an error that makes podd print err, if it is not nil, and exit with
-// code.
+// With returns an error with which podd prints err, if it is not nil, and exits with code.
 func With(code int, err error) error { return Error{code, err} }
 
-// Error returns "" if nothing is to be printed.
-func (c Error) Error() string {
-	if c.err == nil {
+// Error returns the message to print, or "" for none.
+func (e Error) Error() string {
+	if e.err == nil {
 		return ""
 	}
-	return c.err.Error()
+	return e.err.Error()
 }
 
-func (c Error) Unwrap() error { return c.err }
+// Unwrap returns the error of With; may be nil.
+func (e Error) Unwrap() error { return e.err }
 
 // Code returns the exit code.
-func (c Error) Code() int { return c.code }
+func (e Error) Code() int { return e.code }
 
-// Report prints the error of a verb to w and returns its exit code.
+// Report prints the error of a verb, which may be nil, to w and returns the exit code. An
+// error without a code has Failed.
 func Report(err error, w io.Writer) int {
 	if err == nil {
 		return 0
 	}
 	code := Failed
-	var c interface{ Code() int }
+	var coded interface{ Code() int }
 	switch {
-	case errors.As(err, &c):
-		code = c.Code()
+	case errors.As(err, &coded):
+		code = coded.Code()
 	case errors.Is(err, context.Canceled):
 		return Interrupted
 	}
-	if text := err.Error(); text != "" {
-		fmt.Fprintf(w, "podd: %s\n", text)
+	if message := err.Error(); message != "" {
+		fmt.Fprintf(w, "podd: %s\n", message)
 	}
 	return code
 }

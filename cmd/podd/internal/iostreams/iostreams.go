@@ -3,8 +3,7 @@ package iostreams
 
 import "io"
 
-// Streams are the input and output of a verb: Out is for data, Err for diagnostics. Every
-// Run method takes them.
+// Streams are the input and output of a verb: Out is for data, Err for diagnostics.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer

@@ -1,4 +1,4 @@
-// Package logging formats the log of podd: one line an event, or JSON.
+// Package logging formats the log of podd: one line per event, as text or JSON.
 package logging
 
 import (
@@ -11,7 +11,7 @@ import (
 	"podd/cmd/podd/internal/config"
 )
 
-// New returns the configured logger. Its level is quiet unless the verbosity is set.
+// New returns the configured logger and its level, which is quiet if the verbosity is 0.
 func New(w io.Writer, cfg *config.Config, quiet slog.Level) (*slog.Logger, *Level) {
 	level := &Level{quiet: quiet}
 	level.SetVerbosity(cfg.Verbosity)
@@ -24,7 +24,7 @@ func New(w io.Writer, cfg *config.Config, quiet slog.Level) (*slog.Logger, *Leve
 // Level is the current log level. It is safe for concurrent use.
 type Level struct {
 	slog.LevelVar
-	quiet slog.Level
+	quiet slog.Level // level of verbosity 0
 }
 
 // SetVerbosity sets the level from a verbosity of klog.
@@ -39,19 +39,22 @@ func (l *Level) SetVerbosity(verbosity int) {
 	}
 }
 
-// lineHandler writes lines such as "14:02:11 stopping pod=default/web why=changed": time
-// and message, then the attributes in the format of slog's text handler.
+// lineHandler writes lines such as "14:02:11 stopping pod=default/web why=changed": the time,
+// the level of warnings and errors, the message, and the attributes in the format of slog's
+// text handler.
 type lineHandler struct {
 	attrs slog.Handler // writes into out.buf
 	out   *lineWriter
 }
 
+// lineWriter is shared by all handlers of a log.
 type lineWriter struct {
 	mu  sync.Mutex // guards all following fields
 	w   io.Writer
 	buf bytes.Buffer
 }
 
+// NewLineHandler returns a handler that writes records of at least level to w as lines.
 func NewLineHandler(w io.Writer, level slog.Leveler) lineHandler {
 	out := &lineWriter{w: w}
 	attrs := slog.NewTextHandler(&out.buf, &slog.HandlerOptions{

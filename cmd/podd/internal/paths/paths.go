@@ -1,4 +1,4 @@
-// Package paths compares and shortens paths of manifests, which may be URLs.
+// Package paths compares and shortens paths of manifests. A path may be a URL.
 package paths
 
 import (
@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// SameFile reports whether two paths lead to the same file. Equal paths need not exist.
-func SameFile(known, word string) bool {
-	abs, err := filepath.Abs(word)
+// SameFile reports whether two paths refer to the same file. path may be relative to the
+// working directory. Equal paths need not exist.
+func SameFile(known, path string) bool {
+	abs, err := filepath.Abs(path)
 	if err != nil {
 		return false
 	}
@@ -32,7 +33,7 @@ func Short(path, dir string) string {
 	return path
 }
 
-// IsURL reports whether a path in a View is a URL.
+// IsURL reports whether a path is a URL.
 func IsURL(path string) bool { return strings.Contains(path, "://") }
 
 // WorkingDir returns the directory that paths are shown relative to, or "" if it is

@@ -9,8 +9,8 @@ import (
 	"podd/manifest/source"
 )
 
-// Read reads the sources without the cache, see Wait. suffix is
-// decode.Options.Suffix.
+// Read creates the sources without a cache and reads them with Wait. suffix is that of
+// decode.Options.
 func Read(ctx context.Context, cfg *config.Config, suffix string) (*manifest.Set, error) {
 	all, err := New(cfg, source.Options{Suffix: suffix})
 	if err != nil {
@@ -19,8 +19,8 @@ func Read(ctx context.Context, cfg *config.Config, suffix string) (*manifest.Set
 	return Wait(ctx, all)
 }
 
-// Wait returns the first Set in which every source is complete, or the last one
-// before ctx ends.
+// Wait runs the sources and returns the first Set in which every source is complete. If ctx
+// is done before that, it returns the last Set, or an error if there is none.
 func Wait(ctx context.Context, all []source.Source) (*manifest.Set, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -36,11 +36,12 @@ func Wait(ctx context.Context, all []source.Source) (*manifest.Set, error) {
 		}
 	}
 	if last == nil {
-		return nil, errors.New("reading the sources: none was read in time")
+		return nil, errors.New("reading the sources: no source responded in time")
 	}
 	return last, nil
 }
 
+// allComplete reports whether a Set contains a complete listing of every source.
 func allComplete(set *manifest.Set, all []source.Source) bool {
 	for _, s := range all {
 		if !set.Complete[s.Name()] {

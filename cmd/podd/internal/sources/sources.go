@@ -1,4 +1,4 @@
-// Package sources creates the sources of pods that are configured, and reads them once.
+// Package sources creates the configured sources of pods, and reads them once.
 package sources
 
 import (
@@ -13,8 +13,8 @@ import (
 	"podd/manifest/source"
 )
 
-// New returns the configured sources without duplicates. o contains the cache
-// directory and the logger.
+// New returns the configured sources, with equal paths and URLs only once. Of o only the
+// cache directory, the suffix and the logger are used.
 func New(cfg *config.Config, o source.Options) ([]source.Source, error) {
 	o.Node, o.Labels, o.RestartRules, o.Strict = cfg.NodeName, host.Labels(cfg), cfg.RestartRules, cfg.Strict
 	var all []source.Source
@@ -36,29 +36,29 @@ func New(cfg *config.Config, o source.Options) ([]source.Source, error) {
 	return all, nil
 }
 
-// API returns the directory that the API writes. It is not read strictly, because
-// the API has checked its content.
+// API returns the source of the directory that the Kubernetes API writes. It is not read
+// strictly, because the API has validated its content.
 func API(cfg *config.Config, o source.Options) *source.Dir {
 	o.Written, o.Strict = true, false
 	return source.NewDir(cfg.APIManifestDir, o)
 }
 
-// CheckAPIDir returns an error if the API's directory is also a manifest directory, by a
-// symlink or bind mount for example, because every pod in it would run twice.
+// CheckAPIDir returns an error if the API's directory is also a manifest directory, for
+// example through a symlink or bind mount, because every pod in it would run twice.
 func CheckAPIDir(cfg *config.Config) error {
-	mine, err := os.Stat(cfg.APIManifestDir)
+	apiDir, err := os.Stat(cfg.APIManifestDir)
 	if err != nil {
 		return nil // it does not exist yet
 	}
 	for _, path := range cfg.ManifestPaths {
-		if other, err := os.Stat(path); err == nil && os.SameFile(mine, other) {
-			return fmt.Errorf("--api-manifest-dir: %s is %s of --pod-manifest-path by another name; give the API a directory of its own", cfg.APIManifestDir, path)
+		if other, err := os.Stat(path); err == nil && os.SameFile(apiDir, other) {
+			return fmt.Errorf("--api-manifest-dir: %s is the same directory as %s of --pod-manifest-path; set a directory that only the API uses", cfg.APIManifestDir, path)
 		}
 	}
 	return nil
 }
 
-// APIName returns the name of that source, or "" if there is none.
+// APIName returns the name of the source that API returns, or "" if the API is read-only.
 func APIName(cfg *config.Config) string {
 	if cfg.APIManifestDir == "" {
 		return ""
@@ -66,8 +66,8 @@ func APIName(cfg *config.Config) string {
 	return API(cfg, source.Options{}).Name()
 }
 
-// newURL returns a source. If only a part of the URL that is not shown differs from an
-// earlier one, it gets a number in its name.
+// newURL returns the source of a URL. Its name does not contain parts of the URL that may be
+// secret. If an earlier source has the same name, the name gets a number.
 func newURL(raw string, cfg *config.Config, o source.Options, earlier []source.Source) (*source.URL, error) {
 	options := source.URLOptions{
 		Options: o, Header: http.Header(cfg.URLHeader), HeaderFile: cfg.URLHeaderFile,
@@ -76,17 +76,17 @@ func newURL(raw string, cfg *config.Config, o source.Options, earlier []source.S
 	for n := 2; ; n++ {
 		u, err := source.NewURL(raw, options)
 		if err != nil {
-			return nil, fmt.Errorf("setting up the sources: %w", err)
+			return nil, fmt.Errorf("creating the sources: %w", err)
 		}
-		taken := func(s source.Source) bool { return s.Name() == u.Name() }
-		if !slices.ContainsFunc(earlier, taken) {
+		hasSameName := func(s source.Source) bool { return s.Name() == u.Name() }
+		if !slices.ContainsFunc(earlier, hasSameName) {
 			return u, nil
 		}
 		options.Label = strconv.Itoa(n)
 	}
 }
 
-// unique returns all without duplicates.
+// unique returns all without duplicates, in the same order.
 func unique(all []string) []string {
 	var out []string
 	for _, s := range all {
@@ -106,7 +106,7 @@ func Names(all []source.Source) []string {
 	return names
 }
 
-// Kinds returns the kinds of sources by their names.
+// Kinds returns the kind of each source by its name.
 func Kinds(all []source.Source) map[string]string {
 	kinds := map[string]string{}
 	for _, s := range all {

@@ -9,8 +9,8 @@ import (
 	"podd/cmd/podd/internal/rootdir"
 )
 
-// TestIncludesUnlabelled checks that sandboxes that were taken over from a kubelet, which
-// have no label of podd, are included without --adopt too.
+// TestIncludesUnlabelled checks that sandboxes that were taken over from a kubelet, which do
+// not have podd's label, are included without --adopt, too.
 func TestIncludesUnlabelled(t *testing.T) {
 	for journal, want := range map[string]bool{
 		"": false, "{": false,
@@ -26,11 +26,11 @@ func TestIncludesUnlabelled(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := IncludesUnlabelled(cfg); got != want || err != nil {
-			t.Errorf("%s: %t, %v, want %t", journal, got, err, want)
+			t.Errorf("journal %s: got %t, %v; want %t", journal, got, err, want)
 		}
 		cfg.Adopt = true
 		if got, err := IncludesUnlabelled(cfg); !got || err != nil {
-			t.Errorf("%s: %t, %v though asked to adopt", journal, got, err)
+			t.Errorf("journal %s, with --adopt: got %t, %v; want true", journal, got, err)
 		}
 	}
 }

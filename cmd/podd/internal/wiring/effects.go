@@ -23,7 +23,7 @@ import (
 )
 
 // NewEffects returns the effects of the pods in the root directory root.
-func NewEffects(cfg *config.Config, root string, client *cri.Client, on render.Node, drivers *csi.Drivers) *effect.Runner {
+func NewEffects(cfg *config.Config, root string, client *cri.Client, renderNode render.Node, drivers *csi.Drivers) *effect.Runner {
 	credentials := filepath.Join(cfg.RootDir, "config.json")
 	return &effect.Runner{
 		Runtime: client,
@@ -33,7 +33,7 @@ func NewEffects(cfg *config.Config, root string, client *cri.Client, on render.N
 			Parallel:  cfg.ParallelPulls, QPS: cfg.PullQPS, Burst: cfg.PullBurst,
 			UsePresent: cfg.PullOffline == config.PullUsePresent,
 		}),
-		Disk:      volume.Dir{Root: rootdir.Pods(root), Memory: on.Capacity.Memory, Claims: rootdir.Claims(cfg.RootDir), CSI: drivers, Attempts: &volume.Attempts{}},
+		Disk:      volume.Dir{Root: rootdir.Pods(root), Memory: renderNode.Capacity.Memory, Claims: rootdir.Claims(cfg.RootDir), CSI: drivers, Attempts: &volume.Attempts{}},
 		Leftovers: Leftovers(cfg),
 		EndShim:   shim.End, MakeCgroup: cgroup.Make, PodMemory: cgroup.Memory,
 		DNS:     func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) },
@@ -42,7 +42,8 @@ func NewEffects(cfg *config.Config, root string, client *cri.Client, on render.N
 	}
 }
 
-// Leftovers returns the collector of what pods leave outside their directories.
+// Leftovers returns the collector of logs and cgroups, which pods leave outside their
+// directories.
 func Leftovers(cfg *config.Config) collect.Leftovers {
 	return collect.Leftovers{
 		Logs:       collect.Logs{Dir: cfg.PodLogsDir, Links: filepath.Join(filepath.Dir(cfg.PodLogsDir), "containers"), Passes: &collect.Passes{}},
@@ -50,14 +51,14 @@ func Leftovers(cfg *config.Config) collect.Leftovers {
 	}
 }
 
-// maxStarts limits the default of parallelStarts, because more only wait for locks in the
-// kernel.
+// maxStarts limits the default of parallelStarts, because more starts only wait for locks in
+// the kernel.
 const maxStarts = 64
 
 // parallelStarts returns how many pods may start at the same time. The default is more
 // than the number of CPUs, because a start often waits for the runtime's programs and the
-// disk: on two CPUs eight at once are 8 % faster than four, and get more CPU time beside
-// busy pods.
+// disk: on two CPUs eight at once are 8 % faster than four, and get a larger share of the
+// CPU time if other pods are busy.
 func parallelStarts(cfg *config.Config) int {
 	if cfg.ParallelStarts > 0 {
 		return cfg.ParallelStarts

@@ -14,14 +14,14 @@ import (
 // defaultEndpoint is used if no runtime is found.
 const defaultEndpoint = "/run/containerd/containerd.sock"
 
-// Dial returns a client of the configured runtime or the one that is found. called is
-// called after every request and may be nil.
+// Dial returns a client of the configured runtime, or of the one that it finds. It does not
+// wait for a connection. called is called after every request and may be nil.
 func Dial(cfg *config.Config, log *slog.Logger, called func(method string, took time.Duration, err error)) (*cri.Client, error) {
 	endpoint := cfg.RuntimeEndpoint
 	if endpoint == "" {
 		found, err := cri.Discover()
 		if err != nil {
-			log.Warn("no runtime yet", "err", err, "waiting", defaultEndpoint)
+			log.Warn("finding a container runtime failed; waiting for the default one", "endpoint", defaultEndpoint, "err", err)
 			found = defaultEndpoint
 		}
 		endpoint = found
@@ -29,7 +29,8 @@ func Dial(cfg *config.Config, log *slog.Logger, called func(method string, took 
 	return cri.Dial(cri.Options{Endpoint: endpoint, ImageEndpoint: cfg.ImageEndpoint, Timeout: cfg.RuntimeRequestTimeout, Called: called})
 }
 
-// DialReady returns a client of a runtime that responds.
+// DialReady is like Dial, but waits until the runtime responds. If it does not find a
+// runtime, or the runtime does not respond in time, it returns an error.
 func DialReady(ctx context.Context, cfg *config.Config, log *slog.Logger) (*cri.Client, error) {
 	if cfg.RuntimeEndpoint == "" {
 		if _, err := cri.Discover(); err != nil {
@@ -51,24 +52,24 @@ func DialReady(ctx context.Context, cfg *config.Config, log *slog.Logger) (*cri.
 // been started.
 const connectTimeout = 5 * time.Second
 
-// waitResponse returns nil when the runtime responds, or an error after connectTimeout.
+// waitResponse waits until the runtime responds, for at most connectTimeout.
 func waitResponse(ctx context.Context, client *cri.Client) error {
 	limit, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	retry := time.NewTicker(200 * time.Millisecond)
 	defer retry.Stop()
-	why := fmt.Errorf("the runtime at %s did not answer within %s", client.Endpoint(), connectTimeout)
+	lastErr := fmt.Errorf("no response from the runtime at %s within %s", client.Endpoint(), connectTimeout)
 	for {
 		_, err := client.Node(limit)
 		if err == nil {
 			return nil
 		}
 		if limit.Err() == nil { // otherwise err is only the timeout
-			why = err
+			lastErr = err
 		}
 		select {
 		case <-limit.Done():
-			return cmp.Or(ctx.Err(), why)
+			return cmp.Or(ctx.Err(), lastErr)
 		case <-retry.C:
 		}
 	}
