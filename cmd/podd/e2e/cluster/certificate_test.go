@@ -284,7 +284,7 @@ func TestRotation(t *testing.T) {
 	if n := plane.asked(t, "n12", began); n["watch nodes"] < 2 {
 		t.Errorf("asked for %v", n)
 	}
-	for _, trouble := range []string{"cannot be reached", "does not know who", "certificate that the kubeconfig's", "waits for approval"} {
+	for _, trouble := range []string{"cannot be reached", "401 Unauthorized", "certificate that is not trusted", "waits for approval"} {
 		if n := a.said(trouble); n != 0 {
 			t.Errorf("told of %q %d times", trouble, n)
 		}

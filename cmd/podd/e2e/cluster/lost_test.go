@@ -55,7 +55,7 @@ func TestLost(t *testing.T) {
 		t.Fatalf("containers %v", before)
 	}
 	plane.command(t, "lose")
-	const strange = "pods that it does not know run on"
+	const strange = "pods that it does not list keep running"
 	a.tells(strange, true)
 	untouched := func(when string) {
 		t.Helper()

@@ -145,7 +145,7 @@ func TestMirrorRefs(t *testing.T) {
 		t.Errorf("mirror: %+v, %+v", m.Annotations, m.Spec.Volumes)
 	}
 	a.write("lab", strings.Replace(webPod("lab", "1000000"), "{name: lab}", "{name: lab, namespace: lab}", 1))
-	a.tells(`takes no mirror of it: namespaces "lab" not found`, true)
+	a.tells(`creating the mirror pod failed: namespaces "lab" not found`, true)
 	namespace := &v1.Namespace{}
 	namespace.Name = "lab"
 	if err := plane.ask(http.MethodPost, "/api/v1/namespaces", namespace, nil); err != nil {
@@ -158,8 +158,8 @@ func TestMirrorRefs(t *testing.T) {
 		}
 		return err
 	})
-	a.tells("takes no mirror", false)
-	if n := a.said("takes no mirror"); n != 1 {
+	a.tells("creating the mirror pod failed", false)
+	if n := a.said("creating the mirror pod failed"); n != 1 {
 		t.Errorf("told %d times in the log", n)
 	}
 }

@@ -207,16 +207,16 @@ func TestSilent(t *testing.T) {
 	a.start()
 	a.pod("web")
 	a.runs("web")
-	a.tells("does not answer within 10s", true)
+	a.tells("within 10s", true)
 	write(string(text)) // another file is another cluster
 	a.ready()
-	a.tells("does not answer", false)
+	a.tells("no response from the cluster", false)
 
 	write("clusters: [") // half of one is none
-	a.tells("which is another than podd uses", true)
+	a.tells("the previous one stays in use", true)
 	a.renewed(time.Now())
 	write(string(text))
-	a.tells("which is another than podd uses", false)
+	a.tells("the previous one stays in use", false)
 }
 
 func TestForbidden(t *testing.T) {
@@ -225,8 +225,8 @@ func TestForbidden(t *testing.T) {
 	a.start()
 	a.pod("web")
 	a.runs("web")
-	a.tells("the kubeconfig's user is to be system:node:NAME", true)
-	if n := a.said("forbids it"); n != 1 {
+	a.tells("the kubeconfig's user must be system:node:NAME", true)
+	if n := a.said("forbids a request"); n != 1 {
 		t.Errorf("told %d times in the log", n)
 	}
 }

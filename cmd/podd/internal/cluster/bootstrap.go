@@ -14,14 +14,14 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// needsBootstrap reports whether podd must request a new client certificate: the
-// kubeconfig is missing or invalid, or its certificate has expired. A file that cannot be
-// read at the moment may be valid.
+// needsBootstrap reports whether podd must request a client certificate with the bootstrap
+// kubeconfig, because the kubeconfig does not exist or is invalid, or its certificate has
+// expired. It returns false if a file cannot be read at the moment, because it may be valid.
 func (o *Options) needsBootstrap() bool {
 	if o.BootstrapKubeconfig == "" {
 		return false
 	}
-	config, err := read(o.Kubeconfig)
+	config, err := readKubeconfig(o.Kubeconfig)
 	if err != nil {
 		return !isUnreadable(err)
 	}
@@ -33,9 +33,9 @@ func (o *Options) needsBootstrap() bool {
 		return config.BearerToken == "" && config.BearerTokenFile == "" && config.ExecProvider == nil && config.AuthProvider == nil && config.Username == ""
 	}
 	if o.RotateCertificates {
-		kept, err := o.pairs(clientPurpose).load()
-		if kept != nil && kept.Leaf.NotAfter.After(pair.Leaf.NotAfter) {
-			pair = kept
+		stored, err := o.certFiles(clientPurpose).load()
+		if stored != nil && stored.Leaf.NotAfter.After(pair.Leaf.NotAfter) {
+			pair = stored
 		}
 		if isUnreadable(err) {
 			return false
@@ -44,72 +44,73 @@ func (o *Options) needsBootstrap() bool {
 	return time.Now().After(pair.Leaf.NotAfter)
 }
 
-// isUnreadable reports whether err is that of a file that exists but cannot be read.
+// isUnreadable reports whether err is the error of a file that exists but cannot be read.
 func isUnreadable(err error) bool {
 	var file *fs.PathError
 	return errors.As(err, &file) && !errors.Is(err, fs.ErrNotExist)
 }
 
-// bootstrap requests a client certificate with the credential of the bootstrap
-// kubeconfig, if needed, and writes the kubeconfig. It waits for the approval, or until
+// bootstrap requests a client certificate with the credential of the bootstrap kubeconfig,
+// if needed, and writes the kubeconfig. It returns when the certificate was issued, or when
 // one of the two files changes.
 func (o *Options) bootstrap(ctx context.Context, s *problemReporter) error {
 	if !o.needsBootstrap() {
 		return nil
 	}
-	failed := func(doing string, err error) error {
-		return configError{fmt.Errorf("%s --bootstrap-kubeconfig %s: %w", doing, o.BootstrapKubeconfig, err)}
+	fail := func(operation string, err error) error {
+		return configError{fmt.Errorf("%s --bootstrap-kubeconfig %s: %w", operation, o.BootstrapKubeconfig, err)}
 	}
-	file, err := load(o.BootstrapKubeconfig)
+	file, err := loadKubeconfig(o.BootstrapKubeconfig)
 	if err != nil {
-		return failed("reading", err)
+		return fail("reading", err)
 	}
 	config, err := restConfig(file)
 	if err != nil {
-		return failed("reading", err)
+		return fail("reading", err)
 	}
 	c := newClient(config, o)
 	defer c.close()
 	if err := c.open(config, o); err != nil {
-		return failed("using", err)
+		return fail("using", err)
 	}
-	seen, by := stamp(o.Kubeconfig), stamp(o.BootstrapKubeconfig)
-	has := &identity{}
-	asking, stop := cancelUnless(ctx, func() bool {
-		return has.valid() == nil && stamp(o.Kubeconfig) == seen && stamp(o.BootstrapKubeconfig) == by
+	before, bootstrapBefore := statFile(o.Kubeconfig), statFile(o.BootstrapKubeconfig)
+	issued := &identity{}
+	requestCtx, stop := cancelUnless(ctx, func() bool {
+		return issued.valid() == nil && statFile(o.Kubeconfig) == before && statFile(o.BootstrapKubeconfig) == bootstrapBefore
 	})
 	defer stop()
-	asking, done := context.WithCancel(asking)
+	requestCtx, done := context.WithCancel(requestCtx)
 	defer done()
-	r := &renewer{o: o, c: c, problems: s, purpose: clientPurpose, identity: has, template: o.clientTemplate, onRenewed: func() {
-		if has.valid() != nil { // valid by the clock of this host
+	r := &renewer{o: o, c: c, problems: s, purpose: clientPurpose, identity: issued, template: o.clientTemplate, onRenewed: func() {
+		if issued.valid() != nil { // not expired according to the clock of this host
 			done()
 		}
 	}}
-	r.run(asking)
-	pair := has.valid()
+	r.run(requestCtx)
+	pair := issued.valid()
 	if pair == nil {
 		return nil // a file has changed
 	}
 	if err := o.writeKubeconfig(file); err != nil {
 		return fileError{fmt.Errorf("writing --kubeconfig %s: %w", o.Kubeconfig, err)}
 	}
-	o.Log.Info("the cluster gave podd a certificate", "kubeconfig", o.Kubeconfig, "until", pair.Leaf.NotAfter)
+	o.Log.Info("client certificate issued and kubeconfig written", "kubeconfig", o.Kubeconfig, "expires", pair.Leaf.NotAfter)
 	return nil
 }
 
-// writeKubeconfig writes a kubeconfig for the cluster of another one with the stored
-// certificate. It has the kubelet's names, because kubeadm modifies the file later.
-func (o *Options) writeKubeconfig(of *api.Config) error {
+// writeKubeconfig writes a kubeconfig with the cluster of the bootstrap kubeconfig and the
+// stored certificate. Its entries have the same names as the kubelet's, because kubeadm
+// modifies the file later.
+func (o *Options) writeKubeconfig(bootstrap *api.Config) error {
 	const cluster, user, context = "default-cluster", "default-auth", "default-context"
 	k := api.NewConfig()
-	from := of.Contexts[of.CurrentContext]
-	if from == nil || of.Clusters[from.Cluster] == nil {
-		return errors.New("the bootstrap kubeconfig has no current context, or none with a cluster")
+	from := bootstrap.Contexts[bootstrap.CurrentContext]
+	if from == nil || bootstrap.Clusters[from.Cluster] == nil {
+		return errors.New("the bootstrap kubeconfig has no current context with a cluster")
 	}
-	k.Clusters[cluster] = of.Clusters[from.Cluster].DeepCopy()
+	k.Clusters[cluster] = bootstrap.Clusters[from.Cluster].DeepCopy()
 	k.Clusters[cluster].LocationOfOrigin = ""
-	current := o.pairs(clientPurpose).current()
+	current := o.certFiles(clientPurpose).current()
 	k.AuthInfos[user] = &api.AuthInfo{ClientCertificate: current, ClientKey: current}
 	k.Contexts[context] = &api.Context{Cluster: cluster, AuthInfo: user, Namespace: "default"}
 	k.CurrentContext = context

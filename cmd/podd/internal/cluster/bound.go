@@ -18,137 +18,135 @@ import (
 // boundPods contains the pods bound to the node. Its methods decide on values alone.
 type boundPods struct {
 	node, source string
-	cached       snapshot[*v1.Pod] // the snapshot that pods was made from
+	cached       snapshot[*v1.Pod] // the snapshot of which pods are the result
 	pods         map[types.NamespacedName]boundPod
 	// missing contains pods that the last list lacks, which does not prove that they are
 	// deleted.
 	missing map[types.NamespacedName]boundPod
-	// deleted contains pods that another cluster than that of pods had listed, and lists no
-	// more.
+	// deleted contains pods that were bound by another cluster than origin, and that this
+	// cluster no longer lists.
 	deleted        []boundPod
-	origin         origin // of the pods
+	origin         origin // of pods and missing
 	listed         origin // of the last list
-	isOtherCluster bool   // the last list was that of another cluster
+	isOtherCluster bool   // listed is another cluster than origin
 }
 
-// maxDeleted limits the deleted pods, because boundPods does not learn when they have
-// stopped. A node runs fewer pods.
+// maxDeleted limits the deleted pods. boundPods is not informed when they have stopped. A
+// node runs fewer pods.
 const maxDeleted = 1000
 
-// A boundPod is a pod of the API server and the pod to run.
+// A boundPod is a pod of the API server and the desired pod that results from it.
 type boundPod struct {
-	read *v1.Pod
-	made *manifest.Pod
+	object  *v1.Pod
+	desired *manifest.Pod
 }
 
-// update applies a snapshot. A pod is deleted if a watch reported it, or if a list of the
-// same cluster lacks it. While the lists come from another cluster, absence from a list
-// does not delete a pod, but the pods of that other cluster are still tracked.
-func (b *boundPods) update(seen snapshot[*v1.Pod], now time.Time) {
+// update applies a snapshot. A pod is deleted if a watch has reported the deletion, or if a
+// list of the same cluster does not contain it. A list of another cluster does not delete the
+// pods that it does not contain, but adds its own.
+func (b *boundPods) update(s snapshot[*v1.Pod], now time.Time) {
 	next := map[types.NamespacedName]boundPod{}
-	for key, p := range seen.items {
+	for key, p := range s.items {
 		if isMirror(p) {
 			continue
 		}
-		if pod := b.pod(key, p, now); pod.made != nil {
+		if pod := b.pod(key, p, now); pod.desired != nil {
 			next[key] = pod
 		}
 	}
-	if seen.lists != b.cached.lists {
-		b.compareOrigin(seen.origin, next)
+	if s.lists != b.cached.lists {
+		b.compareOrigin(s.origin, next)
 	}
 	for key := range b.missing {
-		if _, there := next[key]; there {
+		if _, listed := next[key]; listed {
 			delete(b.missing, key)
 		}
 	}
 	b.updateDeleted(next, now)
-	b.cached, b.pods = seen, next
+	b.cached, b.pods = s, next
 }
 
-// updateDeleted remembers pods that were there before next and that are not missing.
+// updateDeleted stores the pods that are not in next and not missing as deleted, if the last
+// list is that of another cluster.
 func (b *boundPods) updateDeleted(next map[types.NamespacedName]boundPod, now time.Time) {
 	if !b.isOtherCluster {
 		b.deleted = nil
 		return
 	}
-	b.deleted = slices.DeleteFunc(b.deleted, func(p boundPod) bool { _, again := next[p.made.Key]; return again })
+	b.deleted = slices.DeleteFunc(b.deleted, func(p boundPod) bool { _, listed := next[p.desired.Key]; return listed })
 	for key, p := range b.pods {
-		_, there := next[key]
-		if _, missing := b.missing[key]; there || missing {
+		_, listed := next[key]
+		if _, missing := b.missing[key]; listed || missing {
 			continue
 		}
-		if p.made.Deletion == nil {
-			read := p.read.DeepCopy()
-			read.DeletionTimestamp = &metav1.Time{Time: now}
-			p.made = b.make(read, now)
+		if p.desired.Deletion == nil {
+			object := p.object.DeepCopy()
+			object.DeletionTimestamp = &metav1.Time{Time: now}
+			p.desired = b.decode(object, now)
 		}
 		b.deleted = append(b.deleted, p)
 	}
 	b.deleted = b.deleted[max(0, len(b.deleted)-maxDeleted):]
 }
 
-// compareOrigin compares the cluster of a new list, which contains next, with that of the
+// compareOrigin compares o, the origin of a new list with the pods next, with that of the
 // pods.
-func (b *boundPods) compareOrigin(of origin, next map[types.NamespacedName]boundPod) {
-	b.isOtherCluster = !of.sameAs(b.origin) && !of.hasMoved(b.origin)
-	again := b.listed.Service+b.listed.Node != "" && of.sameAs(b.listed)
-	b.listed = of
+func (b *boundPods) compareOrigin(o origin, next map[types.NamespacedName]boundPod) {
+	b.isOtherCluster = !o.isSame(b.origin) && !o.hasMoved(b.origin)
+	hasListed := b.listed.Service+b.listed.Node != "" && o.isSame(b.listed)
+	b.listed = o
 	if !b.isOtherCluster {
-		b.missing, b.origin = nil, of
+		b.missing, b.origin = nil, o
 		return
 	}
-	if again { // the other cluster has already listed pods
+	if hasListed { // missing already contains the pods of before
 		return
 	}
 	missing := maps.Clone(b.pods)
 	maps.Copy(missing, b.missing)
-	maps.DeleteFunc(missing, func(key types.NamespacedName, _ boundPod) bool { _, there := next[key]; return there })
+	maps.DeleteFunc(missing, func(key types.NamespacedName, _ boundPod) bool { _, listed := next[key]; return listed })
 	b.missing = missing
 }
 
-// pod returns the pod to run. It reuses the previous one if nothing that matters has
-// changed, because most changes are podd's own status updates.
+// pod returns the boundPod of p. It reuses the desired pod unless a change affects how the pod
+// runs, because most changes are podd's own status updates.
 func (b *boundPods) pod(key types.NamespacedName, p *v1.Pod, now time.Time) boundPod {
 	before, known := b.pods[key]
 	if !known {
 		before, known = b.missing[key]
 	}
-	known = known && before.read.UID == p.UID
-	if known && sameForRunning(before.read, p) {
-		return boundPod{p, before.made}
+	known = known && before.object.UID == p.UID
+	if known && isEquivalent(before.object, p) {
+		return boundPod{p, before.desired}
 	}
 	if known {
-		if at, err := time.Parse(time.RFC3339Nano, before.made.Spec.Annotations[manifest.AnnotationConfigSeen]); err == nil {
+		if at, err := time.Parse(time.RFC3339Nano, before.desired.Spec.Annotations[manifest.AnnotationConfigSeen]); err == nil {
 			now = at
 		}
 	}
-	return boundPod{p, b.make(p, now)}
+	return boundPod{p, b.decode(p, now)}
 }
 
-func (b *boundPods) make(p *v1.Pod, now time.Time) *manifest.Pod {
+// decode returns the desired pod for p, or nil if there is none.
+func (b *boundPods) decode(p *v1.Pod, now time.Time) *manifest.Pod {
 	return decode.FromAPI(p, decode.Options{Kind: manifest.KindAPI, Source: b.source, Path: b.source, Node: b.node, Now: now})
 }
 
-// sameForRunning reports whether everything but the node's own part of the status is
-// equal.
-func sameForRunning(a, b *v1.Pod) bool {
-	return a == b || terminal(a) == terminal(b) && a.Generation == b.Generation &&
+// isEquivalent reports whether two versions of a pod are equal, except for the part of the
+// status that the node writes.
+func isEquivalent(a, b *v1.Pod) bool {
+	return a == b || isTerminal(a.Status.Phase) == isTerminal(b.Status.Phase) && a.Generation == b.Generation &&
 		equality.Semantic.DeepEqual(a.DeletionTimestamp, b.DeletionTimestamp) &&
 		equality.Semantic.DeepEqual(a.DeletionGracePeriodSeconds, b.DeletionGracePeriodSeconds) &&
 		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) &&
 		slices.Equal(a.Finalizers, b.Finalizers) &&
 		equality.Semantic.DeepEqual(a.OwnerReferences, b.OwnerReferences) &&
-		equality.Semantic.DeepEqual(foreignConditions(a), foreignConditions(b)) &&
+		equality.Semantic.DeepEqual(externalConditions(a), externalConditions(b)) &&
 		equality.Semantic.DeepEqual(a.Spec, b.Spec)
 }
 
-func terminal(p *v1.Pod) bool {
-	return p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed
-}
-
-// foreignConditions returns the conditions that no kubelet writes.
-func foreignConditions(p *v1.Pod) []v1.PodCondition {
+// externalConditions returns the conditions that no kubelet writes.
+func externalConditions(p *v1.Pod) []v1.PodCondition {
 	return slices.DeleteFunc(slices.Clone(p.Status.Conditions), func(c v1.PodCondition) bool {
 		switch c.Type {
 		case v1.PodScheduled, v1.PodReady, v1.PodInitialized, v1.ContainersReady, v1.PodReadyToStartContainers, v1.PodResizePending, v1.PodResizeInProgress:
@@ -158,16 +156,16 @@ func foreignConditions(p *v1.Pod) []v1.PodCondition {
 	})
 }
 
-// list returns all pods, the oldest first, which is the order of admission in a kubelet.
+// list returns all pods, the oldest first. This is the order in which the kubelet admits them.
 func (b *boundPods) list() []*manifest.Pod {
 	all := make([]*manifest.Pod, 0, len(b.pods)+len(b.missing)+len(b.deleted))
 	for _, m := range []map[types.NamespacedName]boundPod{b.pods, b.missing} {
 		for _, p := range m {
-			all = append(all, p.made)
+			all = append(all, p.desired)
 		}
 	}
 	for _, p := range b.deleted {
-		all = append(all, p.made)
+		all = append(all, p.desired)
 	}
 	slices.SortFunc(all, func(a, b *manifest.Pod) int {
 		return cmp.Or(a.Spec.CreationTimestamp.Compare(b.Spec.CreationTimestamp.Time), cmp.Compare(a.Key.String(), b.Key.String()))

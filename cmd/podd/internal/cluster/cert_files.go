@@ -17,32 +17,32 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// certFiles are the files of the certificates with one name. The layout is that of the
-// kubelet:
+// certFiles are the files of the certificates for one purpose, in the layout of the kubelet:
 //
-//	NAME-current.pem   a link to the newest of
+//	NAME-current.pem   a symlink to the newest NAME-DATE.pem
 //	NAME-DATE.pem      a certificate, its chain and its key
 //	NAME.key.tmp       the key of a pending request
 //
-// All files have mode 0600. The link always refers to a complete file, even after a power
-// failure. Files of other agents are kept.
+// All files have mode 0600. The symlink always refers to a complete file, even after a power
+// failure. Other files are kept.
 type certFiles struct{ dir, name string }
 
 func (p certFiles) current() string { return filepath.Join(p.dir, p.name+"-current.pem") }
 func (p certFiles) pending() string { return filepath.Join(p.dir, p.name+".key.tmp") }
 
-// load returns the newest certificate, or nil if there is none.
+// load returns the newest certificate, or nil if there is none. An expired one is returned,
+// too.
 func (p certFiles) load() (*tls.Certificate, error) {
 	text, err := os.ReadFile(p.current())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading a certificate: %w", err)
+		return nil, fmt.Errorf("reading the stored certificate: %w", err)
 	}
 	pair, err := tls.X509KeyPair(text, text)
 	if err != nil {
-		return nil, fmt.Errorf("reading the certificate %s: %w", p.current(), err)
+		return nil, fmt.Errorf("parsing the stored certificate %s: %w", p.current(), err)
 	}
 	return &pair, nil
 }
@@ -66,7 +66,7 @@ func (p certFiles) store(chain, key []byte) (*tls.Certificate, error) {
 	return &pair, p.link(dated)
 }
 
-// link makes a file the current one.
+// link makes the symlink refer to the file name.
 func (p certFiles) link(name string) error {
 	dir, err := os.OpenRoot(p.dir)
 	if err != nil {
@@ -86,12 +86,12 @@ func (p certFiles) link(name string) error {
 	return atomicfile.Sync(dir)
 }
 
-// key returns the key of the pending request and creates it if necessary, so that podd
+// pendingKey returns the key of the pending request and creates it if necessary, so that podd
 // continues its request after a restart.
-func (p certFiles) key() (*ecdsa.PrivateKey, error) {
+func (p certFiles) pendingKey() (*ecdsa.PrivateKey, error) {
 	text, err := os.ReadFile(p.pending())
 	if err == nil {
-		if key, err := parseKey(text); err == nil {
+		if key, err := decodeKey(text); err == nil {
 			return key, nil
 		}
 	}
@@ -99,7 +99,7 @@ func (p certFiles) key() (*ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	if text, err = pemOf(key); err != nil {
+	if text, err = encodeKey(key); err != nil {
 		return nil, err
 	}
 	return key, atomicfile.Write(p.pending(), text)
@@ -113,15 +113,17 @@ func (p certFiles) removeKey() error {
 	return nil
 }
 
-func parseKey(text []byte) (*ecdsa.PrivateKey, error) {
+// decodeKey parses a key in PEM.
+func decodeKey(text []byte) (*ecdsa.PrivateKey, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, errors.New("it has no key in PEM")
+		return nil, errors.New("no PEM block")
 	}
 	return x509.ParseECPrivateKey(block.Bytes)
 }
 
-func pemOf(key *ecdsa.PrivateKey) ([]byte, error) {
+// encodeKey returns a key in PEM.
+func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
 		return nil, err

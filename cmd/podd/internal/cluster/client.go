@@ -26,18 +26,18 @@ import (
 
 // A client sends requests to one API server as one user. It is safe for concurrent use.
 type client struct {
-	core *rest.RESTClient // rate-limited, for everything but heartbeats
-	// heartbeats and leases keep the node alive and are not rate-limited.
+	core *rest.RESTClient // for the core group without heartbeats and events; rate-limited
+	// heartbeats, for the Node, and leases are not rate-limited.
 	heartbeats, leases *rest.RESTClient
 	events             *rest.RESTClient // with a separate rate limit
-	// tokens and access review the clients of this node. Each has its own rate limit, so that
+	// tokens and access are for reviews of the clients of this node. Each has its own rate limit, so that
 	// a flood of reviews does not delay other requests.
 	tokens, access *rest.RESTClient
 	classes        *rest.RESTClient
 	requests       *rest.RESTClient // certificate signing requests
 	storage        *rest.RESTClient
 	streams        runtime.ClientNegotiator // decodes watches of all groups
-	host           string                   // host of the API server for messages
+	host           string                   // URL of the API server, for messages
 	authority      string                   // digest of the trusted CA
 	close          func()                   // closes all connections; later requests open new ones
 	// identity is the client certificate that podd renews, or nil if the kubeconfig
@@ -47,22 +47,22 @@ type client struct {
 	renewed  atomic.Int32
 }
 
-// requestTime limits a request. It is the kubelet's limit for heartbeats.
-const requestTime = 10 * time.Second
+// requestTimeout limits a request. The kubelet has the same limit for heartbeats.
+const requestTimeout = 10 * time.Second
 
-// connect reads the kubeconfig and returns a client, without a request. All credentials
-// of client-go are supported; it reloads the files of certificates and tokens.
+// connect reads the kubeconfig and returns a client. It sends no request. client-go supports
+// all kinds of credentials, and reloads files of certificates and tokens.
 func connect(o *Options) (*client, error) {
-	config, err := read(o.Kubeconfig)
+	config, err := readKubeconfig(o.Kubeconfig)
 	if err != nil {
 		return nil, configError{fmt.Errorf("reading --kubeconfig %s: %w", o.Kubeconfig, err)}
 	}
 	c := newClient(config, o)
-	if c.authority, err = authorityOf(config); err != nil {
+	if c.authority, err = authorityDigest(config); err != nil {
 		return nil, configError{fmt.Errorf("using --kubeconfig %s: %w", o.Kubeconfig, err)}
 	}
 	if c.identity, err = o.identity(config); err != nil {
-		return nil, configError{fmt.Errorf("taking the certificate of --kubeconfig %s: %w", o.Kubeconfig, err)}
+		return nil, configError{fmt.Errorf("loading the client certificate of --kubeconfig %s: %w", o.Kubeconfig, err)}
 	}
 	if err := c.open(config, o); err != nil {
 		return nil, configError{fmt.Errorf("using --kubeconfig %s: %w", o.Kubeconfig, err)}
@@ -72,10 +72,10 @@ func connect(o *Options) (*client, error) {
 
 // newClient returns a client that has not been opened.
 func newClient(config *rest.Config, o *Options) *client {
-	dialer := connrotation.NewDialer((&net.Dialer{Timeout: requestTime, KeepAlive: 30 * time.Second}).DialContext)
+	dialer := connrotation.NewDialer((&net.Dialer{Timeout: requestTimeout, KeepAlive: 30 * time.Second}).DialContext)
 	config.Dial = dialer.DialContext
 	if config.Proxy == nil {
-		config.Proxy = http.ProxyFromEnvironment // the default, set because client-go caches the transport of configurations without it forever
+		config.Proxy = http.ProxyFromEnvironment // the default; without it, client-go would cache the transport forever
 	}
 	config.UserAgent = "podd/" + o.Version
 	config.WarningHandler = rest.NoWarnings{}
@@ -90,9 +90,9 @@ func (c *client) open(config *rest.Config, o *Options) (err error) {
 	if err != nil {
 		return err
 	}
-	codecs := serializer.NewCodecFactory(scheme()).WithoutConversion()
+	codecs := serializer.NewCodecFactory(newScheme()).WithoutConversion()
 	c.streams = runtime.NewClientNegotiator(codecs, v1.SchemeGroupVersion) // no conversion between versions
-	of := func(path string, group schema.GroupVersion, qps, burst int) (r *rest.RESTClient) {
+	newREST := func(path string, group schema.GroupVersion, qps, burst int) (r *rest.RESTClient) {
 		if err != nil {
 			return nil
 		}
@@ -102,20 +102,19 @@ func (c *client) open(config *rest.Config, o *Options) (err error) {
 		r, err = rest.RESTClientForConfigAndClient(config, shared)
 		return r
 	}
-	c.core = of("/api", v1.SchemeGroupVersion, o.QPS, o.Burst)
-	c.heartbeats = of("/api", v1.SchemeGroupVersion, -1, 0)
-	c.events = of("/api", v1.SchemeGroupVersion, eventQPS(o.EventQPS), o.EventBurst)
-	c.leases = of("/apis", coordination.SchemeGroupVersion, -1, 0)
-	c.tokens = of("/apis", authentication.SchemeGroupVersion, o.QPS, o.Burst)
-	c.classes = of("/apis", nodes.SchemeGroupVersion, o.QPS, o.Burst)
-	c.access = of("/apis", authorization.SchemeGroupVersion, o.QPS, o.Burst)
-	c.requests = of("/apis", certificates.SchemeGroupVersion, -1, 0)
-	c.storage = of("/apis", storage.SchemeGroupVersion, o.QPS, o.Burst)
+	c.core = newREST("/api", v1.SchemeGroupVersion, o.QPS, o.Burst)
+	c.heartbeats = newREST("/api", v1.SchemeGroupVersion, -1, 0)
+	c.events = newREST("/api", v1.SchemeGroupVersion, eventQPS(o.EventQPS), o.EventBurst)
+	c.leases = newREST("/apis", coordination.SchemeGroupVersion, -1, 0)
+	c.tokens = newREST("/apis", authentication.SchemeGroupVersion, o.QPS, o.Burst)
+	c.classes = newREST("/apis", nodes.SchemeGroupVersion, o.QPS, o.Burst)
+	c.access = newREST("/apis", authorization.SchemeGroupVersion, o.QPS, o.Burst)
+	c.requests = newREST("/apis", certificates.SchemeGroupVersion, -1, 0)
+	c.storage = newREST("/apis", storage.SchemeGroupVersion, o.QPS, o.Burst)
 	return err
 }
 
-// eventQPS returns qps as client-go expects it: the kubelet's configuration uses 0 for no
-// limit.
+// eventQPS returns qps as client-go expects it: in the configuration, 0 means no limit.
 func eventQPS(qps int) int {
 	if qps == 0 {
 		return -1
@@ -123,9 +122,9 @@ func eventQPS(qps int) int {
 	return qps
 }
 
-// scheme contains only the types that are used, because whole API groups would need
-// memory.
-func scheme() *runtime.Scheme {
+// newScheme returns a scheme with only the types that are used, because whole API groups
+// would take memory.
+func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	s.AddKnownTypes(v1.SchemeGroupVersion, &v1.Node{}, &v1.NodeList{}, &v1.Pod{}, &v1.PodList{},
 		&v1.ConfigMap{}, &v1.ConfigMapList{}, &v1.Secret{}, &v1.SecretList{}, &v1.Service{}, &v1.ServiceList{},
@@ -146,37 +145,39 @@ func scheme() *runtime.Scheme {
 	return s
 }
 
-// node selects one node, because the API server allows a node to watch only itself.
+// node returns a list request for one Node, because a node may watch no other.
 func (c *client) node(name string) func() *rest.Request {
 	return func() *rest.Request {
 		return c.core.Get().Resource("nodes").Param("fieldSelector", "metadata.name="+name)
 	}
 }
 
-// podsOnNode selects the pods bound to a node, for the same reason.
+// podsOnNode returns a list request for the pods bound to a node, because it may watch no
+// others.
 func (c *client) podsOnNode(node string) func() *rest.Request {
 	return func() *rest.Request {
 		return c.core.Get().Resource("pods").Param("fieldSelector", "spec.nodeName="+node)
 	}
 }
 
-// displayHost returns a URL without parts that may be secret.
+// displayHost returns the scheme and host of a URL. Other parts may be secret.
 func displayHost(host string) string {
 	u, err := url.Parse(host)
 	if err != nil || u.Host == "" {
-		return "the kubeconfig's server"
+		return "the server of the kubeconfig"
 	}
 	return u.Scheme + "://" + u.Host
 }
 
-// do sends a request, which must succeed within requestTime.
-func (c *client) do(ctx context.Context, r *rest.Request, answer runtime.Object) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+// do sends a request, which must succeed within requestTimeout, and decodes the response into
+// into.
+func (c *client) do(ctx context.Context, r *rest.Request, into runtime.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	return c.doUntil(ctx, r, answer)
+	return c.doUntil(ctx, r, into)
 }
 
-// doUntil sends a request until ctx is done. If into is nil, the response body is
+// doUntil is like do, but only ctx limits the request. If into is nil, the response body is
 // ignored.
 func (c *client) doUntil(ctx context.Context, r *rest.Request, into runtime.Object) error {
 	result := c.doWithRetry(ctx, r)
@@ -189,9 +190,9 @@ func (c *client) doUntil(ctx context.Context, r *rest.Request, into runtime.Obje
 // doWithRetry repeats a request once if a renewal of podd's certificate has closed its
 // connection.
 func (c *client) doWithRetry(ctx context.Context, r *rest.Request) rest.Result {
-	as := c.renewed.Load()
+	renewals := c.renewed.Load()
 	result := r.Do(ctx)
-	if err := result.Error(); err != nil && !isAPIError(err) && c.renewed.Load() != as {
+	if err := result.Error(); err != nil && !isAPIError(err) && c.renewed.Load() != renewals {
 		return r.Do(ctx)
 	}
 	return result

@@ -20,6 +20,7 @@ contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 `
 
+// connectTo calls connect with a kubeconfig in dir.
 func connectTo(t interface{ Fatal(...any) }, dir, text string) (*client, error) {
 	file := filepath.Join(dir, "kubeconfig")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -34,38 +35,38 @@ func TestConnect(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.Replace(kubeconfig, ", certificate-authority: ca.crt", "", 1)
-	for _, form := range []string{
+	for _, credential := range []string{
 		"token: hunter2",
 		"tokenFile: token",
 		"exec: {apiVersion: client.authentication.k8s.io/v1, command: get-token, interactiveMode: Never}",
 	} {
-		c, err := connectTo(t, dir, strings.Replace(text, "token: hunter2", form, 1))
+		c, err := connectTo(t, dir, strings.Replace(text, "token: hunter2", credential, 1))
 		if err != nil || c.host != "https://api:6443" {
-			t.Errorf("%s: got %+v, %v", form, c, err)
+			t.Errorf("%s: got %+v, %v", credential, c, err)
 		}
 	}
-	for _, bad := range []string{"", "{}", text[:60], kubeconfig} {
-		_, err := connectTo(t, dir, bad)
-		if got := newProblem(err); got.kind != unreadable || !strings.Contains(got.text, filepath.Join(dir, "kubeconfig")) {
-			t.Errorf("%q: got %v", bad, got)
+	for _, invalid := range []string{"", "{}", text[:60], kubeconfig} {
+		_, err := connectTo(t, dir, invalid)
+		if got := newProblem(err); got.kind != invalidKubeconfig || !strings.Contains(got.message, filepath.Join(dir, "kubeconfig")) {
+			t.Errorf("%q: got problem %v, want that of an invalid kubeconfig with its path", invalid, got)
 		}
 	}
 }
 
-// Whatever is wrong with a kubeconfig, what is secret in it is not told.
-func TestSecrets(t *testing.T) {
+// TestConnect_Secrets checks that the errors of invalid kubeconfigs contain no secrets.
+func TestConnect_Secrets(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range [][3]string{
-		{"https://user:hunter2@api:6443", "https://user:hunter2@api::6443", `cluster "c": its server is no URL`},
-		{"https://user:hunter2@api:6443", "https://user:hunter2", `cluster "c": its server is no URL`},
-		{"certificate-authority: ca.crt", "proxy-url: 'user:hunter2@proxy:3128'", `cluster "c": its proxy-url is no URL of http`},
-		{"certificate-authority: ca.crt", "proxy-url: 'http://user:hunter2@proxy:x'", `cluster "c": its proxy-url is no URL of http`},
-		{"user:\n    token: hunter2", "{user: {token: hunter2}}:", "it is no kubeconfig in YAML or JSON"},
-		{"    token: hunter2", "   token: hunter2\n  - hunter2: [", "see its line"},
+		{"https://user:hunter2@api:6443", "https://user:hunter2@api::6443", `cluster "c": server is not a valid URL`},
+		{"https://user:hunter2@api:6443", "https://user:hunter2", `cluster "c": server is not a valid URL`},
+		{"certificate-authority: ca.crt", "proxy-url: 'user:hunter2@proxy:3128'", `cluster "c": proxy-url is not a valid URL`},
+		{"certificate-authority: ca.crt", "proxy-url: 'http://user:hunter2@proxy:x'", `cluster "c": proxy-url is not a valid URL`},
+		{"user:\n    token: hunter2", "{user: {token: hunter2}}:", "not a kubeconfig in YAML or JSON"},
+		{"    token: hunter2", "   token: hunter2\n  - hunter2: [", "check line"},
 	} {
 		_, err := connectTo(t, dir, strings.Replace(kubeconfig, c[0], c[1], 1))
 		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), c[2]) {
-			t.Errorf("%s: told %v", c[1], err)
+			t.Errorf("%s: got error %v, want %q without secrets", c[1], err, c[2])
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -74,11 +75,11 @@ func TestSecrets(t *testing.T) {
 		to := min(len(text), from+rapid.IntRange(0, 20).Draw(t, "length"))
 		with := rapid.SampledFrom([]string{"", "\n", ":", "{", "\"", "- ", "\t", "0x1"}).Draw(t, "with")
 		c, err := connectTo(t, dir, string(text[:from])+with+string(text[to:]))
-		if err != nil && strings.Contains(err.Error()+newProblem(err).text, "hunter2") {
-			t.Fatalf("told %v", err)
+		if err != nil && strings.Contains(err.Error()+newProblem(err).message, "hunter2") {
+			t.Fatalf("got error %v with a secret", err)
 		}
 		if c != nil && strings.Contains(c.host, "hunter2") {
-			t.Fatalf("host %s", c.host)
+			t.Fatalf("got host %s with a secret", c.host)
 		}
 	})
 }

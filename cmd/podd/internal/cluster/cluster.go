@@ -25,7 +25,7 @@ type Options struct {
 	// renewal of the client certificate.
 	CertDir            string
 	RotateCertificates bool
-	Origin             string // path of the file that identifies the cluster of the present pods
+	Origin             string // path of the file that identifies the cluster of the pods
 	Version            string // version of podd for the User-Agent
 	// QPS and Burst limit requests other than heartbeats. QPS 0 means 5.
 	QPS, Burst int
@@ -37,30 +37,30 @@ type Options struct {
 	Register   bool   // create the Node if it does not exist
 	Taints     []v1.Taint
 	ProviderID string
-	// ExternalCloud leaves the addresses and the initial taint to a cloud controller.
-	// ProvidedIP, the addresses that the user has set, is passed to it; "" for none.
+	// ExternalCloud lets a cloud controller set the addresses and remove the initial taint.
+	// ProvidedIP is passed to it: the addresses that the user has set, or "".
 	ExternalCloud bool
 	ProvidedIP    string
 	AttachDetach  bool // the attach-detach controller attaches volumes
 
-	// UpdateFrequency is the interval between comparisons of the Node's status.
-	// ReportFrequency is the interval after which an unchanged status is sent again.
+	// UpdateFrequency is the interval at which the status of the Node is compared with that of
+	// this node. ReportFrequency is the interval after which an unchanged status is sent again.
 	UpdateFrequency, ReportFrequency time.Duration
 	Lease                            time.Duration // whole seconds
 
 	// Events is the source of events; nil sends none.
 	Events server.EventLog
-	// OnRenewal is called after each attempt to obtain a certificate: the serving
-	// certificate, or else the client certificate. made is the NotBefore time of the previous
-	// one, zero if there was none. It may be called concurrently and may be nil.
-	OnRenewal func(serving bool, made time.Time, err error)
+	// OnRenewal is called after each attempt to obtain a certificate: the serving certificate,
+	// or else the client certificate. issued is the NotBefore time of the previous one, zero if
+	// there was none. It may be called concurrently and may be nil.
+	OnRenewal func(serving bool, issued time.Time, err error)
 	// CSI returns the CSI drivers of this node; may be nil.
 	CSI Drivers
-	// OnProblem is called with the problem that keeps podd from being a node of the cluster,
-	// and with "" when it is solved. Calls are sequential.
-	OnProblem func(ctx context.Context, trouble string)
-	// OnRejected is called with the pods that the API server rejects, sorted by name, when
-	// they change. Calls are sequential.
+	// OnProblem is called with the message of the most important problem of the connection when
+	// it changes, and with "" when there is none any more. Calls are sequential.
+	OnProblem func(ctx context.Context, message string)
+	// OnRejected is called with all pods that the API server rejects, sorted by name, when they
+	// change. Calls are sequential.
 	OnRejected func(ctx context.Context, all []Rejection)
 	Log        *slog.Logger
 }
@@ -78,18 +78,19 @@ type Cluster struct {
 	// nodes contains the Node if it exists. It is reset for each kubeconfig, which may be
 	// that of another cluster.
 	nodes watchable[snapshot[*v1.Node]]
-	// deletions maps the pods that the source has emitted as deleted to the first such batch.
+	// deletions maps the UID of each pod that the source has emitted as deleted to the version of
+	// the first such batch.
 	deletions watchable[map[types.UID]uint64]
 	// objects contains the objects that pods refer to.
 	objects  watchable[manifest.Objects]
 	resolver resolver
 	inUse    volumesInUse // the volumes that must not be detached
 	drivers  registrar    // publishes the CSI drivers of this node
-	// growths counts the reports that a claim has grown.
+	// growths counts for each claim the updates of its status after an expansion.
 	growths watchable[map[types.NamespacedName]int]
 	// state contains the pods of this node and, in View.Machine, its Node.
 	state server.Viewer
-	// reviews gets each connection; nil if reviews are disabled.
+	// reviews uses the client of each connection; nil if reviews are disabled.
 	reviews        *Reviews
 	serving        *identity                // nil: the serving certificate is not requested
 	clientIdentity atomic.Pointer[identity] // nil: the client certificate is not renewed
@@ -98,8 +99,8 @@ type Cluster struct {
 // New returns a Cluster. It sends no requests.
 func New(o Options) *Cluster { return &Cluster{o: o} }
 
-// Run runs the node with the pods in state until ctx is done. It retries all errors. It
-// must be called once.
+// Run keeps the node in the cluster up to date with state until ctx is done. It retries all
+// errors. It must be called once.
 func (c *Cluster) Run(ctx context.Context, state server.Viewer) error {
 	c.state = state
 	s := newProblemReporter(&c.o)
@@ -114,25 +115,26 @@ func (c *Cluster) runConnections(ctx context.Context, s *problemReporter) {
 	var b backoff
 	for ctx.Err() == nil {
 		err := c.o.bootstrap(ctx, s)
-		s.report(ctx, ofIdentity, err)
+		s.report(ctx, partIdentity, err)
 		if err != nil {
 			sleep(ctx, b.next())
 			continue
 		}
-		seen := stamp(c.o.Kubeconfig)
+		kubeconfig := statFile(c.o.Kubeconfig)
 		api, err := connect(&c.o)
-		s.report(ctx, ofKubeconfig, err)
+		s.report(ctx, partKubeconfig, err)
 		if err != nil {
 			sleep(ctx, b.next())
 			continue
 		}
 		b = backoff{}
-		c.runConnection(ctx, api, s, seen)
+		c.runConnection(ctx, api, s, kubeconfig)
 	}
 }
 
-// runConnection runs the node until the kubeconfig differs from seen.
-func (c *Cluster) runConnection(ctx context.Context, api *client, s *problemReporter, seen fileStamp) {
+// runConnection uses one client until the kubeconfig differs from the version kubeconfig and
+// is valid, or ctx is done.
+func (c *Cluster) runConnection(ctx context.Context, api *client, s *problemReporter, kubeconfig fileStamp) {
 	defer api.close()
 	c.clientIdentity.Store(api.identity)
 	if c.reviews != nil {
@@ -140,16 +142,16 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, s *problemRepo
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	c.nodes.set(snapshot[*v1.Node]{})
-	ownNode := reflector[*v1.Node]{client: api, query: api.node(c.o.Node), list: &v1.NodeList{}, store: &c.nodes, reporter: s, part: ofNode}
-	ownPods := reflector[*v1.Pod]{client: api, query: api.podsOnNode(c.o.Node), list: &v1.PodList{}, store: &c.pods, reporter: s, part: ofPods}
+	ownNode := reflector[*v1.Node]{client: api, query: api.node(c.o.Node), list: &v1.NodeList{}, store: &c.nodes, reporter: s, part: partNode}
+	ownPods := reflector[*v1.Pod]{client: api, query: api.podsOnNode(c.o.Node), list: &v1.PodList{}, store: &c.pods, reporter: s, part: partPods}
 	ownPods.watches = &c.watchCount
-	ownPods.origin = func(ctx context.Context) (origin, error) { return api.origin(ctx, c.o.Node) }
-	w := newWriter(c, api) // before the first snapshot of this connection
+	ownPods.origin = func(ctx context.Context) (origin, error) { return api.fetchOrigin(ctx, c.o.Node) }
+	w := newWriter(c, api) // before the first list of this connection
 	c.inUse.setReported(nil)
-	k := &nodeSyncer{o: &c.o, state: c.state, c: api, problems: s, inUse: &c.inUse}
+	syncer := &nodeSyncer{o: &c.o, state: c.state, c: api, problems: s, inUse: &c.inUse}
 	group.Go(func() error { ownNode.run(ctx); return nil })
 	group.Go(func() error { ownPods.run(ctx); return nil })
-	group.Go(func() error { k.run(ctx, &c.nodes); return nil })
+	group.Go(func() error { syncer.run(ctx, &c.nodes); return nil })
 	group.Go(func() error { w.run(ctx); return nil })
 	if c.o.Events != nil {
 		group.Go(func() error { newEventSender(api, c.o.Events).run(ctx); return nil })
@@ -162,7 +164,7 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, s *problemRepo
 	if c.o.CSI != nil {
 		group.Go(func() error { c.reportGrowth(ctx, api); return nil })
 	}
-	group.Go(func() error { (&leaseRenewer{o: &c.o, c: api, problems: s, owner: &k.uid}).run(ctx); return nil })
+	group.Go(func() error { (&leaseRenewer{o: &c.o, c: api, problems: s, owner: &syncer.uid}).run(ctx); return nil })
 	if api.identity != nil {
 		r := &renewer{o: &c.o, c: api, problems: s, purpose: clientPurpose, identity: api.identity, template: c.o.clientTemplate, onRenewed: api.renew}
 		group.Go(func() error { r.run(ctx); return nil })
@@ -173,11 +175,11 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, s *problemRepo
 	}
 	group.Go(func() error {
 		for sleep(ctx, checkInterval) {
-			over, err := c.o.outdated(seen)
-			if over {
+			outdated, err := c.o.isOutdated(kubeconfig)
+			if outdated {
 				return context.Canceled // cancels the other goroutines
 			}
-			s.report(ctx, ofKubeconfig, err)
+			s.report(ctx, partKubeconfig, err)
 		}
 		return nil
 	})

@@ -8,11 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// conditions merges podd's own conditions into those of the Node; others are unchanged. A
-// transition time changes only if the status differs from the Node's, which the node
+// mergeConditions merges podd's own conditions into those of the Node; others are unchanged. A
+// transition time changes only if the status differs from that of the Node, which the node
 // controller sets to Unknown for an unreachable node.
-func conditions(seen, own []v1.NodeCondition, now metav1.Time) []v1.NodeCondition {
-	all := slices.Clone(seen)
+func mergeConditions(present, own []v1.NodeCondition, now metav1.Time) []v1.NodeCondition {
+	all := slices.Clone(present)
 	for _, c := range own {
 		c.LastHeartbeatTime, c.LastTransitionTime = now, now
 		i := slices.IndexFunc(all, func(s v1.NodeCondition) bool { return s.Type == c.Type })
@@ -28,8 +28,8 @@ func conditions(seen, own []v1.NodeCondition, now metav1.Time) []v1.NodeConditio
 	return all
 }
 
-// sorted returns conditions sorted by type without heartbeat times.
-func sorted(all []v1.NodeCondition) []v1.NodeCondition {
+// sortConditions returns conditions sorted by type without heartbeat times.
+func sortConditions(all []v1.NodeCondition) []v1.NodeCondition {
 	all = slices.Clone(all)
 	for i := range all {
 		all[i].LastHeartbeatTime = metav1.Time{}

@@ -19,7 +19,7 @@ import (
 	"podd/reconcile/volume/csi"
 )
 
-// fakeDrivers are those of a machine, as a test has them.
+// fakeDrivers implements Drivers.
 type fakeDrivers struct {
 	mu         sync.Mutex // guards all following fields
 	registered []csi.Driver
@@ -28,7 +28,8 @@ type fakeDrivers struct {
 	changed    chan struct{}
 }
 
-func (f *fakeDrivers) answer() <-chan struct{} {
+// changedLocked returns a channel that set closes. The caller must hold mu.
+func (f *fakeDrivers) changedLocked() <-chan struct{} {
 	if f.changed == nil {
 		f.changed = make(chan struct{})
 	}
@@ -38,21 +39,22 @@ func (f *fakeDrivers) answer() <-chan struct{} {
 func (f *fakeDrivers) Registered() ([]csi.Driver, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.registered, f.answer()
+	return f.registered, f.changedLocked()
 }
 
 func (f *fakeDrivers) InUse() ([]csi.Use, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.uses, f.answer()
+	return f.uses, f.changedLocked()
 }
 
 func (f *fakeDrivers) Grown() ([]csi.Growth, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.grown, f.answer()
+	return f.grown, f.changedLocked()
 }
 
+// set changes the drivers and notifies the caller of the methods.
 func (f *fakeDrivers) set(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,386 +67,397 @@ func (f *fakeDrivers) set(change func()) {
 
 var disk = csi.Driver{Name: "disk.example", NodeID: "i-1", Topology: map[string]string{"disk.example/zone": "a"}, MaxVolumes: 5}
 
-// withDrivers is a life of a machine that has drivers.
-func withDrivers(t *testing.T, has *fakeDrivers, test func(*life)) {
-	alone(t, func(_ *life, o *Options) { o.CSI, o.AttachDetach = has, true }, test)
+// withDrivers runs a test of a node with drivers.
+func withDrivers(t *testing.T, drivers *fakeDrivers, test func(*testNode)) {
+	runNode(t, func(_ *testNode, o *Options) { o.CSI, o.AttachDetach = drivers, true }, test)
 }
 
-// csiNode is the cluster's, nil for none; the caller does not hold mu.
-func (l *life) csiNode() (n *storage.CSINode) {
-	l.with(func() { n, _ = l.fakeAPI.objects.have["csinodes//n1"].(*storage.CSINode) })
+// storedCSINode returns the CSINode in the API server, or nil.
+func (l *testNode) storedCSINode() (n *storage.CSINode) {
+	l.change(func() { n, _ = l.fakeAPI.objects.have["csinodes//n1"].(*storage.CSINode) })
 	return n
 }
 
-func (l *life) nodeNow() (n *v1.Node) {
-	l.with(func() { n = l.node })
+// storedNode returns the Node in the API server, or nil.
+func (l *testNode) storedNode() (n *v1.Node) {
+	l.change(func() { n = l.node })
 	return n
 }
 
-func TestCSINode(t *testing.T) {
-	has := &fakeDrivers{}
-	withDrivers(t, has, func(l *life) {
-		n := l.csiNode()
+// TestRegistrar checks that drivers are added and removed, and that entries of others are kept.
+func TestRegistrar(t *testing.T) {
+	drivers := &fakeDrivers{}
+	withDrivers(t, drivers, func(l *testNode) {
+		n := l.storedCSINode()
 		if n == nil || len(n.Spec.Drivers) > 0 || n.OwnerReferences[0].UID != l.node.UID {
-			t.Fatalf("without drivers: got %+v", n)
+			t.Fatalf("without drivers: got %+v, want an empty CSINode owned by the Node", n)
 		}
-		l.count()
-		l.after(time.Hour)
-		if c := l.count("GET csinodes", "PUT csinodes", "POST csinodes"); c[0]+c[1]+c[2] > 0 {
-			t.Errorf("while nothing is new: asked %v", c)
+		l.countRequests()
+		l.advance(time.Hour)
+		if c := l.countRequests("GET csinodes", "PUT csinodes", "POST csinodes"); c[0]+c[1]+c[2] > 0 {
+			t.Errorf("without changes: got %v requests, want none", c)
 		}
-		l.with(func() { // of an earlier life, or another's
+		l.change(func() { // an entry of an earlier podd or another agent
 			other := n.DeepCopy()
 			other.Spec.Drivers = []storage.CSINodeDriver{{Name: "old.example", NodeID: "x"}}
 			other.Annotations = map[string]string{v1.MigratedPluginsAnnotationKey: "kubernetes.io/aws-ebs", "a": "b"}
-			l.give("csinodes", other, "MODIFIED")
+			l.putObject("csinodes", other, "MODIFIED")
 		})
-		has.set(func() { has.registered = []csi.Driver{disk} })
-		l.after(time.Second)
+		drivers.set(func() { drivers.registered = []csi.Driver{disk} })
+		l.advance(time.Second)
 		want := []storage.CSINodeDriver{
 			{Name: "old.example", NodeID: "x"},
 			{Name: "disk.example", NodeID: "i-1", TopologyKeys: []string{"disk.example/zone"}, Allocatable: &storage.VolumeNodeResources{Count: new(int32(5))}},
 		}
-		if diff := cmp.Diff(want, l.csiNode().Spec.Drivers); diff != "" {
-			t.Errorf("a driver: -want +got:\n%s", diff)
+		if diff := cmp.Diff(want, l.storedCSINode().Spec.Drivers); diff != "" {
+			t.Errorf("new driver (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(map[string]string{"a": "b"}, l.csiNode().Annotations); diff != "" {
-			t.Errorf("what a kubelet migrated: -want +got:\n%s", diff)
+		if diff := cmp.Diff(map[string]string{"a": "b"}, l.storedCSINode().Annotations); diff != "" {
+			t.Errorf("annotations (-want +got):\n%s", diff)
 		}
-		if n := l.nodeNow(); n.Annotations[annotationNodeIDs] != `{"disk.example":"i-1"}` || n.Labels["disk.example/zone"] != "a" {
-			t.Errorf("the Node: got %v, %v", n.Annotations, n.Labels)
+		if n := l.storedNode(); n.Annotations[annotationNodeIDs] != `{"disk.example":"i-1"}` || n.Labels["disk.example/zone"] != "a" {
+			t.Errorf("new driver: got annotations %v, labels %v", n.Annotations, n.Labels)
 		}
-		has.set(func() { has.registered = nil })
-		l.after(time.Second)
-		if diff := cmp.Diff(want[:1], l.csiNode().Spec.Drivers); diff != "" {
-			t.Errorf("a driver that is gone: -want +got:\n%s", diff)
+		drivers.set(func() { drivers.registered = nil })
+		l.advance(time.Second)
+		if diff := cmp.Diff(want[:1], l.storedCSINode().Spec.Drivers); diff != "" {
+			t.Errorf("unregistered driver (-want +got):\n%s", diff)
 		}
-		if n := l.nodeNow(); n.Annotations[annotationNodeIDs] != "" || n.Labels["disk.example/zone"] != "a" {
-			t.Errorf("the Node: got %v, %v", n.Annotations, n.Labels)
+		if n := l.storedNode(); n.Annotations[annotationNodeIDs] != "" || n.Labels["disk.example/zone"] != "a" {
+			t.Errorf("unregistered driver: got annotations %v, labels %v", n.Annotations, n.Labels)
 		}
 	})
 }
 
-// One driver's trouble is none of another's, and what the cluster was not told in an
-// outage it is told after it.
-func TestCSINodeTroubles(t *testing.T) {
-	has := &fakeDrivers{}
-	withDrivers(t, has, func(l *life) {
+// TestRegistrar_Failures checks that an invalid driver does not affect others, and that changes
+// during an outage are published after it.
+func TestRegistrar_Failures(t *testing.T) {
+	drivers := &fakeDrivers{}
+	withDrivers(t, drivers, func(l *testNode) {
 		bad := csi.Driver{Name: "bad.example", NodeID: "i-1", Topology: map[string]string{v1.LabelHostname: "n2"}}
-		has.set(func() { has.registered = []csi.Driver{bad, disk} })
-		l.after(time.Second)
-		if n := l.csiNode(); len(n.Spec.Drivers) != 1 || n.Spec.Drivers[0].Name != disk.Name {
-			t.Errorf("got %+v", n.Spec.Drivers)
+		drivers.set(func() { drivers.registered = []csi.Driver{bad, disk} })
+		l.advance(time.Second)
+		if n := l.storedCSINode(); len(n.Spec.Drivers) != 1 || n.Spec.Drivers[0].Name != disk.Name {
+			t.Errorf("got drivers %+v, want only %s", n.Spec.Drivers, disk.Name)
 		}
-		if said := strings.Join(l.heard(), "\n"); !strings.Contains(said, `topology value collision: CSI driver bad.example reported "kubernetes.io/hostname":"n2"`) {
-			t.Errorf("told %q", said)
+		if problems := strings.Join(l.takeProblems(), "\n"); !strings.Contains(problems, `topology value collision: CSI driver bad.example reported "kubernetes.io/hostname":"n2"`) {
+			t.Errorf("got problems %q", problems)
 		}
-		l.count()
-		l.after(time.Hour)
-		if c := l.count("GET csinodes", "PUT csinodes"); c[0]+c[1] > 0 {
-			t.Errorf("of what cannot be: asked %v", c)
+		l.countRequests()
+		l.advance(time.Hour)
+		if c := l.countRequests("GET csinodes", "PUT csinodes"); c[0]+c[1] > 0 {
+			t.Errorf("invalid driver: got %v requests, want none", c)
 		}
-		l.with(func() { l.fault = func(*http.Request) (*http.Response, error) { return nil, fmt.Errorf("away") } })
-		has.set(func() { has.registered = nil })
-		l.after(10 * time.Minute)
-		l.with(func() { l.fault = nil })
-		l.after(maxCachedWait)
-		if n := l.csiNode(); len(n.Spec.Drivers) > 0 {
-			t.Errorf("after an outage: got %+v", n.Spec.Drivers)
+		l.change(func() {
+			l.fault = func(*http.Request) (*http.Response, error) { return nil, fmt.Errorf("unreachable") }
+		})
+		drivers.set(func() { drivers.registered = nil })
+		l.advance(10 * time.Minute)
+		l.change(func() { l.fault = nil })
+		l.advance(maxCachedWait)
+		if n := l.storedCSINode(); len(n.Spec.Drivers) > 0 {
+			t.Errorf("after an outage: got drivers %+v, want none", n.Spec.Drivers)
 		}
 	})
 }
 
-// diskPod has a claim of the driver's volume h.
-func diskPod(l *life) *v1.Pod {
-	claim, volume := &v1.PersistentVolumeClaim{ObjectMeta: named("data")}, &v1.PersistentVolume{}
+// diskPod returns a pod with a claim that is bound to volume h of the driver disk.
+func diskPod(l *testNode) *v1.Pod {
+	claim, volume := &v1.PersistentVolumeClaim{ObjectMeta: metaOf("data")}, &v1.PersistentVolume{}
 	claim.UID, claim.Status.Phase, claim.Spec.VolumeName = "c1", v1.ClaimBound, "pv1"
 	claim.Status.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}
 	volume.Name, volume.Spec.ClaimRef = "pv1", &v1.ObjectReference{Namespace: "default", Name: "data", UID: "c1"}
 	volume.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: disk.Name, VolumeHandle: "h"}
 	volume.Spec.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}
-	l.give("persistentvolumes", volume, "ADDED")
-	l.give("persistentvolumeclaims", claim, "ADDED")
-	p := reader("a", claimed("data"))
+	l.putObject("persistentvolumes", volume, "ADDED")
+	l.putObject("persistentvolumeclaims", claim, "ADDED")
+	p := newReader("a", claimVolume("data"))
 	p.Spec.NodeName = "n1"
 	return p
 }
 
 const diskVolume = v1.UniqueVolumeName("kubernetes.io/csi/disk.example^h")
 
-// attach has the controller do its part, or undo it.
-func (l *life) attach(names ...v1.UniqueVolumeName) {
+// attach sets the attached volumes in the Node's status, as the controller does. The caller must
+// hold mu of the fakeAPI.
+func (l *testNode) attach(names ...v1.UniqueVolumeName) {
 	n := l.node.DeepCopy()
 	n.Status.VolumesAttached = nil
 	for _, name := range names {
 		n.Status.VolumesAttached = append(n.Status.VolumesAttached, v1.AttachedVolume{Name: name})
 	}
-	l.put(n, "MODIFIED")
+	l.putNode(n, "MODIFIED")
 }
 
-func (l *life) lack() manifest.Lack {
+// lack returns the reason for which the volume is not attached.
+func (l *testNode) lack() manifest.Lack {
 	name := refs.AttachmentName(disk.Name, "h", "n1")
 	return l.objects().Cluster.Lacks[manifest.ObjectRef{Kind: "VolumeAttachment", NamespacedName: types.NamespacedName{Name: name}}]
 }
 
-// comesUnreported gives the node a pod whose volume was attached before, and has the
-// status that would say that it is in use be lost.
-func (l *life) comesUnreported(va *storage.VolumeAttachment) {
-	l.with(func() {
+// addDiskPodUnreported adds a pod whose volume is attached already. Updates of the Node's status
+// fail, so that it does not name the volume as in use.
+func (l *testNode) addDiskPodUnreported(va *storage.VolumeAttachment) {
+	l.change(func() {
 		l.fault = func(q *http.Request) (*http.Response, error) {
 			if q.Method == "PATCH" && strings.HasSuffix(q.URL.Path, "/nodes/n1/status") {
-				return nil, fmt.Errorf("lost")
+				return nil, fmt.Errorf("response lost")
 			}
 			return nil, nil
 		}
 		l.attach(diskVolume)
-		l.give("volumeattachments", va, "ADDED")
+		l.putObject("volumeattachments", va, "ADDED")
 		l.putPod(diskPod(l), "ADDED")
 	})
-	l.after(time.Second)
+	l.advance(time.Second)
 }
 
-// A volume is known as attached once the cluster knows that it is in use, its
-// controller says that it attached it, and the VolumeAttachment does. It is in use until
-// neither a pod nor this machine has it.
+// TestAttachment checks that a volume counts as attached if the Node's status names it as in use
+// and as attached, and the VolumeAttachment confirms that. It is in use as long as a pod or this
+// node has it.
 func TestAttachment(t *testing.T) {
-	has := &fakeDrivers{registered: []csi.Driver{disk}}
-	withDrivers(t, has, func(l *life) {
+	drivers := &fakeDrivers{registered: []csi.Driver{disk}}
+	withDrivers(t, drivers, func(l *testNode) {
 		va := &storage.VolumeAttachment{}
 		va.Name = refs.AttachmentName(disk.Name, "h", "n1")
 		attached := func() bool { _, is := l.objects().Cluster.Attached[va.Name]; return is }
-		l.comesUnreported(va)
+		l.addDiskPodUnreported(va)
 		if lack := l.lack(); attached() || !lack.Soon || !strings.Contains(lack.Why, "not been added to the list of VolumesInUse") {
-			t.Errorf("while its use is not reported: got %+v", lack)
+			t.Errorf("not reported as in use: got %+v", lack)
 		}
-		l.with(func() { l.fault = nil; l.attach() })
-		l.after(10 * time.Second)
-		if n := l.nodeNow(); len(n.Status.VolumesInUse) != 1 || n.Status.VolumesInUse[0] != diskVolume {
-			t.Fatalf("in use: got %v", n.Status.VolumesInUse)
+		l.change(func() { l.fault = nil; l.attach() })
+		l.advance(10 * time.Second)
+		if n := l.storedNode(); len(n.Status.VolumesInUse) != 1 || n.Status.VolumesInUse[0] != diskVolume {
+			t.Fatalf("VolumesInUse: got %v, want %s", n.Status.VolumesInUse, diskVolume)
 		}
 		if lack := l.lack(); attached() || !lack.Soon || !strings.Contains(lack.Why, "is not attached yet") {
-			t.Errorf("before it is attached: got %+v", lack)
+			t.Errorf("not attached: got %+v", lack)
 		}
-		l.with(func() {
+		l.change(func() {
 			va.Status.AttachError = &storage.VolumeError{Message: "no such disk"}
-			l.give("volumeattachments", va, "MODIFIED")
+			l.putObject("volumeattachments", va, "MODIFIED")
 		})
-		l.after(time.Minute)
+		l.advance(time.Minute)
 		if lack := l.lack(); lack != (manifest.Lack{Why: "AttachVolume.Attach failed: no such disk"}) {
-			t.Errorf("when that fails: got %+v", lack)
+			t.Errorf("attach failed: got %+v", lack)
 		}
-		l.with(func() { l.attach(diskVolume) })
-		l.after(time.Second)
+		l.change(func() { l.attach(diskVolume) })
+		l.advance(time.Second)
 		if attached() {
-			t.Error("its VolumeAttachment does not say so")
+			t.Error("attached, but the VolumeAttachment does not confirm it")
 		}
-		l.with(func() {
+		l.change(func() {
 			va.Status = storage.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{"device": "x"}}
-			l.give("volumeattachments", va, "MODIFIED")
+			l.putObject("volumeattachments", va, "MODIFIED")
 		})
-		l.after(maxUncachedWait)
+		l.advance(maxUncachedWait)
 		if got := l.objects().Cluster.Attached[va.Name]; got["device"] != "x" {
-			t.Fatalf("attached: got %v, lack %+v", got, l.lack())
+			t.Fatalf("attached: got metadata %v, lack %+v", got, l.lack())
 		}
-		l.count()
-		l.after(10 * time.Minute)
-		if c := l.count("GET volumeattachments", "GET persistentvolumeclaims", "GET persistentvolumes", "PATCH nodes"); c[0] != 0 || c[1] > 10 || c[2] != 0 || c[3] > 4 {
-			t.Errorf("while nothing is new: asked %v", c)
+		l.countRequests()
+		l.advance(10 * time.Minute)
+		if c := l.countRequests("GET volumeattachments", "GET persistentvolumeclaims", "GET persistentvolumes", "PATCH nodes"); c[0] != 0 || c[1] > 10 || c[2] != 0 || c[3] > 4 {
+			t.Errorf("without changes: got %v requests, want none", c)
 		}
-		has.set(func() { has.uses = []csi.Use{{Driver: disk.Name, Handle: "h"}} })
-		gone := reader("a", claimed("data"))
-		l.with(func() { l.putPod(gone, "DELETED") })
-		l.after(time.Second)
-		if n := l.nodeNow(); len(n.Status.VolumesInUse) != 1 {
-			t.Errorf("while this machine has it: in use %v", n.Status.VolumesInUse)
+		drivers.set(func() { drivers.uses = []csi.Use{{Driver: disk.Name, Handle: "h"}} })
+		l.change(func() { l.putPod(newReader("a", claimVolume("data")), "DELETED") })
+		l.advance(time.Second)
+		if n := l.storedNode(); len(n.Status.VolumesInUse) != 1 {
+			t.Errorf("volume on this node: got VolumesInUse %v", n.Status.VolumesInUse)
 		}
-		has.set(func() { has.uses = nil })
-		l.after(time.Second)
-		if n := l.nodeNow(); len(n.Status.VolumesInUse) != 0 {
-			t.Errorf("at the end: in use %v", n.Status.VolumesInUse)
+		drivers.set(func() { drivers.uses = nil })
+		l.advance(time.Second)
+		if n := l.storedNode(); len(n.Status.VolumesInUse) != 0 {
+			t.Errorf("volume removed: got VolumesInUse %v", n.Status.VolumesInUse)
 		}
 	})
 }
 
-// A volume that the controller has begun to detach is not taken for attached because
-// the watch of the Node is behind.
-func TestAttachmentBehind(t *testing.T) {
-	has := &fakeDrivers{registered: []csi.Driver{disk}}
-	withDrivers(t, has, func(l *life) {
+// TestAttachment_WatchBehind checks that a volume that is being detached does not count as
+// attached if the cached Node is out of date.
+func TestAttachment_WatchBehind(t *testing.T) {
+	drivers := &fakeDrivers{registered: []csi.Driver{disk}}
+	withDrivers(t, drivers, func(l *testNode) {
 		va := &storage.VolumeAttachment{Status: storage.VolumeAttachmentStatus{Attached: true}}
 		va.Name = refs.AttachmentName(disk.Name, "h", "n1")
 		attached := func() bool { _, is := l.objects().Cluster.Attached[va.Name]; return is }
-		l.comesUnreported(va)
-		l.with(func() { l.fault, l.watches = nil, nil; l.attach() })
-		l.after(maxUncachedWait)
-		if n := l.nodeNow(); attached() || len(n.Status.VolumesInUse) != 1 {
-			t.Errorf("while it is being detached: attached %v, in use %v", attached(), n.Status.VolumesInUse)
+		l.addDiskPodUnreported(va)
+		l.change(func() { l.fault, l.watches = nil, nil; l.attach() })
+		l.advance(maxUncachedWait)
+		if n := l.storedNode(); attached() || len(n.Status.VolumesInUse) != 1 {
+			t.Errorf("being detached: got attached %v, VolumesInUse %v", attached(), n.Status.VolumesInUse)
 		}
-		l.with(func() { l.attach(diskVolume) })
-		l.after(maxUncachedWait)
+		l.change(func() { l.attach(diskVolume) })
+		l.advance(maxUncachedWait)
 		if !attached() {
 			t.Errorf("attached again: got %+v", l.lack())
 		}
 	})
 }
 
-// What is attached stays so in an outage, and until the controller takes it away.
-func TestAttachmentStays(t *testing.T) {
-	has := &fakeDrivers{registered: []csi.Driver{disk}}
-	withDrivers(t, has, func(l *life) {
+// TestAttachment_Outage checks that a volume stays attached in an outage, until the controller
+// detaches it.
+func TestAttachment_Outage(t *testing.T) {
+	drivers := &fakeDrivers{registered: []csi.Driver{disk}}
+	withDrivers(t, drivers, func(l *testNode) {
 		va := &storage.VolumeAttachment{Status: storage.VolumeAttachmentStatus{Attached: true}}
 		va.Name = refs.AttachmentName(disk.Name, "h", "n1")
 		attached := func() bool { _, is := l.objects().Cluster.Attached[va.Name]; return is }
-		l.with(func() { l.give("volumeattachments", va, "ADDED"); l.attach(diskVolume); l.putPod(diskPod(l), "ADDED") })
-		l.after(maxUncachedWait)
-		if !attached() {
-			t.Fatalf("got %+v", l.lack())
-		}
-		l.with(func() {
-			l.fault = func(*http.Request) (*http.Response, error) { return nil, fmt.Errorf("away") }
-			l.cut()
+		l.change(func() {
+			l.putObject("volumeattachments", va, "ADDED")
+			l.attach(diskVolume)
+			l.putPod(diskPod(l), "ADDED")
 		})
-		l.after(10 * time.Minute)
+		l.advance(maxUncachedWait)
 		if !attached() {
-			t.Error("lost in an outage")
+			t.Fatalf("attached: got %+v", l.lack())
 		}
-		l.with(func() { l.fault = nil })
-		l.after(2 * maxUncachedWait) // the fake refuses a watch when the node was patched since the list
-		l.with(func() { l.attach() })
-		l.after(time.Second)
+		l.change(func() {
+			l.fault = func(*http.Request) (*http.Response, error) { return nil, fmt.Errorf("unreachable") }
+			l.interruptWatches()
+		})
+		l.advance(10 * time.Minute)
+		if !attached() {
+			t.Error("not attached any more after an outage")
+		}
+		l.change(func() { l.fault = nil })
+		l.advance(2 * maxUncachedWait) // the fake rejects a watch if the Node was patched since the list
+		l.change(func() { l.attach() })
+		l.advance(time.Second)
 		if attached() || !l.lack().Soon {
-			t.Errorf("taken away: got %+v", l.lack())
+			t.Errorf("detached: got %+v", l.lack())
 		}
-		l.after(3 * time.Minute)
+		l.advance(3 * time.Minute)
 		if l.lack().Soon {
-			t.Error("that is no trouble after three minutes")
+			t.Error("not a problem after three minutes")
 		}
 	})
 }
 
-// Where the driver says that nothing attaches its volumes, nothing is asked of that,
-// and none is in use.
-func TestUnattached(t *testing.T) {
-	has := &fakeDrivers{registered: []csi.Driver{disk}, uses: []csi.Use{{Driver: disk.Name, Handle: "h"}}}
-	withDrivers(t, has, func(l *life) {
+// TestAttachment_NotRequired checks that volumes of a driver without attach need no
+// VolumeAttachment and are not reported as in use.
+func TestAttachment_NotRequired(t *testing.T) {
+	drivers := &fakeDrivers{registered: []csi.Driver{disk}, uses: []csi.Use{{Driver: disk.Name, Handle: "h"}}}
+	withDrivers(t, drivers, func(l *testNode) {
 		d := &storage.CSIDriver{Spec: storage.CSIDriverSpec{AttachRequired: new(false), VolumeLifecycleModes: []storage.VolumeLifecycleMode{storage.VolumeLifecyclePersistent}}}
 		d.Name = disk.Name
-		l.with(func() { l.give("csidrivers", d, "ADDED"); l.putPod(diskPod(l), "ADDED") })
-		l.after(time.Minute)
+		l.change(func() { l.putObject("csidrivers", d, "ADDED"); l.putPod(diskPod(l), "ADDED") })
+		l.advance(time.Minute)
 		if spec := l.objects().Cluster.Drivers[disk.Name]; spec == nil || *spec.AttachRequired {
-			t.Errorf("got %+v", spec)
+			t.Errorf("got driver spec %+v", spec)
 		}
-		if n := l.nodeNow(); len(n.Status.VolumesInUse) > 0 || len(l.objects().Cluster.Lacks) > 0 {
-			t.Errorf("in use %v, lacks %v", n.Status.VolumesInUse, l.objects().Cluster.Lacks)
+		if n := l.storedNode(); len(n.Status.VolumesInUse) > 0 || len(l.objects().Cluster.Lacks) > 0 {
+			t.Errorf("got VolumesInUse %v, lacks %v; want none", n.Status.VolumesInUse, l.objects().Cluster.Lacks)
 		}
-		if c := l.count("GET volumeattachments"); c[0] > 0 {
-			t.Errorf("asked %v", c)
+		if c := l.countRequests("GET volumeattachments"); c[0] > 0 {
+			t.Errorf("got %v requests, want none", c)
 		}
 	})
 }
 
-// A claim is told of as grown when this machine has done its part, once.
-func TestGrowth(t *testing.T) {
-	has := &fakeDrivers{}
-	withDrivers(t, has, func(l *life) {
+// TestReportGrowth checks that the status of a claim is updated once after the expansion of its
+// volume on this node.
+func TestReportGrowth(t *testing.T) {
+	drivers := &fakeDrivers{}
+	withDrivers(t, drivers, func(l *testNode) {
 		key := types.NamespacedName{Namespace: "default", Name: "data"}
-		l.with(func() {
+		l.change(func() {
 			l.putPod(diskPod(l), "ADDED")
 			other := l.fakeAPI.objects.have["persistentvolumeclaims/default/data"].(*v1.PersistentVolumeClaim).DeepCopy()
 			other.Name, other.UID, other.Spec.VolumeName = "other", "c2", "pv2"
 			volume := l.fakeAPI.objects.have["persistentvolumes//pv1"].(*v1.PersistentVolume).DeepCopy()
 			volume.Name, volume.Spec.ClaimRef, volume.Spec.CSI.VolumeHandle = "pv2", &v1.ObjectReference{Namespace: "default", Name: "other", UID: "c2"}, "h2"
-			l.give("persistentvolumes", volume, "ADDED")
-			l.give("persistentvolumeclaims", other, "ADDED")
-			p := reader("b", claimed("other"))
+			l.putObject("persistentvolumes", volume, "ADDED")
+			l.putObject("persistentvolumeclaims", other, "ADDED")
+			p := newReader("b", claimVolume("other"))
 			p.Spec.NodeName = "n1"
 			l.putPod(p, "ADDED")
 		})
-		l.after(maxUncachedWait)
-		l.with(func() {
+		l.advance(maxUncachedWait)
+		l.change(func() {
 			pv := l.fakeAPI.objects.have["persistentvolumes//pv1"].(*v1.PersistentVolume).DeepCopy()
 			pv.Spec.Capacity[v1.ResourceStorage] = resource.MustParse("2Gi")
-			l.give("persistentvolumes", pv, "MODIFIED")
+			l.putObject("persistentvolumes", pv, "MODIFIED")
 			c := l.fakeAPI.objects.have["persistentvolumeclaims/default/data"].(*v1.PersistentVolumeClaim).DeepCopy()
 			c.Status.AllocatedResources = v1.ResourceList{v1.ResourceStorage: resource.MustParse("2Gi")}
 			c.Status.AllocatedResourceStatuses = map[v1.ResourceName]v1.ClaimResourceStatus{v1.ResourceStorage: v1.PersistentVolumeClaimNodeResizePending}
 			c.Status.Conditions = []v1.PersistentVolumeClaimCondition{{Type: v1.PersistentVolumeClaimFileSystemResizePending}, {Type: "Other"}}
-			l.give("persistentvolumeclaims", c, "MODIFIED")
+			l.putObject("persistentvolumeclaims", c, "MODIFIED")
 		})
-		l.after(claimInterval)
+		l.advance(claimInterval)
 		if o := l.objects(); o.Claims[key].Status.AllocatedResources == nil {
-			t.Fatalf("not seen: %+v", o.Claims[key].Status)
+			t.Fatalf("resize not observed: got %+v", o.Claims[key].Status)
 		}
-		l.after(time.Second)
-		l.count()
-		has.set(func() {
-			has.grown = []csi.Growth{{Use: csi.Use{Driver: disk.Name, Handle: "h"}, Volume: "pv1", Capacity: 2 << 30}}
+		l.advance(time.Second)
+		l.countRequests()
+		drivers.set(func() {
+			drivers.grown = []csi.Growth{{Use: csi.Use{Driver: disk.Name, Handle: "h"}, Volume: "pv1", Capacity: 2 << 30}}
 		})
-		l.after(time.Second)
-		if c := l.count("GET persistentvolumeclaims"); c[0] != 2 { // whether it is another, and with its volume
-			t.Errorf("when one claim has grown: looked at %d", c[0])
+		l.advance(time.Second)
+		if c := l.countRequests("GET persistentvolumeclaims"); c[0] != 2 { // once to compare it, once with its volume
+			t.Errorf("one claim has grown: got %d GETs, want 2", c[0])
 		}
 		s := l.objects().Claims[key].Status
 		if q := s.Capacity[v1.ResourceStorage]; q.String() != "2Gi" || len(s.AllocatedResourceStatuses) > 0 || len(s.Conditions) != 1 || s.Conditions[0].Type != "Other" {
-			t.Errorf("got %+v", s)
+			t.Errorf("got claim status %+v", s)
 		}
-		l.count()
-		l.after(time.Hour)
-		if c := l.count("PATCH persistentvolumeclaims"); c[0] > 0 {
-			t.Errorf("told %d times more", c[0])
+		l.countRequests()
+		l.advance(time.Hour)
+		if c := l.countRequests("PATCH persistentvolumeclaims"); c[0] > 0 {
+			t.Errorf("got %d more patches, want none", c[0])
 		}
 	})
 }
 
-// A claim is told of a growth that its driver does not do, in the kubelet's steps.
-func TestGrowthFails(t *testing.T) {
-	has := &fakeDrivers{}
-	withDrivers(t, has, func(l *life) {
+// TestReportGrowth_Failed checks that failed expansions are reported like in the kubelet.
+func TestReportGrowth_Failed(t *testing.T) {
+	drivers := &fakeDrivers{}
+	withDrivers(t, drivers, func(l *testNode) {
 		key := types.NamespacedName{Namespace: "default", Name: "data"}
-		grow := func(wanted string, step v1.ClaimResourceStatus) {
-			l.with(func() {
+		grow := func(requested string, step v1.ClaimResourceStatus) {
+			l.change(func() {
 				c := l.fakeAPI.objects.have["persistentvolumeclaims/default/data"].(*v1.PersistentVolumeClaim).DeepCopy()
-				c.Spec.Resources.Requests = v1.ResourceList{v1.ResourceStorage: resource.MustParse(wanted)}
+				c.Spec.Resources.Requests = v1.ResourceList{v1.ResourceStorage: resource.MustParse(requested)}
 				c.Status.AllocatedResources = v1.ResourceList{v1.ResourceStorage: resource.MustParse("2Gi")}
 				c.Status.AllocatedResourceStatuses = map[v1.ResourceName]v1.ClaimResourceStatus{v1.ResourceStorage: step}
 				c.Status.Conditions = []v1.PersistentVolumeClaimCondition{{Type: "Other"}}
-				l.give("persistentvolumeclaims", c, "MODIFIED")
+				l.putObject("persistentvolumeclaims", c, "MODIFIED")
 			})
-			l.after(claimInterval)
+			l.advance(claimInterval)
 		}
-		fails := func(f csi.GrowthFailure) v1.PersistentVolumeClaimStatus {
-			has.set(func() {
-				has.grown = []csi.Growth{{Use: csi.Use{Driver: disk.Name, Handle: "h"}, Volume: "pv1", Capacity: 2 << 30, Failed: &f}}
+		fail := func(f csi.GrowthFailure) v1.PersistentVolumeClaimStatus {
+			drivers.set(func() {
+				drivers.grown = []csi.Growth{{Use: csi.Use{Driver: disk.Name, Handle: "h"}, Volume: "pv1", Capacity: 2 << 30, Failed: &f}}
 			})
-			l.after(time.Second)
+			l.advance(time.Second)
 			return l.objects().Claims[key].Status
 		}
-		is := func(what string, s v1.PersistentVolumeClaimStatus, step v1.ClaimResourceStatus, says string) {
+		check := func(what string, s v1.PersistentVolumeClaimStatus, step v1.ClaimResourceStatus, message string) {
 			t.Helper()
 			if got := s.AllocatedResourceStatuses[v1.ResourceStorage]; got != step {
-				t.Errorf("%s: the step is %q, not %q", what, got, step)
+				t.Errorf("%s: got step %q, want %q", what, got, step)
 			}
 			if q := s.Capacity[v1.ResourceStorage]; q.String() != "1Gi" {
-				t.Errorf("%s: it has %s", what, q.String())
+				t.Errorf("%s: got capacity %s, want 1Gi", what, q.String())
 			}
 			if len(s.Conditions) != 2 || s.Conditions[0].Type != v1.PersistentVolumeClaimNodeResizeError ||
-				s.Conditions[0].Status != v1.ConditionTrue || s.Conditions[0].Message != says || s.Conditions[0].LastTransitionTime.IsZero() {
-				t.Errorf("%s: got %+v, want %q", what, s.Conditions, says)
+				s.Conditions[0].Status != v1.ConditionTrue || s.Conditions[0].Message != message || s.Conditions[0].LastTransitionTime.IsZero() {
+				t.Errorf("%s: got conditions %+v, want message %q", what, s.Conditions, message)
 			}
 		}
-		l.with(func() { l.putPod(diskPod(l), "ADDED") })
-		l.after(maxUncachedWait)
+		l.change(func() { l.putPod(diskPod(l), "ADDED") })
+		l.advance(maxUncachedWait)
 		grow("2Gi", v1.PersistentVolumeClaimNodeResizePending)
-		is("at first", fails(csi.GrowthFailure{Message: "busy"}), v1.PersistentVolumeClaimNodeResizePending, "busy")
-		l.count()
-		is("again", fails(csi.GrowthFailure{Message: "full", Again: true}), v1.PersistentVolumeClaimNodeResizePending, "busy")
-		if c := l.count("PATCH persistentvolumeclaims"); c[0] > 0 {
-			t.Errorf("the same was told %d times more", c[0])
+		check("first failure", fail(csi.GrowthFailure{Message: "busy"}), v1.PersistentVolumeClaimNodeResizePending, "busy")
+		l.countRequests()
+		check("second failure", fail(csi.GrowthFailure{Message: "full", Again: true}), v1.PersistentVolumeClaimNodeResizePending, "busy")
+		if c := l.countRequests("PATCH persistentvolumeclaims"); c[0] > 0 {
+			t.Errorf("second failure: got %d patches, want none", c[0])
 		}
-		is("infeasible", fails(csi.GrowthFailure{Message: "too large", Again: true, Infeasible: true}), v1.PersistentVolumeClaimNodeResizeInfeasible, "busy")
-		has.set(func() { has.grown = nil })
+		check("infeasible", fail(csi.GrowthFailure{Message: "too large", Again: true, Infeasible: true}), v1.PersistentVolumeClaimNodeResizeInfeasible, "busy")
+		drivers.set(func() { drivers.grown = nil })
 		grow("1Gi", v1.PersistentVolumeClaimNodeResizeInProgress)
-		is("while another size is wanted", fails(csi.GrowthFailure{Message: "busy"}), v1.PersistentVolumeClaimNodeResizeInProgress, "busy")
-		is("again while another size is wanted", fails(csi.GrowthFailure{Message: "busy", Again: true}), v1.PersistentVolumeClaimNodeResizeInfeasible, "busy")
+		check("another size is requested", fail(csi.GrowthFailure{Message: "busy"}), v1.PersistentVolumeClaimNodeResizeInProgress, "busy")
+		check("second failure, another size is requested", fail(csi.GrowthFailure{Message: "busy", Again: true}), v1.PersistentVolumeClaimNodeResizeInfeasible, "busy")
 	})
 }

@@ -11,10 +11,10 @@
 //	                      └─▶ leaseRenewer ──▶ renew the Lease
 //	                      all of them ─▶ problemReporter ──▶ log, Problems
 //
-// Nothing here affects a running pod: pods of files and URLs run whatever the cluster
-// does, and podd starts without one. A client is used until its kubeconfig changes and is
+// Nothing here affects a running pod: pods from files and URLs run regardless of the state of
+// the cluster, and podd starts without an API server. A client is used until its kubeconfig changes and is
 // valid (cluster.go). Each goroutine owns its state and sends one request at a time, which
-// is limited by requestTime or writeTime. The objects of the API server are immutable
+// is limited by requestTimeout or writeTimeout. The objects of the API server are immutable
 // snapshots, which a reflector stores in a watchable.
 //
 // The content of the Node is decided by functions from values to values: node.go,
@@ -31,8 +31,8 @@
 //     that was issued later is used, so that a new kubeconfig always takes effect. A
 //     kubeconfig with a token is a valid credential too, and is not overwritten.
 //   - The name of a certificate signing request is derived from its key and content, so
-//     that a restart does not create another one. Users are told of pending requests, and
-//     after a rejection the interval between requests grows.
+//     that a restart does not create another one. A pending request is reported as a
+//     problem, and after a rejection the interval between requests grows.
 //   - Changes of the status by others are corrected with the next periodic update, or at
 //     once after the API server was unreachable.
 //
@@ -63,8 +63,8 @@
 // created at the start. The differences are:
 //
 //   - The registration of a driver does not depend on the API server: the driver is
-//     published when that is reachable. If the topology of a driver contradicts the
-//     Node's labels, that is a problem, and does not affect other drivers.
+//     published when that is reachable. If the topology of a driver conflicts with the
+//     Node's labels, podd reports a problem and publishes the other drivers.
 //   - If a CSINode has a deleted Node as its owner, the owner is replaced.
 //   - The CSINode does not announce migrated in-tree plugins, because podd rejects pods
 //     with in-tree cloud volumes.
@@ -85,10 +85,10 @@
 // Pods are handled as by the kubelet, with these differences:
 //
 //   - A mirror pod is created without the fields that the API server rejects: references to
-//     other objects, which AnnotationLocalRefs names, and priority and overhead, which the
+//     other objects, which annotationLocalRefs names, and priority and overhead, which the
 //     API server sets from its own classes. Its config.hash is unchanged.
-//   - Creating a mirror pod does not delay the start of the pod. A mirror pod with the final
-//     status of an earlier run, which cannot be reverted, is replaced.
+//   - The start of a pod does not wait for its mirror pod. A mirror pod with the final status
+//     of an earlier run, which cannot be reverted, is replaced.
 //   - Statuses are patched without reading the pod first.
 //   - While the host only has a loopback address, hostIPs, and podIPs of pods on the host's
 //     network, stay as they are in the API server. A new pod has none.
@@ -112,14 +112,14 @@
 //
 //   - A RuntimeClass is only watched if a pod names it. The interval between reads of
 //     unbound claims grows up to four seconds, instead of ten reads a second.
-//   - A 403 response in the first second after a pod appeared is no problem, because the API
-//     server may not know yet that the pod is bound to this node.
+//   - A 403 response in the first second after a pod appeared is not reported, because the
+//     authorizer of the API server may not have processed the binding of the pod yet.
 //   - Pods of files and URLs get no variables of Services.
 //   - As with the kubelet, PriorityClasses are not looked up: the API server has written
 //     the priority into the pod.
 //
 // The bound pods are a source.Source (source.go, bound.go), which emits when the pods and
-// the Node were listed. Before that absence means nothing, and the pods are not cached for
+// the Node were listed, because absence means nothing before that. The pods are not cached for
 // the next start. Only changes that affect how a pod runs are emitted, because podd's own
 // status updates come back as changes. This package only decides which pods are bound;
 // package manifest validates and plan admits them. As with the kubelet, a pod that is
@@ -127,10 +127,10 @@
 // one. The differences are:
 //
 //   - A list without a pod only deletes it if the list is of the cluster that had the pod.
-//     An API server that has lost its data returns an empty list that nobody intended. A
+//     An API server that has lost its data returns an unintended empty list. A
 //     cluster is identified by the UID of the Service default/kubernetes, which a new
-//     cluster creates with another UID, or by that of the Node, in case the Service was
-//     deleted (origin.go). Both are requested with every list and stored in cluster.json of
+//     cluster creates with another UID, or by that of the Node, because a user may have
+//     deleted the Service (origin.go). Both are requested with every list and stored in cluster.json of
 //     the root directory. If both differ, pods that the list lacks continue to run, with a
 //     Problem that names the remedy. A kubeconfig with another CA is that of another
 //     cluster, which the user intended: pods that it does not list are deleted.

@@ -2,13 +2,13 @@ package cluster
 
 import "podd/reconcile/volume/csi"
 
-// Drivers are the CSI drivers of this node. Each method also returns a channel that is
+// Drivers provides the CSI drivers of this node. Each method also returns a channel that is
 // closed when the result changes. Callers must not modify results.
 type Drivers interface {
 	// Registered returns the drivers that are ready for volumes.
 	Registered() ([]csi.Driver, <-chan struct{})
-	// InUse returns the volumes that drivers have here, from before the first call of the
-	// driver for a volume until it has been removed.
+	// InUse returns the volumes on this node: each from before the first call of its driver until
+	// it has been removed.
 	InUse() ([]csi.Use, <-chan struct{})
 	// Grown returns the volumes that were expanded on this node, and the failed expansions.
 	Grown() ([]csi.Growth, <-chan struct{})

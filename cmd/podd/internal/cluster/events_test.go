@@ -14,18 +14,19 @@ import (
 	"podd/server/events"
 )
 
-// tells has podd know of events, with the fake's time.
-func tells(log *events.Log) func(*life, *Options) {
-	return func(_ *life, o *Options) { o.Events, o.EventQPS, o.EventBurst = log, 50, 100 }
+// withEvents makes a node send the events of a log.
+func withEvents(log *events.Log) func(*testNode, *Options) {
+	return func(_ *testNode, o *Options) { o.Events, o.EventQPS, o.EventBurst = log, 50, 100 }
 }
 
-// posted are the events that the cluster has.
-func (l *life) posted() map[string]*v1.Event {
+// storedEvents returns the events in the API server by name.
+func (l *testNode) storedEvents() map[string]*v1.Event {
 	l.fakeAPI.mu.Lock()
 	defer l.fakeAPI.mu.Unlock()
 	return l.events
 }
 
+// note returns an event of a container.
 func note(reason, message string) events.Note {
 	return events.Note{
 		Type: v1.EventTypeWarning, Reason: reason, Message: message, Time: time.Now(),
@@ -33,80 +34,79 @@ func note(reason, message string) events.Note {
 	}
 }
 
-// TestEvents: the cluster has each event once, with its count.
-func TestEvents(t *testing.T) {
+// TestEventSender checks that a repeated event is stored once, with its count.
+func TestEventSender(t *testing.T) {
 	log := events.New(events.Options{Node: "n1"})
-	alone(t, tells(log), func(l *life) {
+	runNode(t, withEvents(log), func(l *testNode) {
 		for range 3 {
 			log.Add(note("BackOff", "again"))
-			l.after(time.Second)
+			l.advance(time.Second)
 		}
 		log.Add(events.Note{Type: v1.EventTypeNormal, Reason: "Starting", Message: "Starting kubelet.", Time: time.Now()})
-		l.after(time.Second)
-		n := l.count("POST events", "PATCH events")
-		if len(l.posted()) != 2 || n[0] != 2 || n[1] != 2 {
-			t.Fatalf("got %v, asked %v", l.posted(), n)
+		l.advance(time.Second)
+		n := l.countRequests("POST events", "PATCH events")
+		if len(l.storedEvents()) != 2 || n[0] != 2 || n[1] != 2 {
+			t.Fatalf("got events %v after %v requests, want 2 events after 2 POSTs and 2 PATCHes", l.storedEvents(), n)
 		}
-		for _, e := range l.posted() {
+		for _, e := range l.storedEvents() {
 			switch {
 			case e.Reason == "BackOff" && e.Count == 3 && e.InvolvedObject.UID == "hash" && e.InvolvedObject.FieldPath == "spec.containers{main}":
 			case e.Reason == "Starting" && e.Namespace == "default" && e.InvolvedObject.Kind == "Node" && e.Source.Component == "kubelet" && e.Source.Host == "n1" && e.ReportingController == "kubelet":
 			default:
-				t.Errorf("got %+v", e)
+				t.Errorf("got event %+v", e)
 			}
 		}
-		// They last for an hour.
-		l.with(func() { l.fakeAPI.events = nil })
+		// The API server deletes events after an hour.
+		l.change(func() { l.fakeAPI.events = nil })
 		log.Add(note("BackOff", "again"))
-		l.after(time.Second)
-		if len(l.posted()) != 1 {
-			t.Errorf("after an hour: %v", l.posted())
+		l.advance(time.Second)
+		if len(l.storedEvents()) != 1 {
+			t.Errorf("after the deletion: got %v, want 1 event", l.storedEvents())
 		}
 	})
 }
 
-// TestEventsSpam: of one object the cluster is told little for long.
-func TestEventsSpam(t *testing.T) {
+// TestEventSender_SpamFilter checks that events of one object are rate-limited.
+func TestEventSender_SpamFilter(t *testing.T) {
 	log := events.New(events.Options{Node: "n1"})
-	alone(t, tells(log), func(l *life) {
+	runNode(t, withEvents(log), func(l *testNode) {
 		for range 3600 {
 			log.Add(note("BackOff", "again"))
-			l.after(time.Second)
+			l.advance(time.Second)
 		}
-		if n := l.count("POST events", "PATCH events"); n[0] != 1 || n[1] < 34 || n[1] > 37 {
-			t.Errorf("asked %v times", n)
+		if n := l.countRequests("POST events", "PATCH events"); n[0] != 1 || n[1] < 34 || n[1] > 37 {
+			t.Errorf("got %v requests, want 1 POST and 34 to 37 PATCHes", n)
 		}
 	})
 }
 
-// TestEventsOutage: what happened while the cluster was away is told, but not what
-// is old.
-func TestEventsOutage(t *testing.T) {
+// TestEventSender_Outage checks that events of an outage are sent after it, except old ones.
+func TestEventSender_Outage(t *testing.T) {
 	log := events.New(events.Options{Node: "n1"})
-	prepare := func(l *life, o *Options) {
-		tells(log)(l, o)
+	prepare := func(l *testNode, o *Options) {
+		withEvents(log)(l, o)
 		l.fault = func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED }
 	}
-	alone(t, prepare, func(l *life) {
+	runNode(t, prepare, func(l *testNode) {
 		for i := range 10 {
 			log.Add(note(fmt.Sprint("Reason", i), "m"))
-			l.after(2 * time.Minute)
+			l.advance(2 * time.Minute)
 		}
-		l.with(func() { l.fault = nil })
-		l.after(10 * time.Second)
-		if n := len(l.posted()); n < 3 || n > 5 {
-			t.Errorf("got %d: %v", n, l.posted())
+		l.change(func() { l.fault = nil })
+		l.advance(10 * time.Second)
+		if n := len(l.storedEvents()); n < 3 || n > 5 {
+			t.Errorf("got %d events, want 3 to 5: %v", n, l.storedEvents())
 		}
 	})
 }
 
-// TestEventsSlowWebhook: an event that a webhook has an API server wait with is told
-// of after all, and one for which it never ends holds up no other for long.
-func TestEventsSlowWebhook(t *testing.T) {
+// TestEventSender_SlowWebhook checks that an event is sent despite a slow webhook, and that a
+// webhook that never returns does not delay other events for long.
+func TestEventSender_SlowWebhook(t *testing.T) {
 	log := events.New(events.Options{Node: "n1"})
-	alone(t, tells(log), func(l *life) {
+	runNode(t, withEvents(log), func(l *testNode) {
 		webhook := 25 * time.Second
-		l.with(func() {
+		l.change(func() {
 			l.fault = func(q *http.Request) (*http.Response, error) {
 				if !strings.Contains(q.URL.Path, "/namespaces/default/events") {
 					return nil, nil
@@ -120,33 +120,33 @@ func TestEventsSlowWebhook(t *testing.T) {
 			}
 		})
 		log.Add(note("Slow", "m"))
-		l.after(30 * time.Second)
-		if len(l.posted()) != 1 {
-			t.Fatalf("got %v", l.posted())
+		l.advance(30 * time.Second)
+		if len(l.storedEvents()) != 1 {
+			t.Fatalf("slow webhook: got %v, want 1 event", l.storedEvents())
 		}
-		l.with(func() { webhook = time.Hour })
+		l.change(func() { webhook = time.Hour })
 		log.Add(note("Hangs", "m"))
 		other := note("Other", "m")
 		other.Pod.Namespace = "other"
 		log.Add(other)
-		l.after(writeTime + time.Second)
-		if len(l.posted()) != 2 {
-			t.Errorf("got %v", l.posted())
+		l.advance(writeTimeout + time.Second)
+		if len(l.storedEvents()) != 2 {
+			t.Errorf("hanging webhook: got %v, want 2 events", l.storedEvents())
 		}
 	})
 }
 
-// TestSpamBound: what is remembered is bounded, whoever makes objects.
-func TestSpamBound(t *testing.T) {
+// TestSpamFilter_Limit checks that the number of buckets is limited.
+func TestSpamFilter_Limit(t *testing.T) {
 	f, now := spamFilter{}, noon
 	for i := range 3 * maxObjects {
 		e := &v1.Event{Type: "Normal", InvolvedObject: v1.ObjectReference{Kind: "Pod", Name: fmt.Sprint(i)}}
 		now = now.Add(time.Millisecond)
 		if !f.allows(e, now) {
-			t.Fatal("the first of an object")
+			t.Fatal("the first event of an object is not allowed")
 		}
 	}
 	if len(f) > maxObjects {
-		t.Errorf("%d are remembered", len(f))
+		t.Errorf("got %d buckets, want at most %d", len(f), maxObjects)
 	}
 }

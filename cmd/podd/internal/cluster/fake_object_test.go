@@ -19,24 +19,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// lookedUp are the resources that fakeObjects has, with their kinds.
-var lookedUp = map[string]string{
+// objectKinds maps the resources in fakeObjects to their kinds.
+var objectKinds = map[string]string{
 	"configmaps": "ConfigMap", "secrets": "Secret", "services": "Service", "serviceaccounts": "ServiceAccount",
 	"persistentvolumeclaims": "PersistentVolumeClaim", "persistentvolumes": "PersistentVolume", "runtimeclasses": "RuntimeClass",
 	"csidrivers": "CSIDriver", "csinodes": "CSINode", "volumeattachments": "VolumeAttachment",
 }
 
-// fakeObjects are what pods refer to. The fakeAPI's mu guards it.
+// fakeObjects contains the objects that pods refer to. mu of the fakeAPI guards it.
 type fakeObjects struct {
-	have     map[string]object // by "configmaps/default/conf"
+	have     map[string]object // by keys such as "configmaps/default/conf"
 	requests []authentication.TokenRequest
 	noTokens bool
-	ahead    time.Duration // this machine's clock, of the API server's
+	ahead    time.Duration // the clock of this node is ahead of that of the API server
 }
 
-// where is of a request the resource, and the name, the subresource and the namespace
-// in its path.
-func where(q *http.Request) (resource, name, sub, namespace string) {
+// parsePath returns the parts of the path of a request.
+func parsePath(q *http.Request) (resource, name, sub, namespace string) {
 	path := strings.Split(strings.TrimPrefix(q.URL.Path, "/"), "/")
 	path = path[slices.Index(path, "v1")+1:]
 	if path[0] == "namespaces" && len(path) > 2 {
@@ -46,46 +45,48 @@ func where(q *http.Request) (resource, name, sub, namespace string) {
 	return path[0], path[1], path[2], namespace
 }
 
-// object answers for what is looked up; nil for all else. The caller holds mu.
+// object returns the response for a resource in objectKinds, or nil for other resources. The
+// caller must hold mu.
 func (f *fakeAPI) object(q *http.Request, verb string, body []byte) *http.Response {
-	resource, name, sub, namespace := where(q)
-	if lookedUp[resource] == "" {
+	resource, name, sub, namespace := parsePath(q)
+	if objectKinds[resource] == "" {
 		return nil
 	}
 	selected := strings.TrimPrefix(q.URL.Query().Get("fieldSelector"), "metadata.name=")
 	at := strings.Join([]string{resource, namespace, selected}, "/")
 	switch {
 	case sub == "token" && f.objects.noTokens:
-		return refusal(apierrors.NewNotFound(schema.GroupResource{Resource: "serviceaccounts"}, name))
+		return errorResponse(apierrors.NewNotFound(schema.GroupResource{Resource: "serviceaccounts"}, name))
 	case sub == "token":
-		ask := parsed[authentication.TokenRequest](body)
-		f.objects.requests = append(f.objects.requests, *ask)
-		ask.TypeMeta = metav1.TypeMeta{Kind: "TokenRequest", APIVersion: "authentication.k8s.io/v1"}
-		ask.Status = authentication.TokenRequestStatus{
+		r := mustDecode[authentication.TokenRequest](body)
+		f.objects.requests = append(f.objects.requests, *r)
+		r.TypeMeta = metav1.TypeMeta{Kind: "TokenRequest", APIVersion: "authentication.k8s.io/v1"}
+		r.Status = authentication.TokenRequestStatus{
 			Token:               fmt.Sprintf("%s-%d", name, len(f.objects.requests)),
-			ExpirationTimestamp: metav1.NewTime(time.Now().Add(-f.objects.ahead).Add(time.Duration(*ask.Spec.ExpirationSeconds) * time.Second)),
+			ExpirationTimestamp: metav1.NewTime(time.Now().Add(-f.objects.ahead).Add(time.Duration(*r.Spec.ExpirationSeconds) * time.Second)),
 		}
-		return answer(201, ask)
+		return response(201, r)
 	case verb == "WATCH":
 		return f.watch(q, at)
 	case verb == "POST" || verb == "PUT" || verb == "PATCH":
-		return f.write1(resource, namespace, name, verb, body)
+		return f.writeObject(resource, namespace, name, verb, body)
 	case name != "":
 		if o := f.objects.have[resource+"/"+namespace+"/"+name]; o != nil {
-			return answer(200, o)
+			return response(200, o)
 		}
-		return refusal(apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name))
+		return errorResponse(apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name))
 	}
-	version, kind := versionOf(resource), lookedUp[resource]
+	version, kind := versionOf(resource), objectKinds[resource]
 	items := []object{}
 	for _, key := range slices.Sorted(maps.Keys(f.objects.have)) {
 		if strings.HasPrefix(key, resource+"/") && (selected == "" || key == at) {
 			items = append(items, f.objects.have[key])
 		}
 	}
-	return answer(200, map[string]any{"kind": kind + "List", "apiVersion": version, "metadata": metav1.ListMeta{ResourceVersion: fmt.Sprint(f.version)}, "items": items})
+	return response(200, map[string]any{"kind": kind + "List", "apiVersion": version, "metadata": metav1.ListMeta{ResourceVersion: fmt.Sprint(f.version)}, "items": items})
 }
 
+// versionOf returns the API version of a resource.
 func versionOf(resource string) string {
 	switch resource {
 	case "runtimeclasses":
@@ -96,44 +97,43 @@ func versionOf(resource string) string {
 	return "v1"
 }
 
-// write1 takes a CSINode, or a patch of a claim's status.
-func (f *fakeAPI) write1(resource, namespace, name, verb string, body []byte) *http.Response {
-	what := schema.GroupResource{Resource: resource}
+// writeObject stores a CSINode, or applies a patch of the status of a claim.
+func (f *fakeAPI) writeObject(resource, namespace, name, verb string, body []byte) *http.Response {
+	group := schema.GroupResource{Resource: resource}
 	if resource == "csinodes" {
-		is := parsed[storage.CSINode](body)
-		was := f.objects.have["csinodes//"+is.Name]
+		next := mustDecode[storage.CSINode](body)
+		old := f.objects.have["csinodes//"+next.Name]
 		switch {
-		case verb == "POST" && was != nil:
-			return refusal(apierrors.NewAlreadyExists(what, is.Name))
-		case verb == "PUT" && was == nil:
-			return refusal(apierrors.NewNotFound(what, is.Name))
-		case verb == "PUT" && was.GetResourceVersion() != is.ResourceVersion:
-			return refusal(apierrors.NewConflict(what, is.Name, fmt.Errorf("changed")))
+		case verb == "POST" && old != nil:
+			return errorResponse(apierrors.NewAlreadyExists(group, next.Name))
+		case verb == "PUT" && old == nil:
+			return errorResponse(apierrors.NewNotFound(group, next.Name))
+		case verb == "PUT" && old.GetResourceVersion() != next.ResourceVersion:
+			return errorResponse(apierrors.NewConflict(group, next.Name, fmt.Errorf("changed")))
 		}
-		f.give(resource, is, "MODIFIED")
-		return answer(200, f.objects.have["csinodes//"+is.Name])
+		f.putObject(resource, next, "MODIFIED")
+		return response(200, f.objects.have["csinodes//"+next.Name])
 	}
 	at := resource + "/" + namespace + "/" + name
 	before, _ := json.Marshal(f.objects.have[at])
 	after, err := strategicpatch.StrategicMergePatch(before, body, v1.PersistentVolumeClaim{})
 	if err != nil {
-		return refusal(apierrors.NewBadRequest(err.Error()))
+		return errorResponse(apierrors.NewBadRequest(err.Error()))
 	}
-	is := parsed[v1.PersistentVolumeClaim](after)
-	if is.ResourceVersion != f.objects.have[at].GetResourceVersion() {
-		return refusal(apierrors.NewConflict(what, name, fmt.Errorf("changed")))
+	next := mustDecode[v1.PersistentVolumeClaim](after)
+	if next.ResourceVersion != f.objects.have[at].GetResourceVersion() {
+		return errorResponse(apierrors.NewConflict(group, name, fmt.Errorf("changed")))
 	}
-	f.give(resource, is, "MODIFIED")
-	return answer(200, f.objects.have[at])
+	f.putObject(resource, next, "MODIFIED")
+	return response(200, f.objects.have[at])
 }
 
-// give has an object be there, or not, and tells the watches of it; the caller holds
-// mu.
-func (f *fakeAPI) give(resource string, o object, event string) {
+// putObject stores or deletes an object and notifies watches. The caller must hold mu.
+func (f *fakeAPI) putObject(resource string, o object, event string) {
 	f.version++
 	o = o.DeepCopyObject().(object)
 	o.SetResourceVersion(fmt.Sprint(f.version))
-	o.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(versionOf(resource), lookedUp[resource]))
+	o.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(versionOf(resource), objectKinds[resource]))
 	if f.objects.have == nil {
 		f.objects.have = map[string]object{}
 	}
@@ -156,10 +156,12 @@ func (f *fakeAPI) give(resource string, o object, event string) {
 	}
 }
 
-func named(name string) metav1.ObjectMeta {
+// metaOf returns the metadata of an object in the namespace default.
+func metaOf(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: "default", Name: name}
 }
 
-func config(name, value string) *v1.ConfigMap {
-	return &v1.ConfigMap{ObjectMeta: named(name), Data: map[string]string{"a": value}}
+// newConfigMap returns a ConfigMap with a value for the key "a".
+func newConfigMap(name, value string) *v1.ConfigMap {
+	return &v1.ConfigMap{ObjectMeta: metaOf(name), Data: map[string]string{"a": value}}
 }

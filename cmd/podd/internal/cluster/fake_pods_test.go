@@ -19,7 +19,7 @@ import (
 
 var podsResource = schema.GroupResource{Resource: "pods"}
 
-// podKey is whom a request is about: /api/v1/namespaces/NAMESPACE/pods/NAME…
+// podKey returns the pod in the path of a request: /api/v1/namespaces/NAMESPACE/pods/NAME…
 func podKey(q *http.Request) (key types.NamespacedName) {
 	words := strings.Split(strings.Trim(q.URL.Path, "/"), "/")
 	if len(words) > 5 {
@@ -28,75 +28,78 @@ func podKey(q *http.Request) (key types.NamespacedName) {
 	return key
 }
 
-// podRequest is what an API server does with pods, as far as one podd asks for it.
+// podRequest handles the requests for pods that podd sends.
 func (f *fakeAPI) podRequest(q *http.Request, verb string, body []byte) *http.Response {
 	key := podKey(q)
-	was := f.pods[key]
+	old := f.pods[key]
 	switch {
 	case verb == "GET":
 		return f.podList()
 	case verb == "POST":
-		return f.podPost(parsed[v1.Pod](body))
-	case was == nil:
-		return refusal(apierrors.NewNotFound(podsResource, key.Name))
+		return f.podPost(mustDecode[v1.Pod](body))
+	case old == nil:
+		return errorResponse(apierrors.NewNotFound(podsResource, key.Name))
 	case verb == "PATCH":
-		return f.podPatch(was, body)
+		return f.podPatch(old, body)
 	}
-	if o := parsed[metav1.DeleteOptions](body); *o.Preconditions.UID != was.UID || *o.GracePeriodSeconds != 0 {
-		return refusal(apierrors.NewConflict(podsResource, key.Name, errors.New("another uid")))
+	if o := mustDecode[metav1.DeleteOptions](body); *o.Preconditions.UID != old.UID || *o.GracePeriodSeconds != 0 {
+		return errorResponse(apierrors.NewConflict(podsResource, key.Name, errors.New("UID differs")))
 	}
-	if len(was.Finalizers) > 0 {
-		was = was.DeepCopy()
-		was.DeletionTimestamp, was.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(0))
-		f.putPod(was, "MODIFIED")
-		return answer(200, f.pods[key])
+	if len(old.Finalizers) > 0 {
+		old = old.DeepCopy()
+		old.DeletionTimestamp, old.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(0))
+		f.putPod(old, "MODIFIED")
+		return response(200, f.pods[key])
 	}
-	f.putPod(was, "DELETED")
-	return answer(200, was)
+	f.putPod(old, "DELETED")
+	return response(200, old)
 }
 
+// podPost creates a mirror pod.
 func (f *fakeAPI) podPost(p *v1.Pod) *http.Response {
 	if f.pods[keyOf(p)] != nil {
-		return refusal(apierrors.NewAlreadyExists(podsResource, p.Name))
+		return errorResponse(apierrors.NewAlreadyExists(podsResource, p.Name))
 	}
 	p.UID, p.Status = types.UID(fmt.Sprintf("mirror-%d", f.version)), v1.PodStatus{Phase: v1.PodPending, QOSClass: v1.PodQOSBestEffort}
 	f.putPod(p, "ADDED")
-	return answer(201, f.pods[keyOf(p)])
+	return response(201, f.pods[keyOf(p)])
 }
 
-func (f *fakeAPI) podPatch(was *v1.Pod, body []byte) *http.Response {
-	before, _ := json.Marshal(was)
+// podPatch patches the status of a pod.
+func (f *fakeAPI) podPatch(old *v1.Pod, body []byte) *http.Response {
+	before, _ := json.Marshal(old)
 	after, err := strategicpatch.StrategicMergePatch(before, body, v1.Pod{})
 	if err != nil {
-		return refusal(apierrors.NewBadRequest(err.Error()))
+		return errorResponse(apierrors.NewBadRequest(err.Error()))
 	}
-	is := parsed[v1.Pod](after)
-	if is.UID != was.UID {
-		return refusal(apierrors.NewConflict(podsResource, was.Name, errors.New("another uid")))
+	next := mustDecode[v1.Pod](after)
+	if next.UID != old.UID {
+		return errorResponse(apierrors.NewConflict(podsResource, old.Name, errors.New("UID differs")))
 	}
-	if f.drops != nil {
-		f.drops(is)
+	if f.dropFields != nil {
+		f.dropFields(next)
 	}
-	f.putPod(is, "MODIFIED")
-	return answer(200, f.pods[keyOf(is)])
+	f.putPod(next, "MODIFIED")
+	return response(200, f.pods[keyOf(next)])
 }
 
+// eventRequest creates or patches an event.
 func (f *fakeAPI) eventRequest(q *http.Request, verb string, body []byte) *http.Response {
 	if f.events == nil {
 		f.events = map[string]*v1.Event{}
 	}
-	e := parsed[v1.Event](body)
+	e := mustDecode[v1.Event](body)
 	if verb == "PATCH" {
-		was := f.events[path.Base(q.URL.Path)]
-		if was == nil {
-			return refusal(apierrors.NewNotFound(schema.GroupResource{Resource: "events"}, path.Base(q.URL.Path)))
+		old := f.events[path.Base(q.URL.Path)]
+		if old == nil {
+			return errorResponse(apierrors.NewNotFound(schema.GroupResource{Resource: "events"}, path.Base(q.URL.Path)))
 		}
-		e.ObjectMeta, e.Reason, e.InvolvedObject = was.ObjectMeta, was.Reason, was.InvolvedObject
+		e.ObjectMeta, e.Reason, e.InvolvedObject = old.ObjectMeta, old.Reason, old.InvolvedObject
 	} else if f.events[e.Name] != nil {
-		return refusal(apierrors.NewAlreadyExists(schema.GroupResource{Resource: "events"}, e.Name))
+		return errorResponse(apierrors.NewAlreadyExists(schema.GroupResource{Resource: "events"}, e.Name))
 	}
 	e.TypeMeta = metav1.TypeMeta{Kind: "Event", APIVersion: "v1"}
 	f.events = maps.Clone(f.events)
 	f.events[e.Name] = e
-	return answer(200, e)
+	return response(200, e)
 }

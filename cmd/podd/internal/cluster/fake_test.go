@@ -21,22 +21,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// fakeAPI answers as an API server that has one Node, one Lease and pods, and as
-// badly as a test wants. What it does well is proved on a real one, in cmd/podd/e2e/cluster.
+// fakeAPI is an API server with one Node, one Lease, pods and other objects, and with faults that
+// tests inject. The behavior without faults is tested with a real API server in
+// cmd/podd/e2e/cluster.
 type fakeAPI struct {
-	mu      sync.Mutex // guards all following fields
-	version int
-	node    *v1.Node
-	lease   *coordination.Lease
-	pods    map[types.NamespacedName]*v1.Pod
-	service types.UID            // of default/kubernetes; "": there is none
-	events  map[string]*v1.Event // by name
-	drops   func(*v1.Pod)        // what it does not know of a status; nil: nothing
-	changed map[string]int       // version of the last change, by resource
-	watches []*watcher
-	asked   []string // "GET nodes", "WATCH nodes", …
-	objects fakeObjects
-	// fault answers instead, unless with nothing; nil for none.
+	mu         sync.Mutex // guards all following fields
+	version    int
+	node       *v1.Node
+	lease      *coordination.Lease
+	pods       map[types.NamespacedName]*v1.Pod
+	service    types.UID            // of the Service default/kubernetes; "": it does not exist
+	events     map[string]*v1.Event // by name
+	dropFields func(*v1.Pod)        // removes the status fields that it does not support; may be nil
+	changed    map[string]int       // version of the last change of each resource
+	watches    []*watcher
+	requests   []string // "GET nodes", "WATCH nodes", …
+	objects    fakeObjects
+	// fault returns the response instead, unless both results are nil; it may be nil.
 	fault func(*http.Request) (*http.Response, error)
 }
 
@@ -45,10 +46,11 @@ var (
 	leasesResource = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 )
 
+// A watcher is a watch of a resource or of an object.
 type watcher struct {
 	resource string
 	*io.PipeWriter
-	queue [][]byte // events that are not written yet, in their order
+	queue [][]byte // events that are not written yet
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -64,13 +66,13 @@ func (f *fakeAPI) RoundTrip(q *http.Request) (*http.Response, error) {
 			resource = other
 		}
 	}
-	if is, _, _, _ := where(q); lookedUp[is] != "" {
-		resource = is
+	if r, _, _, _ := parsePath(q); objectKinds[r] != "" {
+		resource = r
 	}
-	f.asked = append(f.asked, verb+" "+resource)
+	f.requests = append(f.requests, verb+" "+resource)
 	if f.fault != nil {
 		fault := f.fault
-		f.mu.Unlock() // it may take its time
+		f.mu.Unlock() // because it may block
 		r, err := fault(q)
 		f.mu.Lock()
 		if r != nil || err != nil {
@@ -82,10 +84,10 @@ func (f *fakeAPI) RoundTrip(q *http.Request) (*http.Response, error) {
 		body, _ = io.ReadAll(q.Body)
 	}
 	if strings.HasSuffix(q.URL.Path, "/services/kubernetes") {
-		return f.kubernetes(), nil
+		return f.kubernetesService(), nil
 	}
-	if known := f.object(q, verb, body); known != nil {
-		return known, nil
+	if r := f.object(q, verb, body); r != nil {
+		return r, nil
 	}
 	switch {
 	case verb == "WATCH":
@@ -98,13 +100,14 @@ func (f *fakeAPI) RoundTrip(q *http.Request) (*http.Response, error) {
 		return f.eventRequest(q, verb, body), nil
 	case verb == "GET" && strings.HasSuffix(q.URL.Path, "/n1"):
 		if f.node == nil {
-			return refusal(apierrors.NewNotFound(nodesResource, "n1")), nil
+			return errorResponse(apierrors.NewNotFound(nodesResource, "n1")), nil
 		}
-		return answer(200, f.node), nil
+		return response(200, f.node), nil
 	}
 	return f.nodes(verb, body), nil
 }
 
+// nodes handles requests for Nodes.
 func (f *fakeAPI) nodes(verb string, body []byte) *http.Response {
 	switch {
 	case verb == "GET":
@@ -112,26 +115,26 @@ func (f *fakeAPI) nodes(verb string, body []byte) *http.Response {
 		if f.node != nil {
 			l.Items = append(l.Items, *f.node)
 		}
-		return answer(200, l)
+		return response(200, l)
 	case verb == "POST" && f.node != nil:
-		return refusal(apierrors.NewAlreadyExists(nodesResource, "n1"))
+		return errorResponse(apierrors.NewAlreadyExists(nodesResource, "n1"))
 	case verb == "POST":
-		f.put(parsed[v1.Node](body), "ADDED")
+		f.putNode(mustDecode[v1.Node](body), "ADDED")
 	case f.node == nil:
-		return refusal(apierrors.NewNotFound(nodesResource, "n1"))
+		return errorResponse(apierrors.NewNotFound(nodesResource, "n1"))
 	case verb == "PATCH":
 		before, _ := json.Marshal(f.node)
 		after, err := strategicpatch.StrategicMergePatch(before, body, v1.Node{})
 		if err != nil {
-			return refusal(apierrors.NewBadRequest(err.Error()))
+			return errorResponse(apierrors.NewBadRequest(err.Error()))
 		}
-		f.put(parsed[v1.Node](after), "MODIFIED")
+		f.putNode(mustDecode[v1.Node](after), "MODIFIED")
 	}
-	return answer(200, f.node)
+	return response(200, f.node)
 }
 
-// put has a Node be there and tells the watches of it; the caller holds mu.
-func (f *fakeAPI) put(n *v1.Node, event string) {
+// putNode stores or deletes the Node and notifies watches. The caller must hold mu.
+func (f *fakeAPI) putNode(n *v1.Node, event string) {
 	f.version++
 	n.ResourceVersion = fmt.Sprint(f.version)
 	n.TypeMeta, n.Name = metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}, "n1"
@@ -139,13 +142,14 @@ func (f *fakeAPI) put(n *v1.Node, event string) {
 		n.UID = types.UID("u" + n.ResourceVersion)
 	}
 	f.node = n
-	f.tell(event, n)
+	f.notify(event, n)
 	if event == "DELETED" {
 		f.node = nil
 	}
 }
 
-func (f *fakeAPI) tell(event string, o runtime.Object) {
+// notify queues an event of a Node or pod for all watches. The caller must hold mu.
+func (f *fakeAPI) notify(event string, o runtime.Object) {
 	resource := "nodes"
 	if _, ok := o.(*v1.Pod); ok {
 		resource = "pods"
@@ -166,26 +170,26 @@ func (f *fakeAPI) tell(event string, o runtime.Object) {
 	}
 }
 
-// write sends a watch its events until there are no more.
+// write writes the queued events of a watch.
 func (f *fakeAPI) write(w *watcher) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for len(w.queue) > 0 {
 		text := w.queue[0]
 		f.mu.Unlock()
-		_, _ = w.Write(text) // fails for a watch that ended
+		_, _ = w.Write(text) // fails if the watch has ended
 		f.mu.Lock()
 		w.queue = w.queue[1:]
 	}
 }
 
-func (f *fakeAPI) kubernetes() *http.Response {
+func (f *fakeAPI) kubernetesService() *http.Response {
 	if f.service == "" {
-		return refusal(apierrors.NewNotFound(schema.GroupResource{Resource: "services"}, "kubernetes"))
+		return errorResponse(apierrors.NewNotFound(schema.GroupResource{Resource: "services"}, "kubernetes"))
 	}
 	s := &v1.Service{TypeMeta: metav1.TypeMeta{Kind: "Service", APIVersion: "v1"}}
 	s.Namespace, s.Name, s.UID = "default", "kubernetes", f.service
-	return answer(200, s)
+	return response(200, s)
 }
 
 func (f *fakeAPI) podList() *http.Response {
@@ -193,11 +197,10 @@ func (f *fakeAPI) podList() *http.Response {
 	for _, p := range f.pods {
 		l.Items = append(l.Items, *p)
 	}
-	return answer(200, l)
+	return response(200, l)
 }
 
-// putPod has a pod be there, or not, and tells the watches of it; the caller holds
-// mu.
+// putPod stores or deletes a pod and notifies watches. The caller must hold mu.
 func (f *fakeAPI) putPod(p *v1.Pod, event string) {
 	f.version++
 	p = p.DeepCopy()
@@ -207,33 +210,35 @@ func (f *fakeAPI) putPod(p *v1.Pod, event string) {
 		f.pods = map[types.NamespacedName]*v1.Pod{}
 	}
 	f.pods[keyOf(p)] = p
-	f.tell(event, p)
+	f.notify(event, p)
 	if event == "DELETED" {
 		delete(f.pods, keyOf(p))
 	}
 }
 
+// leases handles requests for Leases.
 func (f *fakeAPI) leases(verb string, body []byte) *http.Response {
-	was := f.lease
-	if verb != "POST" && was == nil {
-		return refusal(apierrors.NewNotFound(leasesResource, "n1"))
+	old := f.lease
+	if verb != "POST" && old == nil {
+		return errorResponse(apierrors.NewNotFound(leasesResource, "n1"))
 	}
 	if verb != "GET" {
-		is := parsed[coordination.Lease](body)
-		if was != nil && is.ResourceVersion != was.ResourceVersion {
-			return refusal(apierrors.NewConflict(leasesResource, "n1", fmt.Errorf("changed")))
+		next := mustDecode[coordination.Lease](body)
+		if old != nil && next.ResourceVersion != old.ResourceVersion {
+			return errorResponse(apierrors.NewConflict(leasesResource, "n1", fmt.Errorf("changed")))
 		}
 		f.version++
-		is.ResourceVersion, is.TypeMeta = fmt.Sprint(f.version), metav1.TypeMeta{Kind: "Lease", APIVersion: "coordination.k8s.io/v1"}
-		f.lease = is
+		next.ResourceVersion, next.TypeMeta = fmt.Sprint(f.version), metav1.TypeMeta{Kind: "Lease", APIVersion: "coordination.k8s.io/v1"}
+		f.lease = next
 	}
-	return answer(200, f.lease)
+	return response(200, f.lease)
 }
 
+// watch starts a watch of a resource or of an object.
 func (f *fakeAPI) watch(q *http.Request, resource string) *http.Response {
 	var version int
 	if _, _ = fmt.Sscan(q.URL.Query().Get("resourceVersion"), &version); version < f.changed[resource] {
-		return refusal(apierrors.NewResourceExpired("it remembers nothing"))
+		return errorResponse(apierrors.NewResourceExpired("too old resource version"))
 	}
 	r, w := io.Pipe()
 	f.watches = append(f.watches, &watcher{resource: resource, PipeWriter: w})
@@ -244,8 +249,8 @@ func (f *fakeAPI) watch(q *http.Request, resource string) *http.Response {
 	return &http.Response{StatusCode: 200, Header: jsonType, Body: r}
 }
 
-// cut ends every watch.
-func (f *fakeAPI) cut() {
+// interruptWatches ends all watches before their time.
+func (f *fakeAPI) interruptWatches() {
 	for _, w := range f.watches {
 		w.CloseWithError(io.ErrUnexpectedEOF)
 	}
@@ -254,18 +259,21 @@ func (f *fakeAPI) cut() {
 
 var jsonType = http.Header{"Content-Type": {"application/json"}}
 
-func answer(code int, object any) *http.Response {
+// response returns a response with the JSON form of an object.
+func response(code int, object any) *http.Response {
 	text, _ := json.Marshal(object)
 	return &http.Response{StatusCode: code, Header: jsonType, Body: io.NopCloser(bytes.NewReader(text))}
 }
 
-func refusal(err *apierrors.StatusError) *http.Response {
+// errorResponse returns the response for an error.
+func errorResponse(err *apierrors.StatusError) *http.Response {
 	s := err.Status()
 	s.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	return answer(int(s.Code), &s)
+	return response(int(s.Code), &s)
 }
 
-func parsed[T any](text []byte) *T {
+// mustDecode parses JSON.
+func mustDecode[T any](text []byte) *T {
 	var v T
 	if err := json.Unmarshal(text, &v); err != nil {
 		panic(err)

@@ -17,21 +17,21 @@ import (
 	"podd/reconcile/volume/csi"
 )
 
-// resizeConditions are the conditions of a claim that belong to a resize.
+// resizeConditions are the conditions of a claim that report the progress of a resize.
 var resizeConditions = []v1.PersistentVolumeClaimConditionType{
 	v1.PersistentVolumeClaimResizing, v1.PersistentVolumeClaimFileSystemResizePending,
 	v1.PersistentVolumeClaimControllerResizeError, v1.PersistentVolumeClaimNodeResizeError,
 }
 
-// reportGrowth completes the resize of claims after their volumes were expanded here, until ctx
-// is done. It also reports failed expansions, so that the controller may try a smaller
-// size.
+// reportGrowth updates the status of claims after their volumes were expanded on this node,
+// until ctx is done. It also reports failed expansions, so that the controller can try a
+// smaller size.
 func (c *Cluster) reportGrowth(ctx context.Context, api *client) {
-	b, told := backoff{}, map[types.NamespacedName]int{}
+	b, updates := backoff{}, map[types.NamespacedName]int{}
 	for {
-		grown, otherGrown := c.o.CSI.Grown()
-		objects, otherObjects := c.objects.get()
-		var again <-chan time.Time
+		grown, grownChanged := c.o.CSI.Grown()
+		objects, objectsChanged := c.objects.get()
+		var retry <-chan time.Time
 		for i := range grown {
 			claim, patch := grownClaim(&objects, &grown[i], time.Now())
 			if patch == nil {
@@ -40,31 +40,31 @@ func (c *Cluster) reportGrowth(ctx context.Context, api *client) {
 			q := api.core.Patch(types.StrategicMergePatchType).Namespace(claim.Namespace).Resource("persistentvolumeclaims").
 				Name(claim.Name).SubResource("status").Body(patch)
 			err := api.do(ctx, q, &v1.PersistentVolumeClaim{})
-			if err == nil || apierrors.IsConflict(err) { // there is a newer claim in both cases
-				told = maps.Clone(told)
-				told[types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}]++
-				c.growths.set(told)
-			} else if again == nil {
-				again = time.After(spread(b.upTo(maxCachedWait)))
+			if err == nil || apierrors.IsConflict(err) { // in both cases there is a newer claim
+				updates = maps.Clone(updates)
+				updates[types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}]++
+				c.growths.set(updates)
+			} else if retry == nil {
+				retry = time.After(spread(b.upTo(maxCachedWait)))
 			}
 		}
-		if again == nil {
+		if retry == nil {
 			b = backoff{}
 		} else {
-			otherObjects = nil
+			objectsChanged = nil
 		}
 		select {
-		case <-otherGrown:
-		case <-otherObjects:
-		case <-again:
+		case <-grownChanged:
+		case <-objectsChanged:
+		case <-retry:
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// grownClaim returns the claim of an expanded volume and a patch of its status, or nil if
-// there is nothing to report. The patch fails if the claim was changed in the meantime.
+// grownClaim returns the claim of an expanded volume and a patch of its status. The patch is
+// nil if the status is up to date. It fails if the claim has changed in the meantime.
 func grownClaim(o *manifest.Objects, g *csi.Growth, now time.Time) (*v1.PersistentVolumeClaim, []byte) {
 	pv := o.Volumes[types.NamespacedName{Name: g.Volume}]
 	if pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.CSI == nil || (csi.Use{Driver: pv.Spec.CSI.Driver, Handle: pv.Spec.CSI.VolumeHandle}) != g.Use {
@@ -86,7 +86,7 @@ func grownClaim(o *manifest.Objects, g *csi.Growth, now time.Time) (*v1.Persiste
 	if len(status) == 0 {
 		return nil, nil
 	}
-	return claim, []byte(jsonText(map[string]any{"metadata": map[string]any{"resourceVersion": claim.ResourceVersion}, "status": status}))
+	return claim, []byte(mustEncode(map[string]any{"metadata": map[string]any{"resourceVersion": claim.ResourceVersion}, "status": status}))
 }
 
 // grownStatus returns the status that completes a resize.
@@ -95,16 +95,16 @@ func grownStatus(claim *v1.PersistentVolumeClaim, to resource.Quantity) map[stri
 	if claim.Status.AllocatedResourceStatuses != nil {
 		status["allocatedResourceStatuses"] = map[string]any{"storage": nil}
 	}
-	gone := []any{}
-	for _, have := range claim.Status.Conditions {
+	removed := []any{}
+	for _, present := range claim.Status.Conditions {
 		for _, kind := range resizeConditions {
-			if have.Type == kind {
-				gone = append(gone, map[string]any{"$patch": "delete", "type": kind})
+			if present.Type == kind {
+				removed = append(removed, map[string]any{"$patch": "delete", "type": kind})
 			}
 		}
 	}
-	if len(gone) > 0 {
-		status["conditions"] = gone
+	if len(removed) > 0 {
+		status["conditions"] = removed
 	}
 	return status
 }
@@ -118,14 +118,14 @@ func failedStatus(claim *v1.PersistentVolumeClaim, to resource.Quantity, f *csi.
 		return nil
 	}
 	status := map[string]any{}
-	wanted := claim.Spec.Resources.Requests[v1.ResourceStorage]
-	if f.Infeasible || f.Again && wanted.Cmp(to) != 0 {
+	requested := claim.Spec.Resources.Requests[v1.ResourceStorage]
+	if f.Infeasible || f.Again && requested.Cmp(to) != 0 {
 		status["allocatedResourceStatuses"] = map[string]any{"storage": v1.PersistentVolumeClaimNodeResizeInfeasible}
 	}
-	known := slices.ContainsFunc(claim.Status.Conditions, func(c v1.PersistentVolumeClaimCondition) bool {
+	hasCondition := slices.ContainsFunc(claim.Status.Conditions, func(c v1.PersistentVolumeClaimCondition) bool {
 		return c.Type == v1.PersistentVolumeClaimNodeResizeError && c.Status == v1.ConditionTrue
 	})
-	if !known {
+	if !hasCondition {
 		status["conditions"] = []any{v1.PersistentVolumeClaimCondition{
 			Type: v1.PersistentVolumeClaimNodeResizeError, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(now), Message: f.Message,
 		}}

@@ -15,14 +15,14 @@ import (
 // An identity is a certificate with its key that podd renews. It is safe for concurrent
 // use.
 type identity struct {
-	now atomic.Pointer[tls.Certificate] // may be nil
-	// given is set if the certificate is not from podd's own requests. It is renewed at once.
-	given atomic.Bool
+	current atomic.Pointer[tls.Certificate] // may be nil
+	// external is set if podd did not request the certificate itself. It is then renewed at once.
+	external atomic.Bool
 }
 
 // valid returns the certificate, or nil if there is none or it has expired.
 func (i *identity) valid() *tls.Certificate {
-	if pair := i.now.Load(); pair != nil && time.Now().Before(pair.Leaf.NotAfter) {
+	if pair := i.current.Load(); pair != nil && time.Now().Before(pair.Leaf.NotAfter) {
 		return pair
 	}
 	return nil
@@ -30,14 +30,14 @@ func (i *identity) valid() *tls.Certificate {
 
 // ClientCertExpiry returns the expiry of the client certificate, or false if podd does
 // not renew it.
-func (c *Cluster) ClientCertExpiry() (until time.Time, ok bool) {
+func (c *Cluster) ClientCertExpiry() (expiry time.Time, ok bool) {
 	i := c.clientIdentity.Load()
 	if i == nil {
-		return until, false
+		return expiry, false
 	}
-	pair := i.now.Load()
+	pair := i.current.Load()
 	if pair == nil {
-		return until, false
+		return expiry, false
 	}
 	return pair.Leaf.NotAfter, true
 }
@@ -52,14 +52,14 @@ func (i *identity) httpClient(config *rest.Config) (*http.Client, error) {
 		return nil, err
 	}
 	t.TLS.CertFile, t.TLS.KeyFile, t.TLS.CertData, t.TLS.KeyData = "", "", nil, nil
-	t.TLS.GetCertHolder = &transport.GetCertHolder{GetCert: func() (*tls.Certificate, error) { return i.now.Load(), nil }}
+	t.TLS.GetCertHolder = &transport.GetCertHolder{GetCert: func() (*tls.Certificate, error) { return i.current.Load(), nil }}
 	rt, err := transport.New(t)
 	return &http.Client{Transport: rt, Timeout: config.Timeout}, err
 }
 
-// identity returns the client certificate that is renewed: that of the kubeconfig or the
-// stored one, whichever was issued later and has not expired. It returns nil if the
-// kubeconfig contains another kind of credential.
+// identity returns the client certificate to use and renew: that of the kubeconfig or the
+// stored one, whichever was issued later and has not expired. It returns nil if the kubeconfig
+// contains another kind of credential, or if certificates are not rotated.
 func (o *Options) identity(config *rest.Config) (*identity, error) {
 	if !o.RotateCertificates {
 		return nil, nil
@@ -70,21 +70,21 @@ func (o *Options) identity(config *rest.Config) (*identity, error) {
 		return nil, err
 	}
 	i := &identity{}
-	files := o.pairs(clientPurpose)
-	kept, err := files.load()
+	files := o.certFiles(clientPurpose)
+	stored, err := files.load()
 	if err != nil {
-		o.Log.Warn("another certificate is asked for", "err", err)
+		o.Log.Warn("loading the stored client certificate failed; requesting a new one", "err", err)
 	}
-	over := func(p *tls.Certificate) bool { return time.Now().After(p.Leaf.NotAfter) }
-	if kept != nil && kept.Leaf.Subject.CommonName == o.subject().CommonName &&
-		!kept.Leaf.NotBefore.Before(pair.Leaf.NotBefore) && (!over(kept) || over(pair)) {
-		i.now.Store(kept)
+	isExpired := func(p *tls.Certificate) bool { return time.Now().After(p.Leaf.NotAfter) }
+	if stored != nil && stored.Leaf.Subject.CommonName == o.subject().CommonName &&
+		!stored.Leaf.NotBefore.Before(pair.Leaf.NotBefore) && (!isExpired(stored) || isExpired(pair)) {
+		i.current.Store(stored)
 		return i, nil
 	}
-	i.now.Store(pair)
-	i.given.Store(true)
+	i.current.Store(pair)
+	i.external.Store(true)
 	if _, err := files.store(config.CertData, config.KeyData); err != nil {
-		return nil, fmt.Errorf("keeping it in %s: %w", o.CertDir, err)
+		return nil, fmt.Errorf("storing it in %s: %w", o.CertDir, err)
 	}
 	return i, nil
 }
@@ -101,14 +101,14 @@ func loadPair(config *rest.Config) (*tls.Certificate, error) {
 	return &pair, err
 }
 
-// renewAt returns the time of the renewal, after 70 to 90 % of the lifetime. It is
-// derived from the signature, so that it is stable for one certificate and differs
-// between certificates.
+// renewAt returns the time of the renewal, after 70 to 90 % of the lifetime. The exact part is
+// derived from the signature, so that it differs between certificates, but is always the same
+// for one.
 func renewAt(leaf *x509.Certificate) time.Time {
 	var sum uint16
 	for _, b := range leaf.Signature {
 		sum = sum*31 + uint16(b)
 	}
-	life := leaf.NotAfter.Sub(leaf.NotBefore)
-	return leaf.NotBefore.Add(time.Duration((0.7 + 0.2*float64(sum)/(1<<16)) * float64(life)))
+	lifetime := leaf.NotAfter.Sub(leaf.NotBefore)
+	return leaf.NotBefore.Add(time.Duration((0.7 + 0.2*float64(sum)/(1<<16)) * float64(lifetime)))
 }

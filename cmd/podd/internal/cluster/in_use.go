@@ -18,22 +18,22 @@ import (
 type volumesInUse struct {
 	mu      sync.Mutex // guards all following fields
 	desired desiredVolumes
-	// named are the volumes in the last status that podd sent or is about to send; reported
-	// are those of them that the API server has confirmed.
+	// named contains the volumes in the last status that podd has sent or is about to send, and
+	// reported those of them that the API server has confirmed.
 	named, reported map[v1.UniqueVolumeName]bool
 	// These channels are closed by the next change; they are nil until requested.
 	desiredChanged, reportedChanged chan struct{}
 }
 
-// desiredVolumes are the volumes of the pods bound to the node.
+// desiredVolumes contains the volumes of the pods bound to the node.
 type desiredVolumes struct {
 	names map[v1.UniqueVolumeName]bool
-	// unattached are the drivers that need no attach; nil if unknown.
+	// unattached contains the drivers whose volumes are not attached; nil if unknown.
 	unattached map[string]bool
 	isComplete bool // all volumes of the pods are known
 }
 
-func (w desiredVolumes) same(o desiredVolumes) bool {
+func (w desiredVolumes) equals(o desiredVolumes) bool {
 	return w.isComplete == o.isComplete && maps.Equal(w.names, o.names) &&
 		(w.unattached == nil) == (o.unattached == nil) && maps.Equal(w.unattached, o.unattached)
 }
@@ -42,16 +42,16 @@ func (w desiredVolumes) same(o desiredVolumes) bool {
 func (u *volumesInUse) setDesired(w desiredVolumes) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if !u.desired.same(w) {
+	if !u.desired.equals(w) {
 		u.desired = w
 		closeChanged(&u.desiredChanged)
 	}
 }
 
-// names returns the volumes that the Node's status must name, and a channel that is
-// closed when the desired volumes change. seen are the volumes in the present status,
-// here those on this node. Until all desired volumes are known, those in seen are kept.
-func (u *volumesInUse) names(seen []v1.UniqueVolumeName, here []csi.Use) ([]v1.UniqueVolumeName, <-chan struct{}) {
+// names returns the volumes that the Node's status must name, and a channel that is closed
+// when the desired volumes change. present contains the volumes in the current status, and
+// here those on this node. Until all desired volumes are known, those in present are kept.
+func (u *volumesInUse) names(present []v1.UniqueVolumeName, here []csi.Use) ([]v1.UniqueVolumeName, <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	all := maps.Clone(u.desired.names)
@@ -66,7 +66,7 @@ func (u *volumesInUse) names(seen []v1.UniqueVolumeName, here []csi.Use) ([]v1.U
 		}
 	}
 	if !u.desired.isComplete {
-		for _, name := range seen {
+		for _, name := range present {
 			all[name] = true
 		}
 	}
@@ -79,18 +79,18 @@ func (u *volumesInUse) names(seen []v1.UniqueVolumeName, here []csi.Use) ([]v1.U
 func (u *volumesInUse) setReported(names []v1.UniqueVolumeName) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	said := map[v1.UniqueVolumeName]bool{}
+	confirmed := map[v1.UniqueVolumeName]bool{}
 	for _, name := range names {
-		said[name] = true
+		confirmed[name] = true
 	}
-	u.updateReported(said)
+	u.updateReported(confirmed)
 }
 
-// updateReported sets reported to the names that are still named. The caller must hold
-// mu.
-func (u *volumesInUse) updateReported(said map[v1.UniqueVolumeName]bool) {
+// updateReported sets reported to the confirmed volumes that are still named. The caller must
+// hold mu.
+func (u *volumesInUse) updateReported(confirmed map[v1.UniqueVolumeName]bool) {
 	next := map[v1.UniqueVolumeName]bool{}
-	for name := range said {
+	for name := range confirmed {
 		if u.named[name] {
 			next[name] = true
 		}
@@ -109,6 +109,7 @@ func (u *volumesInUse) isReported(name v1.UniqueVolumeName) (bool, <-chan struct
 	return u.reported[name], changedChan(&u.reportedChanged)
 }
 
+// changedChan returns *c, and creates it if it is nil.
 func changedChan(c *chan struct{}) <-chan struct{} {
 	if *c == nil {
 		*c = make(chan struct{})
@@ -116,6 +117,7 @@ func changedChan(c *chan struct{}) <-chan struct{} {
 	return *c
 }
 
+// closeChanged closes *c, if it is not nil, and sets it to nil.
 func closeChanged(c *chan struct{}) {
 	if *c != nil {
 		close(*c)

@@ -11,10 +11,10 @@ import (
 	"podd/reconcile/volume/csi"
 )
 
-// Whatever is wanted, here, sent and answered: a volume that is said to be reported is
-// one that the cluster's status names, and that it goes on to name while anybody wants
-// it. What is here is named, and what nobody has is not, once all is known.
-func TestInUse(t *testing.T) {
+// TestVolumesInUse checks for random sequences of changes and lost requests that the status names
+// every volume that is desired or on this node, and no others if all are known, and that
+// isReported is true only for volumes in the status of the API server.
+func TestVolumesInUse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		handles := []string{"a", "b", "c"}
 		some := func(what string) (all []string) {
@@ -27,40 +27,42 @@ func TestInUse(t *testing.T) {
 		}
 		nameOf := func(h string) v1.UniqueVolumeName { return refs.UniqueVolume("d", h) }
 		var u volumesInUse
-		var status []v1.UniqueVolumeName // the cluster's
-		var wanted, here []string
-		whole := false
+		var status []v1.UniqueVolumeName // in the API server
+		var desired, here []string
+		complete := false
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			switch rapid.IntRange(0, 3).Draw(t, "step") {
 			case 0:
-				w := desiredVolumes{names: map[v1.UniqueVolumeName]bool{}, unattached: map[string]bool{}, isComplete: rapid.Bool().Draw(t, "whole")}
-				wanted, whole = some("wants"), w.isComplete
-				for _, h := range wanted {
+				w := desiredVolumes{names: map[v1.UniqueVolumeName]bool{}, unattached: map[string]bool{}, isComplete: rapid.Bool().Draw(t, "complete")}
+				desired, complete = some("desired"), w.isComplete
+				for _, h := range desired {
 					w.names[nameOf(h)] = true
 				}
 				u.setDesired(w)
-			case 1: // only what is reported may come here
-				here = slices.DeleteFunc(some("here"), func(h string) bool { is, _ := u.isReported(nameOf(h)); return !is && !slices.Contains(here, h) })
+			case 1: // only reported volumes may be used on this node
+				here = slices.DeleteFunc(some("here"), func(h string) bool {
+					reported, _ := u.isReported(nameOf(h))
+					return !reported && !slices.Contains(here, h)
+				})
 			default:
 				var uses []csi.Use
 				for _, h := range here {
 					uses = append(uses, csi.Use{Driver: "d", Handle: h})
 				}
-				seen := status
-				names, _ := u.names(seen, uses)
-				for _, h := range slices.Concat(wanted, here) {
+				names, _ := u.names(status, uses)
+				for _, h := range slices.Concat(desired, here) {
 					if u.desired.unattached != nil && !slices.Contains(names, nameOf(h)) {
-						t.Fatalf("%s is wanted or here, and the status is to name %v", h, names)
+						t.Fatalf("%s is desired or here, but the new status names %v", h, names)
 					}
 				}
 				for _, h := range handles {
-					if whole && !slices.Contains(wanted, h) && !slices.Contains(here, h) && slices.Contains(names, nameOf(h)) {
-						t.Fatalf("nobody has %s, and the status is to name %v", h, names)
+					if complete && !slices.Contains(desired, h) && !slices.Contains(here, h) && slices.Contains(names, nameOf(h)) {
+						t.Fatalf("%s is neither desired nor here, but the new status names %v", h, names)
 					}
 				}
-				switch rapid.IntRange(0, 2).Draw(t, "answer") {
-				case 0: // lost on its way
-				case 1: // only the answer was
+				switch rapid.IntRange(0, 2).Draw(t, "result") {
+				case 0: // the request is lost
+				case 1: // the response is lost
 					status = names
 				case 2:
 					status = names
@@ -68,8 +70,8 @@ func TestInUse(t *testing.T) {
 				}
 			}
 			for _, h := range handles {
-				if is, _ := u.isReported(nameOf(h)); is && !slices.Contains(status, nameOf(h)) {
-					t.Fatalf("%s is said to be reported, the status names %v", h, status)
+				if reported, _ := u.isReported(nameOf(h)); reported && !slices.Contains(status, nameOf(h)) {
+					t.Fatalf("%s is reported, but the status names %v", h, status)
 				}
 			}
 		}

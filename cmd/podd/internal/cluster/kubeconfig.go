@@ -17,21 +17,21 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// read returns the configuration in a kubeconfig.
-func read(path string) (*rest.Config, error) {
-	file, err := load(path)
+// readKubeconfig returns the configuration in a kubeconfig.
+func readKubeconfig(path string) (*rest.Config, error) {
+	file, err := loadKubeconfig(path)
 	if err != nil {
 		return nil, err
 	}
 	return restConfig(file)
 }
 
-// load reads a kubeconfig. Its errors are shown to users; those of parsers may quote
-// secrets and are replaced.
-func load(path string) (*api.Config, error) {
+// loadKubeconfig reads a kubeconfig. Users see its errors, so errors of parsers, which may quote
+// secrets, are replaced.
+func loadKubeconfig(path string) (*api.Config, error) {
 	file, err := clientcmd.LoadFromFile(path)
 	if err != nil {
-		return nil, withoutText(err)
+		return nil, redactParseError(err)
 	}
 	if err := clientcmd.ResolveLocalPaths(file); err != nil {
 		return nil, err
@@ -44,45 +44,46 @@ func load(path string) (*api.Config, error) {
 	return file, nil
 }
 
-var lineOf = regexp.MustCompile(`\bline [0-9]+\b`)
+var lineNumber = regexp.MustCompile(`\bline [0-9]+\b`)
 
-// withoutText reduces the error of a parser to the line number.
-func withoutText(err error) error {
+// redactParseError returns an error that only contains the line number of a parser's error.
+func redactParseError(err error) error {
 	if file := (*fs.PathError)(nil); errors.As(err, &file) {
 		return err
 	}
-	if line := lineOf.FindString(err.Error()); line != "" {
-		return errors.New("it is no kubeconfig in YAML or JSON: see its " + line)
+	if line := lineNumber.FindString(err.Error()); line != "" {
+		return errors.New("not a kubeconfig in YAML or JSON; check " + line)
 	}
-	return errors.New("it is no kubeconfig in YAML or JSON")
+	return errors.New("not a kubeconfig in YAML or JSON")
 }
 
-// checkURLs checks the fields that may contain a password.
+// checkURLs checks the URLs, because the errors of client-go would quote them, and they may
+// contain a password.
 func checkURLs(c *api.Cluster) error {
 	if _, _, err := rest.DefaultServerURL(c.Server, "/api", v1.SchemeGroupVersion, true); err != nil && c.Server != "" {
-		return errors.New("its server is no URL")
+		return errors.New("server is not a valid URL")
 	}
 	if c.ProxyURL == "" {
 		return nil
 	}
 	if u, err := url.Parse(c.ProxyURL); err != nil || !slices.Contains([]string{"http", "https", "socks5"}, u.Scheme) {
-		return errors.New("its proxy-url is no URL of http, https or socks5")
+		return errors.New("proxy-url is not a valid URL; want http, https or socks5")
 	}
 	return nil
 }
 
-// outdated reports whether a new connection is needed: the kubeconfig differs from seen
-// and is valid, or its credential is no longer valid. If the new kubeconfig is invalid,
-// it returns an error.
-func (o *Options) outdated(seen fileStamp) (bool, error) {
-	now := stamp(o.Kubeconfig)
-	if now == seen {
+// isOutdated reports whether a new connection is needed: the kubeconfig differs from the
+// version used and is valid, or its credential is no longer valid. If the kubeconfig differs
+// and is invalid, it returns an error.
+func (o *Options) isOutdated(used fileStamp) (bool, error) {
+	now := statFile(o.Kubeconfig)
+	if now == used {
 		return o.needsBootstrap(), nil
 	}
 	if o.BootstrapKubeconfig != "" && now == (fileStamp{}) {
-		return true, nil // the user requests a new bootstrap by removing it
+		return true, nil // the user has removed it to request a new bootstrap
 	}
-	err := o.unusable()
+	err := o.checkKubeconfig()
 	return err == nil, err
 }
 
@@ -92,7 +93,8 @@ type fileStamp struct {
 	time time.Time
 }
 
-func stamp(path string) fileStamp {
+// statFile returns the version of a file, or the zero value if it does not exist.
+func statFile(path string) fileStamp {
 	info, err := os.Stat(path)
 	if err != nil {
 		return fileStamp{}
@@ -100,18 +102,18 @@ func stamp(path string) fileStamp {
 	return fileStamp{info.Size(), info.ModTime()}
 }
 
-// unusable returns the error that connect would return for the current kubeconfig, or
-// nil. It stores nothing.
-func (o *Options) unusable() error {
-	config, err := read(o.Kubeconfig)
+// checkKubeconfig returns the error that connect would return for the present kubeconfig, or
+// nil. Unlike connect, it does not store a certificate.
+func (o *Options) checkKubeconfig() error {
+	config, err := readKubeconfig(o.Kubeconfig)
 	if err == nil {
-		_, err = authorityOf(config)
+		_, err = authorityDigest(config)
 	}
 	if err == nil {
 		_, err = loadPair(config)
 	}
 	if err != nil {
-		return configError{fmt.Errorf("reading --kubeconfig %s, which is another than podd uses: %w", o.Kubeconfig, err)}
+		return configError{fmt.Errorf("reading the changed --kubeconfig %s: %w; the previous one stays in use", o.Kubeconfig, err)}
 	}
 	return nil
 }

@@ -13,9 +13,10 @@ import (
 // server. It has the name of the pod, and its UID in the annotations config.hash and
 // config.mirror. Changes of the mirror pod do not affect the static pod.
 
+// isMirror reports whether a pod is a mirror pod.
 func isMirror(p *v1.Pod) bool {
-	_, is := p.Annotations[manifest.AnnotationConfigMirror]
-	return is
+	_, ok := p.Annotations[manifest.AnnotationConfigMirror]
+	return ok
 }
 
 // MirrorCount returns the number of mirror pods of this node in the last snapshot.
@@ -47,7 +48,7 @@ func isMirrorOf(mirror, static *v1.Pod, node *v1.Node) bool {
 }
 
 // newMirror returns a mirror pod of static. Its owner is the Node, as NodeRestriction
-// requires. It omits the fields that NodeRestriction rejects; AnnotationLocalRefs names
+// requires. It omits the fields that NodeRestriction rejects; annotationLocalRefs names
 // omitted references.
 func newMirror(static *v1.Pod, node *v1.Node) *v1.Pod {
 	m := &v1.Pod{
@@ -61,8 +62,8 @@ func newMirror(static *v1.Pod, node *v1.Node) *v1.Pod {
 	// The API server sets these from the cluster's classes and rejects other values.
 	m.Spec.Priority, m.Spec.PreemptionPolicy, m.Spec.Overhead = nil, nil, nil
 	m.Spec.EphemeralContainers = nil // not permitted in new pods
-	if removed := withoutRefs(m); removed != "" {
-		m.Annotations[AnnotationLocalRefs] = removed
+	if removed := removeRefs(m); removed != "" {
+		m.Annotations[annotationLocalRefs] = removed
 	}
 	return m
 }

@@ -11,7 +11,7 @@ import (
 	"podd/manifest/decode"
 )
 
-// staticPod is one of a file, as podd shows it.
+// staticPod returns the pod of a manifest as podd shows it.
 func staticPod(t *testing.T, text string) *v1.Pod {
 	t.Helper()
 	f := decode.File([]byte(text), decode.Options{Kind: manifest.KindFile, Path: "/m/web.yaml", Node: "n1", Now: noon})
@@ -29,36 +29,37 @@ spec:
   containers: [{name: main, image: i}]
 `
 
-func theNode(uid types.UID) *v1.Node {
+// nodeWithUID returns the Node with a UID.
+func nodeWithUID(uid types.UID) *v1.Node {
 	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: uid}}
 }
 
-func TestMirror(t *testing.T) {
+func TestNewMirror(t *testing.T) {
 	static := staticPod(t, webManifest)
-	m := newMirror(static, theNode("u1"))
+	m := newMirror(static, nodeWithUID("u1"))
 	hash := static.Annotations[manifest.AnnotationConfigHash]
 	if m.Name != "web-n1" || m.UID != "" || m.Spec.NodeName != "n1" || m.Labels["app"] != "web" || hash == "" ||
 		m.Annotations[manifest.AnnotationConfigHash] != hash || m.Annotations[manifest.AnnotationConfigMirror] != hash ||
 		m.Annotations[manifest.AnnotationConfigSource] != "file" || m.Annotations[manifest.AnnotationConfigSeen] == "" {
-		t.Errorf("got %+v", m)
+		t.Errorf("got mirror pod %+v", m)
 	}
 	if o := metav1.GetControllerOf(m); o == nil || o.APIVersion != "v1" || o.Kind != "Node" || o.Name != "n1" || o.UID != "u1" || o.BlockOwnerDeletion != nil {
-		t.Errorf("owner: %+v", o)
+		t.Errorf("got owner %+v, want the Node n1", o)
 	}
 	if isMirror(static) || !isStatic(static) {
-		t.Error("the pod was changed")
+		t.Error("the static pod was changed")
 	}
-	if !isMirrorOf(m, static, theNode("u1")) || !isMirrorOf(m, static, nil) || isMirrorOf(m, static, theNode("u2")) {
-		t.Error("whose mirror it is")
+	if !isMirrorOf(m, static, nodeWithUID("u1")) || !isMirrorOf(m, static, nil) || isMirrorOf(m, static, nodeWithUID("u2")) {
+		t.Error("isMirrorOf does not check the owner")
 	}
-	if isMirrorOf(m, staticPod(t, webManifest+"  hostNetwork: true\n"), theNode("u1")) {
-		t.Error("it mirrors another version")
+	if isMirrorOf(m, staticPod(t, webManifest+"  hostNetwork: true\n"), nodeWithUID("u1")) {
+		t.Error("isMirrorOf is true for another version of the static pod")
 	}
 }
 
-// TestLocalRefs: what no API server takes in a mirror is left out of it, whole, and
-// named.
-func TestLocalRefs(t *testing.T) {
+// TestNewMirror_LocalRefs checks that references, which the API server rejects in a mirror pod,
+// are removed and named.
+func TestNewMirror_LocalRefs(t *testing.T) {
 	static := staticPod(t, `
 apiVersion: v1
 kind: Pod
@@ -92,22 +93,22 @@ spec:
   - {name: own, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}
   - {name: tmp, emptyDir: {}}
 `)
-	m := newMirror(static, theNode("u1"))
+	m := newMirror(static, nodeWithUID("u1"))
 	want := "ConfigMap/conf,ConfigMap/files,PersistentVolumeClaim/data,PersistentVolumeClaim/web-n1-own,Secret/cred,Secret/deep,Secret/env,Secret/pull,ServiceAccount/robot"
-	if got := m.Annotations[AnnotationLocalRefs]; got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+	if got := m.Annotations[annotationLocalRefs]; got != want {
+		t.Errorf("annotation:\ngot  %s\nwant %s", got, want)
 	}
 	c := m.Spec.Containers[0]
 	if len(c.Env) != 2 || len(c.VolumeMounts) != 2 || len(m.Spec.Volumes) != 2 || len(m.Spec.Volumes[0].Projected.Sources) != 1 {
-		t.Errorf("left: %+v, %+v", c, m.Spec.Volumes)
+		t.Errorf("got container %+v, volumes %+v", c, m.Spec.Volumes)
 	}
 	if len(m.Spec.InitContainers[0].EnvFrom) > 0 || len(m.Spec.ImagePullSecrets) > 0 || m.Spec.ServiceAccountName != "" || m.Spec.Priority != nil {
-		t.Errorf("left: %+v", m.Spec)
+		t.Errorf("got spec %+v", m.Spec)
 	}
-	if len(static.Spec.Containers[0].Env) != 4 || len(static.Spec.Volumes) != 7 || static.Annotations[AnnotationLocalRefs] != "" {
-		t.Error("the pod itself was changed")
+	if len(static.Spec.Containers[0].Env) != 4 || len(static.Spec.Volumes) != 7 || static.Annotations[annotationLocalRefs] != "" {
+		t.Error("the static pod was changed")
 	}
 	if m.Annotations[manifest.AnnotationConfigHash] != static.Annotations[manifest.AnnotationConfigHash] {
-		t.Error("the hash is another")
+		t.Error("the hash differs from that of the static pod")
 	}
 }

@@ -18,7 +18,7 @@ const (
 	annotationAttachDetach = "volumes.kubernetes.io/controller-managed-attach-detach"
 	// annotationProvidedIP passes the user's addresses to a cloud controller.
 	annotationProvidedIP = "alpha.kubernetes.io/provided-node-ip"
-	// taintUninitialized is removed by a cloud controller.
+	// taintUninitialized keeps pods from the node until a cloud controller removes it.
 	taintUninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 )
 
@@ -29,9 +29,9 @@ var defaultLabels = []string{
 	v1.LabelInstanceTypeStable, v1.LabelInstanceType, v1.LabelOSStable, v1.LabelArchStable, "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
 }
 
-// newNode returns a new Node object for this node.
-func (o *Options) newNode(machine *v1.Node, now time.Time) *v1.Node {
-	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.Node, Labels: maps.Clone(machine.Labels)}}
+// newNode returns the Node to create. local is the Node as podd shows it.
+func (o *Options) newNode(local *v1.Node, now time.Time) *v1.Node {
+	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.Node, Labels: maps.Clone(local.Labels)}}
 	n.Spec.ProviderID = o.ProviderID
 	n.Spec.Taints = append(n.Spec.Taints, o.Taints...)
 	if o.ExternalCloud {
@@ -40,15 +40,15 @@ func (o *Options) newNode(machine *v1.Node, now time.Time) *v1.Node {
 	if o.AttachDetach {
 		n.Annotations = map[string]string{annotationAttachDetach: "true"}
 	}
-	return o.updatedNode(n, machine, now)
+	return o.updatedNode(n, local, now)
 }
 
-// adoptedNode returns an existing Node of this name, from an earlier podd, a kubelet or
-// an administrator, with podd's labels and annotations.
-func (o *Options) adoptedNode(seen, machine *v1.Node) *v1.Node {
-	n := seen.DeepCopy()
+// adoptedNode returns a Node that exists already, created by an earlier podd, a kubelet or an
+// administrator, with podd's labels and annotations.
+func (o *Options) adoptedNode(present, local *v1.Node) *v1.Node {
+	n := present.DeepCopy()
 	for _, label := range defaultLabels {
-		if value := machine.Labels[label]; value != "" {
+		if value := local.Labels[label]; value != "" {
 			metav1.SetMetaDataLabel(&n.ObjectMeta, label, value)
 		}
 	}
@@ -60,10 +60,10 @@ func (o *Options) adoptedNode(seen, machine *v1.Node) *v1.Node {
 	return n
 }
 
-// updatedNode returns seen with the current status of this node. Fields of others are
-// kept, and so are those that podd does not know yet.
-func (o *Options) updatedNode(seen, machine *v1.Node, now time.Time) *v1.Node {
-	n := seen.DeepCopy()
+// updatedNode returns present with the status of local. Fields that others write are kept, and
+// so are those that local does not contain yet.
+func (o *Options) updatedNode(present, local *v1.Node, now time.Time) *v1.Node {
+	n := present.DeepCopy()
 	metav1.SetMetaDataLabel(&n.ObjectMeta, v1.LabelOSStable, goruntime.GOOS)
 	metav1.SetMetaDataLabel(&n.ObjectMeta, v1.LabelArchStable, goruntime.GOARCH)
 	if o.ExternalCloud && o.ProvidedIP != "" {
@@ -71,36 +71,36 @@ func (o *Options) updatedNode(seen, machine *v1.Node, now time.Time) *v1.Node {
 	} else {
 		delete(n.Annotations, annotationProvidedIP)
 	}
-	s, is := &n.Status, machine.Status.DeepCopy()
-	s.Addresses = o.addresses(s.Addresses, is.Addresses)
-	s.Capacity, s.Allocatable = mergeResources(s, is)
-	s.NodeInfo, s.DaemonEndpoints = is.NodeInfo, is.DaemonEndpoints
-	s.RuntimeHandlers, s.Features = is.RuntimeHandlers, is.Features
-	if is.Images != nil {
-		s.Images = is.Images
+	s, own := &n.Status, local.Status.DeepCopy()
+	s.Addresses = o.addresses(s.Addresses, own.Addresses)
+	s.Capacity, s.Allocatable = mergeResources(s, own)
+	s.NodeInfo, s.DaemonEndpoints = own.NodeInfo, own.DaemonEndpoints
+	s.RuntimeHandlers, s.Features = own.RuntimeHandlers, own.Features
+	if own.Images != nil {
+		s.Images = own.Images
 	}
-	s.Conditions = conditions(s.Conditions, is.Conditions, metav1.NewTime(now).Rfc3339Copy())
+	s.Conditions = mergeConditions(s.Conditions, own.Conditions, metav1.NewTime(now).Rfc3339Copy())
 	return n
 }
 
-// addresses returns the addresses of the Node. With an external cloud provider, those
-// that the cloud controller has set are kept; before that only the user's addresses are
-// set, or none. Loopback addresses, the only ones of a host without network, are omitted
-// unless the user sets them.
-func (o *Options) addresses(seen, is []v1.NodeAddress) []v1.NodeAddress {
+// addresses returns the addresses of the Node from those that it has and those of this node.
+// With an external cloud provider, addresses that the Node has are kept; if there are none,
+// only the user's addresses and the hostname are set. Loopback addresses, the only ones of a
+// host without network, are omitted unless the user has set them.
+func (o *Options) addresses(present, local []v1.NodeAddress) []v1.NodeAddress {
 	if o.ProvidedIP == "" {
-		is = slices.DeleteFunc(slices.Clone(is), func(a v1.NodeAddress) bool { return isLoopback(a.Address) })
+		local = slices.DeleteFunc(slices.Clone(local), func(a v1.NodeAddress) bool { return isLoopback(a.Address) })
 	}
 	switch {
 	case !o.ExternalCloud:
-		return is
-	case len(seen) > 0:
-		return seen
+		return local
+	case len(present) > 0:
+		return present
 	case o.ProvidedIP != "":
-		return is
+		return local
 	}
 	var names []v1.NodeAddress
-	for _, a := range is {
+	for _, a := range local {
 		if a.Type == v1.NodeHostName {
 			names = append(names, a)
 		}
@@ -108,32 +108,34 @@ func (o *Options) addresses(seen, is []v1.NodeAddress) []v1.NodeAddress {
 	return names
 }
 
-// isLoopback returns false for a text that is not an address.
+// isLoopback reports whether text is a loopback address.
 func isLoopback(text string) bool {
 	ip, err := netip.ParseAddr(text)
 	return err == nil && ip.IsLoopback()
 }
 
-// mergeResources keeps resources that others have added, all of which are allocatable.
-// Huge page sizes that the kernel no longer supports are removed.
-func mergeResources(seen, is *v1.NodeStatus) (capacity, allocatable v1.ResourceList) {
+// mergeResources returns the resources of own and those that others have added to present, all
+// of which are allocatable. Huge pages are not kept, because the kernel may no longer support a
+// size.
+func mergeResources(present, own *v1.NodeStatus) (capacity, allocatable v1.ResourceList) {
 	capacity, allocatable = v1.ResourceList{}, v1.ResourceList{}
-	for name, q := range seen.Capacity {
+	for name, q := range present.Capacity {
 		if !strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix) {
 			capacity[name], allocatable[name] = q, q
 		}
 	}
-	maps.Copy(capacity, is.Capacity)
-	maps.Copy(allocatable, is.Allocatable)
+	maps.Copy(capacity, own.Capacity)
+	maps.Copy(allocatable, own.Allocatable)
 	return capacity, allocatable
 }
 
-// isChanged ignores heartbeat times and the order of conditions.
+// isChanged reports whether the status, labels or annotations differ. Heartbeat times and the
+// order of conditions do not matter.
 func isChanged(a, b *v1.Node) bool {
-	still := func(s v1.NodeStatus) v1.NodeStatus {
-		s.Conditions = sorted(s.Conditions)
+	normalize := func(s v1.NodeStatus) v1.NodeStatus {
+		s.Conditions = sortConditions(s.Conditions)
 		return s
 	}
-	return !equality.Semantic.DeepEqual(still(a.Status), still(b.Status)) ||
+	return !equality.Semantic.DeepEqual(normalize(a.Status), normalize(b.Status)) ||
 		!equality.Semantic.DeepEqual(a.Labels, b.Labels) || !equality.Semantic.DeepEqual(a.Annotations, b.Annotations)
 }

@@ -15,7 +15,7 @@ import (
 	"podd/server"
 )
 
-// A nodeSyncer keeps the Node object up to date with this node.
+// A nodeSyncer keeps the Node in the API server up to date with this node.
 type nodeSyncer struct {
 	o        *Options
 	state    server.Viewer
@@ -26,53 +26,53 @@ type nodeSyncer struct {
 	uid atomic.Pointer[types.UID]
 
 	lastList int      // snapshot.lists of the last snapshot; 0: none
-	cached   *v1.Node // the Node in it; may be nil
-	current  *v1.Node // the Node as last listed or returned; nil: it does not exist
+	cached   *v1.Node // the Node in that snapshot; may be nil
+	current  *v1.Node // the Node in the last snapshot or response; nil: it does not exist
 	adopted  bool     // the Node has been synced by this connection
 	sent     time.Time
-	interval time.Duration // an unchanged status is sent this long after sent
+	interval time.Duration // after which an unchanged status is sent again
 }
 
 // run syncs the Node until ctx is done. Changes on this node are sent at once. Changes by
 // others are corrected with the next periodic status.
-func (k *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node]]) {
+func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node]]) {
 	var b backoff
-	var again <-chan time.Time // fires after a failed attempt
-	var machine *v1.Node       // that was sent
+	var retry <-chan time.Time // fires some time after a failed attempt
+	var local *v1.Node         // the Node that was sent
 	due := false
-	tick := time.NewTicker(k.o.UpdateFrequency)
+	tick := time.NewTicker(s.o.UpdateFrequency)
 	defer tick.Stop()
 	for {
-		view := k.state.View()
-		s, sighted := nodes.get()
-		volumes, otherWanted, otherHere := k.volumes()
-		if s.lists > k.lastList {
-			again = nil // the API server is reachable
+		view := s.state.View()
+		snap, nodesChanged := nodes.get()
+		volumes, desiredChanged, hereChanged := s.volumes()
+		if snap.lists > s.lastList {
+			retry = nil // the API server is reachable
 		}
-		due = k.update(s) || due || view.Machine != machine || k.current != nil && !slices.Equal(volumes, k.current.Status.VolumesInUse)
-		if due && again == nil && k.lastList > 0 && view.Machine != nil {
-			machine, due = view.Machine, false
-			err := k.sync(ctx, machine, volumes, time.Now())
-			if err == nil && k.current != nil {
-				k.inUse.setReported(k.current.Status.VolumesInUse)
+		due = s.update(snap) || due || view.Machine != local || s.current != nil && !slices.Equal(volumes, s.current.Status.VolumesInUse)
+		if due && retry == nil && s.lastList > 0 && view.Machine != nil {
+			local, due = view.Machine, false
+			err := s.sync(ctx, local, volumes, time.Now())
+			if err == nil && s.current != nil {
+				s.inUse.setReported(s.current.Status.VolumesInUse)
 			}
-			k.problems.report(ctx, ofStatus, err)
+			s.problems.report(ctx, partStatus, err)
 			if err == nil || isPermanent(err) {
 				b = backoff{}
 			} else {
-				due, again = true, time.After(b.next())
+				due, retry = true, time.After(b.next())
 			}
 			continue // the state may have changed during the request
 		}
 		select {
-		case <-sighted:
-		case <-k.state.Changed(view.Revision):
-		case <-otherWanted:
-		case <-otherHere:
+		case <-nodesChanged:
+		case <-s.state.Changed(view.Revision):
+		case <-desiredChanged:
+		case <-hereChanged:
 		case <-tick.C:
 			due = true
-		case <-again:
-			again = nil
+		case <-retry:
+			retry = nil
 		case <-ctx.Done():
 			return
 		}
@@ -81,115 +81,117 @@ func (k *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node
 
 // volumes returns the volumes that the status must name, and channels that are closed
 // when those may change.
-func (k *nodeSyncer) volumes() (names []v1.UniqueVolumeName, wanted, here <-chan struct{}) {
+func (s *nodeSyncer) volumes() (names []v1.UniqueVolumeName, desiredChanged, hereChanged <-chan struct{}) {
 	var uses []csi.Use
-	if k.o.CSI != nil {
-		uses, here = k.o.CSI.InUse()
+	if s.o.CSI != nil {
+		uses, hereChanged = s.o.CSI.InUse()
 	}
-	var seen []v1.UniqueVolumeName
-	if k.current != nil {
-		seen = k.current.Status.VolumesInUse
+	var present []v1.UniqueVolumeName
+	if s.current != nil {
+		present = s.current.Status.VolumesInUse
 	}
-	names, wanted = k.inUse.names(seen, uses)
-	return names, wanted, here
+	names, desiredChanged = s.inUse.names(present, uses)
+	return names, desiredChanged, hereChanged
 }
 
-// isPermanent reports whether a retry cannot solve the error.
+// isPermanent reports whether a retry cannot succeed.
 func isPermanent(err error) bool {
 	switch err.(type) {
-	case goneError, missingError:
+	case nodeDeletedError, nodeMissingError:
 		return true
 	}
 	return false
 }
 
 // update applies a snapshot and reports whether the Node must be synced at once. Each
-// snapshot is applied once, because podd's own updates are newer.
-func (k *nodeSyncer) update(s snapshot[*v1.Node]) bool {
-	n := s.items[types.NamespacedName{Name: k.o.Node}]
-	if n == k.cached && s.lists == k.lastList {
+// snapshot is applied once, because responses to podd's own updates are newer.
+func (s *nodeSyncer) update(snap snapshot[*v1.Node]) bool {
+	n := snap.items[types.NamespacedName{Name: s.o.Node}]
+	if n == s.cached && snap.lists == s.lastList {
 		return false
 	}
-	anew := s.lists > k.lastList
-	k.cached, k.lastList = n, s.lists
-	other := (n == nil) != (k.current == nil) || n != nil && n.UID != k.current.UID
-	k.setCurrent(n)
-	return anew || other
+	isRelisted := snap.lists > s.lastList
+	s.cached, s.lastList = n, snap.lists
+	isReplaced := (n == nil) != (s.current == nil) || n != nil && n.UID != s.current.UID
+	s.setCurrent(n)
+	return isRelisted || isReplaced
 }
 
-func (k *nodeSyncer) setCurrent(n *v1.Node) {
-	k.current = n
+// setCurrent sets current and uid.
+func (s *nodeSyncer) setCurrent(n *v1.Node) {
+	s.current = n
 	var uid *types.UID
 	if n != nil {
 		uid = &n.UID
 	}
-	k.uid.Store(uid)
+	s.uid.Store(uid)
 }
 
-// sync makes one attempt.
-func (k *nodeSyncer) sync(ctx context.Context, machine *v1.Node, volumes []v1.UniqueVolumeName, now time.Time) error {
-	if k.current == nil {
-		return k.create(ctx, machine, volumes, now)
+// sync creates or patches the Node, once.
+func (s *nodeSyncer) sync(ctx context.Context, local *v1.Node, volumes []v1.UniqueVolumeName, now time.Time) error {
+	if s.current == nil {
+		return s.create(ctx, local, volumes, now)
 	}
-	next := k.current
-	if !k.adopted {
-		next = k.o.adoptedNode(next, machine)
+	next := s.current
+	if !s.adopted {
+		next = s.o.adoptedNode(next, local)
 	}
-	next = k.o.updatedNode(next, machine, now)
+	next = s.o.updatedNode(next, local, now)
 	next.Status.VolumesInUse = volumes
-	is := isChanged(k.current, next)
-	if !is && !k.sent.IsZero() && now.Sub(k.sent) < k.interval {
+	changed := isChanged(s.current, next)
+	if !changed && !s.sent.IsZero() && now.Sub(s.sent) < s.interval {
 		return nil
 	}
-	text, err := patch(k.current, next)
+	text, err := nodeStatusPatch(s.current, next)
 	if err != nil {
 		return err
 	}
 	var got v1.Node
-	request := k.c.heartbeats.Patch(types.StrategicMergePatchType).Resource("nodes").Name(k.o.Node).SubResource("status").Body(text)
-	err = k.c.do(ctx, request, &got)
+	request := s.c.heartbeats.Patch(types.StrategicMergePatchType).Resource("nodes").Name(s.o.Node).SubResource("status").Body(text)
+	err = s.c.do(ctx, request, &got)
 	if apierrors.IsNotFound(err) {
-		return nil // the reflector reports it
+		return nil // the next snapshot contains the change
 	}
 	if err != nil {
 		return err
 	}
-	k.recordSync(&got, now, is)
+	s.recordSync(&got, now, changed)
 	return nil
 }
 
-// create creates the Node if podd is configured to, once.
-func (k *nodeSyncer) create(ctx context.Context, machine *v1.Node, volumes []v1.UniqueVolumeName, now time.Time) error {
+// create creates the Node if podd is configured to and has not used one before on this
+// connection.
+func (s *nodeSyncer) create(ctx context.Context, local *v1.Node, volumes []v1.UniqueVolumeName, now time.Time) error {
 	switch {
-	case k.adopted:
-		return goneError{k.o.Node}
-	case !k.o.Register:
-		return missingError{k.o.Node}
+	case s.adopted:
+		return nodeDeletedError{s.o.Node}
+	case !s.o.Register:
+		return nodeMissingError{s.o.Node}
 	}
 	var n v1.Node
-	made := k.o.newNode(machine, now)
-	made.Status.VolumesInUse = volumes
-	err := k.c.do(ctx, k.c.core.Post().Resource("nodes").Body(made), &n)
+	node := s.o.newNode(local, now)
+	node.Status.VolumesInUse = volumes
+	err := s.c.do(ctx, s.c.core.Post().Resource("nodes").Body(node), &n)
 	if apierrors.IsAlreadyExists(err) {
-		return nil // the reflector reports it
+		return nil // the next snapshot contains the change
 	}
 	if err != nil {
 		return err
 	}
-	k.recordSync(&n, now, true)
+	s.recordSync(&n, now, true)
 	return nil
 }
 
-// recordSync records the result of an attempt. After a change the next interval is
-// randomized, so that nodes that changed together do not report together.
-func (k *nodeSyncer) recordSync(n *v1.Node, now time.Time, changed bool) {
-	k.interval = k.o.ReportFrequency
-	if changed || k.sent.IsZero() {
-		k.interval = time.Duration(float64(k.interval) * (0.5 + rand.Float64()))
+// recordSync records a successful sync. After a change the next interval is randomized, so
+// that nodes that changed together do not report together.
+func (s *nodeSyncer) recordSync(n *v1.Node, now time.Time, changed bool) {
+	s.interval = s.o.ReportFrequency
+	if changed || s.sent.IsZero() {
+		s.interval = time.Duration(float64(s.interval) * (0.5 + rand.Float64()))
 	}
-	if !k.adopted {
-		k.o.Log.Info("node of a cluster", "node", k.o.Node, "cluster", k.c.host)
+	if !s.adopted {
+		s.o.Log.Info("node joined the cluster", "node", s.o.Node, "apiServer", s.c.host)
 	}
-	k.adopted, k.sent = true, now
-	k.setCurrent(n)
+	s.adopted, s.sent = true, now
+	s.setCurrent(n)
 }

@@ -17,8 +17,8 @@ import (
 
 var noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// machine is one that is ready.
-func machine() *v1.Node {
+// localNode returns the Node of a ready node, as podd shows it.
+func localNode() *v1.Node {
 	amounts := v1.ResourceList{v1.ResourceCPU: resource.MustParse("2"), v1.ResourcePods: resource.MustParse("110")}
 	return &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "own", Labels: map[string]string{
@@ -39,6 +39,7 @@ func machine() *v1.Node {
 	}
 }
 
+// condition returns the condition of a kind.
 func condition(t *testing.T, n *v1.Node, kind v1.NodeConditionType) v1.NodeCondition {
 	t.Helper()
 	for _, c := range n.Status.Conditions {
@@ -50,10 +51,10 @@ func condition(t *testing.T, n *v1.Node, kind v1.NodeConditionType) v1.NodeCondi
 	return v1.NodeCondition{}
 }
 
-func TestMade(t *testing.T) {
+func TestNewNode(t *testing.T) {
 	taint := v1.Taint{Key: "a", Effect: v1.TaintEffectNoExecute}
 	o := &Options{Node: "n1", Taints: []v1.Taint{taint}, ProviderID: "x://y", ExternalCloud: true, AttachDetach: true}
-	n := o.newNode(machine(), noon)
+	n := o.newNode(localNode(), noon)
 	if n.UID != "" || n.Name != "n1" || n.Labels["tier"] != "edge" || n.Labels[v1.LabelOSStable] == "" || n.Annotations[annotationAttachDetach] != "true" {
 		t.Errorf("metadata: got %+v", n.ObjectMeta)
 	}
@@ -62,7 +63,7 @@ func TestMade(t *testing.T) {
 		t.Errorf("spec: got %+v\n%s", n.Spec, diff)
 	}
 	if a := n.Status.Addresses; len(a) != 1 || a[0].Type != v1.NodeHostName {
-		t.Errorf("addresses that a cloud controller is to tell: got %v", a)
+		t.Errorf("addresses with a cloud controller: got %v, want only the hostname", a)
 	}
 	var kinds []string
 	for _, c := range n.Status.Conditions {
@@ -78,91 +79,93 @@ func TestMade(t *testing.T) {
 }
 
 func TestAddresses(t *testing.T) {
-	is := machine().Status.Addresses
-	told := []v1.NodeAddress{{Type: v1.NodeExternalIP, Address: "192.0.2.9"}}
+	local := localNode().Status.Addresses
+	fromCloud := []v1.NodeAddress{{Type: v1.NodeExternalIP, Address: "192.0.2.9"}}
 	for _, c := range []struct {
-		name string
-		o    Options
-		seen []v1.NodeAddress
-		want []v1.NodeAddress
+		name    string
+		o       Options
+		present []v1.NodeAddress
+		want    []v1.NodeAddress
 	}{
-		{"no cloud", Options{}, told, is},
-		{"told by a cloud controller", Options{ExternalCloud: true, ProvidedIP: "10.0.0.1"}, told, told},
-		{"given by the user before", Options{ExternalCloud: true, ProvidedIP: "10.0.0.1"}, nil, is},
-		{"given by nobody", Options{ExternalCloud: true}, nil, is[2:]},
+		{"no cloud", Options{}, fromCloud, local},
+		{"set by a cloud controller", Options{ExternalCloud: true, ProvidedIP: "10.0.0.1"}, fromCloud, fromCloud},
+		{"set by the user before that", Options{ExternalCloud: true, ProvidedIP: "10.0.0.1"}, nil, local},
+		{"not set", Options{ExternalCloud: true}, nil, local[2:]},
 	} {
-		if diff := cmp.Diff(c.want, c.o.addresses(c.seen, is)); diff != "" {
+		if diff := cmp.Diff(c.want, c.o.addresses(c.present, local)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
-	loopback := []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "127.0.0.1"}, is[2]}
-	if diff := cmp.Diff(is[2:], (&Options{}).addresses(nil, loopback)); diff != "" {
+	loopback := []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "127.0.0.1"}, local[2]}
+	if diff := cmp.Diff(local[2:], (&Options{}).addresses(nil, loopback)); diff != "" {
 		t.Errorf("before DHCP (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(loopback, (&Options{ProvidedIP: "127.0.0.1"}).addresses(nil, loopback)); diff != "" {
-		t.Errorf("loopback given by the user (-want +got):\n%s", diff)
+		t.Errorf("loopback set by the user (-want +got):\n%s", diff)
 	}
 }
 
-func TestAdopted(t *testing.T) {
-	seen := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u", Labels: map[string]string{v1.LabelHostname: "old", "mine": "x", "tier": "core"}}}
-	seen.Spec.Taints = []v1.Taint{{Key: "kept"}}
-	seen.Annotations = map[string]string{annotationAttachDetach: "true", annotationProvidedIP: "192.0.2.1"}
+func TestAdoptedNode(t *testing.T) {
+	present := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u", Labels: map[string]string{v1.LabelHostname: "old", "mine": "x", "tier": "core"}}}
+	present.Spec.Taints = []v1.Taint{{Key: "kept"}}
+	present.Annotations = map[string]string{annotationAttachDetach: "true", annotationProvidedIP: "192.0.2.1"}
 	o := &Options{Node: "n1", Taints: []v1.Taint{{Key: "new"}}}
-	n := o.updatedNode(o.adoptedNode(seen, machine()), machine(), noon)
+	n := o.updatedNode(o.adoptedNode(present, localNode()), localNode(), noon)
 	if n.UID != "u" || n.Labels[v1.LabelHostname] != "n1" || n.Labels["mine"] != "x" || n.Labels["tier"] != "core" {
-		t.Errorf("labels: got %v, want the default ones put right and the others kept", n.Labels)
+		t.Errorf("labels: got %v, want the default labels updated and the others kept", n.Labels)
 	}
 	if len(n.Spec.Taints) != 1 || n.Spec.Taints[0].Key != "kept" || len(n.Annotations) != 0 {
-		t.Errorf("got taints %v, annotations %v", n.Spec.Taints, n.Annotations)
+		t.Errorf("got taints %v, annotations %v; want the taint kept and no annotations", n.Spec.Taints, n.Annotations)
 	}
 }
 
-// What others write into a status stays, as does what podd does not know yet.
-func TestUpdatedKeepsOthers(t *testing.T) {
-	seen := (&Options{Node: "n1"}).newNode(machine(), noon)
+// TestUpdatedNode_Kept checks that status fields that others write, or that podd does not have
+// yet, are kept.
+func TestUpdatedNode_Kept(t *testing.T) {
+	present := (&Options{Node: "n1"}).newNode(localNode(), noon)
 	gpu, huge := v1.ResourceName("example.com/gpu"), v1.ResourceName("hugepages-1Mi")
-	seen.Status.Capacity[gpu], seen.Status.Capacity[huge] = resource.MustParse("4"), resource.MustParse("4Mi")
-	seen.Status.Allocatable[huge] = resource.MustParse("4Mi")
-	seen.Status.VolumesAttached = []v1.AttachedVolume{{Name: "v"}}
-	seen.Status.Conditions = append(seen.Status.Conditions, v1.NodeCondition{Type: "KernelDeadlock", Status: v1.ConditionFalse})
-	young := machine()
-	young.Status.Images, young.Status.Conditions = nil, young.Status.Conditions[1:]
-	n := (&Options{Node: "n1"}).updatedNode(seen, young, noon.Add(time.Hour))
+	present.Status.Capacity[gpu], present.Status.Capacity[huge] = resource.MustParse("4"), resource.MustParse("4Mi")
+	present.Status.Allocatable[huge] = resource.MustParse("4Mi")
+	present.Status.VolumesAttached = []v1.AttachedVolume{{Name: "v"}}
+	present.Status.Conditions = append(present.Status.Conditions, v1.NodeCondition{Type: "KernelDeadlock", Status: v1.ConditionFalse})
+	starting := localNode()
+	starting.Status.Images, starting.Status.Conditions = nil, starting.Status.Conditions[1:]
+	n := (&Options{Node: "n1"}).updatedNode(present, starting, noon.Add(time.Hour))
 	if q := n.Status.Allocatable[gpu]; q.Value() != 4 {
-		t.Errorf("got %v of a resource of others, want 4", q.String())
+		t.Errorf("resource of others: got %v, want 4", q.String())
 	}
 	if _, ok := n.Status.Capacity[huge]; ok || len(n.Status.VolumesAttached) != 1 || len(n.Status.Images) != 1 {
-		t.Errorf("got %+v", n.Status)
+		t.Errorf("got status %+v", n.Status)
 	}
 	condition(t, n, "KernelDeadlock")
 	condition(t, n, v1.NodeMemoryPressure)
 }
 
-func TestTransitions(t *testing.T) {
+// TestUpdatedNode_Transitions checks that transition times change only with the status.
+func TestUpdatedNode_Transitions(t *testing.T) {
 	o := &Options{Node: "n1"}
-	n := o.newNode(machine(), noon)
+	n := o.newNode(localNode(), noon)
 	later := noon.Add(time.Minute)
-	same := o.updatedNode(n, machine(), later)
+	same := o.updatedNode(n, localNode(), later)
 	if isChanged(n, same) {
-		t.Error("a later look is a change")
+		t.Error("a new heartbeat time is a change")
 	}
 	if c := condition(t, same, v1.NodeReady); !c.LastTransitionTime.Equal(new(metav1.NewTime(noon))) || !c.LastHeartbeatTime.Equal(new(metav1.NewTime(later))) {
-		t.Errorf("the same status: got %v", c)
+		t.Errorf("same status: got %v", c)
 	}
-	same.Status.Conditions[1].Status = v1.ConditionUnknown // as the cluster says of a node that is silent
-	again := o.updatedNode(same, machine(), later)
+	same.Status.Conditions[1].Status = v1.ConditionUnknown // as the node controller sets it
+	again := o.updatedNode(same, localNode(), later)
 	if c := condition(t, again, v1.NodeReady); c.Status != v1.ConditionTrue || !c.LastTransitionTime.Equal(new(metav1.NewTime(later))) || !isChanged(same, again) {
-		t.Errorf("another status: got %v", c)
+		t.Errorf("changed status: got %v", c)
 	}
 }
 
-// A patch, as the API server applies it, makes of the one Node the other, but for
-// what the status cannot change; and of the same Node it is empty.
-func TestPatch(t *testing.T) {
+// TestNodeStatusPatch checks that a patch changes one Node to another, except the spec, and that
+// the patch between equal Nodes is empty.
+func TestNodeStatusPatch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a, b := someNode(t, "a"), someNode(t, "b")
-		text, err := patch(a, b)
+		a, b := drawNode(t, "a"), drawNode(t, "b")
+		text, err := nodeStatusPatch(a, b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,20 +179,20 @@ func TestPatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.Spec = a.Spec
-		b.Status.Conditions, got.Status.Conditions = sorted(b.Status.Conditions), sorted(got.Status.Conditions)
+		b.Status.Conditions, got.Status.Conditions = sortConditions(b.Status.Conditions), sortConditions(got.Status.Conditions)
 		if !equality.Semantic.DeepEqual(b, &got) {
-			t.Fatalf("%s: -want +got:\n%s", text, cmp.Diff(b, &got))
+			t.Fatalf("patch %s (-want +got):\n%s", text, cmp.Diff(b, &got))
 		}
-		if text, _ := patch(a, a); string(text) != "{}" {
-			t.Fatalf("a patch of nothing: got %s", text)
+		if text, _ := nodeStatusPatch(a, a); string(text) != "{}" {
+			t.Fatalf("equal Nodes: got patch %s, want {}", text)
 		}
 	})
 }
 
-// someNode has what podd may change, with the conditions that every Node has.
-func someNode(t *rapid.T, label string) *v1.Node {
+// drawNode returns a random Node.
+func drawNode(t *rapid.T, label string) *v1.Node {
 	pick := func(what string, n int) int { return rapid.IntRange(0, n).Draw(t, label+" "+what) }
-	m := machine()
+	m := localNode()
 	m.Status.NodeInfo.BootID = fmt.Sprint("b", pick("boot", 2))
 	if pick("swap", 1) == 0 {
 		m.Status.NodeInfo.Swap = nil

@@ -16,18 +16,19 @@ import (
 	"podd/manifest/refs"
 )
 
-// A resolver provides the objects that pods refer to by name. It runs one lookup for each
-// object, from the first pod that refers to it until the last. Results are kept when the
-// connection changes, until the new connection has others. One goroutine owns it; lookups
-// send their results to it.
+// A resolver provides the objects that pods refer to. It runs one lookup for each object as
+// long as a pod refers to it. When the connection changes, results are kept until lookups of
+// the new connection replace them. One goroutine owns a resolver; lookups send it their
+// results.
 type resolver struct {
 	results map[manifest.ObjectRef]lookupResult
-	uses    map[*v1.Pod][]refs.Ref // of the pods in the last snapshot
-	// services contains the Services of the cluster. byName contains those that pods get
-	// variables for, by namespace; nil before the first list.
-	services watchable[snapshot[*v1.Service]]
-	indexed  snapshot[*v1.Service]
-	byName   map[string]*manifest.Services
+	uses    map[*v1.Pod][]refs.Ref // the references of the pods in the last snapshot
+	// services contains the Services of the cluster, and lastServices the snapshot of which
+	// byName is the result: the Services that pods get variables for, by namespace. byName is
+	// nil before the first list.
+	services     watchable[snapshot[*v1.Service]]
+	lastServices snapshot[*v1.Service]
+	byName       map[string]*manifest.Services
 	// drivers contains the CSIDrivers of the cluster. specs contains their specs; nil before
 	// the first list.
 	drivers   watchable[snapshot[*storage.CSIDriver]]
@@ -45,8 +46,8 @@ type resolver struct {
 
 // A lookupResult is an object, or the reason for which there is none.
 type lookupResult struct {
-	by     *lookup
-	object any // *v1.ConfigMap, *v1.Secret, *boundClaim, *nodes.RuntimeClass, attachment or token
+	by     *lookup // the sender
+	object any     // *v1.ConfigMap, *v1.Secret, *boundClaim, *nodes.RuntimeClass, attachment or token
 	lack   manifest.Lack
 }
 
@@ -60,7 +61,7 @@ type (
 )
 
 // run looks up the objects for the pods of c until ctx is done.
-func (r *resolver) run(ctx context.Context, api *client, c *Cluster, say *problemReporter) {
+func (r *resolver) run(ctx context.Context, api *client, c *Cluster, problems *problemReporter) {
 	r.cluster, r.client, r.lookups, r.ch = c, api, map[manifest.ObjectRef]*lookup{}, make(chan lookupResult)
 	if r.results == nil {
 		r.results, r.isChanged = map[manifest.ObjectRef]lookupResult{}, true
@@ -68,14 +69,14 @@ func (r *resolver) run(ctx context.Context, api *client, c *Cluster, say *proble
 	defer r.ended.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	all := reflector[*v1.Service]{client: api, query: api.services, list: &v1.ServiceList{}, store: &r.services, reporter: say, part: ofServices, watchTime: objectWatchTime}
+	all := reflector[*v1.Service]{client: api, query: api.services, list: &v1.ServiceList{}, store: &r.services, reporter: problems, part: partServices, watchTimeout: objectWatchTimeout}
 	r.ended.Go(func() { all.run(ctx) })
-	drivers := reflector[*storage.CSIDriver]{client: api, query: api.drivers, list: &storage.CSIDriverList{}, store: &r.drivers, reporter: say, part: ofDrivers, watchTime: objectWatchTime}
+	drivers := reflector[*storage.CSIDriver]{client: api, query: api.drivers, list: &storage.CSIDriverList{}, store: &r.drivers, reporter: problems, part: partDrivers, watchTimeout: objectWatchTimeout}
 	r.ended.Go(func() { drivers.run(ctx) })
 	for {
-		bound, otherPods := c.pods.get()
-		services, otherServices := r.services.get()
-		drivers, otherDrivers := r.drivers.get()
+		bound, podsChanged := c.pods.get()
+		services, servicesChanged := r.services.get()
+		drivers, driversChanged := r.drivers.get()
 		r.updateServices(services)
 		r.updateDrivers(drivers)
 		if r.isChanged {
@@ -86,23 +87,23 @@ func (r *resolver) run(ctx context.Context, api *client, c *Cluster, say *proble
 			r.syncLookups(ctx, bound.items)
 		}
 		if r.isChanged {
-			continue // unused results were removed
+			continue // publish that unused results were removed
 		}
 		select {
-		case <-otherPods:
-		case <-otherServices:
-		case <-otherDrivers:
+		case <-podsChanged:
+		case <-servicesChanged:
+		case <-driversChanged:
 		case f := <-r.ch:
-			r.take(f)
+			r.handleResult(f)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// take applies a result and all others that are available, so that they are published
-// together.
-func (r *resolver) take(f lookupResult) {
+// handleResult applies a result and all others that are available, so that they are published
+// together. Results of ended lookups are ignored.
+func (r *resolver) handleResult(f lookupResult) {
 	for {
 		if r.lookups[f.by.ref] == f.by {
 			r.results[f.by.ref], r.isChanged = f, true
@@ -115,7 +116,7 @@ func (r *resolver) take(f lookupResult) {
 	}
 }
 
-// A desiredObject is an object with one of the pods that use it.
+// A desiredObject is a reference to an object, and a pod that contains it.
 type desiredObject struct {
 	pod *v1.Pod
 	use refs.Ref
@@ -123,19 +124,19 @@ type desiredObject struct {
 
 // syncLookups starts lookups of the objects that pods use and ends all others.
 func (r *resolver) syncLookups(ctx context.Context, pods map[types.NamespacedName]*v1.Pod) {
-	wanted, uses := map[manifest.ObjectRef]desiredObject{}, map[*v1.Pod][]refs.Ref{}
+	desired, uses := map[manifest.ObjectRef]desiredObject{}, map[*v1.Pod][]refs.Ref{}
 	volumes := desiredVolumes{names: map[v1.UniqueVolumeName]bool{}, unattached: r.unattached(), isComplete: r.specs != nil}
 	for _, pod := range pods {
 		if !usesObjects(pod) {
 			continue
 		}
-		used, known := r.uses[pod]
-		if !known {
+		used, isKnown := r.uses[pod]
+		if !isKnown {
 			used = refs.ListCluster(pod)
 		}
 		uses[pod] = used
 		for _, u := range append(slices.Clip(used), refs.ListDrivers(&r.last, pod)...) {
-			wanted[u.Object] = desiredObject{pod, u}
+			desired[u.Object] = desiredObject{pod, u}
 			if _, found := r.results[u.Object]; !found && u.Object.Kind == "PersistentVolumeClaim" {
 				volumes.isComplete = false
 			}
@@ -146,33 +147,31 @@ func (r *resolver) syncLookups(ctx context.Context, pods map[types.NamespacedNam
 	}
 	r.uses = uses
 	r.cluster.inUse.setDesired(volumes) // before any lookup of the volumes
-	for ref, a := range wanted {
+	for ref, d := range desired {
 		if r.lookups[ref] == nil {
-			r.begin(ctx, a.pod, a.use)
+			r.startLookup(ctx, d.pod, d.use)
 		}
 	}
 	for ref, l := range r.lookups {
-		if _, is := wanted[ref]; !is {
+		if _, ok := desired[ref]; !ok {
 			l.end()
 			delete(r.lookups, ref)
 		}
 	}
 	for ref := range r.results {
-		if _, is := wanted[ref]; !is {
+		if _, ok := desired[ref]; !ok {
 			delete(r.results, ref)
 			r.isChanged = true
 		}
 	}
 }
 
-// usesObjects reports whether a pod runs or will run here because of the cluster. Pods
-// that have ended and mirror pods do not use objects of the cluster.
-func usesObjects(pod *v1.Pod) bool {
-	_, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]
-	return !mirror && pod.Status.Phase != v1.PodSucceeded && pod.Status.Phase != v1.PodFailed
-}
+// usesObjects reports whether a pod may use objects of the cluster. Mirror pods and pods that
+// have ended do not.
+func usesObjects(pod *v1.Pod) bool { return !isMirror(pod) && !isTerminal(pod.Status.Phase) }
 
-func (r *resolver) begin(ctx context.Context, pod *v1.Pod, u refs.Ref) {
+// startLookup starts the lookup of an object that pod refers to.
+func (r *resolver) startLookup(ctx context.Context, pod *v1.Pod, u refs.Ref) {
 	l := &lookup{client: r.client, ref: u.Object, ch: r.ch}
 	ctx, l.end = context.WithCancel(ctx)
 	r.lookups[u.Object] = l
@@ -185,36 +184,36 @@ func (r *resolver) begin(ctx context.Context, pod *v1.Pod, u refs.Ref) {
 		case u.Object.Kind == "PersistentVolumeClaim":
 			l.claim(ctx, &r.cluster.growths)
 		case u.Object.Kind == "ConfigMap":
-			follow[*v1.ConfigMap](ctx, l, &v1.ConfigMapList{})
+			watchObject[*v1.ConfigMap](ctx, l, &v1.ConfigMapList{})
 		case u.Object.Kind == "Secret":
-			follow[*v1.Secret](ctx, l, &v1.SecretList{})
+			watchObject[*v1.Secret](ctx, l, &v1.SecretList{})
 		case u.Object.Kind == "RuntimeClass":
-			follow[*nodes.RuntimeClass](ctx, l, &nodes.RuntimeClassList{})
+			watchObject[*nodes.RuntimeClass](ctx, l, &nodes.RuntimeClassList{})
 		}
 	})
 }
 
-// updateServices stores the parts of Services that become variables. Unchanged namespaces
-// keep their pointer.
+// updateServices stores the parts of Services that pods get as variables. Namespaces without a
+// change keep their pointer.
 func (r *resolver) updateServices(s snapshot[*v1.Service]) {
-	if s.lists == 0 || r.byName != nil && maps.Equal(s.items, r.indexed.items) {
+	if s.lists == 0 || r.byName != nil && maps.Equal(s.items, r.lastServices.items) {
 		return
 	}
-	r.indexed, r.isChanged = s, true
+	r.lastServices, r.isChanged = s, true
 	next := map[string]*manifest.Services{}
 	for key, item := range s.items {
-		one := manifest.ServiceOf(item)
-		if one == nil {
+		service := manifest.ServiceOf(item)
+		if service == nil {
 			continue
 		}
 		if next[key.Namespace] == nil {
 			next[key.Namespace] = &manifest.Services{ByName: map[string]manifest.Service{}}
 		}
-		next[key.Namespace].ByName[key.Name] = *one
+		next[key.Namespace].ByName[key.Name] = *service
 	}
 	for namespace, services := range next {
-		if was := r.byName[namespace]; was != nil && services.Equal(was) {
-			next[namespace] = was
+		if old := r.byName[namespace]; old != nil && services.Equal(old) {
+			next[namespace] = old
 		}
 	}
 	r.byName = next
@@ -225,8 +224,8 @@ func (r *resolver) updateDrivers(s snapshot[*storage.CSIDriver]) {
 	next := map[string]*storage.CSIDriverSpec{}
 	for key, item := range s.items {
 		next[key.Name] = &item.Spec
-		if was := r.specs[key.Name]; was != nil && equality.Semantic.DeepEqual(was, &item.Spec) {
-			next[key.Name] = was
+		if old := r.specs[key.Name]; old != nil && equality.Semantic.DeepEqual(old, &item.Spec) {
+			next[key.Name] = old
 		}
 	}
 	if s.lists > 0 && (r.specs == nil || !maps.Equal(next, r.specs)) {
@@ -234,7 +233,7 @@ func (r *resolver) updateDrivers(s snapshot[*storage.CSIDriver]) {
 	}
 }
 
-// unattached returns the drivers that need no attach, or nil if that is unknown.
+// unattached returns the drivers whose volumes are not attached, or nil if that is unknown.
 func (r *resolver) unattached() map[string]bool {
 	if r.specs == nil {
 		return nil

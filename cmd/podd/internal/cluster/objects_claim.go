@@ -16,15 +16,15 @@ import (
 // resized. The kubelet's interval is similar.
 const claimInterval = 90 * time.Second
 
-// claim reads a claim and its volume until the claim is bound, because a node may not
-// watch either. A bound claim remains bound.
-func (l *lookup) claim(ctx context.Context, grew *watchable[map[types.NamespacedName]int]) {
+// claim polls a claim and its volume, because a node may watch neither. A bound claim remains
+// bound, and is only polled further by watchClaim.
+func (l *lookup) claim(ctx context.Context, growths *watchable[map[types.NamespacedName]int]) {
 	b, began, last := backoff{first: firstLookupWait}, time.Now(), ""
 	for ctx.Err() == nil {
 		found, err := l.client.claim(ctx, l.ref)
 		switch {
 		case apierrors.IsNotFound(err):
-			if why := l.absent(); last != why.lack.Why {
+			if why := l.notFound(); last != why.lack.Why {
 				last = why.lack.Why
 				l.send(ctx, why)
 			}
@@ -37,7 +37,7 @@ func (l *lookup) claim(ctx context.Context, grew *watchable[map[types.Namespaced
 				l.send(ctx, lookupResult{object: found})
 			}
 			if why == "" {
-				l.watchClaim(ctx, found, grew)
+				l.watchClaim(ctx, found, growths)
 				return
 			}
 		}
@@ -45,29 +45,29 @@ func (l *lookup) claim(ctx context.Context, grew *watchable[map[types.Namespaced
 	}
 }
 
-// watchClaim polls a bound claim of a CSI volume. Only the sizes of the claim and volume
-// can change.
-func (l *lookup) watchClaim(ctx context.Context, has *boundClaim, grew *watchable[map[types.NamespacedName]int]) {
-	told, other := grew.get()
-	for has.volume.Spec.CSI != nil {
-		look, seen := time.After(spread(claimInterval)), told[l.ref.NamespacedName]
-		for waits := true; waits && told[l.ref.NamespacedName] == seen; {
+// watchClaim polls a bound claim of a CSI volume, until ctx is done, because the claim and its
+// volume may be resized. It polls at once when growths counts a change of the claim.
+func (l *lookup) watchClaim(ctx context.Context, last *boundClaim, growths *watchable[map[types.NamespacedName]int]) {
+	counts, countsChanged := growths.get()
+	for last.volume.Spec.CSI != nil {
+		check, before := time.After(spread(claimInterval)), counts[l.ref.NamespacedName]
+		for waits := true; waits && counts[l.ref.NamespacedName] == before; {
 			select {
-			case <-look:
+			case <-check:
 				waits = false
-			case <-other:
-				told, other = grew.get()
+			case <-countsChanged:
+				counts, countsChanged = growths.get()
 			case <-ctx.Done():
 				return
 			}
 		}
 		claim, err := l.client.claimAlone(ctx, l.ref)
-		if err != nil || claim.ResourceVersion == has.claim.ResourceVersion {
+		if err != nil || claim.ResourceVersion == last.claim.ResourceVersion {
 			continue
 		}
 		found, err := l.client.claim(ctx, l.ref)
 		if err == nil && refs.Unbound(found.claim, found.volume) == "" {
-			has = found
+			last = found
 			l.send(ctx, lookupResult{object: found})
 		}
 	}
@@ -86,9 +86,9 @@ func (c *client) claim(ctx context.Context, ref manifest.ObjectRef) (*boundClaim
 	if err != nil {
 		return nil, err
 	}
-	f, name := &boundClaim{claim: claim}, claim.Spec.VolumeName
-	if name == "" || f.claim.Status.Phase != v1.ClaimBound {
-		return f, nil // NodeRestriction forbids to read it yet
+	bound, name := &boundClaim{claim: claim}, claim.Spec.VolumeName
+	if name == "" || claim.Status.Phase != v1.ClaimBound {
+		return bound, nil // NodeRestriction forbids reading the volume yet
 	}
 	volume := &v1.PersistentVolume{}
 	switch err := c.do(ctx, c.core.Get().Resource("persistentvolumes").Name(name), volume); {
@@ -96,7 +96,7 @@ func (c *client) claim(ctx context.Context, ref manifest.ObjectRef) (*boundClaim
 	case err != nil:
 		return nil, err
 	default:
-		f.volume = slim(volume)
+		bound.volume = slim(volume)
 	}
-	return f, nil
+	return bound, nil
 }

@@ -16,9 +16,9 @@ import (
 	"podd/manifest/refs"
 )
 
-// reader is a pod that mounts what it names.
-func reader(name string, volumes ...v1.VolumeSource) *v1.Pod {
-	p := bound(name, "1")
+// newReader returns a pod with volumes.
+func newReader(name string, volumes ...v1.VolumeSource) *v1.Pod {
+	p := newBoundPod(name, "1")
 	p.UID, p.Spec.ServiceAccountName = types.UID("uid-"+name), "robot"
 	for i, source := range volumes {
 		p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: fmt.Sprint("v", i), VolumeSource: source})
@@ -26,26 +26,30 @@ func reader(name string, volumes ...v1.VolumeSource) *v1.Pod {
 	return p
 }
 
-func mapped(name string) v1.VolumeSource {
+// configMapVolume returns a volume of a ConfigMap.
+func configMapVolume(name string) v1.VolumeSource {
 	return v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: name}}}
 }
 
-func claimed(name string) v1.VolumeSource {
+// claimVolume returns a volume of a claim.
+func claimVolume(name string) v1.VolumeSource {
 	return v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name}}
 }
 
-func tokened(audience string, seconds int64) v1.VolumeSource {
+// tokenVolume returns a volume with a service account token.
+func tokenVolume(audience string, seconds int64) v1.VolumeSource {
 	return v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{
 		{ServiceAccountToken: &v1.ServiceAccountTokenProjection{Audience: audience, ExpirationSeconds: &seconds, Path: "token"}}}}}
 }
 
-func (l *life) objects() *manifest.Objects {
+// objects returns the published objects.
+func (l *testNode) objects() *manifest.Objects {
 	o, _ := l.cluster.objects.get()
 	return &o
 }
 
-// value is that of a key of a ConfigMap that is known, or why it is not there.
-func (l *life) value(name string) string {
+// value returns the value in a published ConfigMap, or the reason for which there is none.
+func (l *testNode) value(name string) string {
 	o, ref := l.objects(), manifest.ObjectRef{Kind: "ConfigMap", NamespacedName: types.NamespacedName{Namespace: "default", Name: name}}
 	if c := o.ConfigMaps[ref.NamespacedName]; c != nil {
 		return c.Data["a"]
@@ -53,301 +57,310 @@ func (l *life) value(name string) string {
 	return o.Cluster.Lacks[ref].Why
 }
 
-func (l *life) sees(name, want string) {
+// checkConfigMap checks the result of value.
+func (l *testNode) checkConfigMap(name, want string) {
 	l.t.Helper()
 	if got := l.value(name); got != want {
 		l.t.Errorf("ConfigMap %s: got %q, want %q", name, got, want)
 	}
 }
 
-// reads has a pod that reads so many ConfigMaps.
-func (l *life) reads(many int) {
-	l.with(func() {
+// addReader adds a pod with n ConfigMaps.
+func (l *testNode) addReader(n int) {
+	l.change(func() {
 		var volumes []v1.VolumeSource
-		for i := range many {
+		for i := range n {
 			name := fmt.Sprint("conf", i)
-			volumes = append(volumes, mapped(name))
-			l.give("configmaps", config(name, "1"), "ADDED")
+			volumes = append(volumes, configMapVolume(name))
+			l.putObject("configmaps", newConfigMap(name, "1"), "ADDED")
 		}
-		l.putPod(reader("a", volumes...), "ADDED")
+		l.putPod(newReader("a", volumes...), "ADDED")
 	})
 }
 
-// While nothing happens, next to nothing is asked for what is known.
-func TestLookupIdle(t *testing.T) {
+// TestLookup_Idle checks that objects that do not change cause few requests.
+func TestLookup_Idle(t *testing.T) {
 	const many = 20
-	alone(t, nil, func(l *life) {
-		l.reads(many)
-		l.after(time.Minute)
-		l.count()
-		l.after(objectWatchTime - 2*time.Minute)
-		if n := l.count("GET configmaps", "WATCH configmaps"); n[0]+n[1] > 0 {
-			t.Errorf("listed %d times, watched %d times", n[0], n[1])
+	runNode(t, nil, func(l *testNode) {
+		l.addReader(many)
+		l.advance(time.Minute)
+		l.countRequests()
+		l.advance(objectWatchTimeout - 2*time.Minute)
+		if n := l.countRequests("GET configmaps", "WATCH configmaps"); n[0]+n[1] > 0 {
+			t.Errorf("got %d lists, %d watches, want none", n[0], n[1])
 		}
-		l.after(objectWatchTime + 2*time.Minute)
-		if n := l.count("GET configmaps", "WATCH configmaps"); n[0] > 0 || n[1] < many || n[1] > 2*many {
-			t.Errorf("after an hour: listed %d times, watched %d times", n[0], n[1])
+		l.advance(objectWatchTimeout + 2*time.Minute)
+		if n := l.countRequests("GET configmaps", "WATCH configmaps"); n[0] > 0 || n[1] < many || n[1] > 2*many {
+			t.Errorf("after an hour: got %d lists, %d watches; want no lists, and %d to %d watches", n[0], n[1], many, 2*many)
 		}
 	})
 }
 
-// In an outage little is asked for what is known, so that the pods are soon right
-// after it.
-func TestLookupAway(t *testing.T) {
+// TestLookup_Outage checks that cached objects cause few requests in an outage, so that pods are
+// up to date soon after it.
+func TestLookup_Outage(t *testing.T) {
 	const many = 20
-	alone(t, nil, func(l *life) {
-		l.reads(many)
-		l.with(func() {
-			l.fault = func(*http.Request) (*http.Response, error) { return nil, fmt.Errorf("away") }
-			l.cut()
+	runNode(t, nil, func(l *testNode) {
+		l.addReader(many)
+		l.change(func() {
+			l.fault = func(*http.Request) (*http.Response, error) { return nil, fmt.Errorf("unreachable") }
+			l.interruptWatches()
 		})
-		l.count()
-		l.after(10 * time.Minute)
-		if n := l.count("GET configmaps"); n[0] > many*45 {
-			t.Errorf("asked %d times for %d objects", n[0], many)
+		l.countRequests()
+		l.advance(10 * time.Minute)
+		if n := l.countRequests("GET configmaps"); n[0] > many*45 {
+			t.Errorf("got %d requests for %d objects, want at most %d", n[0], many, many*45)
 		}
-		l.with(func() { l.fault = nil; l.putPod(bound("b", "1"), "ADDED") })
-		l.after(maxUncachedWait)
+		l.change(func() { l.fault = nil; l.putPod(newBoundPod("b", "1"), "ADDED") })
+		l.advance(maxUncachedWait)
 		if now, _ := l.cluster.pods.get(); len(now.items) != 2 {
-			t.Errorf("after it: got %v", now.items)
+			t.Errorf("after the outage: got pods %v, want 2", now.items)
 		}
 	})
 }
 
-// What pods refer to is looked up when they come, once for all of them, followed
-// while they are there, and kept in an outage.
+// TestLookup checks that there is one lookup for an object while pods refer to it, and that the
+// object is kept in an outage.
 func TestLookup(t *testing.T) {
-	alone(t, nil, func(l *life) {
-		l.sees("conf", "")
-		l.count()
-		l.with(func() {
-			l.give("configmaps", config("conf", "1"), "ADDED")
-			l.give("configmaps", config("other", "1"), "ADDED")
+	runNode(t, nil, func(l *testNode) {
+		l.checkConfigMap("conf", "")
+		l.countRequests()
+		l.change(func() {
+			l.putObject("configmaps", newConfigMap("conf", "1"), "ADDED")
+			l.putObject("configmaps", newConfigMap("other", "1"), "ADDED")
 		})
-		l.with(func() {
-			l.putPod(reader("a", mapped("conf"), mapped("none")), "ADDED")
-			l.putPod(reader("b", mapped("conf")), "ADDED")
+		l.change(func() {
+			l.putPod(newReader("a", configMapVolume("conf"), configMapVolume("none")), "ADDED")
+			l.putPod(newReader("b", configMapVolume("conf")), "ADDED")
 		})
-		l.sees("conf", "1")
-		l.sees("none", `configmap "none" not found`)
-		l.sees("other", "")
-		if n := l.count("GET configmaps", "WATCH configmaps"); n[0] != 2 || n[1] != 2 {
-			t.Errorf("asked %v, want one list and one watch of each", n)
+		l.checkConfigMap("conf", "1")
+		l.checkConfigMap("none", `configmap "none" not found`)
+		l.checkConfigMap("other", "")
+		if n := l.countRequests("GET configmaps", "WATCH configmaps"); n[0] != 2 || n[1] != 2 {
+			t.Errorf("got %v requests, want one list and one watch of each object", n)
 		}
-		l.with(func() {
-			l.give("configmaps", config("conf", "2"), "MODIFIED")
-			l.give("configmaps", config("none", "1"), "ADDED")
+		l.change(func() {
+			l.putObject("configmaps", newConfigMap("conf", "2"), "MODIFIED")
+			l.putObject("configmaps", newConfigMap("none", "1"), "ADDED")
 		})
-		l.sees("conf", "2")
-		l.sees("none", "1")
-		l.with(func() { l.give("configmaps", config("none", "1"), "DELETED") })
-		l.sees("none", `configmap "none" not found`)
-		l.with(func() {
-			l.fault = func(*http.Request) (*http.Response, error) { return nil, fmt.Errorf("away") }
-			l.cut()
+		l.checkConfigMap("conf", "2")
+		l.checkConfigMap("none", "1")
+		l.change(func() { l.putObject("configmaps", newConfigMap("none", "1"), "DELETED") })
+		l.checkConfigMap("none", `configmap "none" not found`)
+		l.change(func() {
+			l.fault = func(*http.Request) (*http.Response, error) { return nil, fmt.Errorf("unreachable") }
+			l.interruptWatches()
 		})
-		l.after(time.Minute)
-		l.sees("conf", "2")
-		l.with(func() { l.fault = nil; l.give("configmaps", config("conf", "3"), "MODIFIED") })
-		l.after(maxCachedWait)
-		l.sees("conf", "3")
-		l.with(func() { l.putPod(reader("a"), "DELETED") })
-		l.sees("conf", "3")
-		l.sees("none", "")
-		ended := reader("b", mapped("conf"))
+		l.advance(time.Minute)
+		l.checkConfigMap("conf", "2")
+		l.change(func() { l.fault = nil; l.putObject("configmaps", newConfigMap("conf", "3"), "MODIFIED") })
+		l.advance(maxCachedWait)
+		l.checkConfigMap("conf", "3")
+		l.change(func() { l.putPod(newReader("a"), "DELETED") })
+		l.checkConfigMap("conf", "3")
+		l.checkConfigMap("none", "")
+		ended := newReader("b", configMapVolume("conf"))
 		ended.Status.Phase = v1.PodSucceeded
-		l.with(func() { l.putPod(ended, "MODIFIED") })
-		l.sees("conf", "")
-		l.count()
-		l.after(time.Hour)
-		if n := l.count("GET configmaps", "WATCH configmaps"); n[0]+n[1] != 0 {
-			t.Errorf("asked %v for what nobody refers to", n)
+		l.change(func() { l.putPod(ended, "MODIFIED") })
+		l.checkConfigMap("conf", "")
+		l.countRequests()
+		l.advance(time.Hour)
+		if n := l.countRequests("GET configmaps", "WATCH configmaps"); n[0]+n[1] != 0 {
+			t.Errorf("unused objects: got %v requests, want none", n)
 		}
 	})
 }
 
-// The API server may hear later than podd that a pod is bound: that is no trouble,
-// and takes no time to speak of.
-func TestLookupForbidden(t *testing.T) {
-	alone(t, nil, func(l *life) {
+// TestLookup_Forbidden checks that a 403 response shortly after the binding of a pod is not
+// reported, and is retried soon.
+func TestLookup_Forbidden(t *testing.T) {
+	runNode(t, nil, func(l *testNode) {
 		forbid := func(q *http.Request) (*http.Response, error) {
-			return refusal(apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "conf", fmt.Errorf("no relationship found"))), nil
+			return errorResponse(apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "conf", fmt.Errorf("no relationship found"))), nil
 		}
-		l.with(func() {
-			l.give("configmaps", config("conf", "1"), "ADDED")
-			l.putPod(reader("a", mapped("conf")), "ADDED")
+		l.change(func() {
+			l.putObject("configmaps", newConfigMap("conf", "1"), "ADDED")
+			l.putPod(newReader("a", configMapVolume("conf")), "ADDED")
 			l.fault = forbid
 		})
-		l.after(100 * time.Millisecond)
-		l.sees("conf", "")
-		l.with(func() { l.fault = nil })
-		l.after(200 * time.Millisecond)
-		l.sees("conf", "1")
-		l.with(func() {
-			l.give("configmaps", config("c2", "1"), "ADDED")
-			l.putPod(reader("b", mapped("c2")), "ADDED")
+		l.advance(100 * time.Millisecond)
+		l.checkConfigMap("conf", "")
+		l.change(func() { l.fault = nil })
+		l.advance(200 * time.Millisecond)
+		l.checkConfigMap("conf", "1")
+		l.change(func() {
+			l.putObject("configmaps", newConfigMap("c2", "1"), "ADDED")
+			l.putPod(newReader("b", configMapVolume("c2")), "ADDED")
 			l.fault = forbid
 		})
-		l.after(5 * time.Second)
-		l.sees("conf", "1")
-		l.sees("c2", `looking up configmap "c2": configmaps "conf" is forbidden: no relationship found`)
-		l.with(func() { l.fault = nil })
-		l.after(maxUncachedWait)
-		l.sees("c2", "1")
+		l.advance(5 * time.Second)
+		l.checkConfigMap("conf", "1")
+		l.checkConfigMap("c2", `looking up configmap "c2": configmaps "conf" is forbidden: no relationship found`)
+		l.change(func() { l.fault = nil })
+		l.advance(maxUncachedWait)
+		l.checkConfigMap("c2", "1")
 	})
 }
 
-func TestLookupImmutable(t *testing.T) {
-	alone(t, nil, func(l *life) {
-		c, is := config("conf", "1"), true
+// TestLookup_Immutable checks that an immutable object is listed once.
+func TestLookup_Immutable(t *testing.T) {
+	runNode(t, nil, func(l *testNode) {
+		c, is := newConfigMap("conf", "1"), true
 		c.Immutable = &is
-		l.count()
-		l.with(func() { l.give("configmaps", c, "ADDED"); l.putPod(reader("a", mapped("conf")), "ADDED") })
-		l.after(time.Hour)
-		l.sees("conf", "1")
-		if n := l.count("GET configmaps", "WATCH configmaps"); n[0] != 1 || n[1] > 1 {
-			t.Errorf("asked %v", n)
+		l.countRequests()
+		l.change(func() {
+			l.putObject("configmaps", c, "ADDED")
+			l.putPod(newReader("a", configMapVolume("conf")), "ADDED")
+		})
+		l.advance(time.Hour)
+		l.checkConfigMap("conf", "1")
+		if n := l.countRequests("GET configmaps", "WATCH configmaps"); n[0] != 1 || n[1] > 1 {
+			t.Errorf("got %v requests, want one list and at most one watch", n)
 		}
 	})
 }
 
-// A token is asked for once for a pod, an audience and a lifetime, and again before
-// it ends; one that cannot be had anew stays.
+// TestToken checks that there is one token for each pod, audience and lifetime, that it is renewed
+// before it expires, and that it is kept if the renewal fails.
 func TestToken(t *testing.T) {
-	alone(t, nil, func(l *life) {
-		of := func(name string) string {
+	runNode(t, nil, func(l *testNode) {
+		token := func(name string) string {
 			return string(l.objects().Cluster.Tokens[types.NamespacedName{Namespace: "default", Name: name}].Text)
 		}
-		l.with(func() { l.putPod(reader("a", tokened("", 3600), tokened("", 3600), tokened("vault", 600)), "ADDED") })
-		if n := len(l.fakeAPI.objects.requests); n != 2 || of("uid-a/3600/") == "" || of("uid-a/600/vault") == "" {
-			t.Fatalf("%d requests, got %v", n, l.objects().Cluster.Tokens)
+		l.change(func() {
+			l.putPod(newReader("a", tokenVolume("", 3600), tokenVolume("", 3600), tokenVolume("vault", 600)), "ADDED")
+		})
+		if n := len(l.fakeAPI.objects.requests); n != 2 || token("uid-a/3600/") == "" || token("uid-a/600/vault") == "" {
+			t.Fatalf("got %d requests, tokens %v; want 2", n, l.objects().Cluster.Tokens)
 		}
 		for _, q := range l.fakeAPI.objects.requests {
 			ref := q.Spec.BoundObjectRef
 			if ref == nil || ref.UID != "uid-a" || ref.Name != "a" || ref.Kind != "Pod" || (*q.Spec.ExpirationSeconds == 600) != (len(q.Spec.Audiences) == 1) {
-				t.Errorf("asked with %+v", q.Spec)
+				t.Errorf("got request %+v", q.Spec)
 			}
 		}
-		first := of("uid-a/3600/")
-		l.with(func() { l.fakeAPI.objects.noTokens = true })
-		l.after(50 * time.Minute)
-		if of("uid-a/3600/") != first {
-			t.Error("a token that still counts was dropped")
+		first := token("uid-a/3600/")
+		l.change(func() { l.fakeAPI.objects.noTokens = true })
+		l.advance(50 * time.Minute)
+		if token("uid-a/3600/") != first {
+			t.Error("a token was dropped before it expired")
 		}
-		l.with(func() { l.fakeAPI.objects.noTokens = false })
-		l.after(maxUncachedWait)
-		if of("uid-a/3600/") == first {
-			t.Error("was not asked for anew")
+		l.change(func() { l.fakeAPI.objects.noTokens = false })
+		l.advance(maxUncachedWait)
+		if token("uid-a/3600/") == first {
+			t.Error("the token was not renewed")
 		}
-		l.with(func() { l.putPod(reader("a"), "DELETED"); l.fakeAPI.objects.requests = nil })
-		l.after(2 * time.Hour)
+		l.change(func() { l.putPod(newReader("a"), "DELETED"); l.fakeAPI.objects.requests = nil })
+		l.advance(2 * time.Hour)
 		if n := len(l.fakeAPI.objects.requests); n > 0 || len(l.objects().Cluster.Tokens) > 0 {
-			t.Errorf("of a pod that is gone: %d requests, %d tokens", n, len(l.objects().Cluster.Tokens))
+			t.Errorf("deleted pod: got %d requests, %d tokens; want none", n, len(l.objects().Cluster.Tokens))
 		}
 	})
 }
 
-// TestTokenClock: how long a token is good for is no matter of this machine's clock.
-func TestTokenClock(t *testing.T) {
+// TestToken_Clock checks that the renewal does not depend on the clock of this host.
+func TestToken_Clock(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
-		alone(t, nil, func(l *life) {
-			l.with(func() { l.fakeAPI.objects.ahead = ahead; l.putPod(reader("a", tokened("", 3600)), "ADDED") })
-			l.after(90 * time.Minute)
+		runNode(t, nil, func(l *testNode) {
+			l.change(func() { l.fakeAPI.objects.ahead = ahead; l.putPod(newReader("a", tokenVolume("", 3600)), "ADDED") })
+			l.advance(90 * time.Minute)
 			if n := len(l.fakeAPI.objects.requests); n != 2 {
-				t.Errorf("%s ahead: %d requests in 90 minutes", ahead, n)
+				t.Errorf("clock ahead by %s: got %d requests in 90 minutes, want 2", ahead, n)
 			}
 		})
 	}
 }
 
-func TestTokenRefused(t *testing.T) {
-	alone(t, nil, func(l *life) {
-		l.with(func() { l.fakeAPI.objects.noTokens = true; l.putPod(reader("a", tokened("", 3600)), "ADDED") })
-		l.after(3 * bindingLag) // the first request after bindingLag may come 1.3 s later
+// TestToken_Rejected checks that the error of the API server is reported.
+func TestToken_Rejected(t *testing.T) {
+	runNode(t, nil, func(l *testNode) {
+		l.change(func() { l.fakeAPI.objects.noTokens = true; l.putPod(newReader("a", tokenVolume("", 3600)), "ADDED") })
+		l.advance(3 * bindingLag) // the first request after bindingLag may come 1.3 s later
 		ref := manifest.ObjectRef{Kind: "TokenRequest", NamespacedName: types.NamespacedName{Namespace: "default", Name: "uid-a/3600/"}}
 		if got, want := l.objects().Cluster.Lacks[ref].Why, `failed to fetch token: serviceaccounts "robot" not found`; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		l.with(func() { l.fakeAPI.objects.noTokens = false })
-		l.after(maxUncachedWait)
+		l.change(func() { l.fakeAPI.objects.noTokens = false })
+		l.advance(maxUncachedWait)
 		if len(l.objects().Cluster.Tokens) != 1 || len(l.objects().Cluster.Lacks) > 0 {
 			t.Errorf("got %+v", l.objects().Cluster)
 		}
 	})
 }
 
-func TestRenewal(t *testing.T) {
-	for life, want := range map[time.Duration]time.Duration{
+func TestRenewAfter(t *testing.T) {
+	for lifetime, want := range map[time.Duration]time.Duration{
 		10 * time.Minute: 8 * time.Minute, time.Hour: 48 * time.Minute, 365 * 24 * time.Hour: 24 * time.Hour, -time.Hour: 20 * time.Second,
 	} {
-		if got := renewAfter(life); got != want {
-			t.Errorf("%s: got %s, want %s", life, got, want)
+		if got := renewAfter(lifetime); got != want {
+			t.Errorf("%s: got %s, want %s", lifetime, got, want)
 		}
 	}
 }
 
-// A claim is asked for until the cluster has bound it, and no more.
-func TestLookupClaim(t *testing.T) {
-	alone(t, nil, func(l *life) {
-		claim := &v1.PersistentVolumeClaim{ObjectMeta: named("data")}
+// TestLookup_Claim checks that a claim is polled until it is bound.
+func TestLookup_Claim(t *testing.T) {
+	runNode(t, nil, func(l *testNode) {
+		claim := &v1.PersistentVolumeClaim{ObjectMeta: metaOf("data")}
 		claim.UID, claim.Status.Phase = "c1", v1.ClaimPending
 		volume := &v1.PersistentVolume{}
 		volume.Name, volume.Spec.ClaimRef = "pv1", &v1.ObjectReference{UID: "c1"}
-		l.with(func() { l.putPod(reader("a", claimed("data")), "ADDED") })
+		l.change(func() { l.putPod(newReader("a", claimVolume("data")), "ADDED") })
 		key := types.NamespacedName{Namespace: "default", Name: "data"}
 		ref := manifest.ObjectRef{Kind: "PersistentVolumeClaim", NamespacedName: key}
 		if got := l.objects().Cluster.Lacks[ref]; got.Why != `persistentvolumeclaim "data" not found` {
 			t.Errorf("got %+v", got)
 		}
-		l.with(func() { l.give("persistentvolumeclaims", claim, "ADDED") })
-		l.after(maxUncachedWait)
+		l.change(func() { l.putObject("persistentvolumeclaims", claim, "ADDED") })
+		l.advance(maxUncachedWait)
 		if got := l.objects().Claims[key]; got == nil || got.Status.Phase != v1.ClaimPending {
 			t.Errorf("got %+v", got)
 		}
 		claim.Spec.VolumeName, claim.Status.Phase = "pv1", v1.ClaimBound
-		l.with(func() {
-			l.give("persistentvolumes", volume, "ADDED")
-			l.give("persistentvolumeclaims", claim, "MODIFIED")
+		l.change(func() {
+			l.putObject("persistentvolumes", volume, "ADDED")
+			l.putObject("persistentvolumeclaims", claim, "MODIFIED")
 		})
-		l.after(maxUncachedWait)
+		l.advance(maxUncachedWait)
 		if o := l.objects(); o.Claims[key] == nil || refs.Unbound(o.Claims[key], o.Volumes[types.NamespacedName{Name: "pv1"}]) != "" {
 			t.Errorf("got %+v", o)
 		}
-		l.count()
-		l.after(time.Hour)
-		if n := l.count("GET persistentvolumeclaims"); n[0] != 0 {
-			t.Errorf("asked %d times more", n[0])
+		l.countRequests()
+		l.advance(time.Hour)
+		if n := l.countRequests("GET persistentvolumeclaims"); n[0] != 0 {
+			t.Errorf("bound claim: got %d requests, want none", n[0])
 		}
 	})
 }
 
-func TestLookupOthers(t *testing.T) {
+// TestLookup_Others checks RuntimeClasses and Services.
+func TestLookup_Others(t *testing.T) {
 	service := func(namespace, name, ip string) *v1.Service {
 		s := &v1.Service{Spec: v1.ServiceSpec{ClusterIP: ip, Ports: []v1.ServicePort{{Port: 80}}}}
 		s.Namespace, s.Name = namespace, name
 		return s
 	}
-	prepare := func(l *life, _ *Options) {
-		l.give("services", service("default", "kubernetes", "10.0.0.1"), "ADDED")
-		l.give("services", service("default", "headless", "None"), "ADDED")
+	prepare := func(l *testNode, _ *Options) {
+		l.putObject("services", service("default", "kubernetes", "10.0.0.1"), "ADDED")
+		l.putObject("services", service("default", "headless", "None"), "ADDED")
 	}
-	alone(t, prepare, func(l *life) {
+	runNode(t, prepare, func(l *testNode) {
 		class := &nodes.RuntimeClass{Handler: "runsc"}
 		class.Name = "gvisor"
-		p := reader("a")
+		p := newReader("a")
 		p.Spec.RuntimeClassName = &class.Name
-		l.with(func() { l.give("runtimeclasses", class, "ADDED"); l.putPod(p, "ADDED") })
+		l.change(func() { l.putObject("runtimeclasses", class, "ADDED"); l.putPod(p, "ADDED") })
 		c := l.objects().Cluster
 		if c.Handlers["gvisor"] != "runsc" || len(c.Services["default"].ByName) != 1 {
 			t.Errorf("got %+v", c)
 		}
 		own := c.Services["default"]
-		l.with(func() { l.give("services", service("shop", "web", "10.0.0.2"), "ADDED") })
+		l.change(func() { l.putObject("services", service("shop", "web", "10.0.0.2"), "ADDED") })
 		c = l.objects().Cluster
 		if c.Services["default"] != own || c.Services["shop"].ByName["web"].IP != "10.0.0.2" {
 			t.Errorf("got %+v", c.Services)
 		}
-		l.with(func() { l.give("services", service("shop", "web", "10.0.0.2"), "DELETED") })
+		l.change(func() { l.putObject("services", service("shop", "web", "10.0.0.2"), "DELETED") })
 		if c = l.objects().Cluster; c.Services["shop"] != nil {
 			t.Errorf("got %+v", c.Services)
 		}

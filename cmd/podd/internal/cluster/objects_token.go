@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -19,8 +20,8 @@ const (
 	tokenJitter = 10 * time.Second
 )
 
-// token keeps a valid service account token that is bound to the pod. If a renewal fails,
-// the last token is kept.
+// token requests a service account token that is bound to the pod, and renews it until ctx is
+// done. If a renewal fails, the last token is kept.
 func (l *lookup) token(ctx context.Context, pod *v1.Pod, t *v1.ServiceAccountTokenProjection) {
 	b, began := backoff{first: firstLookupWait}, time.Now()
 	for ctx.Err() == nil {
@@ -39,27 +40,28 @@ func (l *lookup) token(ctx context.Context, pod *v1.Pod, t *v1.ServiceAccountTok
 	}
 }
 
-// renewAfter returns the time between a request and the renewal, independent of the
-// clock.
-func renewAfter(life time.Duration) time.Duration {
-	return max(min(life*4/5, maxTokenAge), 2*tokenJitter)
+// renewAfter returns the time between a request and the renewal of a token. It depends on the
+// lifetime and not on the expiration, because the clock of the API server may differ.
+func renewAfter(lifetime time.Duration) time.Duration {
+	return max(min(lifetime*4/5, maxTokenAge), 2*tokenJitter)
 }
 
+// token requests a token that is bound to the pod.
 func (c *client) token(ctx context.Context, pod *v1.Pod, t *v1.ServiceAccountTokenProjection) (*authentication.TokenRequest, error) {
-	ask := &authentication.TokenRequest{Spec: authentication.TokenRequestSpec{
+	body := &authentication.TokenRequest{Spec: authentication.TokenRequestSpec{
 		ExpirationSeconds: t.ExpirationSeconds,
 		BoundObjectRef:    &authentication.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},
 	}}
 	if t.Audience != "" {
-		ask.Spec.Audiences = []string{t.Audience}
+		body.Spec.Audiences = []string{t.Audience}
 	}
 	var got authentication.TokenRequest
-	q := c.core.Post().Namespace(pod.Namespace).Resource("serviceaccounts").Name(pod.Spec.ServiceAccountName).SubResource("token").Body(ask)
+	q := c.core.Post().Namespace(pod.Namespace).Resource("serviceaccounts").Name(pod.Spec.ServiceAccountName).SubResource("token").Body(body)
 	if err := c.do(ctx, q, &got); err != nil {
 		return nil, err
 	}
 	if got.Status.Token == "" || got.Spec.ExpirationSeconds == nil {
-		return nil, c.withHost(fmt.Errorf("the answer has no token, or does not say how long it is good for"))
+		return nil, c.withHost(errors.New("the response contains no token or no lifetime"))
 	}
 	return &got, nil
 }

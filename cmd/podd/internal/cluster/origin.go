@@ -18,9 +18,9 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// An origin identifies a cluster. An API server that has lost its data creates the
-// Service "kubernetes" with another UID. If a user deletes the Service, the UID of the
-// Node still identifies the cluster.
+// An origin identifies a cluster by the UIDs of the Service default/kubernetes and of this
+// Node. An API server that has lost its data creates the Service with another UID. If a user
+// deletes one of the two objects, the other still identifies the cluster.
 type origin struct {
 	// Authority is the digest of the CA that the kubeconfig trusts.
 	Authority string    `json:"authority"`
@@ -28,16 +28,16 @@ type origin struct {
 	Node      types.UID `json:"node,omitempty"`
 }
 
-// sameAs reports whether one of the UIDs is equal. An empty origin equals all.
-func (o origin) sameAs(before origin) bool {
+// isSame reports whether one of the UIDs equals that of before. It is true if before has none.
+func (o origin) isSame(before origin) bool {
 	return before.Service+before.Node == "" || o.Service != "" && o.Service == before.Service || o.Node != "" && o.Node == before.Node
 }
 
-// hasMoved reports whether the user has moved the node to another cluster.
+// hasMoved reports whether the user has moved the node to another cluster since before.
 func (o origin) hasMoved(before origin) bool { return o.Authority != before.Authority }
 
-// origin requests the current origin of the cluster.
-func (c *client) origin(ctx context.Context, node string) (origin, error) {
+// fetchOrigin requests the current origin of the cluster.
+func (c *client) fetchOrigin(ctx context.Context, node string) (origin, error) {
 	o := origin{Authority: c.authority}
 	var s v1.Service
 	var n v1.Node
@@ -55,50 +55,49 @@ func (c *client) origin(ctx context.Context, node string) (origin, error) {
 	return o, nil
 }
 
-// authorityOf returns the digest of the trusted CA or, without one, of the host.
-func authorityOf(config *rest.Config) (string, error) {
-	trusted := config.CAData
-	if len(trusted) == 0 && config.CAFile != "" {
+// authorityDigest returns the digest of the CA in config or, without one, of the host.
+func authorityDigest(config *rest.Config) (string, error) {
+	ca := config.CAData
+	if len(ca) == 0 && config.CAFile != "" {
 		var err error
-		if trusted, err = os.ReadFile(config.CAFile); err != nil {
+		if ca, err = os.ReadFile(config.CAFile); err != nil {
 			return "", err
 		}
 	}
-	if len(trusted) == 0 {
-		trusted = []byte(config.Host)
+	if len(ca) == 0 {
+		ca = []byte(config.Host)
 	}
-	sum := sha256.Sum256(trusted)
+	sum := sha256.Sum256(ca)
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// errBroken is the error of a file with invalid content.
-var errBroken = errors.New("the file is broken")
+// errInvalidOrigin is the error of a file with invalid content.
+var errInvalidOrigin = errors.New("invalid content")
 
-// readOrigin returns the stored origin. It is zero if there is none, or if the file is
-// broken, with errBroken.
+// readOrigin returns the stored origin, or the zero origin if there is none. The error of
+// invalid content is errInvalidOrigin.
 func readOrigin(path string) (o origin, err error) {
 	text, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return o, nil
 	case err != nil:
-		return o, fmt.Errorf("reading which cluster the pods here are from: %w", err)
+		return o, fmt.Errorf("reading the cluster identity: %w", err)
 	}
 	if err := json.Unmarshal(text, &o); err != nil {
-		return origin{}, fmt.Errorf("reading which cluster the pods here are from: %s: %w: %w", path, errBroken, err)
+		return origin{}, fmt.Errorf("reading the cluster identity in %s: %w: %w", path, errInvalidOrigin, err)
 	}
 	return o, nil
 }
 
-// write stores the origin durably, because a loss of power may affect the cluster as
-// well.
+// write stores the origin durably, because a power failure may affect the cluster, too.
 func (o origin) write(path string) error {
-	text, err := json.Marshal(o)
+	data, err := json.Marshal(o)
 	if err == nil {
-		err = atomicfile.Write(path, text)
+		err = atomicfile.Write(path, data)
 	}
 	if err != nil {
-		err = fmt.Errorf("remembering which cluster the pods here are from: %w", err)
+		err = fmt.Errorf("storing the cluster identity: %w", err)
 	}
 	return err
 }

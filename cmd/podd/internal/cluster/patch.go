@@ -4,28 +4,29 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 )
 
-// patch returns a strategic merge patch from a to b for the status, labels and
-// annotations, or "{}" if they are equal. apimachinery's strategicpatch would add 3 MB to
-// the binary; tests use it to verify the patches.
-func patch(a, b *v1.Node) ([]byte, error) {
-	was, err := jsonFields(a)
+// nodeStatusPatch returns a strategic merge patch from a to b for the status, labels and
+// annotations of a Node, or "{}" if they are equal. apimachinery's strategicpatch would add
+// 3 MB to the binary; tests use it to verify the patches.
+func nodeStatusPatch(a, b *v1.Node) ([]byte, error) {
+	before, err := jsonFields(a)
 	if err != nil {
 		return nil, err
 	}
-	is, err := jsonFields(b)
+	after, err := jsonFields(b)
 	if err != nil {
 		return nil, err
 	}
-	delete(was, "spec") // cannot be changed with the status
-	delete(is, "spec")
-	d := difference(was, is)
+	delete(before, "spec") // cannot be changed together with the status
+	delete(after, "spec")
+	d := difference(before, after)
 	if s, ok := d["status"].(map[string]any); ok {
-		before, _ := was["status"].(map[string]any)
-		trimLists(s, before)
+		old, _ := before["status"].(map[string]any)
+		trimLists(s, old)
 	}
 	return json.Marshal(d)
 }
@@ -42,53 +43,50 @@ func jsonFields(o any) (m map[string]any, err error) {
 	return m, nil
 }
 
-// difference returns the fields that differ in b, recursively, and null for removed
-// fields.
+// difference returns the JSON merge patch from a to b: the fields of b that differ,
+// recursively, and null for removed fields.
 func difference(a, b map[string]any) map[string]any {
 	d := map[string]any{}
 	for name := range a {
-		if _, stays := b[name]; !stays {
+		if _, exists := b[name]; !exists {
 			d[name] = nil
 		}
 	}
-	for name, is := range b {
-		was := a[name]
-		if reflect.DeepEqual(was, is) {
+	for name, after := range b {
+		before := a[name]
+		if reflect.DeepEqual(before, after) {
 			continue
 		}
-		inner, ok := is.(map[string]any)
-		if before, both := was.(map[string]any); ok && both {
-			is = difference(before, inner)
+		fields, ok := after.(map[string]any)
+		if old, both := before.(map[string]any); ok && both {
+			after = difference(old, fields)
 		}
-		d[name] = is
+		d[name] = after
 	}
 	return d
 }
 
-// trimLists adapts the lists of a patch. The API server replaces all lists but conditions
-// and addresses, which it merges by type. Unchanged conditions are removed. Addresses are
-// replaced, because several may have the same type (kubernetes/kubernetes#72202).
-func trimLists(d, was map[string]any) {
+// trimLists adapts the lists in d, the patch of a status that was old. The API server merges
+// conditions and addresses by type, and replaces all other lists. Unchanged conditions are
+// removed from the patch. Addresses are replaced, because several may have the same type
+// (kubernetes/kubernetes#72202).
+func trimLists(d, old map[string]any) {
 	if all, ok := d["conditions"].([]any); ok {
-		before, _ := was["conditions"].([]any)
-		others := []any{}
+		before, _ := old["conditions"].([]any)
+		changed := []any{}
 		for _, c := range all {
-			if !has(before, c) {
-				others = append(others, c)
+			if !containsEqual(before, c) {
+				changed = append(changed, c)
 			}
 		}
-		d["conditions"] = others
+		d["conditions"] = changed
 	}
 	if all, ok := d["addresses"].([]any); ok {
 		d["addresses"] = append([]any{map[string]any{"$patch": "replace"}}, all...)
 	}
 }
 
-func has(all []any, v any) bool {
-	for _, w := range all {
-		if reflect.DeepEqual(w, v) {
-			return true
-		}
-	}
-	return false
+// containsEqual reports whether all contains a value that is deeply equal to v.
+func containsEqual(all []any, v any) bool {
+	return slices.ContainsFunc(all, func(w any) bool { return reflect.DeepEqual(w, v) })
 }

@@ -7,18 +7,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// finalPod returns the final status of a pod that has left nothing here, from the last
-// shown status. Nothing restarts, whatever the restart policy.
+// finalPod returns a pod of which nothing is left on this node with its final status, which it
+// derives from the last status that podd has shown. The restart policy is ignored.
 func finalPod(last *v1.Pod, now metav1.Time) *v1.Pod {
 	p := *last
 	p.Status = *last.Status.DeepCopy()
 	s := &p.Status
 	if isInitialized(s) {
-		markLost(s.ContainerStatuses)
+		markUnknown(s.ContainerStatuses)
 	}
-	markLost(s.InitContainerStatuses[:max(len(untilLastStarted(s.InitContainerStatuses)), min(1, len(s.InitContainerStatuses)))])
+	markUnknown(s.InitContainerStatuses[:max(len(untilLastStarted(s.InitContainerStatuses)), min(1, len(s.InitContainerStatuses)))])
 	reason := "PodCompleted"
-	if !isOver(s.Phase) {
+	if !isTerminal(s.Phase) {
 		s.Phase, s.Reason, s.Message = v1.PodFailed, "", ""
 		if allSucceeded(s.ContainerStatuses) {
 			s.Phase = v1.PodSucceeded
@@ -36,12 +36,13 @@ func finalPod(last *v1.Pod, now metav1.Time) *v1.Pod {
 	return &p
 }
 
-// isInitialized reports whether a regular container was started.
+// isInitialized reports whether the init containers have completed: whether a regular
+// container was started.
 func isInitialized(s *v1.PodStatus) bool {
 	return len(s.InitContainerStatuses) == 0 || len(untilLastStarted(s.ContainerStatuses)) > 0
 }
 
-// untilLastStarted returns the containers up to the last one that was started.
+// untilLastStarted returns the containers up to and including the last one that was started.
 func untilLastStarted(all []v1.ContainerStatus) []v1.ContainerStatus {
 	for i := len(all); i > 0; i-- {
 		if c := &all[i-1]; c.State.Waiting == nil || c.LastTerminationState.Terminated != nil {
@@ -51,9 +52,9 @@ func untilLastStarted(all []v1.ContainerStatus) []v1.ContainerStatus {
 	return nil
 }
 
-// markLost sets containers with an unknown exit code to terminated, with the kubelet's
-// exit code for that.
-func markLost(all []v1.ContainerStatus) {
+// markUnknown sets the containers that have not terminated to terminated, with the exit code
+// that the kubelet uses if the exit code is unknown.
+func markUnknown(all []v1.ContainerStatus) {
 	for i := range all {
 		c := &all[i]
 		if c.State.Terminated != nil {
@@ -66,6 +67,7 @@ func markLost(all []v1.ContainerStatus) {
 	}
 }
 
+// allSucceeded reports whether there are containers and all have exit code 0.
 func allSucceeded(all []v1.ContainerStatus) bool {
 	return len(all) > 0 && !slices.ContainsFunc(all, func(c v1.ContainerStatus) bool {
 		return c.State.Terminated == nil || c.State.Terminated.ExitCode != 0

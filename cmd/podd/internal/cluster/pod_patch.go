@@ -6,20 +6,20 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// statusPatch returns a strategic merge patch of a pod's status, with the UID as
-// precondition, or nil if it is equal.
-func statusPatch(seen *v1.Pod, next *v1.PodStatus) ([]byte, error) {
-	was, err := jsonFields(&seen.Status)
+// statusPatch returns a strategic merge patch that changes the status of present to next. The
+// UID is a precondition. It returns nil if the two are equal.
+func statusPatch(present *v1.Pod, next *v1.PodStatus) ([]byte, error) {
+	before, err := jsonFields(&present.Status)
 	if err != nil {
 		return nil, err
 	}
-	is, err := jsonFields(next)
+	after, err := jsonFields(next)
 	if err != nil {
 		return nil, err
 	}
-	d := difference(was, is)
-	delete(d, "conditions") // the order is not significant
-	if c := changedByType(asList(was["conditions"]), asList(is["conditions"])); len(c) > 0 {
+	d := difference(before, after)
+	delete(d, "conditions") // their order is not significant
+	if c := changedByType(asList(before["conditions"]), asList(after["conditions"])); len(c) > 0 {
 		d["conditions"] = c
 	}
 	for _, name := range []string{"podIPs", "hostIPs"} {
@@ -30,30 +30,32 @@ func statusPatch(seen *v1.Pod, next *v1.PodStatus) ([]byte, error) {
 	if len(d) == 0 {
 		return nil, nil
 	}
-	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": seen.UID}, "status": d})
+	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": present.UID}, "status": d})
 }
 
-// changedByType returns the patch of a list that the API server merges by type.
+// changedByType returns the patch of a list that the API server merges by type, or nil if
+// nothing has changed.
 func changedByType(before, after []any) []any {
 	var all []any
 	for _, c := range after {
-		is, _ := c.(map[string]any)
-		was := ofType(before, is["type"])
-		if d := difference(was, is); len(d) > 0 {
-			d["type"] = is["type"]
+		next, _ := c.(map[string]any)
+		old := findType(before, next["type"])
+		if d := difference(old, next); len(d) > 0 {
+			d["type"] = next["type"]
 			all = append(all, d)
 		}
 	}
 	for _, c := range before {
-		was, _ := c.(map[string]any)
-		if ofType(after, was["type"]) == nil {
-			all = append(all, map[string]any{"$patch": "delete", "type": was["type"]})
+		old, _ := c.(map[string]any)
+		if findType(after, old["type"]) == nil {
+			all = append(all, map[string]any{"$patch": "delete", "type": old["type"]})
 		}
 	}
 	return all
 }
 
-func ofType(all []any, t any) map[string]any {
+// findType returns the element with a type, or nil.
+func findType(all []any, t any) map[string]any {
 	for _, c := range all {
 		if m, _ := c.(map[string]any); m["type"] == t {
 			return m
@@ -62,6 +64,7 @@ func ofType(all []any, t any) map[string]any {
 	return nil
 }
 
+// asList returns v as a list, or nil if it is none.
 func asList(v any) []any {
 	all, _ := v.([]any)
 	return all

@@ -14,54 +14,53 @@ var ownConditions = []v1.PodConditionType{
 	v1.PodResizePending, v1.PodResizeInProgress, v1.PodReadyToStartContainers, v1.PodInitialized, v1.PodReady, v1.ContainersReady, v1.PodScheduled,
 }
 
-// removableConditions are those of them that may be removed.
+// removableConditions are the ownConditions that may be removed.
 var removableConditions = []v1.PodConditionType{v1.PodResizePending, v1.PodResizeInProgress}
 
-// mergeStatus returns the status for the API server from the status that podd shows. It
-// keeps the fields of others, and fields that may only be set once. Unless addressGiven, it
-// also keeps addresses that would become loopback addresses, because other nodes cannot use
-// these.
-func mergeStatus(seen, mine *v1.Pod, addressGiven bool) *v1.PodStatus {
-	was, is := &seen.Status, mine.Status.DeepCopy()
-	next := was.DeepCopy()
+// mergeStatus returns the status to store in the API server: that of local, with the fields of
+// present that others write or that may only be set once. Unless addressGiven, it also keeps
+// addresses instead of replacing them by loopback addresses, which other nodes cannot use.
+func mergeStatus(present, local *v1.Pod, addressGiven bool) *v1.PodStatus {
+	old, own := &present.Status, local.Status.DeepCopy()
+	next := old.DeepCopy()
 	switch {
-	case isOver(was.Phase): // final
-	case isOver(is.Phase) && isAnyRunning(is):
-		// The scheduler would consider the pod's resources free.
+	case isTerminal(old.Phase): // final
+	case isTerminal(own.Phase) && isAnyRunning(own):
+		// Keep the phase, because the scheduler would consider the resources of the pod free.
 	default:
-		next.Phase, next.Reason, next.Message = is.Phase, is.Reason, is.Message
+		next.Phase, next.Reason, next.Message = own.Phase, own.Reason, own.Message
 	}
-	if was.StartTime.IsZero() {
-		next.StartTime = truncateTime(is.StartTime)
+	if old.StartTime.IsZero() {
+		next.StartTime = truncateTime(own.StartTime)
 	}
-	if was.QOSClass == "" {
-		next.QOSClass = is.QOSClass
+	if old.QOSClass == "" {
+		next.QOSClass = own.QOSClass
 	}
-	if len(is.HostIPs) > 0 && (addressGiven || !isLoopback(is.HostIP)) {
-		next.HostIP, next.HostIPs = is.HostIP, is.HostIPs
+	if len(own.HostIPs) > 0 && (addressGiven || !isLoopback(own.HostIP)) {
+		next.HostIP, next.HostIPs = own.HostIP, own.HostIPs
 	}
-	if len(is.PodIPs) > 0 && (addressGiven || !isLoopback(is.PodIP)) {
-		next.PodIP, next.PodIPs = is.PodIP, is.PodIPs
+	if len(own.PodIPs) > 0 && (addressGiven || !isLoopback(own.PodIP)) {
+		next.PodIP, next.PodIPs = own.PodIP, own.PodIPs
 	}
-	next.InitContainerStatuses, next.ContainerStatuses = truncateTimes(is.InitContainerStatuses), truncateTimes(is.ContainerStatuses)
-	if !isMirror(seen) { // a mirror pod has no ephemeral containers
-		next.EphemeralContainerStatuses = truncateTimes(is.EphemeralContainerStatuses)
+	next.InitContainerStatuses, next.ContainerStatuses = truncateTimes(own.InitContainerStatuses), truncateTimes(own.ContainerStatuses)
+	if !isMirror(present) { // a mirror pod has no ephemeral containers
+		next.EphemeralContainerStatuses = truncateTimes(own.EphemeralContainerStatuses)
 	}
-	next.ObservedGeneration = max(was.ObservedGeneration, mine.Generation)
-	next.Conditions = podConditions(was.Conditions, is, mine.Generation, next.Phase)
+	next.ObservedGeneration = max(old.ObservedGeneration, local.Generation)
+	next.Conditions = podConditions(old.Conditions, own, local.Generation, next.Phase)
 	return next
 }
 
-// podConditions merges podd's own conditions into those of the pod. A transition time
+// podConditions merges the ownConditions of own into those of the pod. A transition time
 // changes only with the status.
-func podConditions(seen []v1.PodCondition, is *v1.PodStatus, generation int64, phase v1.PodPhase) []v1.PodCondition {
-	all := slices.DeleteFunc(slices.Clone(seen), func(c v1.PodCondition) bool {
-		return slices.Contains(removableConditions, c.Type) && !hasCondition(is.Conditions, c.Type)
+func podConditions(present []v1.PodCondition, own *v1.PodStatus, generation int64, phase v1.PodPhase) []v1.PodCondition {
+	all := slices.DeleteFunc(slices.Clone(present), func(c v1.PodCondition) bool {
+		return slices.Contains(removableConditions, c.Type) && !hasCondition(own.Conditions, c.Type)
 	})
-	for _, c := range is.Conditions {
+	for _, c := range own.Conditions {
 		// Others also write this condition; podd writes it together with the final phase.
-		ended := c.Type == v1.DisruptionTarget && c.Reason == v1.PodReasonTerminationByKubelet && isOver(phase)
-		if !slices.Contains(ownConditions, c.Type) && !ended {
+		isTermination := c.Type == v1.DisruptionTarget && c.Reason == v1.PodReasonTerminationByKubelet && isTerminal(phase)
+		if !slices.Contains(ownConditions, c.Type) && !isTermination {
 			continue
 		}
 		c.LastTransitionTime, c.LastProbeTime = c.LastTransitionTime.Rfc3339Copy(), metav1.Time{}
@@ -84,37 +83,41 @@ func hasCondition(all []v1.PodCondition, t v1.PodConditionType) bool {
 	return slices.ContainsFunc(all, func(c v1.PodCondition) bool { return c.Type == t })
 }
 
-// isRegression reports whether a status reverts a final state: the end of the pod, or of
-// a container that must not restart.
-func isRegression(seen *v1.Pod, is *v1.PodStatus) bool {
-	was, spec := &seen.Status, &seen.Spec
-	if isOver(was.Phase) && !isOver(is.Phase) {
+// isRegression reports whether the status own reverts a final state of present: the end of
+// the pod, or the end of a container that must not restart.
+func isRegression(present *v1.Pod, own *v1.PodStatus) bool {
+	old, spec := &present.Status, &present.Spec
+	if isTerminal(old.Phase) && !isTerminal(own.Phase) {
 		return true
 	}
 	never := func(v1.ContainerStatus) bool { return false }
-	mayAgain := func(containers []v1.Container) func(v1.ContainerStatus) bool {
+	mayRestart := func(containers []v1.Container) func(v1.ContainerStatus) bool {
 		return func(c v1.ContainerStatus) bool {
 			i := slices.IndexFunc(containers, func(s v1.Container) bool { return s.Name == c.Name })
 			return i >= 0 && manifest.RestartsAfter(spec, &containers[i], c.State.Terminated.ExitCode)
 		}
 	}
-	return revives(was.InitContainerStatuses, is.InitContainerStatuses, mayAgain(spec.InitContainers)) ||
-		revives(was.ContainerStatuses, is.ContainerStatuses, mayAgain(spec.Containers)) ||
-		revives(was.EphemeralContainerStatuses, is.EphemeralContainerStatuses, never)
+	return restartsFinished(old.InitContainerStatuses, own.InitContainerStatuses, mayRestart(spec.InitContainers)) ||
+		restartsFinished(old.ContainerStatuses, own.ContainerStatuses, mayRestart(spec.Containers)) ||
+		restartsFinished(old.EphemeralContainerStatuses, own.EphemeralContainerStatuses, never)
 }
 
-func revives(was, is []v1.ContainerStatus, may func(v1.ContainerStatus) bool) bool {
-	return slices.ContainsFunc(was, func(w v1.ContainerStatus) bool {
-		return w.State.Terminated != nil && !may(w) &&
-			slices.ContainsFunc(is, func(i v1.ContainerStatus) bool { return i.Name == w.Name && i.State.Terminated == nil })
+// restartsFinished reports whether a container that has terminated in old and must not restart
+// has not terminated in own.
+func restartsFinished(old, own []v1.ContainerStatus, mayRestart func(v1.ContainerStatus) bool) bool {
+	return slices.ContainsFunc(old, func(o v1.ContainerStatus) bool {
+		return o.State.Terminated != nil && !mayRestart(o) &&
+			slices.ContainsFunc(own, func(c v1.ContainerStatus) bool { return c.Name == o.Name && c.State.Terminated == nil })
 	})
 }
 
-func isOver(p v1.PodPhase) bool { return p == v1.PodSucceeded || p == v1.PodFailed }
+// isTerminal reports whether a phase is final.
+func isTerminal(p v1.PodPhase) bool { return p == v1.PodSucceeded || p == v1.PodFailed }
 
+// isAnyRunning reports whether an init or regular container is running.
 func isAnyRunning(s *v1.PodStatus) bool {
-	runs := func(c v1.ContainerStatus) bool { return c.State.Running != nil }
-	return slices.ContainsFunc(s.InitContainerStatuses, runs) || slices.ContainsFunc(s.ContainerStatuses, runs)
+	isRunning := func(c v1.ContainerStatus) bool { return c.State.Running != nil }
+	return slices.ContainsFunc(s.InitContainerStatuses, isRunning) || slices.ContainsFunc(s.ContainerStatuses, isRunning)
 }
 
 // truncateTimes truncates the times to seconds, as the API server stores them. It

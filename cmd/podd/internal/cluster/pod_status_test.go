@@ -13,20 +13,22 @@ import (
 	"pgregory.net/rapid"
 )
 
-// patched is what an API server makes of a patch of a status.
-func patched(t interface{ Fatal(...any) }, p *v1.Pod, body []byte) *v1.Pod {
+// applyPatch returns a pod after a strategic merge patch.
+func applyPatch(t interface{ Fatal(...any) }, p *v1.Pod, body []byte) *v1.Pod {
 	before, _ := json.Marshal(p)
 	after, err := strategicpatch.StrategicMergePatch(before, body, v1.Pod{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return parsed[v1.Pod](after)
+	return mustDecode[v1.Pod](after)
 }
 
+// drawTime returns a random time.
 func drawTime(t *rapid.T) metav1.Time {
 	return metav1.NewTime(noon.Add(time.Duration(rapid.Int64Range(-100e9, 100e9).Draw(t, "time"))))
 }
 
+// drawState returns a random state of a container.
 func drawState(t *rapid.T) (s v1.ContainerState) {
 	switch rapid.IntRange(0, 3).Draw(t, "state") {
 	case 0:
@@ -39,6 +41,7 @@ func drawState(t *rapid.T) (s v1.ContainerState) {
 	return s
 }
 
+// drawContainers returns random states of some of the containers.
 func drawContainers(t *rapid.T, names ...string) (all []v1.ContainerStatus) {
 	for _, name := range names {
 		if rapid.Bool().Draw(t, name) {
@@ -51,6 +54,7 @@ func drawContainers(t *rapid.T, names ...string) (all []v1.ContainerStatus) {
 	return all
 }
 
+// drawConditions returns random conditions of some of the types.
 func drawConditions(t *rapid.T, types ...v1.PodConditionType) (all []v1.PodCondition) {
 	for _, kind := range types {
 		if rapid.Bool().Draw(t, string(kind)) {
@@ -64,6 +68,7 @@ func drawConditions(t *rapid.T, types ...v1.PodConditionType) (all []v1.PodCondi
 	return all
 }
 
+// drawStatus returns a random status.
 func drawStatus(t *rapid.T, conditions ...v1.PodConditionType) (s v1.PodStatus) {
 	s.Phase = rapid.SampledFrom([]v1.PodPhase{v1.PodPending, v1.PodRunning, v1.PodSucceeded, v1.PodFailed}).Draw(t, "phase")
 	s.Reason = rapid.SampledFrom([]string{"", "Evicted"}).Draw(t, "reason")
@@ -84,7 +89,8 @@ func drawStatus(t *rapid.T, conditions ...v1.PodConditionType) (s v1.PodStatus) 
 
 const gate v1.PodConditionType = "example.com/gate"
 
-func drawCluster(t *rapid.T) *v1.Pod {
+// drawPod returns a random pod as the API server stores it.
+func drawPod(t *rapid.T) *v1.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", Generation: rapid.Int64Range(1, 3).Draw(t, "generation")}}
 	p.Spec.RestartPolicy = rapid.SampledFrom([]v1.RestartPolicy{v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever}).Draw(t, "policy")
 	always := v1.ContainerRestartPolicyAlways
@@ -93,48 +99,49 @@ func drawCluster(t *rapid.T) *v1.Pod {
 	p.Status = drawStatus(t, v1.PodScheduled, v1.PodReady, v1.PodResizePending, gate, v1.DisruptionTarget)
 	p.Status.QOSClass = v1.PodQOSBurstable
 	text, _ := json.Marshal(p)
-	return parsed[v1.Pod](text) // as it is stored
+	return mustDecode[v1.Pod](text) // after a round trip
 }
 
-// TestStatusFixpoint: what an API server has after a patch differs no more, whatever
-// it had; what others own is what it was, and nothing is taken back.
-func TestStatusFixpoint(t *testing.T) {
+// TestStatusPatch checks for random pods that a second patch is empty, that fields of others are
+// kept, and that no final state is reverted.
+func TestStatusPatch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		seen := drawCluster(t)
-		mine := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", Generation: rapid.Int64Range(0, 3).Draw(t, "mine")}}
-		mine.Status = drawStatus(t, v1.PodReady, v1.PodInitialized, v1.ContainersReady, v1.PodScheduled, v1.PodResizeInProgress, gate, v1.DisruptionTarget)
+		present := drawPod(t)
+		local := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", Generation: rapid.Int64Range(0, 3).Draw(t, "local")}}
+		local.Status = drawStatus(t, v1.PodReady, v1.PodInitialized, v1.ContainersReady, v1.PodScheduled, v1.PodResizeInProgress, gate, v1.DisruptionTarget)
 		if rapid.Bool().Draw(t, "ends") {
-			mine = finalPod(mine, metav1.NewTime(noon))
+			local = finalPod(local, metav1.NewTime(noon))
 		}
-		body, err := statusPatch(seen, mergeStatus(seen, mine, true))
+		body, err := statusPatch(present, mergeStatus(present, local, true))
 		if err != nil {
 			t.Fatal(err)
 		}
-		next := seen
+		next := present
 		if body != nil {
-			next = patched(t, seen, body)
+			next = applyPatch(t, present, body)
 		}
-		if again, err := statusPatch(next, mergeStatus(next, mine, true)); err != nil || again != nil {
-			t.Fatalf("after %s: again %s, %v", body, again, err)
+		if again, err := statusPatch(next, mergeStatus(next, local, true)); err != nil || again != nil {
+			t.Fatalf("after patch %s: got second patch %s, %v", body, again, err)
 		}
-		was, is := &seen.Status, &next.Status
-		if find(was.Conditions, gate) != find(is.Conditions, gate) || is.QOSClass != was.QOSClass {
-			t.Errorf("others' changed: %v to %v", was, is)
+		old, got := &present.Status, &next.Status
+		if find(old.Conditions, gate) != find(got.Conditions, gate) || got.QOSClass != old.QOSClass {
+			t.Errorf("fields of others changed: %v to %v", old, got)
 		}
-		if isOver(was.Phase) && is.Phase != was.Phase || !isOver(was.Phase) && isOver(is.Phase) && isAnyRunning(is) {
-			t.Errorf("phase %s became %s with %v", was.Phase, is.Phase, is.ContainerStatuses)
+		if isTerminal(old.Phase) && got.Phase != old.Phase || !isTerminal(old.Phase) && isTerminal(got.Phase) && isAnyRunning(got) {
+			t.Errorf("phase changed: %s to %s with %v", old.Phase, got.Phase, got.ContainerStatuses)
 		}
-		for _, c := range is.Conditions {
-			if before := find(was.Conditions, c.Type); before.Status == c.Status && !before.LastTransitionTime.Equal(&c.LastTransitionTime) {
-				t.Errorf("%s: the transition moved from %v to %v", c.Type, before, c)
+		for _, c := range got.Conditions {
+			if before := find(old.Conditions, c.Type); before.Status == c.Status && !before.LastTransitionTime.Equal(&c.LastTransitionTime) {
+				t.Errorf("transition time of %s changed: %v to %v", c.Type, before, c)
 			}
 		}
-		if !isMirror(seen) && len(mine.Status.ContainerStatuses) != len(is.ContainerStatuses) {
-			t.Errorf("containers: got %v, want %v", is.ContainerStatuses, mine.Status.ContainerStatuses)
+		if !isMirror(present) && len(local.Status.ContainerStatuses) != len(got.ContainerStatuses) {
+			t.Errorf("containers: got %v, want %v", got.ContainerStatuses, local.Status.ContainerStatuses)
 		}
 	})
 }
 
+// find returns the condition of a type, or a zero condition.
 func find(all []v1.PodCondition, t v1.PodConditionType) v1.PodCondition {
 	if i := slices.IndexFunc(all, func(c v1.PodCondition) bool { return c.Type == t }); i >= 0 {
 		c := all[i]
@@ -144,7 +151,7 @@ func find(all []v1.PodCondition, t v1.PodConditionType) v1.PodCondition {
 	return v1.PodCondition{}
 }
 
-// TestMergeStatus_Loopback checks that a node that has only loopback addresses, as before
+// TestMergeStatus_Loopback checks that a node with only loopback addresses, for example before
 // DHCP, does not overwrite the addresses of its pods.
 func TestMergeStatus_Loopback(t *testing.T) {
 	addresses := func(host, pod string) (s v1.PodStatus) {
@@ -157,18 +164,18 @@ func TestMergeStatus_Loopback(t *testing.T) {
 		return s
 	}
 	for _, c := range []struct {
-		name          string
-		was, is, want v1.PodStatus
-		given         bool
+		name             string
+		old, local, want v1.PodStatus
+		addressGiven     bool
 	}{
 		{"host network", addresses("10.0.0.1", "10.0.0.1"), addresses("127.0.0.1", "127.0.0.1"), addresses("10.0.0.1", "10.0.0.1"), false},
 		{"host network, IPv6", addresses("fd00::1", "fd00::1"), addresses("::1", "::1"), addresses("fd00::1", "fd00::1"), false},
 		{"pod network", addresses("10.0.0.1", "10.88.0.2"), addresses("127.0.0.1", "10.88.0.3"), addresses("10.0.0.1", "10.88.0.3"), false},
 		{"new pod", addresses("", ""), addresses("127.0.0.1", "127.0.0.1"), addresses("", ""), false},
 		{"loopback before", addresses("127.0.0.1", "127.0.0.1"), addresses("10.0.0.1", "10.0.0.1"), addresses("10.0.0.1", "10.0.0.1"), false},
-		{"given by the user", addresses("10.0.0.1", "10.0.0.1"), addresses("127.0.0.1", "127.0.0.1"), addresses("127.0.0.1", "127.0.0.1"), true},
+		{"set by the user", addresses("10.0.0.1", "10.0.0.1"), addresses("127.0.0.1", "127.0.0.1"), addresses("127.0.0.1", "127.0.0.1"), true},
 	} {
-		got := mergeStatus(&v1.Pod{Status: c.was}, &v1.Pod{Status: c.is}, c.given)
+		got := mergeStatus(&v1.Pod{Status: c.old}, &v1.Pod{Status: c.local}, c.addressGiven)
 		for _, s := range []*v1.PodStatus{got, &c.want} {
 			*s = v1.PodStatus{HostIP: s.HostIP, HostIPs: s.HostIPs, PodIP: s.PodIP, PodIPs: s.PodIPs}
 		}
@@ -178,52 +185,50 @@ func TestMergeStatus_Loopback(t *testing.T) {
 	}
 }
 
-// TestStatusTransitions: what the cluster keeps for ever is not taken back.
-func TestStatusTransitions(t *testing.T) {
+func TestIsRegression(t *testing.T) {
 	ended := func(code int32) []v1.ContainerStatus {
 		return []v1.ContainerStatus{{Name: "a", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code}}}}
 	}
-	runs := []v1.ContainerStatus{{Name: "a", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}
+	running := []v1.ContainerStatus{{Name: "a", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}
 	for _, c := range []struct {
-		name    string
-		policy  v1.RestartPolicy
-		was, is v1.PodStatus
-		want    bool
+		name       string
+		policy     v1.RestartPolicy
+		old, local v1.PodStatus
+		want       bool
 	}{
-		{"starts again", v1.RestartPolicyAlways, v1.PodStatus{ContainerStatuses: ended(0)}, v1.PodStatus{ContainerStatuses: runs}, false},
-		{"failed, starts again", v1.RestartPolicyOnFailure, v1.PodStatus{ContainerStatuses: ended(1)}, v1.PodStatus{ContainerStatuses: runs}, false},
-		{"done", v1.RestartPolicyOnFailure, v1.PodStatus{ContainerStatuses: ended(0)}, v1.PodStatus{ContainerStatuses: runs}, true},
-		{"never", v1.RestartPolicyNever, v1.PodStatus{ContainerStatuses: ended(1)}, v1.PodStatus{ContainerStatuses: runs}, true},
-		{"ended pod", v1.RestartPolicyAlways, v1.PodStatus{Phase: v1.PodFailed}, v1.PodStatus{Phase: v1.PodRunning}, true},
-		{"still ended", v1.RestartPolicyAlways, v1.PodStatus{Phase: v1.PodFailed}, v1.PodStatus{Phase: v1.PodFailed}, false},
-		{"ephemeral", v1.RestartPolicyAlways, v1.PodStatus{EphemeralContainerStatuses: ended(0)}, v1.PodStatus{EphemeralContainerStatuses: runs}, true},
+		{"restarts", v1.RestartPolicyAlways, v1.PodStatus{ContainerStatuses: ended(0)}, v1.PodStatus{ContainerStatuses: running}, false},
+		{"failed, restarts", v1.RestartPolicyOnFailure, v1.PodStatus{ContainerStatuses: ended(1)}, v1.PodStatus{ContainerStatuses: running}, false},
+		{"succeeded", v1.RestartPolicyOnFailure, v1.PodStatus{ContainerStatuses: ended(0)}, v1.PodStatus{ContainerStatuses: running}, true},
+		{"never restarts", v1.RestartPolicyNever, v1.PodStatus{ContainerStatuses: ended(1)}, v1.PodStatus{ContainerStatuses: running}, true},
+		{"failed pod runs", v1.RestartPolicyAlways, v1.PodStatus{Phase: v1.PodFailed}, v1.PodStatus{Phase: v1.PodRunning}, true},
+		{"failed pod", v1.RestartPolicyAlways, v1.PodStatus{Phase: v1.PodFailed}, v1.PodStatus{Phase: v1.PodFailed}, false},
+		{"ephemeral container runs again", v1.RestartPolicyAlways, v1.PodStatus{EphemeralContainerStatuses: ended(0)}, v1.PodStatus{EphemeralContainerStatuses: running}, true},
 	} {
-		seen := &v1.Pod{Status: c.was}
-		seen.Spec.RestartPolicy, seen.Spec.Containers = c.policy, []v1.Container{{Name: "a"}}
-		if got := isRegression(seen, &c.is); got != c.want {
-			t.Errorf("%s: got %t", c.name, got)
+		present := &v1.Pod{Status: c.old}
+		present.Spec.RestartPolicy, present.Spec.Containers = c.policy, []v1.Container{{Name: "a"}}
+		if got := isRegression(present, &c.local); got != c.want {
+			t.Errorf("%s: got %t, want %t", c.name, got, c.want)
 		}
 	}
 }
 
-// TestEnd: how a pod ended of which nothing is left.
-func TestEnd(t *testing.T) {
+func TestFinalPod(t *testing.T) {
 	state := func(s v1.ContainerState) []v1.ContainerStatus { return []v1.ContainerStatus{{Name: "a", State: s}} }
 	ended := func(code int32) v1.ContainerState {
 		return v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: code}}
 	}
-	waits := v1.ContainerState{Waiting: &v1.ContainerStateWaiting{}}
+	waiting := v1.ContainerState{Waiting: &v1.ContainerStateWaiting{}}
 	for _, c := range []struct {
 		name  string
 		last  v1.PodStatus
 		phase v1.PodPhase
-		code  int32 // of the regular container; -1: it did not end
+		code  int32 // exit code of the regular container; -1: not terminated
 	}{
-		{"ran", v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: state(v1.ContainerState{Running: &v1.ContainerStateRunning{}})}, v1.PodFailed, 137},
-		{"stopped well", v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: state(ended(0))}, v1.PodSucceeded, 0},
-		{"stopped", v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: state(ended(143))}, v1.PodFailed, 143},
-		{"never started", v1.PodStatus{Phase: v1.PodPending, ContainerStatuses: state(waits)}, v1.PodFailed, 137},
-		{"never initialized", v1.PodStatus{Phase: v1.PodPending, InitContainerStatuses: state(waits), ContainerStatuses: state(waits)}, v1.PodFailed, -1},
+		{"running", v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: state(v1.ContainerState{Running: &v1.ContainerStateRunning{}})}, v1.PodFailed, 137},
+		{"stopped with exit code 0", v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: state(ended(0))}, v1.PodSucceeded, 0},
+		{"stopped with exit code 143", v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: state(ended(143))}, v1.PodFailed, 143},
+		{"never started", v1.PodStatus{Phase: v1.PodPending, ContainerStatuses: state(waiting)}, v1.PodFailed, 137},
+		{"never initialized", v1.PodStatus{Phase: v1.PodPending, InitContainerStatuses: state(waiting), ContainerStatuses: state(waiting)}, v1.PodFailed, -1},
 		{"evicted", v1.PodStatus{Phase: v1.PodFailed, Reason: "Evicted"}, v1.PodFailed, -1},
 	} {
 		c.last.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
@@ -233,7 +238,7 @@ func TestEnd(t *testing.T) {
 			code = s.ContainerStatuses[0].State.Terminated.ExitCode
 		}
 		if s.Phase != c.phase || s.Reason != c.last.Reason || code != c.code || s.Conditions[0].Status != v1.ConditionFalse || c.last.Conditions[0].Status != v1.ConditionTrue {
-			t.Errorf("%s: got %+v", c.name, s)
+			t.Errorf("%s: got %+v, want phase %s and exit code %d", c.name, s, c.phase, c.code)
 		}
 	}
 }

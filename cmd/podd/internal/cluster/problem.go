@@ -20,64 +20,60 @@ import (
 type kind int
 
 const (
-	fine        kind = iota
-	unreadable       // the kubeconfig is invalid
-	unreachable      // no response
-	stranger         // the server is not trusted
-	unknown          // 401
-	forbidden        // 403
-	ill              // any other error status
-	gone             // the Node was deleted
-	missing          // there is no Node, and podd does not create it
-	waiting          // for an approval or signer
-	refusing         // a request was rejected
-	local            // files of podd
+	noProblem         kind = iota
+	invalidKubeconfig      // the kubeconfig is invalid
+	unreachable            // no response
+	untrusted              // the certificate of the server is not trusted
+	unauthorized           // 401
+	forbidden              // 403
+	serverError            // any other error status
+	nodeDeleted            // the Node was deleted
+	nodeMissing            // the Node does not exist, and podd does not create it
+	csrPending             // a certificate signing request is not approved or signed yet
+	csrRejected            // a certificate signing request was rejected
+	localFile              // files of podd
 	other
 )
 
 type problem struct {
-	kind kind
-	text string // for users, with the remedy; without secrets
+	kind    kind
+	message string // for users, with the remedy; without secrets
 }
 
-// goneError is the error if the Node was deleted, missingError if it was never created,
-// and configError if the kubeconfig is invalid.
 type (
-	goneError    struct{ node string }
-	missingError struct{ node string }
-	configError  struct{ error }
-	// waitingError is the error of a pending or approved certificate signing request;
-	// refusedError that of a rejected one.
-	waitingError struct {
+	nodeDeletedError struct{ node string } // the Node was deleted
+	nodeMissingError struct{ node string } // the Node was never created
+	configError      struct{ error }       // the kubeconfig is invalid
+	// A pendingError is the error of a certificate signing request that is not signed yet.
+	pendingError struct {
 		request  string
 		approved bool
 	}
-	refusedError struct{ request, how, why string }
-	fileError    struct{ error } // of podd's own files
-	// clockError is the error of a new certificate that has already expired.
-	clockError struct{ since time.Time }
+	// A rejectedError is the error of a certificate signing request that was rejected.
+	rejectedError struct{ request, result, message string } // message may be ""
+	fileError     struct{ error }                           // of podd's own files
+	// A clockError is the error of a new certificate that has already expired.
+	clockError struct{ expired time.Time }
 )
 
-func (e goneError) Error() string    { return "node " + e.node + " was deleted" }
-func (e missingError) Error() string { return "there is no node " + e.node }
+func (e nodeDeletedError) Error() string { return "node " + e.node + " was deleted" }
+func (e nodeMissingError) Error() string { return "node " + e.node + " does not exist" }
 
-func (e waitingError) Error() string {
+func (e pendingError) Error() string {
 	if e.approved {
-		return "certificate signing request " + e.request + " is approved and waits for its signer, which is kube-controller-manager unless the cluster has another"
+		return "certificate signing request " + e.request + " is approved, but not signed yet; check the signer, usually kube-controller-manager"
 	}
 	return fmt.Sprintf("certificate signing request %s waits for approval: kubectl certificate approve %[1]s", e.request)
 }
 
 func (e clockError) Error() string {
-	return fmt.Sprintf("the certificate that the cluster gave now is over since %s by this machine's clock; set that, or the cluster's", e.since.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("the new certificate expired at %s according to the clock of this host; correct the clock of this host or of the cluster", e.expired.UTC().Format(time.RFC3339))
 }
 
-func (e refusedError) Error() string {
-	text := fmt.Sprintf("certificate signing request %s %s", e.request, map[string]string{
-		"denied": "was denied", "failed": "has failed", "spoilt": "got what is no certificate for podd's key",
-	}[e.how])
-	if e.why != "" {
-		text += ": " + e.why
+func (e rejectedError) Error() string {
+	text := fmt.Sprintf("certificate signing request %s %s", e.request, e.result)
+	if e.message != "" {
+		text += ": " + e.message
 	}
 	return text
 }
@@ -91,48 +87,50 @@ type hostError struct {
 func (e hostError) Error() string { return e.host + ": " + e.err.Error() }
 func (e hostError) Unwrap() error { return e.err }
 
-const retryNotice = "; podd tries again every few seconds, and pods of files and URLs run on"
+// retryNotice is the end of the message of a problem that a retry may solve.
+const retryNotice = "; podd retries every few seconds, and pods from files and URLs keep running"
 
+// newProblem returns the problem that an error is for users.
 func newProblem(err error) problem {
 	var (
-		at       hostError
+		host     hostError
 		config   configError
-		deleted  goneError
-		absent   missingError
-		waits    waitingError
-		refused  refusedError
+		deleted  nodeDeletedError
+		missing  nodeMissingError
+		pending  pendingError
+		rejected rejectedError
 		file     fileError
 		clock    clockError
 		status   apierrors.APIStatus
-		verified *tls.CertificateVerificationError
+		verify   *tls.CertificateVerificationError
 	)
 	where := "the cluster"
-	if errors.As(err, &at) {
-		where += " at " + at.host
+	if errors.As(err, &host) {
+		where += " at " + host.host
 	}
 	switch {
 	case err == nil:
 		return problem{}
 	case errors.As(err, &config):
-		return problem{unreadable, config.Error() + retryNotice}
+		return problem{invalidKubeconfig, config.Error() + retryNotice}
 	case errors.As(err, &deleted):
-		return problem{gone, fmt.Sprintf("node %s was deleted from %s; start podd again to have it made anew, or leave --kubeconfig out", deleted.node, where)}
-	case errors.As(err, &absent):
-		return problem{missing, fmt.Sprintf("%s has no node %s, and podd makes none with --register-node=false; make it", where, absent.node)}
-	case errors.As(err, &waits):
-		return problem{waiting, waits.Error()}
-	case errors.As(err, &refused):
-		return problem{refusing, refused.Error() + "; podd asks anew later, and pods of files and URLs run on"}
+		return problem{nodeDeleted, fmt.Sprintf("node %s was deleted from %s; restart podd to create it again, or remove --kubeconfig", deleted.node, where)}
+	case errors.As(err, &missing):
+		return problem{nodeMissing, fmt.Sprintf("%s has no node %s, and podd does not create it because of --register-node=false; create it", where, missing.node)}
+	case errors.As(err, &pending):
+		return problem{csrPending, pending.Error()}
+	case errors.As(err, &rejected):
+		return problem{csrRejected, rejected.Error() + "; podd sends another request later, and pods from files and URLs keep running"}
 	case errors.As(err, &clock):
-		return problem{refusing, clock.Error() + retryNotice}
+		return problem{csrRejected, clock.Error() + retryNotice}
 	case errors.As(err, &file):
-		return problem{local, file.Error() + retryNotice}
+		return problem{localFile, file.Error() + retryNotice}
 	case errors.As(err, &status):
 		return statusProblem(where, status)
-	case errors.As(err, &verified):
-		return problem{stranger, fmt.Sprintf("%s shows a certificate that the kubeconfig's authority did not sign: %v%s", where, verified.Err, retryNotice)}
+	case errors.As(err, &verify):
+		return problem{untrusted, fmt.Sprintf("%s has a certificate that is not trusted by the kubeconfig's CA: %v%s", where, verify.Err, retryNotice)}
 	case isTimeout(err):
-		return problem{unreachable, fmt.Sprintf("%s does not answer within %s%s", where, requestTime, retryNotice)}
+		return problem{unreachable, fmt.Sprintf("no response from %s within %s%s", where, requestTimeout, retryNotice)}
 	}
 	var errno syscall.Errno
 	var network net.Error
@@ -145,21 +143,22 @@ func newProblem(err error) problem {
 	return problem{other, fmt.Sprintf("%s: %v%s", where, cause(err), retryNotice)}
 }
 
+// statusProblem returns the problem of an error status in a response.
 func statusProblem(where string, status apierrors.APIStatus) problem {
 	s := status.Status()
 	switch {
 	case s.Code == http.StatusUnauthorized:
-		return problem{unknown, where + " does not know who the kubeconfig says podd is: its certificate or token is not, or no longer, good" + retryNotice}
+		return problem{unauthorized, where + " rejects the credential of the kubeconfig (401 Unauthorized): its certificate or token is invalid or has expired" + retryNotice}
 	case s.Code == http.StatusForbidden:
-		return problem{forbidden, fmt.Sprintf("%s forbids it: %s; the kubeconfig's user is to be system:node:NAME, of the group system:nodes%s", where, sanitize(s.Message), retryNotice)}
+		return problem{forbidden, fmt.Sprintf("%s forbids a request: %s; the kubeconfig's user must be system:node:NAME in the group system:nodes%s", where, sanitize(s.Message), retryNotice)}
 	}
-	return problem{ill, fmt.Sprintf("%s answers %d: %s%s", where, s.Code, sanitize(s.Message), retryNotice)}
+	return problem{serverError, fmt.Sprintf("%s returned status %d: %s%s", where, s.Code, sanitize(s.Message), retryNotice)}
 }
 
-// maxMessage limits messages of the API server.
+// maxMessage limits the bytes of a message of the API server.
 const maxMessage = 500
 
-// sanitize shortens a message of the API server and replaces control characters.
+// sanitize shortens a message of the API server and replaces unprintable characters.
 func sanitize(text string) string {
 	if len(text) > maxMessage {
 		text = text[:maxMessage] + "…"
@@ -184,7 +183,7 @@ func isAPIError(err error) bool {
 	return errors.As(err, &status)
 }
 
-// cause removes the request line from an error.
+// cause returns err without the method and URL of a url.Error.
 func cause(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {

@@ -8,32 +8,33 @@ import (
 // A part is a part of the connection that may fail.
 type part int
 
-// In the order of reports: a problem of an earlier part explains those of later ones.
+// The parts in order of importance: a problem of an earlier part explains those of later ones.
 const (
-	ofKubeconfig part = iota
-	ofIdentity
-	ofNode
-	ofPods
-	ofServices
-	ofDrivers
-	ofLease
-	ofStatus
-	ofCSINode
-	ofServing
-	parts
+	partKubeconfig part = iota
+	partIdentity
+	partNode
+	partPods
+	partServices
+	partDrivers
+	partLease
+	partStatus
+	partCSINode
+	partServing
+	partCount
 )
 
-// A problemReporter reports the problem that keeps podd from being a node: once when it
-// appears, when it changes and when it is solved.
+// A problemReporter logs the most important problem of the connection and calls OnProblem:
+// when it appears, when it changes and when it is solved.
 type problemReporter struct {
 	o        *Options
 	reports  chan attempt
-	problems [parts]problem
+	problems [partCount]problem
 	reported problem
 	of       part      // of reported
 	since    time.Time // of reported
 }
 
+// An attempt is the result of an attempt of a part; err nil means success.
 type attempt struct {
 	of  part
 	err error
@@ -43,7 +44,7 @@ func newProblemReporter(o *Options) *problemReporter {
 	return &problemReporter{o: o, reports: make(chan attempt)}
 }
 
-// report records the result of the newest attempt of a part.
+// report records the result of the latest attempt of a part.
 func (s *problemReporter) report(ctx context.Context, of part, err error) {
 	if ctx.Err() != nil {
 		return // the attempt was cancelled
@@ -54,6 +55,7 @@ func (s *problemReporter) report(ctx context.Context, of part, err error) {
 	}
 }
 
+// run handles reports until ctx is done.
 func (s *problemReporter) run(ctx context.Context) {
 	for {
 		select {
@@ -65,33 +67,34 @@ func (s *problemReporter) run(ctx context.Context) {
 	}
 }
 
+// update applies a report.
 func (s *problemReporter) update(ctx context.Context, a attempt, now time.Time) {
 	s.problems[a.of] = newProblem(a.err)
 	var worst problem
 	var of part
-	for i, t := range s.problems {
-		if t.kind != fine {
-			worst, of = t, part(i)
+	for i, p := range s.problems {
+		if p.kind != noProblem {
+			worst, of = p, part(i)
 			break
 		}
 	}
-	if worst.kind == s.reported.kind && (worst.text == s.reported.text || s.isStillValid()) {
+	if worst.kind == s.reported.kind && (worst.message == s.reported.message || s.isStillValid()) {
 		return
 	}
-	was, since := s.reported, s.since
+	before, since := s.reported, s.since
 	s.reported, s.of, s.since = worst, of, now
 	switch {
-	case worst.kind != fine:
-		s.o.Log.Warn("cluster", "why", worst.text)
-	case was.kind != fine:
-		s.o.Log.Info("the cluster is well again", "after", now.Sub(since).Round(100*time.Millisecond))
+	case worst.kind != noProblem:
+		s.o.Log.Warn("cluster connection failed", "err", worst.message)
+	case before.kind != noProblem:
+		s.o.Log.Info("cluster connection works again", "after", now.Sub(since).Round(100*time.Millisecond))
 	}
-	s.o.OnProblem(ctx, worst.text)
+	s.o.OnProblem(ctx, worst.message)
 }
 
-// isStillValid reports whether the reported message is still correct although there is a
-// newer one of the same kind. Messages about pending requests and forbidden operations
-// name their object, and must be replaced.
+// isStillValid reports whether the reported message is still correct if there is a newer one of
+// the same kind. Messages about pending and forbidden requests name an object, and must be
+// replaced.
 func (s *problemReporter) isStillValid() bool {
-	return s.reported.kind != waiting && (s.reported.kind != forbidden || s.problems[s.of].kind == forbidden)
+	return s.reported.kind != csrPending && (s.reported.kind != forbidden || s.problems[s.of].kind == forbidden)
 }

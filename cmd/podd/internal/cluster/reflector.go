@@ -19,30 +19,30 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// watchTime is the minimum timeout of watches; the maximum is twice that, so that nodes
-// that started together do not return together. objectWatchTime is longer, because there
-// is a watch for each ConfigMap and Secret, which should cost little while nothing
-// changes.
+// watchTimeout is the minimum timeout of a watch. The maximum is twice that, so that watches of
+// nodes that started together do not end together. objectWatchTimeout is longer, because there
+// is a watch for each ConfigMap and Secret, which must cost little while nothing changes.
 const (
-	watchTime       = 5 * time.Minute
-	objectWatchTime = 30 * time.Minute
+	watchTimeout       = 5 * time.Minute
+	objectWatchTimeout = 30 * time.Minute
 )
 
-// shortWatch is the duration below which a watch counts as failed, because a proxy may
-// end every watch at once.
+// shortWatch is the duration below which a watch is handled as failed, because a proxy may end
+// every watch immediately.
 const shortWatch = time.Second
 
-var errShortWatch = errors.New("watches end at once")
+var errShortWatch = errors.New("watches end immediately; check for a proxy in front of the API server")
 
-// errPartialList is the error of an incomplete list, because missing objects would be
-// taken for deleted. API servers return complete lists unless a limit is set.
-var errPartialList = errors.New("the answer is no whole list; is there a proxy before the API server?")
+// errPartialList is the error of an incomplete list, which must not be used, because absent
+// objects would be handled as deleted. API servers return complete lists unless a limit is
+// set.
+var errPartialList = errors.New("the response is not a complete list; check for a proxy in front of the API server")
 
-// maxUncachedWait is the longest wait without a cached object, so that podd recovers soon
-// after an outage.
+// maxUncachedWait is the longest wait after a failure, unless there is a cached object. It is
+// short, so that podd recovers soon after an outage.
 const maxUncachedWait = 4 * time.Second
 
-// object is an API object.
+// An object is an API object.
 type object interface {
 	runtime.Object
 	metav1.Object
@@ -51,10 +51,10 @@ type object interface {
 // A snapshot is the state of a set of objects at one time. It is immutable.
 type snapshot[T object] struct {
 	items map[types.NamespacedName]T
-	// lists is the number of lists so far. It increases after interruptions. 0 means that
-	// nothing was listed.
+	// lists is the number of lists so far. It increases when a list follows an interrupted watch.
+	// 0 means that nothing was listed.
 	lists int
-	// origin is that of the last list, if it was requested.
+	// origin is the origin of the last list, if the reflector requests it.
 	origin origin
 }
 
@@ -65,18 +65,18 @@ type reflector[T object] struct {
 	// too.
 	query func() *rest.Request
 	list  runtime.Object // an empty list of the type
-	// origin returns the cluster of the list that was just read; may be nil.
+	// origin is called after each list and returns the origin of the cluster; may be nil.
 	origin func(context.Context) (origin, error)
 	store  snapshotStore[snapshot[T]]
 	// watches counts the watches that have begun; may be nil.
 	watches  *watchable[int]
 	reporter reporter
 	part     part
-	first    time.Duration // initial wait; 0: firstWait
-	// maxWait returns the longest wait; nil: maxUncachedWait.
-	maxWait   func() time.Duration
-	watchTime time.Duration // minimum duration of watches; 0: watchTime
-	now       snapshot[T]   // content of store
+	first    time.Duration // initial wait after a failure; 0: firstWait
+	// maxWait returns the longest wait after a failure; nil: maxUncachedWait.
+	maxWait      func() time.Duration
+	watchTimeout time.Duration // minimum timeout of a watch; 0: watchTimeout
+	current      snapshot[T]   // content of store
 }
 
 // A snapshotStore is a watchable, or an implementation that handles each snapshot.
@@ -93,17 +93,17 @@ type reporter interface {
 // run lists and watches until ctx is done.
 func (f *reflector[T]) run(ctx context.Context) {
 	b := backoff{first: f.first}
-	f.now, _ = f.store.get()
+	f.current, _ = f.store.get()
 	for ctx.Err() == nil {
 		version, err := f.relist(ctx)
 		if err == nil {
 			f.reporter.report(ctx, f.part, nil)
 		}
 		for err == nil {
-			began, as := time.Now(), f.client.renewed.Load()
+			began, renewals := time.Now(), f.client.renewed.Load()
 			version, err = f.watch(ctx, version)
 			switch {
-			case f.client.renewed.Load() != as:
+			case f.client.renewed.Load() != renewals:
 				err = nil // the renewal closed the connection
 			case time.Since(began) >= shortWatch:
 				b = backoff{first: f.first}
@@ -114,22 +114,22 @@ func (f *reflector[T]) run(ctx context.Context) {
 		if err != errWatchInterrupted && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 			f.reporter.report(ctx, f.part, err)
 		}
-		most := maxUncachedWait
+		limit := maxUncachedWait
 		if f.maxWait != nil {
-			most = f.maxWait()
+			limit = f.maxWait()
 		}
-		sleep(ctx, spread(b.upTo(most)))
+		sleep(ctx, spread(b.upTo(limit)))
 	}
 }
 
-// relist publishes a new list and returns its resource version.
+// relist lists the objects, publishes them and returns the resource version of the list.
 func (f *reflector[T]) relist(ctx context.Context) (string, error) {
 	l := f.list.DeepCopyObject()
 	if err := f.client.do(ctx, f.query(), l); err != nil {
 		return "", err
 	}
-	whole, err := meta.ListAccessor(l)
-	if err == nil && (whole.GetResourceVersion() == "" || whole.GetContinue() != "") {
+	list, err := meta.ListAccessor(l)
+	if err == nil && (list.GetResourceVersion() == "" || list.GetContinue() != "") {
 		err = errPartialList
 	}
 	if err != nil {
@@ -139,7 +139,7 @@ func (f *reflector[T]) relist(ctx context.Context) (string, error) {
 	err = meta.EachListItem(l, func(o runtime.Object) error {
 		item, ok := o.(T)
 		if !ok {
-			return fmt.Errorf("a list has an unexpected %T", o)
+			return fmt.Errorf("unexpected %T in a list", o)
 		}
 		items[keyOf(item)] = slim(item)
 		return nil
@@ -147,22 +147,22 @@ func (f *reflector[T]) relist(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", f.client.withHost(err)
 	}
-	var of origin
+	var from origin
 	if f.origin != nil {
-		if of, err = f.origin(ctx); err != nil {
+		if from, err = f.origin(ctx); err != nil {
 			return "", err
 		}
 	}
-	f.publish(snapshot[T]{items, f.now.lists + 1, of})
-	return whole.GetResourceVersion(), nil
+	f.publish(snapshot[T]{items, f.current.lists + 1, from})
+	return list.GetResourceVersion(), nil
 }
 
-// watch applies changes after version and returns the last version. The error is nil at
-// the requested end, and errWatchInterrupted at any other.
+// watch publishes the changes after version and returns the last version. The error is nil if
+// the watch ended after the requested time, and errWatchInterrupted if it ended before.
 func (f *reflector[T]) watch(ctx context.Context, version string) (string, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	w, err := f.client.watch(ctx, cancel, f.query(), version, cmp.Or(f.watchTime, watchTime))
+	w, err := f.client.watch(ctx, cancel, f.query(), version, cmp.Or(f.watchTimeout, watchTimeout))
 	if err != nil {
 		return version, err
 	}
@@ -181,7 +181,7 @@ func (f *reflector[T]) watch(ctx context.Context, version string) (string, error
 		case err == errWatchInterrupted:
 			return version, err
 		case err != nil:
-			return version, f.client.withHost(fmt.Errorf("reading what changes: %w", err))
+			return version, f.client.withHost(fmt.Errorf("reading watch events: %w", err))
 		}
 		item, ok := o.(T)
 		if !ok {
@@ -191,27 +191,29 @@ func (f *reflector[T]) watch(ctx context.Context, version string) (string, error
 		if kind == watch.Bookmark {
 			continue
 		}
-		items := maps.Clone(f.now.items)
+		items := maps.Clone(f.current.items)
 		if kind == watch.Deleted {
 			delete(items, keyOf(item))
 		} else {
 			items[keyOf(item)] = slim(item)
 		}
-		f.publish(snapshot[T]{items, f.now.lists, f.now.origin})
+		f.publish(snapshot[T]{items, f.current.lists, f.current.origin})
 	}
 }
 
+// publish stores a snapshot.
 func (f *reflector[T]) publish(s snapshot[T]) {
-	f.now = s
+	f.current = s
 	f.store.set(s)
 }
 
+// keyOf returns the key of an object.
 func keyOf(o metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// slim removes fields that podd does not use, to save memory: managed fields are a third
-// of a pod, and of a Service only the address and ports are needed.
+// slim removes fields that podd does not use from o, because they take memory: managed fields
+// are a third of a pod, and only the address and ports of a Service are used. It returns o.
 func slim[T object](o T) T {
 	if s, ok := any(o).(*v1.Service); ok {
 		ports := make([]v1.ServicePort, 0, len(s.Spec.Ports))

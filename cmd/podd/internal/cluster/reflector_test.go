@@ -13,80 +13,82 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func bound(name, image string) *v1.Pod {
+// newBoundPod returns a pod bound to the node, with managed fields.
+func newBoundPod(name, image string) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "test"}}},
 		Spec:       v1.PodSpec{NodeName: "n1", Containers: []v1.Container{{Name: "app", Image: image}}},
 	}
 }
 
-// What the cluster has is seen as it changes, whole, and again after an outage, in
-// which it stays as it was.
-func TestFollow(t *testing.T) {
-	alone(t, nil, func(l *life) {
+// TestReflector checks that the snapshot is updated by watches, and by a list after an
+// interruption, and that old snapshots do not change.
+func TestReflector(t *testing.T) {
+	runNode(t, nil, func(l *testNode) {
 		first, changed := l.cluster.pods.get()
 		if first.lists != 1 || len(first.items) > 0 {
-			t.Fatalf("at first: got %v", first)
+			t.Fatalf("first list: got %v, want no pods", first)
 		}
-		l.with(func() { l.putPod(bound("a", "1"), "ADDED") })
-		l.with(func() { l.putPod(bound("b", "1"), "ADDED") })
-		l.with(func() { l.putPod(bound("a", "2"), "MODIFIED") })
+		l.change(func() { l.putPod(newBoundPod("a", "1"), "ADDED") })
+		l.change(func() { l.putPod(newBoundPod("b", "1"), "ADDED") })
+		l.change(func() { l.putPod(newBoundPod("a", "2"), "MODIFIED") })
 		<-changed
 		two, _ := l.cluster.pods.get()
-		a := two.items[keyOf(bound("a", ""))]
+		a := two.items[keyOf(newBoundPod("a", ""))]
 		if len(first.items) > 0 || len(two.items) != 2 || a.Spec.Containers[0].Image != "2" || a.ManagedFields != nil {
-			t.Fatalf("two pods: got %v, before %v", two, first)
+			t.Fatalf("watch: got %v, want 2 pods; first list: got %v, want no pods", two, first)
 		}
-		l.with(func() { l.cut(); l.putPod(bound("a", "2"), "DELETED") })
-		l.after(time.Minute)
+		l.change(func() { l.interruptWatches(); l.putPod(newBoundPod("a", "2"), "DELETED") })
+		l.advance(time.Minute)
 		one, _ := l.cluster.pods.get()
 		if len(two.items) != 2 || len(one.items) != 1 || one.lists != 2 {
-			t.Errorf("after an outage: got %v, before %v", one, two)
+			t.Errorf("second list: got %v, want 1 pod; before: got %v, want 2 pods", one, two)
 		}
-		l.with(func() { l.putPod(bound("b", "1"), "DELETED") })
+		l.change(func() { l.putPod(newBoundPod("b", "1"), "DELETED") })
 		if none, _ := l.cluster.pods.get(); len(none.items) > 0 {
-			t.Errorf("deleted: got %v", none)
+			t.Errorf("deleted: got %v, want no pods", none)
 		}
 	})
 }
 
-// A watch that ends before its time is followed by a list: who answers the next may
-// have lost what it had, and takes any version.
-func TestFollowCut(t *testing.T) {
-	for note, err := range map[string]error{"cut": io.ErrUnexpectedEOF, "reset": syscall.ECONNRESET, "ended": io.EOF} {
-		alone(t, func(l *life, _ *Options) { l.fakeAPI.putPod(bound("a", "1"), "ADDED") }, func(l *life) {
-			l.with(func() {
+// TestReflector_Interrupted checks that a list follows a watch that ended before its time, because
+// the API server may have lost its data.
+func TestReflector_Interrupted(t *testing.T) {
+	for name, err := range map[string]error{"unexpected EOF": io.ErrUnexpectedEOF, "connection reset": syscall.ECONNRESET, "EOF": io.EOF} {
+		runNode(t, func(l *testNode, _ *Options) { l.fakeAPI.putPod(newBoundPod("a", "1"), "ADDED") }, func(l *testNode) {
+			l.change(func() {
 				for _, w := range l.watches {
 					w.CloseWithError(err)
 				}
 				l.watches, l.pods, l.changed, l.version = nil, nil, nil, 1
 			})
-			l.after(time.Second)
+			l.advance(time.Second)
 			if now, _ := l.cluster.pods.get(); len(now.items) > 0 || now.lists != 2 {
-				t.Errorf("%s: got %+v", note, now)
+				t.Errorf("%s: got %+v, want no pods from a second list", name, now)
 			}
-			if said := l.heard(); len(said) > 0 {
-				t.Errorf("%s: told %q", note, said)
+			if problems := l.takeProblems(); len(problems) > 0 {
+				t.Errorf("%s: got problems %q, want none", name, problems)
 			}
-			l.count()
-			l.after(2*watchTime + time.Minute)
-			if n := l.count("GET pods", "WATCH pods"); n[0] > 0 || n[1] == 0 {
-				t.Errorf("%s, then not: listed %d times, watched %d times", note, n[0], n[1])
+			l.countRequests()
+			l.advance(2*watchTimeout + time.Minute)
+			if n := l.countRequests("GET pods", "WATCH pods"); n[0] > 0 || n[1] == 0 {
+				t.Errorf("%s, later: got %d lists, %d watches; want only watches", name, n[0], n[1])
 			}
 		})
 	}
 }
 
-// What is no whole list, as of a proxy that answers for the API server, ends nothing.
-func TestFollowWhole(t *testing.T) {
-	for note, text := range map[string]string{
-		"of nobody": `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[]}`,
-		"bare":      `{}`,
-		"a part":    `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9","continue":"more"},"items":[]}`,
+// TestReflector_IncompleteList checks that an incomplete list, for example of a proxy, deletes no
+// pods.
+func TestReflector_IncompleteList(t *testing.T) {
+	for name, text := range map[string]string{
+		"no version":     `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[]}`,
+		"empty object":   `{}`,
+		"part of a list": `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9","continue":"more"},"items":[]}`,
 	} {
-		alone(t, func(l *life, _ *Options) { l.fakeAPI.putPod(bound("a", "1"), "ADDED") }, func(l *life) {
-			l.with(func() {
-				l.cut()
+		runNode(t, func(l *testNode, _ *Options) { l.fakeAPI.putPod(newBoundPod("a", "1"), "ADDED") }, func(l *testNode) {
+			l.change(func() {
+				l.interruptWatches()
 				l.fault = func(q *http.Request) (*http.Response, error) {
 					if !strings.HasSuffix(q.URL.Path, "/pods") {
 						return nil, nil
@@ -94,17 +96,18 @@ func TestFollowWhole(t *testing.T) {
 					return &http.Response{StatusCode: 200, Header: jsonType, Body: io.NopCloser(strings.NewReader(text))}, nil
 				}
 			})
-			l.after(time.Minute)
+			l.advance(time.Minute)
 			if now, _ := l.cluster.pods.get(); len(now.items) != 1 || now.lists != 1 {
-				t.Errorf("%s: got %+v", note, now)
+				t.Errorf("%s: got %+v, want the pod of the first list", name, now)
 			}
 		})
 	}
 }
 
-// A watch that is never ended, as of a proxy whose API server hangs, is given up.
-func TestFollowEndless(t *testing.T) {
-	hangs := func(l *life, _ *Options) {
+// TestReflector_OverdueWatch checks that a watch that does not end, for example because of a proxy,
+// is cancelled.
+func TestReflector_OverdueWatch(t *testing.T) {
+	hang := func(l *testNode, _ *Options) {
 		l.fault = func(q *http.Request) (*http.Response, error) {
 			if q.URL.Query().Get("watch") == "" {
 				return nil, nil
@@ -114,15 +117,15 @@ func TestFollowEndless(t *testing.T) {
 			return &http.Response{StatusCode: 200, Header: jsonType, Body: r}, nil
 		}
 	}
-	alone(t, hangs, func(l *life) {
-		l.after(time.Minute)
-		l.with(func() { l.fault = nil; l.putPod(bound("a", "1"), "ADDED") })
-		l.after(2*watchTime + requestTime)
+	runNode(t, hang, func(l *testNode) {
+		l.advance(time.Minute)
+		l.change(func() { l.fault = nil; l.putPod(newBoundPod("a", "1"), "ADDED") })
+		l.advance(2*watchTimeout + requestTimeout)
 		if now, _ := l.cluster.pods.get(); len(now.items) != 1 {
-			t.Errorf("got %v", now)
+			t.Errorf("got %v, want 1 pod", now)
 		}
-		if said := l.heard(); len(said) > 0 {
-			t.Errorf("users were told %q", said)
+		if problems := l.takeProblems(); len(problems) > 0 {
+			t.Errorf("got problems %q, want none", problems)
 		}
 	})
 }

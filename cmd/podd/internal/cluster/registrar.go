@@ -16,78 +16,79 @@ import (
 	"podd/reconcile/volume/csi"
 )
 
-// A registrar publishes the CSI drivers of this node: the Node's annotation and labels,
-// and the CSINode, which it always creates. An error of one driver does not affect the
-// others. Drivers of an earlier podd are kept until they register again; those that
-// registered here are removed when they unregister.
+// A registrar publishes the CSI drivers of this node in the annotation and labels of the Node
+// and in the CSINode, which it always creates. An error of one driver does not affect the
+// others. A driver that unregisters is removed, but drivers that an earlier podd has published
+// are kept.
 type registrar struct {
-	ours map[string]bool // published by this podd, or attempted
+	handled map[string]bool // drivers that this podd has published or tried to publish
 
 	// Per connection:
-	o     *Options
-	c     *client
-	uid   types.UID             // of the Node of the following fields
-	made  bool                  // the CSINode exists
-	seen  *storage.CSINode      // as last returned; nil: unknown
-	known map[string]csi.Driver // published
+	o         *Options
+	c         *client
+	uid       types.UID        // of the Node that the following fields belong to
+	created   bool             // the CSINode exists
+	cached    *storage.CSINode // last response; nil: unknown
+	published map[string]csi.Driver
 }
 
 // run syncs the drivers until ctx is done.
-func (r *registrar) run(ctx context.Context, api *client, c *Cluster, say reporter) {
+func (r *registrar) run(ctx context.Context, api *client, c *Cluster, problems reporter) {
 	r.o, r.c, r.uid = &c.o, api, ""
-	if r.ours == nil {
-		r.ours = map[string]bool{}
+	if r.handled == nil {
+		r.handled = map[string]bool{}
 	}
 	b := backoff{}
 	for {
 		var drivers []csi.Driver
-		var otherDrivers <-chan struct{}
+		var driversChanged <-chan struct{}
 		if c.o.CSI != nil {
-			drivers, otherDrivers = c.o.CSI.Registered()
+			drivers, driversChanged = c.o.CSI.Registered()
 		}
-		nodes, otherNodes := c.nodes.get()
-		var again <-chan time.Time
+		nodes, nodesChanged := c.nodes.get()
+		var retry <-chan time.Time
 		if n := nodes.items[types.NamespacedName{Name: c.o.Node}]; n != nil {
 			err := r.sync(ctx, n, drivers)
-			say.report(ctx, ofCSINode, err)
+			problems.report(ctx, partCSINode, err)
 			if err == nil {
 				b = backoff{}
 			} else {
-				again = time.After(spread(b.upTo(maxCachedWait)))
+				retry = time.After(spread(b.upTo(maxCachedWait)))
 			}
 		}
-		if again != nil {
-			otherNodes = nil // the Node changes often, rarely in a way that makes a retry succeed
+		if retry != nil {
+			nodesChanged = nil // the Node changes often, and rarely so that a retry succeeds
 		}
 		select {
-		case <-otherDrivers:
-		case <-otherNodes:
-		case <-again:
+		case <-driversChanged:
+		case <-nodesChanged:
+		case <-retry:
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// sync makes one attempt.
+// sync publishes new and changed drivers and removes unregistered ones. It continues after an
+// error and returns the first one.
 func (r *registrar) sync(ctx context.Context, n *v1.Node, drivers []csi.Driver) error {
 	if r.uid != n.UID {
-		r.uid, r.made, r.seen, r.known = n.UID, false, nil, map[string]csi.Driver{}
+		r.uid, r.created, r.cached, r.published = n.UID, false, nil, map[string]csi.Driver{}
 	}
 	var first error
 	try := func(err error) { first = cmp.Or(first, err) }
-	if !r.made {
+	if !r.created {
 		try(r.putCSINode(ctx, n, nil, ""))
 	}
 	registered := map[string]bool{}
 	for i := range drivers {
 		d := &drivers[i]
 		registered[d.Name] = true
-		if known, is := r.known[d.Name]; !is || !reflect.DeepEqual(known, *d) || nodePatch(n, d, "") != nil {
+		if published, ok := r.published[d.Name]; !ok || !reflect.DeepEqual(published, *d) || driverPatch(n, d, "") != nil {
 			try(r.install(ctx, &n, d))
 		}
 	}
-	for name := range r.ours {
+	for name := range r.handled {
 		if !registered[name] {
 			try(r.uninstall(ctx, &n, name))
 		}
@@ -95,35 +96,37 @@ func (r *registrar) sync(ctx context.Context, n *v1.Node, drivers []csi.Driver) 
 	return first
 }
 
+// install publishes a driver. It replaces *n by the patched Node.
 func (r *registrar) install(ctx context.Context, n **v1.Node, d *csi.Driver) error {
-	r.ours[d.Name] = true
-	if why := rejectReason(*n, d); why != "" {
-		return errors.New(why)
+	r.handled[d.Name] = true
+	if reason := checkDriver(*n, d); reason != "" {
+		return errors.New(reason)
 	}
-	if err := r.patchNode(ctx, n, nodePatch(*n, d, "")); err != nil {
+	if err := r.patchNode(ctx, n, driverPatch(*n, d, "")); err != nil {
 		return err
 	}
 	if err := r.putCSINode(ctx, *n, d, ""); err != nil {
 		return err
 	}
-	r.known[d.Name] = *d
+	r.published[d.Name] = *d
 	return nil
 }
 
+// uninstall removes a driver. It replaces *n by the patched Node.
 func (r *registrar) uninstall(ctx context.Context, n **v1.Node, name string) error {
 	if err := r.putCSINode(ctx, *n, nil, name); err != nil {
 		return err
 	}
-	if err := r.patchNode(ctx, n, nodePatch(*n, nil, name)); err != nil {
+	if err := r.patchNode(ctx, n, driverPatch(*n, nil, name)); err != nil {
 		return err
 	}
-	delete(r.ours, name)
-	delete(r.known, name)
+	delete(r.handled, name)
+	delete(r.published, name)
 	return nil
 }
 
-// patchNode patches the status of the Node, with which a node may also change labels and
-// annotations.
+// patchNode patches the Node, unless patch is nil, and replaces *n by the result. It uses the
+// status subresource, with which a node may also change labels and annotations.
 func (r *registrar) patchNode(ctx context.Context, n **v1.Node, patch []byte) error {
 	if patch == nil {
 		return nil
@@ -137,35 +140,37 @@ func (r *registrar) patchNode(ctx context.Context, n **v1.Node, patch []byte) er
 	return nil
 }
 
-// putCSINode updates the CSINode. After a conflict it reads it again and retries once.
+// putCSINode creates or updates the CSINode, see updatedCSINode. After a conflict it reads the
+// CSINode again and retries once.
 func (r *registrar) putCSINode(ctx context.Context, n *v1.Node, with *csi.Driver, without string) error {
 	err := r.attempt(ctx, n, with, without)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) {
-		r.seen = nil
+		r.cached = nil
 		err = r.attempt(ctx, n, with, without)
 	}
 	if err != nil {
-		r.seen = nil
+		r.cached = nil
 	}
-	r.made = r.made || err == nil
+	r.created = r.created || err == nil
 	return err
 }
 
+// attempt is like putCSINode, but does not retry.
 func (r *registrar) attempt(ctx context.Context, n *v1.Node, with *csi.Driver, without string) error {
-	if r.seen == nil {
-		seen := &storage.CSINode{}
-		err := r.c.do(ctx, r.c.storage.Get().Resource("csinodes").Name(r.o.Node), seen)
+	if r.cached == nil {
+		present := &storage.CSINode{}
+		err := r.c.do(ctx, r.c.storage.Get().Resource("csinodes").Name(r.o.Node), present)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 		if err == nil {
-			r.seen = seen
+			r.cached = present
 		}
 	}
-	next, got := csiNode(r.seen, n, with, without), &storage.CSINode{}
+	next, got := updatedCSINode(r.cached, n, with, without), &storage.CSINode{}
 	q := r.c.storage.Post().Resource("csinodes").Body(next)
-	if r.seen != nil {
-		if equality.Semantic.DeepEqual(r.seen, next) {
+	if r.cached != nil {
+		if equality.Semantic.DeepEqual(r.cached, next) {
 			return nil
 		}
 		q = r.c.storage.Put().Resource("csinodes").Name(r.o.Node).Body(next)
@@ -173,6 +178,6 @@ func (r *registrar) attempt(ctx context.Context, n *v1.Node, with *csi.Driver, w
 	if err := r.c.do(ctx, q, got); err != nil {
 		return err
 	}
-	r.seen = got
+	r.cached = got
 	return nil
 }

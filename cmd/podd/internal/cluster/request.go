@@ -11,7 +11,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	certificates "k8s.io/api/certificates/v1"
@@ -22,56 +21,58 @@ import (
 
 // A purpose is a use of certificates.
 type purpose struct {
-	name   string //
+	name   string // of certFiles
 	signer string
 	usages []certificates.KeyUsage
-	of     part // the part that has the problem
+	of     part // that reports problems
 }
 
 var (
 	clientPurpose = purpose{
 		"kubelet-client", certificates.KubeAPIServerClientKubeletSignerName,
-		[]certificates.KeyUsage{certificates.UsageDigitalSignature, certificates.UsageClientAuth}, ofIdentity,
+		[]certificates.KeyUsage{certificates.UsageDigitalSignature, certificates.UsageClientAuth}, partIdentity,
 	}
 	servingPurpose = purpose{
 		"kubelet-server", certificates.KubeletServingSignerName,
-		[]certificates.KeyUsage{certificates.UsageDigitalSignature, certificates.UsageServerAuth}, ofServing,
+		[]certificates.KeyUsage{certificates.UsageDigitalSignature, certificates.UsageServerAuth}, partServing,
 	}
 )
 
-// subject returns the subject of the node's certificates.
+// subject returns the subject of the certificates of the node.
 func (o *Options) subject() pkix.Name {
 	return pkix.Name{CommonName: "system:node:" + o.Node, Organization: []string{"system:nodes"}}
 }
 
-func (o *Options) pairs(p purpose) certFiles { return certFiles{o.CertDir, p.name} }
+// certFiles returns the files of the certificates for a purpose.
+func (o *Options) certFiles(p purpose) certFiles { return certFiles{o.CertDir, p.name} }
 
-// obtain requests a certificate, waits until it is approved and signed, and stores it. If
-// ctx is done before that, the next call with the same template continues the request.
-func (o *Options) obtain(ctx context.Context, c *client, p purpose, wish *x509.CertificateRequest, s *problemReporter) (*tls.Certificate, error) {
-	files := o.pairs(p)
-	key, err := files.key()
+// obtain requests a certificate, waits until it is approved and signed, and stores it. If ctx
+// is done before that, the next call with an equal template continues the request. It may
+// return a certificate together with an error.
+func (o *Options) obtain(ctx context.Context, c *client, p purpose, template *x509.CertificateRequest, s *problemReporter) (*tls.Certificate, error) {
+	files := o.certFiles(p)
+	key, err := files.pendingKey()
 	if err != nil {
-		return nil, fileError{fmt.Errorf("making a key in %s: %w", o.CertDir, err)}
+		return nil, fileError{fmt.Errorf("creating a key in %s: %w", o.CertDir, err)}
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, wish, key)
+	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
 	if err != nil {
 		return nil, err
 	}
-	request := requestOf(p, wish, der, key.Public())
+	request := newSigningRequest(p, template, der, key.Public())
 	chain, err := c.waitSigned(ctx, request, func(r *certificates.CertificateSigningRequest) {
-		s.report(ctx, p.of, waitingError{r.Name, approved(r)})
+		s.report(ctx, p.of, pendingError{r.Name, isApproved(r)})
 	})
 	var text []byte
 	if err == nil {
-		text, err = pemOf(key)
+		text, err = encodeKey(key)
 	}
 	if err == nil {
-		if _, wrong := tls.X509KeyPair(chain, text); wrong != nil { // another client may have created it
-			err = refusedError{request.Name, "spoilt", wrong.Error()}
+		if _, mismatch := tls.X509KeyPair(chain, text); mismatch != nil { // another client may have created it
+			err = rejectedError{request.Name, "returned no certificate for podd's key", mismatch.Error()}
 		}
 	}
-	if refused := (refusedError{}); errors.As(err, &refused) {
+	if rejected := (rejectedError{}); errors.As(err, &rejected) {
 		return nil, errors.Join(err, files.removeKey()) // the same request would be rejected again
 	}
 	if err != nil {
@@ -79,17 +80,17 @@ func (o *Options) obtain(ctx context.Context, c *client, p purpose, wish *x509.C
 	}
 	pair, err := files.store(chain, text)
 	if err != nil {
-		return nil, fileError{fmt.Errorf("keeping a certificate in %s: %w", o.CertDir, err)}
+		return nil, fileError{fmt.Errorf("storing a certificate in %s: %w", o.CertDir, err)}
 	}
 	return pair, files.removeKey()
 }
 
-// requestOf returns a request. Its name is a digest of its content, so that a repeated
-// request has the same name.
-func requestOf(p purpose, wish *x509.CertificateRequest, der []byte, key crypto.PublicKey) *certificates.CertificateSigningRequest {
+// newSigningRequest returns the request for a certificate. Its name is a digest of its content,
+// so that a repeated request has the same name.
+func newSigningRequest(p purpose, template *x509.CertificateRequest, der []byte, key crypto.PublicKey) *certificates.CertificateSigningRequest {
 	public, _ := x509.MarshalPKIXPublicKey(key) // cannot fail for a key that was created here
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q %q", public, p.signer, p.usages,
-		wish.Subject.CommonName, wish.Subject.Organization, wish.DNSNames, wish.IPAddresses))
+		template.Subject.CommonName, template.Subject.Organization, template.DNSNames, template.IPAddresses))
 	return &certificates.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-csr-%x", sum[:20])},
 		Spec: certificates.CertificateSigningRequestSpec{
@@ -99,63 +100,64 @@ func requestOf(p purpose, wish *x509.CertificateRequest, der []byte, key crypto.
 	}
 }
 
-// pendingNotice is the delay after which users are told of a pending request, because
-// most clusters approve it at once.
+// pendingNotice is the delay after which a pending request is reported, because most clusters
+// approve it at once.
 const pendingNotice = 3 * time.Second
 
-// waitSigned creates or finds a request and waits for its certificate. It calls tell
-// while the request is pending.
-func (c *client) waitSigned(ctx context.Context, wish *certificates.CertificateSigningRequest, tell func(*certificates.CertificateSigningRequest)) ([]byte, error) {
+// waitSigned creates the request want, unless it exists, and waits for its certificate. It calls
+// onPending repeatedly while the request is pending.
+func (c *client) waitSigned(ctx context.Context, want *certificates.CertificateSigningRequest, onPending func(*certificates.CertificateSigningRequest)) ([]byte, error) {
 	var b backoff
-	r, err := c.getOrCreate(ctx, wish)
-	for late := time.Now().Add(pendingNotice); err == nil; {
+	r, err := c.getOrCreate(ctx, want)
+	for notice := time.Now().Add(pendingNotice); err == nil; {
 		if len(r.Status.Certificate) > 0 {
 			return r.Status.Certificate, nil
 		}
-		if err := rejection(r); err != nil {
+		if err := checkRejected(r); err != nil {
 			return nil, err
 		}
-		wait := time.Until(late)
+		wait := time.Until(notice)
 		if wait <= 0 {
-			tell(r)
-			wait = 2 * watchTime
+			onPending(r)
+			wait = 2 * watchTimeout
 		}
 		if err = c.waitChanged(ctx, r, wait); err != nil || !sleep(ctx, b.next()) {
 			break
 		}
-		r, err = c.getOrCreate(ctx, wish)
+		r, err = c.getOrCreate(ctx, want)
 	}
 	return nil, errors.Join(err, ctx.Err())
 }
 
-// getOrCreate returns the current request. It creates it if it does not exist: a cluster
-// deletes pending requests after a day.
-func (c *client) getOrCreate(ctx context.Context, wish *certificates.CertificateSigningRequest) (*certificates.CertificateSigningRequest, error) {
+// getOrCreate returns the present version of a request. It creates the request if it does not
+// exist, because clusters delete pending requests after a day.
+func (c *client) getOrCreate(ctx context.Context, want *certificates.CertificateSigningRequest) (*certificates.CertificateSigningRequest, error) {
 	r := &certificates.CertificateSigningRequest{}
-	err := c.do(ctx, c.requests.Get().Resource("certificatesigningrequests").Name(wish.Name), r)
+	err := c.do(ctx, c.requests.Get().Resource("certificatesigningrequests").Name(want.Name), r)
 	if apierrors.IsNotFound(err) {
 		r = &certificates.CertificateSigningRequest{}
-		err = c.do(ctx, c.requests.Post().Resource("certificatesigningrequests").Body(wish), r)
+		err = c.do(ctx, c.requests.Post().Resource("certificatesigningrequests").Body(want), r)
 	}
 	return r, err
 }
 
-// waitChanged returns when a request may have changed, or after while.
-func (c *client) waitChanged(ctx context.Context, r *certificates.CertificateSigningRequest, while time.Duration) error {
-	during, cancel := context.WithCancelCause(ctx)
+// waitChanged waits until a request may have changed, for at most d.
+func (c *client) waitChanged(ctx context.Context, r *certificates.CertificateSigningRequest, d time.Duration) error {
+	watchCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	w, err := c.watch(during, cancel, c.requests.Get().Resource("certificatesigningrequests").Param("fieldSelector", "metadata.name="+r.Name), r.ResourceVersion, watchTime)
+	w, err := c.watch(watchCtx, cancel, c.requests.Get().Resource("certificatesigningrequests").Param("fieldSelector", "metadata.name="+r.Name), r.ResourceVersion, watchTimeout)
 	if err != nil {
 		return err
 	}
 	defer w.close()
-	over := time.AfterFunc(while, func() { cancel(nil) })
-	defer over.Stop()
+	timer := time.AfterFunc(d, func() { cancel(nil) })
+	defer timer.Stop()
 	_, _, _ = w.next() // the request is read again in any case
 	return ctx.Err()
 }
 
-func approved(r *certificates.CertificateSigningRequest) bool {
+// isApproved reports whether a request is approved.
+func isApproved(r *certificates.CertificateSigningRequest) bool {
 	for _, c := range r.Status.Conditions {
 		if c.Type == certificates.CertificateApproved {
 			return true
@@ -164,11 +166,15 @@ func approved(r *certificates.CertificateSigningRequest) bool {
 	return false
 }
 
-// rejection returns an error if a request was denied or has failed.
-func rejection(r *certificates.CertificateSigningRequest) error {
+// checkRejected returns an error if a request was denied or has failed.
+func checkRejected(r *certificates.CertificateSigningRequest) error {
 	for _, c := range r.Status.Conditions {
-		if c.Status != v1.ConditionFalse && (c.Type == certificates.CertificateDenied || c.Type == certificates.CertificateFailed) {
-			return refusedError{r.Name, strings.ToLower(string(c.Type)), c.Message}
+		switch {
+		case c.Status == v1.ConditionFalse:
+		case c.Type == certificates.CertificateDenied:
+			return rejectedError{r.Name, "was denied", c.Message}
+		case c.Type == certificates.CertificateFailed:
+			return rejectedError{r.Name, "failed", c.Message}
 		}
 	}
 	return nil

@@ -20,8 +20,8 @@ import (
 
 // ReviewOptions contains the durations for which results are cached. All are required.
 type ReviewOptions struct {
-	Tokens          time.Duration // for authenticated tokens; unknown ones are cached for a shorter time
-	Allowed, Denied time.Duration
+	Tokens          time.Duration // for tokens; unknown tokens are cached for maxUnknown at most
+	Allowed, Denied time.Duration // for authorizations
 }
 
 // Reviews authenticates and authorizes clients of this node with TokenReview and
@@ -30,11 +30,11 @@ type ReviewOptions struct {
 type Reviews struct {
 	o        ReviewOptions
 	log      *slog.Logger
-	now      atomic.Pointer[connection]
+	conn     atomic.Pointer[connection]
 	loggedAt atomic.Int64 // time of the last log message, in Unix nanoseconds
 }
 
-// A connection is a client and the results of its cluster.
+// A connection is a client and the cached results of its cluster.
 type connection struct {
 	client *client // may be nil
 	tokens *reviewCache[auth.User]
@@ -43,8 +43,8 @@ type connection struct {
 
 var _ auth.Authorizer = (*Reviews)(nil)
 
-// Reviews returns the Reviews of the cluster, which return errors until Run has
-// connected. It must be called at most once, before Run.
+// Reviews enables reviews. They fail until Run has connected. It must be called at most once,
+// before Run.
 func (c *Cluster) Reviews(o ReviewOptions) *Reviews {
 	c.reviews = newReviews(o, c.o.Log)
 	return c.reviews
@@ -56,43 +56,44 @@ func newReviews(o ReviewOptions, log *slog.Logger) *Reviews {
 	return r
 }
 
-// maxUnknown limits the caching of unknown tokens, because an API server that could not
-// reach its own authenticators also reports unknown, and a token may just have been
-// created.
+// maxUnknown limits how long an unknown token is cached, because it may just have been created,
+// or the API server may not have reached its own authenticators.
 const maxUnknown = 10 * time.Second
 
-// use sets the client. The cached results of the previous one are dropped, because its
-// cluster may have been another one.
+// use sets the client. It drops the cached results, because they may be those of another
+// cluster.
 func (r *Reviews) use(c *client) {
-	r.now.Store(&connection{
+	r.conn.Store(&connection{
 		c, newReviewCache[auth.User](r.o.Tokens, min(r.o.Tokens, maxUnknown)), newReviewCache[struct{}](r.o.Allowed, r.o.Denied),
 	})
 }
 
 var (
-	errNotYet = errors.New("there is no connection to the cluster yet")
-	errBoth   = errors.New("the cluster allows it and denies it")
-	errRules  = errors.New("a cluster tells whether somebody may do a thing, and not all that they may")
+	errNotConnected  = errors.New("not connected to the cluster yet")
+	errContradiction = errors.New("the cluster both allows and denies the request")
+	errNoRules       = errors.New("rules are not available, because the cluster authorizes requests")
 )
 
-// User implements auth.Authenticator.Review. Errors are only logged.
+// User implements auth.Authenticator.Review. If the review fails, it logs the error and returns
+// false.
 func (r *Reviews) User(ctx context.Context, token string) (auth.User, bool) {
-	c := r.now.Load()
+	c := r.conn.Load()
 	u, known, err := c.tokens.get([]byte(token), func() (auth.User, bool, error) { return c.review(ctx, token) })
 	if err != nil {
-		r.logFailure("the cluster was not asked whose a token is, and it counts for none", err)
+		r.logFailure("reviewing a token failed; rejecting it", err)
 	}
 	return u, known && err == nil
 }
 
+// review sends a TokenReview.
 func (c *connection) review(ctx context.Context, token string) (u auth.User, known bool, err error) {
 	q := &authentication.TokenReview{Spec: authentication.TokenReviewSpec{Token: token}}
 	if err := c.request(ctx, func(c *client) *rest.RESTClient { return c.tokens }, "tokenreviews", q); err != nil || !q.Status.Authenticated {
 		return u, false, err
 	}
-	is := q.Status.User
-	u = auth.User{Name: is.Username, UID: is.UID, Groups: is.Groups}
-	for name, values := range is.Extra {
+	info := q.Status.User
+	u = auth.User{Name: info.Username, UID: info.UID, Groups: info.Groups}
+	for name, values := range info.Extra {
 		if u.Extra == nil {
 			u.Extra = map[string][]string{}
 		}
@@ -101,12 +102,12 @@ func (c *connection) review(ctx context.Context, token string) (u auth.User, kno
 	return u, true, nil
 }
 
-// Allows implements auth.Authorizer. It returns true if one of the subresources is
-// allowed. It stops at the first error.
+// Allows implements auth.Authorizer. It reports whether one of the subresources is allowed, and
+// stops at the first error.
 func (r *Reviews) Allows(ctx context.Context, u auth.User, a auth.Attributes) (bool, error) {
 	for _, spec := range specs(u, a) {
-		if may, err := r.isAllowed(ctx, spec); err != nil || may {
-			return may, err
+		if allowed, err := r.isAllowed(ctx, spec); err != nil || allowed {
+			return allowed, err
 		}
 	}
 	return false, nil
@@ -114,19 +115,19 @@ func (r *Reviews) Allows(ctx context.Context, u auth.User, a auth.Attributes) (b
 
 // specs returns a spec for each subresource.
 func specs(u auth.User, a auth.Attributes) (all []authorization.SubjectAccessReviewSpec) {
-	who := authorization.SubjectAccessReviewSpec{User: u.Name, UID: u.UID, Groups: u.Groups}
+	user := authorization.SubjectAccessReviewSpec{User: u.Name, UID: u.UID, Groups: u.Groups}
 	for name, values := range u.Extra {
-		if who.Extra == nil {
-			who.Extra = map[string]authorization.ExtraValue{}
+		if user.Extra == nil {
+			user.Extra = map[string]authorization.ExtraValue{}
 		}
-		who.Extra[name] = values
+		user.Extra[name] = values
 	}
 	if a.Resource == "" {
-		who.NonResourceAttributes = &authorization.NonResourceAttributes{Path: a.Path, Verb: a.Verb}
-		return append(all, who)
+		user.NonResourceAttributes = &authorization.NonResourceAttributes{Path: a.Path, Verb: a.Verb}
+		return append(all, user)
 	}
 	for _, sub := range a.Subresources {
-		spec := who
+		spec := user
 		spec.ResourceAttributes = &authorization.ResourceAttributes{
 			Verb: a.Verb, Group: a.Group, Version: "v1", Resource: a.Resource, Subresource: sub, Namespace: a.Namespace, Name: a.Name,
 		}
@@ -135,45 +136,48 @@ func specs(u auth.User, a auth.Attributes) (all []authorization.SubjectAccessRev
 	return all
 }
 
+// isAllowed returns the result of a SubjectAccessReview.
 func (r *Reviews) isAllowed(ctx context.Context, spec authorization.SubjectAccessReviewSpec) (bool, error) {
 	key, err := json.Marshal(spec) // json.Marshal sorts maps
 	if err != nil {
 		return false, err
 	}
-	c := r.now.Load()
-	_, may, err := c.access.get(key, func() (_ struct{}, may bool, err error) {
+	c := r.conn.Load()
+	_, allowed, err := c.access.get(key, func() (_ struct{}, allowed bool, err error) {
 		q := &authorization.SubjectAccessReview{Spec: spec}
 		err = c.request(ctx, func(c *client) *rest.RESTClient { return c.access }, "subjectaccessreviews", q)
 		if s := q.Status; err == nil && s.Allowed && s.Denied {
-			err = errBoth
+			err = errContradiction
 		}
 		return struct{}{}, q.Status.Allowed, err
 	})
 	if err != nil {
-		r.logFailure("the cluster was not asked what user "+spec.User+" may", err)
+		r.logFailure("reviewing the access of a user failed; denying it", err, "user", spec.User)
 	}
-	return may, err
+	return allowed, err
 }
 
 // Rules implements auth.Authorizer.
-func (r *Reviews) Rules(auth.User, string) ([]rbac.PolicyRule, error) { return nil, errRules }
+func (r *Reviews) Rules(auth.User, string) ([]rbac.PolicyRule, error) { return nil, errNoRules }
 
-// request sends a review. It is not cancelled with ctx, because several callers may wait
-// for it.
-func (c *connection) request(ctx context.Context, of func(*client) *rest.RESTClient, resource string, review runtime.Object) error {
+// request sends a review. It is not cancelled with ctx, because other callers may wait for the
+// result, too.
+func (c *connection) request(ctx context.Context, group func(*client) *rest.RESTClient, resource string, review runtime.Object) error {
 	if c.client == nil {
-		return errNotYet
+		return errNotConnected
 	}
-	return c.client.do(context.WithoutCancel(ctx), of(c.client).Post().Resource(resource).Body(review), review)
+	return c.client.do(context.WithoutCancel(ctx), group(c.client).Post().Resource(resource).Body(review), review)
 }
 
-// logInterval limits log messages, because there may be many requests.
+// logInterval is the minimum interval between log messages, because there may be many
+// requests.
 const logInterval = time.Minute
 
-func (r *Reviews) logFailure(what string, err error) {
+// logFailure logs a warning with attributes, unless one was logged within logInterval.
+func (r *Reviews) logFailure(message string, err error, attributes ...any) {
 	now, last := time.Now().UnixNano(), r.loggedAt.Load()
 	if now-last < int64(logInterval) || !r.loggedAt.CompareAndSwap(last, now) {
 		return
 	}
-	r.log.Warn(what, "why", strings.TrimSuffix(newProblem(err).text, retryNotice))
+	r.log.Warn(message, append(attributes, "err", strings.TrimSuffix(newProblem(err).message, retryNotice))...)
 }

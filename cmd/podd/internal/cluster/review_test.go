@@ -23,19 +23,19 @@ import (
 	"podd/server/auth"
 )
 
-// reviewer answers reviews, and counts them.
+// A reviewer is an API server with reviews only.
 type reviewer struct {
-	asked atomic.Int32
-	away  atomic.Bool
-	wait  time.Duration
+	requests    atomic.Int32 // number of requests
+	unreachable atomic.Bool
+	delay       time.Duration // of responses
 }
 
-// RoundTrip implements http.RoundTripper: the token "good" is somebody's, and nodes/pods
-// is for those who get it.
+// RoundTrip implements http.RoundTripper: the token "good" is that of the user ann, who may get
+// nodes/pods.
 func (f *reviewer) RoundTrip(q *http.Request) (*http.Response, error) {
-	f.asked.Add(1)
-	time.Sleep(f.wait)
-	if f.away.Load() {
+	f.requests.Add(1)
+	time.Sleep(f.delay)
+	if f.unreachable.Load() {
 		return nil, errors.New("dial: refused")
 	}
 	body := new(bytes.Buffer)
@@ -44,28 +44,28 @@ func (f *reviewer) RoundTrip(q *http.Request) (*http.Response, error) {
 	}
 	switch q.URL.Path {
 	case "/apis/authentication.k8s.io/v1/tokenreviews":
-		r := parsed[authentication.TokenReview](body.Bytes())
+		r := mustDecode[authentication.TokenReview](body.Bytes())
 		r.TypeMeta = metav1.TypeMeta{Kind: "TokenReview", APIVersion: "authentication.k8s.io/v1"}
 		if r.Spec.Token == "good" {
 			r.Status = authentication.TokenReviewStatus{Authenticated: true, User: authentication.UserInfo{
 				Username: "ann", UID: "7", Groups: []string{"ops"}, Extra: map[string]authentication.ExtraValue{"a": {"b"}},
 			}}
 		}
-		return answer(201, r), nil
+		return response(201, r), nil
 	case "/apis/authorization.k8s.io/v1/subjectaccessreviews":
-		r := parsed[authorization.SubjectAccessReview](body.Bytes())
+		r := mustDecode[authorization.SubjectAccessReview](body.Bytes())
 		r.TypeMeta = metav1.TypeMeta{Kind: "SubjectAccessReview", APIVersion: "authorization.k8s.io/v1"}
 		a := r.Spec.ResourceAttributes
 		r.Status.Allowed = r.Spec.User == "ann" && r.Spec.UID == "7" && r.Spec.Extra["a"][0] == "b" && a != nil &&
 			a.Verb == "get" && a.Version == "v1" && a.Resource == "nodes" && a.Name == "n1" && a.Subresource == "pods"
 		r.Status.Denied = r.Status.Allowed && a.Namespace == "both"
-		return answer(201, r), nil
+		return response(201, r), nil
 	}
-	return refusal(apierrors.NewBadRequest(q.URL.Path)), nil
+	return errorResponse(apierrors.NewBadRequest(q.URL.Path)), nil
 }
 
-// reviews asks f through a client of its own.
-func reviews(t *testing.T, f *reviewer, log *slog.Logger) *Reviews {
+// newTestReviews returns Reviews that are connected to f.
+func newTestReviews(t *testing.T, f *reviewer, log *slog.Logger) *Reviews {
 	t.Helper()
 	c := &client{host: "https://api", close: func() {}}
 	o := &Options{QPS: 5000, Burst: 5000}
@@ -73,8 +73,8 @@ func reviews(t *testing.T, f *reviewer, log *slog.Logger) *Reviews {
 		t.Fatal(err)
 	}
 	r := newReviews(ReviewOptions{Tokens: 2 * time.Minute, Allowed: 5 * time.Minute, Denied: 30 * time.Second}, log)
-	if _, err := r.Allows(t.Context(), auth.User{Name: "ann"}, pods); !errors.Is(err, errNotYet) {
-		t.Errorf("before there is a cluster: %v", err)
+	if _, err := r.Allows(t.Context(), auth.User{Name: "ann"}, pods); !errors.Is(err, errNotConnected) {
+		t.Errorf("before the connection: got %v, want %v", err, errNotConnected)
 	}
 	r.use(c)
 	return r
@@ -85,108 +85,112 @@ var (
 	pods = auth.Attributes{Verb: "get", Resource: "nodes", Name: "n1", Subresources: []string{"pods", "proxy"}}
 )
 
-// What the cluster said counts for its time, also while it is away, and no longer.
-func TestReviewsAreRemembered(t *testing.T) {
+// TestReviews_Cache checks that results are cached for the configured durations, also in an outage,
+// and dropped for a new connection.
+func TestReviews_Cache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, log := &reviewer{}, &bytes.Buffer{}
-		r := reviews(t, f, slog.New(slog.NewTextHandler(log, nil)))
+		r := newTestReviews(t, f, slog.New(slog.NewTextHandler(log, nil)))
 		exec := auth.Attributes{Verb: "create", Resource: "nodes", Name: "n1", Subresources: []string{"proxy"}}
-		look := func(step string, user, may, mayExec, unsure bool, asked int32) {
+		check := func(step string, user, allowed, execAllowed, execFails bool, requests int32) {
 			t.Helper()
-			f.asked.Store(0)
+			f.requests.Store(0)
 			u, ok := r.User(t.Context(), "good")
 			if ok != user || ok && (u.Name != "ann" || u.UID != "7" || u.Extra["a"][0] != "b") {
-				t.Errorf("%s: good is %v, %t", step, u, ok)
+				t.Errorf("%s: token good: got %v, %t, want %t", step, u, ok, user)
 			}
 			if u, ok := r.User(t.Context(), "bad"); ok {
-				t.Errorf("%s: bad is %v", step, u)
+				t.Errorf("%s: token bad: got %v, want none", step, u)
 			}
 			a, err := r.Allows(t.Context(), ann, pods)
 			b, err2 := r.Allows(t.Context(), ann, exec)
-			if a != may || b != mayExec || (err2 != nil) != unsure || err != nil && a {
-				t.Errorf("%s: may look %t, %v; may exec %t, %v", step, a, err, b, err2)
+			if a != allowed || b != execAllowed || (err2 != nil) != execFails || err != nil && a {
+				t.Errorf("%s: got pods %t, %v; exec %t, %v", step, a, err, b, err2)
 			}
-			if n := f.asked.Load(); n != asked {
-				t.Errorf("%s: asked %d times, want %d", step, n, asked)
+			if n := f.requests.Load(); n != requests {
+				t.Errorf("%s: got %d requests, want %d", step, n, requests)
 			}
 		}
-		look("first", true, true, false, false, 4)
-		look("again", true, true, false, false, 0)
-		time.Sleep(31 * time.Second)                    // a refusal is over
-		look("after 31 s", true, true, false, false, 2) // and so is that bad is nobody's
-		f.away.Store(true)
-		look("away", true, true, false, false, 0) // bad is nobody's for 10 s
+		check("first", true, true, false, false, 4)
+		check("second", true, true, false, false, 0)
+		time.Sleep(31 * time.Second) // negative results expire
+		check("after 31 s", true, true, false, false, 2)
+		f.unreachable.Store(true)
+		check("unreachable", true, true, false, false, 0) // within 10 s
 		time.Sleep(2 * time.Minute)
-		look("away after 2 min", false, true, false, true, 3)
+		check("unreachable for 2 min", false, true, false, true, 3)
 		time.Sleep(3 * time.Minute)
-		look("away after 5 min", false, false, false, true, 4)
-		f.away.Store(false)
-		look("back", true, true, false, false, 4)
-		r.use(r.now.Load().client)
-		look("another cluster", true, true, false, false, 4)
+		check("unreachable for 5 min", false, false, false, true, 4)
+		f.unreachable.Store(false)
+		check("reachable", true, true, false, false, 4)
+		r.use(r.conn.Load().client)
+		check("new connection", true, true, false, false, 4)
 		if n := strings.Count(log.String(), "\n"); n != 3 || strings.Contains(log.String(), "good") || strings.Contains(log.String(), "bad") {
-			t.Errorf("the log has %d lines:\n%s", n, log)
+			t.Errorf("got %d log lines, want 3 without tokens:\n%s", n, log)
 		}
 	})
 }
 
-// Many who ask the same are one request, also when the first of them leaves.
-func TestReviewsTogether(t *testing.T) {
+// TestReviews_Concurrent checks that concurrent equal reviews share a request, even if the context
+// of the first caller ends.
+func TestReviews_Concurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &reviewer{wait: time.Second}
-		r := reviews(t, f, slog.New(slog.DiscardHandler))
+		f := &reviewer{delay: time.Second}
+		r := newTestReviews(t, f, slog.New(slog.DiscardHandler))
 		var all sync.WaitGroup
 		for i := range 50 {
 			all.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i+1)*time.Millisecond)
 				defer cancel()
 				if _, ok := r.User(ctx, "good"); !ok {
-					t.Error("good is nobody's")
+					t.Error("token good: got no user")
 				}
 			})
 		}
 		all.Wait()
-		if n := f.asked.Load(); n != 1 {
-			t.Errorf("asked %d times", n)
+		if n := f.requests.Load(); n != 1 {
+			t.Errorf("got %d requests, want 1", n)
 		}
 	})
 }
 
-// What another cluster says yet is not taken for what this one does.
-func TestReviewsOfAnother(t *testing.T) {
+// TestReviews_NewConnection checks that a result of the previous connection is not cached for the
+// new one.
+func TestReviews_NewConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &reviewer{wait: time.Second}
-		r := reviews(t, f, slog.New(slog.DiscardHandler))
-		var asks sync.WaitGroup
-		asks.Go(func() { r.User(t.Context(), "good") })
+		f := &reviewer{delay: time.Second}
+		r := newTestReviews(t, f, slog.New(slog.DiscardHandler))
+		var calls sync.WaitGroup
+		calls.Go(func() { r.User(t.Context(), "good") })
 		synctest.Wait()
-		r.use(r.now.Load().client)
-		asks.Wait()
-		f.away.Store(true)
+		r.use(r.conn.Load().client)
+		calls.Wait()
+		f.unreachable.Store(true)
 		if u, ok := r.User(t.Context(), "good"); ok {
-			t.Errorf("good is %v", u)
+			t.Errorf("token good: got %v, want none", u)
 		}
 	})
 }
 
-// Tokens that somebody makes up take no more room than a few, and none of those that count.
-func TestReviewsFlood(t *testing.T) {
+// TestReviews_Flood checks that the number of cached unknown tokens is limited, and that they do not
+// evict known ones.
+func TestReviews_Flood(t *testing.T) {
 	f := &reviewer{}
-	r := reviews(t, f, slog.New(slog.DiscardHandler))
+	r := newTestReviews(t, f, slog.New(slog.DiscardHandler))
 	r.User(t.Context(), "good")
 	for i := range 3 * maxCached {
 		r.User(t.Context(), fmt.Sprint("bad", i))
 	}
-	f.asked.Store(0)
-	if _, ok := r.User(t.Context(), "good"); !ok || f.asked.Load() != 0 {
-		t.Errorf("good: %t, asked %d times", ok, f.asked.Load())
+	f.requests.Store(0)
+	if _, ok := r.User(t.Context(), "good"); !ok || f.requests.Load() != 0 {
+		t.Errorf("token good: got %t after %d requests, want true after none", ok, f.requests.Load())
 	}
-	if n := r.now.Load().tokens.negative.Len(); n != maxCached {
-		t.Errorf("%d are kept", n)
+	if n := r.conn.Load().tokens.negative.Len(); n != maxCached {
+		t.Errorf("got %d cached unknown tokens, want %d", n, maxCached)
 	}
 	both := pods
 	both.Namespace = "both"
-	if may, err := r.Allows(t.Context(), ann, both); may || !errors.Is(err, errBoth) {
-		t.Errorf("allowed and denied: %t, %v", may, err)
+	if allowed, err := r.Allows(t.Context(), ann, both); allowed || !errors.Is(err, errContradiction) {
+		t.Errorf("allowed and denied: got %t, %v; want false, %v", allowed, err, errContradiction)
 	}
 }

@@ -17,13 +17,13 @@ import (
 	"podd/server"
 )
 
-// Source is a source.Source of the pods bound to the node. It emits nothing before the
-// pods and the Node were listed, because absence means nothing until then.
+// Source is a source.Source of the pods bound to the node. It emits nothing before the pods and
+// the Node were listed, because until then absence means nothing.
 type Source struct {
 	c     *Cluster
 	bound boundPods
 	last  manifest.Batch
-	// objects is the channel of the objects in last; it changes with them.
+	// objects is the changed channel of last.Objects, which identifies their version.
 	objects <-chan struct{}
 }
 
@@ -41,18 +41,18 @@ func (s *Source) Kind() string { return manifest.KindAPI }
 
 // Run implements package source's Source.
 func (s *Source) Run(ctx context.Context, emit func(manifest.Batch)) error {
-	of, err := readOrigin(s.c.o.Origin)
+	stored, err := readOrigin(s.c.o.Origin)
 	switch {
-	case errors.Is(err, errBroken): // pods of an intact cluster must not wait for it
-		s.c.o.Log.Warn("should the cluster have been lost meanwhile, the pods that it lacks end", "err", err)
+	case errors.Is(err, errInvalidOrigin): // not a reason to delay the pods
+		s.c.o.Log.Warn("reading the stored cluster identity failed; if the API server has lost its data meanwhile, the pods that it does not list are deleted", "err", err)
 	case err != nil:
 		return err
 	}
-	s.bound.origin = of
+	s.bound.origin = stored
 	for {
-		pods, otherPods := s.c.pods.get()
-		nodes, otherNodes := s.c.nodes.get()
-		objects, otherObjects := s.c.objects.get()
+		pods, podsChanged := s.c.pods.get()
+		nodes, nodesChanged := s.c.nodes.get()
+		objects, objectsChanged := s.c.objects.get()
 		if pods.lists > 0 && nodes.lists > 0 {
 			s.bound.update(pods, time.Now())
 			for _, n := range nodes.items {
@@ -60,38 +60,39 @@ func (s *Source) Run(ctx context.Context, emit func(manifest.Batch)) error {
 					s.bound.origin.Node = n.UID // the Node was created after the list
 				}
 			}
-			s.remember(&of)
-			if b := s.batch(nodes, objects, otherObjects == s.objects); b.Version != s.last.Version {
-				s.last, s.objects = b, otherObjects
-				known, _ := s.c.deletions.get()
-				s.c.deletions.set(endings(b, known))
+			s.storeOrigin(&stored)
+			if b := s.batch(nodes, objects, objectsChanged == s.objects); b.Version != s.last.Version {
+				s.last, s.objects = b, objectsChanged
+				previous, _ := s.c.deletions.get()
+				s.c.deletions.set(deletedPods(b, previous))
 				emit(b)
 			}
 		}
 		select {
-		case <-otherPods:
-		case <-otherNodes:
-		case <-otherObjects:
+		case <-podsChanged:
+		case <-nodesChanged:
+		case <-objectsChanged:
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// remember stores the origin, before pods may start.
-func (s *Source) remember(kept *origin) {
-	if s.bound.origin == *kept {
+// storeOrigin stores the origin of the pods if it differs from stored. It is called before pods
+// are emitted, because they must not start before the origin is stored.
+func (s *Source) storeOrigin(stored *origin) {
+	if s.bound.origin == *stored {
 		return
 	}
 	if err := s.bound.origin.write(s.c.o.Origin); err != nil {
-		s.c.o.Log.Warn("if the cluster is lost meanwhile, its pods may end with the next start of podd", "err", err)
+		s.c.o.Log.Warn("storing the cluster identity failed; if the API server loses its data before the next start of podd, the pods that it does not list are deleted", "err", err)
 	}
-	*kept = s.bound.origin // a change is stored again
+	*stored = s.bound.origin // retried when the origin changes
 }
 
-// batch returns the current batch, or the last one if nothing has changed. same reports
-// that the objects have not changed.
-func (s *Source) batch(nodes snapshot[*v1.Node], objects manifest.Objects, same bool) manifest.Batch {
+// batch returns the current batch, or the last one if nothing has changed. sameObjects reports
+// whether objects are those of the last one.
+func (s *Source) batch(nodes snapshot[*v1.Node], objects manifest.Objects, sameObjects bool) manifest.Batch {
 	b := manifest.Batch{Pods: s.bound.list(), Objects: objects, Complete: !s.bound.isOtherCluster, Node: s.last.Node, Version: s.last.Version}
 	for _, n := range nodes.items {
 		if b.Node == nil || !maps.Equal(n.Labels, b.Node.Labels) || !equality.Semantic.DeepEqual(n.Spec.Taints, b.Node.Taints) {
@@ -99,28 +100,29 @@ func (s *Source) batch(nodes snapshot[*v1.Node], objects manifest.Objects, same 
 		}
 	}
 	if s.bound.isOtherCluster {
-		b.Problems = append(b.Problems, s.strange())
+		b.Problems = append(b.Problems, s.otherClusterProblem())
 	}
-	if s.last.Version > 0 && same && b.Node == s.last.Node && b.Complete == s.last.Complete && slices.Equal(b.Pods, s.last.Pods) && slices.Equal(b.Problems, s.last.Problems) {
+	if s.last.Version > 0 && sameObjects && b.Node == s.last.Node && b.Complete == s.last.Complete && slices.Equal(b.Pods, s.last.Pods) && slices.Equal(b.Problems, s.last.Problems) {
 		return s.last
 	}
 	b.Version++
 	return b
 }
 
-func (s *Source) strange() manifest.Problem {
+// otherClusterProblem returns the problem of an API server of another cluster.
+func (s *Source) otherClusterProblem() manifest.Problem {
 	return manifest.Problem{Severity: manifest.Error, Path: server.ClusterSource, Message: fmt.Sprintf(
-		"the cluster is not the one that pods here are from: it has neither the Service default/kubernetes nor the node %s of then, though the kubeconfig trusts the same authority; "+
-			"pods that it does not know run on; if they are to end, remove %s and start podd again", s.c.o.Node, s.c.o.Origin)}
+		"the API server has lost its data or is that of another cluster: the UIDs of the Service default/kubernetes and of node %s have changed, although the kubeconfig trusts the same CA; "+
+			"pods that it does not list keep running; to delete them, remove %s and restart podd", s.c.o.Node, s.c.o.Origin)}
 }
 
-// endings maps deleted pods to the first batch that contains them as deleted; known is
-// the result for the previous batch.
-func endings(b manifest.Batch, known map[types.UID]uint64) map[types.UID]uint64 {
+// deletedPods maps the UIDs of deleted pods to the version of the first batch that contains
+// them as deleted. previous is the result for the previous batch.
+func deletedPods(b manifest.Batch, previous map[types.UID]uint64) map[types.UID]uint64 {
 	all := map[types.UID]uint64{}
 	for _, p := range b.Pods {
 		if p.Deletion != nil {
-			all[p.UID] = cmp.Or(known[p.UID], b.Version)
+			all[p.UID] = cmp.Or(previous[p.UID], b.Version)
 		}
 	}
 	return all

@@ -18,21 +18,23 @@ import (
 	"podd/server"
 )
 
-// seenPods is what a cluster has after so many lists.
-func seenPods(anew int, of origin, pods ...*v1.Pod) snapshot[*v1.Pod] {
+// podSnapshot returns a snapshot of pods.
+func podSnapshot(lists int, from origin, pods ...*v1.Pod) snapshot[*v1.Pod] {
 	items := map[types.NamespacedName]*v1.Pod{}
 	for _, p := range pods {
 		items[keyOf(p)] = p
 	}
-	return snapshot[*v1.Pod]{items, anew, of}
+	return snapshot[*v1.Pod]{items, lists, from}
 }
 
-func withUID(name string) *v1.Pod {
-	p := bound(name, "web:1")
+// newPodWithUID returns a pod with a UID that contains its name.
+func newPodWithUID(name string) *v1.Pod {
+	p := newBoundPod(name, "web:1")
 	p.UID = types.UID("uid-" + name)
 	return p
 }
 
+// names returns the names of pods. For a deleted pod, ":" and its grace period follow.
 func names(all []*manifest.Pod) string {
 	var names []string
 	for _, p := range all {
@@ -45,10 +47,10 @@ func names(all []*manifest.Pod) string {
 	return strings.Join(names, " ")
 }
 
-// A list without a pod ends it where the list is of the cluster that had the pod;
-// what a watch told the end of has ended.
-func TestBound(t *testing.T) {
-	a, b, c := withUID("a"), withUID("b"), withUID("c")
+// TestBoundPods_Deleted checks that a list without a pod deletes it only if the list is of the
+// cluster that had the pod, and that a watch always deletes it.
+func TestBoundPods_Deleted(t *testing.T) {
+	a, b, c := newPodWithUID("a"), newPodWithUID("b"), newPodWithUID("c")
 	one, two := origin{"ca", "s1", "n1"}, origin{"ca", "s2", "n2"}
 	deleted := func(p *v1.Pod, seconds int64) *v1.Pod {
 		p = p.DeepCopy()
@@ -56,52 +58,53 @@ func TestBound(t *testing.T) {
 		return p
 	}
 	for _, test := range []struct {
-		note    string
-		seen    []snapshot[*v1.Pod]
-		want    string
-		strange bool
+		name           string
+		snapshots      []snapshot[*v1.Pod]
+		want           string
+		isOtherCluster bool
 	}{
-		{"a watch ends a pod", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(1, one, a)}, "a", false},
-		{"a list ends a pod", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, one, a)}, "a", false},
-		{"the node was made anew", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"ca", "s1", "n2"}, a)}, "a", false},
-		{"the Service was made anew", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"ca", "s2", "n1"}, a)}, "a", false},
-		{"empty", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"ca", "", ""})}, "a b", true},
-		{"empty, then made anew", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"ca", "", ""}), seenPods(3, two, c), seenPods(3, two)}, "a b c:30s", true},
-		{"it ends its own by a list", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, two, c), seenPods(3, two)}, "a b c:30s", true},
-		{"with the grace it gave", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, two, c), seenPods(2, two, deleted(c, 7)), seenPods(2, two)}, "a b c:7s", true},
-		{"it knows one of them, and ends it", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, two, b), seenPods(2, two)}, "a b:30s", true},
-		{"another of that name", []snapshot[*v1.Pod]{seenPods(1, one, a), seenPods(2, two, c), seenPods(2, two), seenPods(3, two, c)}, "a c", true},
-		{"a third cluster's", []snapshot[*v1.Pod]{seenPods(1, one, a), seenPods(2, two, c), seenPods(3, origin{"ca", "s3", "n3"}, b)}, "a b c", true},
-		{"the first is back, and what had ended has", []snapshot[*v1.Pod]{seenPods(1, one, a), seenPods(2, two, c), seenPods(2, two), seenPods(3, one, a)}, "a", false},
-		{"another cluster's", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"ca", "s2", "n2"}, c)}, "c a b", true},
-		{"back again", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"ca", "", ""}), seenPods(3, one, a)}, "a", false},
-		{"moved by the user", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"other", "s2", "n2"}, c)}, "c", false},
-		{"the authority was replaced", []snapshot[*v1.Pod]{seenPods(1, one, a, b), seenPods(2, origin{"other", "s1", "n1"}, b)}, "b", false},
+		{"deleted by a watch", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(1, one, a)}, "a", false},
+		{"deleted by a list", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, one, a)}, "a", false},
+		{"Node replaced", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, origin{"ca", "s1", "n2"}, a)}, "a", false},
+		{"Service replaced", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, origin{"ca", "s2", "n1"}, a)}, "a", false},
+		{"empty cluster", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, origin{"ca", "", ""})}, "a b", true},
+		{"empty cluster, then with a pod that a watch deletes", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, origin{"ca", "", ""}), podSnapshot(3, two, c), podSnapshot(3, two)}, "a b c:30s", true},
+		{"other cluster deletes its pod by a list", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, two, c), podSnapshot(3, two)}, "a b c:30s", true},
+		{"other cluster deletes its pod with a grace period", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, two, c), podSnapshot(2, two, deleted(c, 7)), podSnapshot(2, two)}, "a b c:7s", true},
+		{"other cluster lists a pod and deletes it", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, two, b), podSnapshot(2, two)}, "a b:30s", true},
+		{"other cluster creates a pod with the same name", []snapshot[*v1.Pod]{podSnapshot(1, one, a), podSnapshot(2, two, c), podSnapshot(2, two), podSnapshot(3, two, c)}, "a c", true},
+		{"third cluster", []snapshot[*v1.Pod]{podSnapshot(1, one, a), podSnapshot(2, two, c), podSnapshot(3, origin{"ca", "s3", "n3"}, b)}, "a b c", true},
+		{"back to the first cluster, deleted pods are gone", []snapshot[*v1.Pod]{podSnapshot(1, one, a), podSnapshot(2, two, c), podSnapshot(2, two), podSnapshot(3, one, a)}, "a", false},
+		{"other cluster", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, origin{"ca", "s2", "n2"}, c)}, "c a b", true},
+		{"back to the first cluster", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, origin{"ca", "", ""}), podSnapshot(3, one, a)}, "a", false},
+		{"moved by the user to a cluster with another CA", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, origin{"other", "s2", "n2"}, c)}, "c", false},
+		{"CA replaced", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, origin{"other", "s1", "n1"}, b)}, "b", false},
 	} {
 		pods := boundPods{node: "n1", source: server.ClusterSource}
-		for _, s := range test.seen {
+		for _, s := range test.snapshots {
 			pods.update(s, time.Now())
 		}
 		got, want := strings.Fields(names(pods.list())), strings.Fields(test.want)
 		slices.Sort(got)
 		slices.Sort(want)
-		if !slices.Equal(got, want) || pods.isOtherCluster != test.strange {
-			t.Errorf("%s: got %v, strange %v; want %v, %v", test.note, got, pods.isOtherCluster, want, test.strange)
+		if !slices.Equal(got, want) || pods.isOtherCluster != test.isOtherCluster {
+			t.Errorf("%s: got %v, other cluster %v; want %v, %v", test.name, got, pods.isOtherCluster, want, test.isOtherCluster)
 		}
 	}
 }
 
-// What podd itself says of a pod is no news of it; mirror pods are none.
-func TestBoundKeeps(t *testing.T) {
+// TestBoundPods_Reused checks that the desired pod is reused after changes of the status that podd
+// writes, and that mirror pods are ignored.
+func TestBoundPods_Reused(t *testing.T) {
 	pods := boundPods{node: "n1", source: server.ClusterSource}
-	mirror := withUID("mirror")
+	mirror := newPodWithUID("mirror")
 	mirror.Annotations = map[string]string{manifest.AnnotationConfigMirror: "x"}
-	pods.update(seenPods(1, origin{}, withUID("a"), mirror), time.Unix(100, 0))
+	pods.update(podSnapshot(1, origin{}, newPodWithUID("a"), mirror), time.Unix(100, 0))
 	first := pods.list()
 	if names(first) != "a" {
 		t.Fatalf("got %s", names(first))
 	}
-	for note, test := range map[string]struct {
+	for name, test := range map[string]struct {
 		change func(*v1.Pod)
 		same   bool
 	}{
@@ -112,29 +115,29 @@ func TestBoundKeeps(t *testing.T) {
 		"gate": {func(p *v1.Pod) {
 			p.Status.Conditions = []v1.PodCondition{{Type: "x.io/gate", Status: v1.ConditionTrue}}
 		}, false},
-		"label":    {func(p *v1.Pod) { p.Labels = map[string]string{"a": "b"} }, false},
-		"image":    {func(p *v1.Pod) { p.Spec.Containers[0].Image = "web:2" }, false},
-		"deleted":  {func(p *v1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(5, 0)} }, false},
-		"finished": {func(p *v1.Pod) { p.Status.Phase = v1.PodFailed }, false},
-		"another":  {func(p *v1.Pod) { p.UID = "other" }, false},
+		"label":     {func(p *v1.Pod) { p.Labels = map[string]string{"a": "b"} }, false},
+		"image":     {func(p *v1.Pod) { p.Spec.Containers[0].Image = "web:2" }, false},
+		"deleted":   {func(p *v1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(5, 0)} }, false},
+		"finished":  {func(p *v1.Pod) { p.Status.Phase = v1.PodFailed }, false},
+		"other UID": {func(p *v1.Pod) { p.UID = "other" }, false},
 	} {
-		is, pods := withUID("a"), pods
-		test.change(is)
-		pods.update(seenPods(1, origin{}, is), time.Unix(200, 0))
+		changed, pods := newPodWithUID("a"), pods
+		test.change(changed)
+		pods.update(podSnapshot(1, origin{}, changed), time.Unix(200, 0))
 		now := pods.list()
 		if (now[0] == first[0]) != test.same {
-			t.Errorf("%s: kept %v", note, now[0] == first[0])
+			t.Errorf("%s: got reused %v, want %v", name, now[0] == first[0], test.same)
 		}
-		seen := now[0].Spec.Annotations[manifest.AnnotationConfigSeen] == first[0].Spec.Annotations[manifest.AnnotationConfigSeen]
-		if seen != (note != "another") {
-			t.Errorf("%s: seen first at %v", note, now[0].Spec.Annotations)
+		sameSeen := now[0].Spec.Annotations[manifest.AnnotationConfigSeen] == first[0].Spec.Annotations[manifest.AnnotationConfigSeen]
+		if sameSeen != (name != "other UID") {
+			t.Errorf("%s: got annotations %v", name, now[0].Spec.Annotations)
 		}
 	}
 }
 
-// sourced runs a test with what the source emitted last.
-func sourced(t *testing.T, path string, test func(*life, func() *manifest.Batch)) {
-	alone(t, func(l *life, o *Options) { o.Origin = path; l.fakeAPI.putPod(withUID("a"), "ADDED") }, func(l *life) {
+// runSource runs a test with a pod and a function that returns the last batch of the source.
+func runSource(t *testing.T, path string, test func(*testNode, func() *manifest.Batch)) {
+	runNode(t, func(l *testNode, o *Options) { o.Origin = path; l.fakeAPI.putPod(newPodWithUID("a"), "ADDED") }, func(l *testNode) {
 		var last *manifest.Batch
 		ctx, cancel := context.WithCancel(l.t.Context())
 		done := make(chan struct{})
@@ -142,15 +145,15 @@ func sourced(t *testing.T, path string, test func(*life, func() *manifest.Batch)
 			defer close(done)
 			err := l.cluster.Source().Run(ctx, func(b manifest.Batch) {
 				last = &b
-				if of, err := readOrigin(path); of == (origin{}) || err != nil {
-					t.Errorf("pods may begin whose cluster is not remembered: %v", err)
+				if stored, err := readOrigin(path); stored == (origin{}) || err != nil {
+					t.Errorf("batch emitted before the origin was stored: %v", err)
 				}
 			})
 			if err != nil {
 				t.Error(err)
 			}
 		}()
-		l.after(0)
+		l.advance(0)
 		test(l, func() *manifest.Batch { synctest.Wait(); return last })
 		cancel()
 		<-done
@@ -159,90 +162,92 @@ func sourced(t *testing.T, path string, test func(*life, func() *manifest.Batch)
 
 func TestSource(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cluster.json")
-	sourced(t, path, func(l *life, last func() *manifest.Batch) {
+	runSource(t, path, func(l *testNode, last func() *manifest.Batch) {
 		first := last()
 		if first == nil || !first.Complete || names(first.Pods) != "a" || first.Node.Labels[v1.LabelHostname] != "n1" {
-			t.Fatalf("first: got %+v", first)
+			t.Fatalf("first batch: got %+v", first)
 		}
-		l.with(func() { p := withUID("a"); p.Status.Phase = v1.PodRunning; l.putPod(p, "MODIFIED") })
+		l.change(func() { p := newPodWithUID("a"); p.Status.Phase = v1.PodRunning; l.putPod(p, "MODIFIED") })
 		if last() != first {
-			t.Error("a status is news")
+			t.Error("a status update caused a new batch")
 		}
-		l.with(func() { n := l.node.DeepCopy(); n.Labels["x"] = "y"; l.put(n, "MODIFIED") })
+		l.change(func() { n := l.node.DeepCopy(); n.Labels["x"] = "y"; l.putNode(n, "MODIFIED") })
 		if b := last(); b.Node.Labels["x"] != "y" || b.Pods[0] != first.Pods[0] {
-			t.Errorf("a label: got %+v", b)
+			t.Errorf("new node label: got %+v", b)
 		}
-		l.with(func() {
-			p := withUID("a")
+		l.change(func() {
+			p := newPodWithUID("a")
 			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Now()}, new(int64(5))
 			l.putPod(p, "MODIFIED")
 		})
 		b := last()
-		if ending, _ := l.cluster.deletions.get(); b.Pods[0].Deletion == nil || len(ending) != 1 || ending["uid-a"] != b.Version {
-			t.Errorf("deleted: got %+v, ending %v", b, ending)
+		if deletions, _ := l.cluster.deletions.get(); b.Pods[0].Deletion == nil || len(deletions) != 1 || deletions["uid-a"] != b.Version {
+			t.Errorf("deleted: got %+v, deletions %v", b, deletions)
 		}
-		l.with(func() { l.putPod(withUID("b"), "ADDED"); l.putPod(withUID("a"), "DELETED") })
+		l.change(func() { l.putPod(newPodWithUID("b"), "ADDED"); l.putPod(newPodWithUID("a"), "DELETED") })
 		if b := last(); names(b.Pods) != "b" {
-			t.Errorf("gone: got %s", names(b.Pods))
+			t.Errorf("replaced: got %s, want b", names(b.Pods))
 		}
 	})
-	// Another life finds the same names in a cluster that was made anew.
-	sourced(t, path, func(l *life, last func() *manifest.Batch) {
+	// After a restart, the API server loses its data and gets them back.
+	runSource(t, path, func(l *testNode, last func() *manifest.Batch) {
 		if b := last(); !b.Complete {
 			t.Errorf("the same cluster: got %+v", b)
 		}
-		l.with(func() {
-			l.cut()
+		l.change(func() {
+			l.interruptWatches()
 			l.service, l.node, l.pods = "s2", nil, nil
 			l.version++
 			l.changed = map[string]int{"pods": l.version, "nodes": l.version}
 		})
-		l.after(time.Minute)
+		l.advance(time.Minute)
 		b := last()
 		if b.Complete || names(b.Pods) != "a" || len(b.Problems) != 1 || !strings.Contains(b.Problems[0].Message, path) {
-			t.Errorf("another cluster: got %+v", b)
+			t.Errorf("data lost: got %+v", b)
 		}
-		l.with(func() {
-			l.cut()
+		l.change(func() {
+			l.interruptWatches()
 			l.service, l.version = "s1", l.version+1
 			l.changed = map[string]int{"pods": l.version, "nodes": l.version}
 		})
-		l.after(time.Minute)
+		l.advance(time.Minute)
 		if b := last(); !b.Complete || len(b.Pods)+len(b.Problems) > 0 {
-			t.Errorf("it is back without a pod: got %+v", b)
+			t.Errorf("data back without the pod: got %+v", b)
 		}
 	})
 }
 
-// What is broken of what was remembered keeps nobody from being told of pods.
-func TestSourceForgot(t *testing.T) {
-	for note, text := range map[string]string{"cut short": `{"authority":`, "empty": "", "of another kind": "[1]"} {
+// TestSource_InvalidOrigin checks that invalid content of the stored origin does not delay pods, and
+// is replaced.
+func TestSource_InvalidOrigin(t *testing.T) {
+	for name, text := range map[string]string{"truncated": `{"authority":`, "empty": "", "another type": "[1]"} {
 		path := filepath.Join(t.TempDir(), "cluster.json")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		sourced(t, path, func(l *life, last func() *manifest.Batch) {
+		runSource(t, path, func(l *testNode, last func() *manifest.Batch) {
 			if b := last(); b == nil || !b.Complete || names(b.Pods) != "a" {
-				t.Errorf("%s: got %+v", note, b)
+				t.Errorf("%s: got %+v", name, b)
 			}
 		})
-		if of, err := readOrigin(path); of.Service == "" || err != nil {
-			t.Errorf("%s: afterwards %v, %v", note, of, err)
+		if stored, err := readOrigin(path); stored.Service == "" || err != nil {
+			t.Errorf("%s: got stored origin %v, %v", name, stored, err)
 		}
 	}
 }
 
-// A cluster that cannot be reached says nothing of its pods.
-func TestSourceOfNobody(t *testing.T) {
+// TestSource_Unreachable checks that nothing is emitted without a list, and that an origin can be
+// stored and read.
+func TestSource_Unreachable(t *testing.T) {
 	c := New(Options{Node: "n1", Origin: filepath.Join(t.TempDir(), "cluster.json")})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := c.Source().Run(ctx, func(b manifest.Batch) { t.Errorf("emitted %+v", b) }); err != nil {
+	if err := c.Source().Run(ctx, func(b manifest.Batch) { t.Errorf("got batch %+v, want none", b) }); err != nil {
 		t.Error(err)
 	}
 	if o := (origin{"a", "b", "c"}); o.write(c.o.Origin) != nil {
-		t.Error("not remembered")
+		t.Error("storing an origin failed")
 	} else if got, err := readOrigin(c.o.Origin); got != o || err != nil {
-		t.Errorf("got %v, %v", got, err)
+		t.Errorf("got origin %v, %v; want %v", got, err, o)
 	}
 }

@@ -17,39 +17,40 @@ import (
 	restwatch "k8s.io/client-go/rest/watch"
 )
 
-// A watchStream reads the events of a watch in the calling goroutine. client-go's watches
-// need another goroutine each, and a node has a watch for each ConfigMap and Secret.
+// A watchStream reads the events of a watch in the goroutine that calls next. Watches of
+// client-go need an additional goroutine each, and a node has many watches, one for each
+// ConfigMap and Secret.
 type watchStream struct {
 	from    io.ReadCloser
 	streams runtime.ClientNegotiator
 	decoder watch.Decoder // nil before the first read
 	until   time.Time     // the requested end; earlier ends are unexpected
-	over    *time.Timer   // closes an overdue watch
+	overdue *time.Timer   // cancels an overdue watch
 }
 
 // errWatchOverdue is the cancellation cause of a watch that the server should have ended.
-var errWatchOverdue = errors.New("the watch is over")
+var errWatchOverdue = errors.New("the server did not end the watch in time")
 
-// errWatchInterrupted is the error of a watch that ended before the requested time. The
-// API server that accepts the next watch may have lost its data, and does not report
-// that: it accepts a resource version that it has not reached yet.
-var errWatchInterrupted = errors.New("the watch was cut")
+// errWatchInterrupted is the error of a watch that ended before the requested time. A list must
+// follow, because the API server may have lost its data. It would not report that to the next
+// watch, because it accepts resource versions that it has not reached yet.
+var errWatchInterrupted = errors.New("the watch was interrupted")
 
-// watch starts a watch of changes after version. The request must succeed within
-// requestTime. The watch ends after between last and twice last. cancel must be that of ctx;
-// its cause is errWatchOverdue if the server or a proxy does not end the watch in time.
-// As in client-go, watches are not rate-limited.
-func (c *client) watch(ctx context.Context, cancel context.CancelCauseFunc, q *rest.Request, version string, last time.Duration) (*watchStream, error) {
-	seconds := int64((last + rand.N(last)) / time.Second)
+// watch starts a watch of changes after version. The response must begin within requestTimeout.
+// The timeout of the watch is between timeout and twice that. cancel must be that of ctx; it is
+// called with errWatchOverdue if the server or a proxy does not end the watch in time. As in
+// client-go, watches are not rate-limited.
+func (c *client) watch(ctx context.Context, cancel context.CancelCauseFunc, q *rest.Request, version string, timeout time.Duration) (*watchStream, error) {
+	seconds := int64((timeout + rand.N(timeout)) / time.Second)
 	q = q.Param("watch", "true").Param("resourceVersion", version).Param("allowWatchBookmarks", "true").
 		Param("timeoutSeconds", strconv.FormatInt(seconds, 10)).Throttle(nil)
 	until := time.Now().Add(time.Duration(seconds) * time.Second * 99 / 100) // clocks may differ
-	late := time.AfterFunc(requestTime, func() { cancel(context.DeadlineExceeded) })
+	late := time.AfterFunc(requestTimeout, func() { cancel(context.DeadlineExceeded) })
 	from, err := q.Stream(ctx)
 	late.Stop()
 	if err == nil {
-		over := time.AfterFunc(time.Duration(seconds)*time.Second+requestTime, func() { cancel(errWatchOverdue) })
-		return &watchStream{from: from, streams: c.streams, until: until, over: over}, nil
+		overdue := time.AfterFunc(time.Duration(seconds)*time.Second+requestTimeout, func() { cancel(errWatchOverdue) })
+		return &watchStream{from: from, streams: c.streams, until: until, overdue: overdue}, nil
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
@@ -59,46 +60,47 @@ func (c *client) watch(ctx context.Context, cancel context.CancelCauseFunc, q *r
 
 // next returns the next event. It returns io.EOF at the requested end of the watch, and
 // errWatchInterrupted at any other end.
-func (c *watchStream) next() (kind watch.EventType, o runtime.Object, err error) {
-	if c.decoder == nil {
-		err = c.begin()
+func (s *watchStream) next() (kind watch.EventType, o runtime.Object, err error) {
+	if s.decoder == nil {
+		err = s.newDecoder()
 	}
 	if err == nil {
-		kind, o, err = c.decoder.Decode()
+		kind, o, err = s.decoder.Decode()
 	}
 	switch {
-	case err == nil || err == io.EOF && !time.Now().Before(c.until):
+	case err == nil || err == io.EOF && !time.Now().Before(s.until):
 	case errors.Is(err, io.ErrUnexpectedEOF) || utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err):
 		err = errWatchInterrupted
 	}
 	return kind, o, err
 }
 
-// begin detects the format of the response: JSON begins with a brace, and a protobuf
-// frame with its length, which begins with a smaller byte.
-func (c *watchStream) begin() error {
-	r := bufio.NewReaderSize(c.from, 16) // the decoder continues after the buffer
+// newDecoder sets decoder. It detects the format of the response: JSON begins with a brace, and a
+// protobuf frame with its length, whose first byte is smaller.
+func (s *watchStream) newDecoder() error {
+	r := bufio.NewReaderSize(s.from, 16) // the decoder reads the buffered bytes first
 	first, err := r.Peek(1)
 	if err != nil {
 		return err
 	}
-	form := runtime.ContentTypeProtobuf
+	contentType := runtime.ContentTypeProtobuf
 	if first[0] == '{' {
-		form = runtime.ContentTypeJSON
+		contentType = runtime.ContentTypeJSON
 	}
-	object, event, framer, err := c.streams.StreamDecoder(form, nil)
+	object, event, framer, err := s.streams.StreamDecoder(contentType, nil)
 	if err != nil {
 		return err
 	}
 	frames := framer.NewFrameReader(struct {
 		io.Reader
 		io.Closer
-	}{r, c.from})
-	c.decoder = restwatch.NewDecoder(streaming.NewDecoder(frames, event), object)
+	}{r, s.from})
+	s.decoder = restwatch.NewDecoder(streaming.NewDecoder(frames, event), object)
 	return nil
 }
 
-func (c *watchStream) close() {
-	c.over.Stop()
-	_ = c.from.Close()
+// close ends the watch.
+func (s *watchStream) close() {
+	s.overdue.Stop()
+	_ = s.from.Close()
 }

@@ -2,30 +2,31 @@ package cluster
 
 import "sync"
 
-// A watchable is a value that any number of readers can wait for. The zero watchable has
-// the zero value. It is safe for concurrent use; readers must not modify the value.
+// A watchable is a value with notification of changes. The zero watchable contains the zero
+// value. It is safe for concurrent use; readers must not modify the value.
 type watchable[T any] struct {
 	mu      sync.Mutex // guards all following fields
 	value   T
 	changed chan struct{} // closed by the next set; nil until requested
 }
 
-// get returns the value, and a channel that is closed when it changes.
-func (l *watchable[T]) get() (T, <-chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.changed == nil {
-		l.changed = make(chan struct{})
+// get returns the value, and a channel that the next set closes.
+func (w *watchable[T]) get() (T, <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.changed == nil {
+		w.changed = make(chan struct{})
 	}
-	return l.value, l.changed
+	return w.value, w.changed
 }
 
-func (l *watchable[T]) set(v T) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.value = v
-	if l.changed != nil {
-		close(l.changed)
-		l.changed = nil
+// set stores a value and notifies readers.
+func (w *watchable[T]) set(v T) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.value = v
+	if w.changed != nil {
+		close(w.changed)
+		w.changed = nil
 	}
 }

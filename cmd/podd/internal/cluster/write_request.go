@@ -18,35 +18,35 @@ import (
 	"podd/manifest/redact"
 )
 
-// A reply is the result of a step, which was decided from facts.
+// A reply is the result of a step.
 type reply struct {
 	key   types.NamespacedName
 	step  step
-	facts facts
-	pod   *v1.Pod
+	facts facts   // with which the step was decided
+	pod   *v1.Pod // the response; nil: the pod does not exist
 	err   error
-	late  bool // there was no response within writeTime
+	late  bool // there was no response within writeTimeout
 }
 
-// writeTime limits a request. A webhook may delay the API server for 30 s. The
-// leaseRenewer closes connections without a response earlier.
-const writeTime = 40 * time.Second
+// writeTimeout limits a request. It is long, because webhooks may delay the response for 30 s.
+// The leaseRenewer closes hanging connections earlier.
+const writeTimeout = 40 * time.Second
 
-// request sends the request of a step. If the object to delete does not exist or has
-// another UID, that is no error.
+// request sends the request of a step. It is not an error if the pod to patch or delete does not
+// exist, or if the pod to delete has another UID.
 func (c *client) request(ctx context.Context, key types.NamespacedName, s step, f facts) reply {
-	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	a := reply{key: key, step: s, facts: f, pod: &v1.Pod{}}
 	switch s.verb {
-	case create:
+	case verbCreate:
 		a.err = c.doUntil(ctx, c.core.Post().Namespace(key.Namespace).Resource("pods").Body(s.pod), a.pod)
-	case patches:
+	case verbPatch:
 		a.err = c.doUntil(ctx, c.core.Patch(types.StrategicMergePatchType).Namespace(key.Namespace).Resource("pods").Name(key.Name).SubResource("status").Body(s.body), a.pod)
 		if apierrors.IsNotFound(a.err) {
 			a.pod, a.err = nil, nil
 		}
-	case remove:
+	case verbDelete:
 		o := &metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &s.pod.UID}}
 		a.err = c.doUntil(ctx, c.core.Delete().Namespace(key.Namespace).Resource("pods").Name(key.Name).Body(o), a.pod)
 		if apierrors.IsNotFound(a.err) || apierrors.IsConflict(a.err) {
@@ -60,86 +60,87 @@ func (c *client) request(ctx context.Context, key types.NamespacedName, s step, 
 	return a
 }
 
-// handleReply applies a reply.
+// handleReply applies the reply to a request.
 func (w *writer) handleReply(a reply, now time.Time) {
 	w.requests--
-	if a.step.verb == create {
+	if a.step.verb == verbCreate {
 		w.creates--
 	}
 	r := w.records[a.key]
-	r.inFlight, r.facts = nothing, facts{}
+	r.inFlight, r.facts = verbNone, facts{}
 	if a.err != nil {
-		w.failed(r, a, now)
+		w.handleFailure(r, a, now)
 		return
 	}
-	w.hold, w.backoff, r.attempt = time.Time{}, backoff{}, attempted{}
-	made := a.step.verb == create || r.answer != nil && r.answer.made && r.answer.uid == a.step.pod.UID
-	r.answer = &outcome{uid: a.step.pod.UID, pod: a.pod, made: made, until: now.Add(outcomeTime)}
+	w.pausedUntil, w.backoff, r.attempt = time.Time{}, backoff{}, retryState{}
+	made := a.step.verb == verbCreate || r.outcome != nil && r.outcome.made && r.outcome.uid == a.step.pod.UID
+	r.outcome = &outcome{uid: a.step.pod.UID, pod: a.pod, made: made, until: now.Add(outcomeTimeout)}
 	if a.pod == nil {
 		return
 	}
-	r.answer.uid = a.pod.UID
+	r.outcome.uid = a.pod.UID
 	slim(a.pod)
-	if a.step.verb == patches {
-		// An API server that does not know a field drops it every time.
+	if a.step.verb == verbPatch {
+		// An API server that does not support a field drops it, so that the patch would be repeated.
 		f := a.facts
-		f.seen = a.pod
-		if again, _, err := decide(&f); err == nil && again.verb == patches && bytes.Equal(again.body, a.step.body) {
+		f.remote = a.pod
+		if again, _, err := decide(&f); err == nil && again.verb == verbPatch && bytes.Equal(again.body, a.step.body) {
 			r.futile = string(a.step.body)
 		}
 	}
 }
 
-// The waits between attempts for one pod start with firstWait and double.
+// The waits between attempts for one pod double from firstWait to one of these.
 const (
-	maxServerErrorWait = maxUncachedWait  // the API server has an error
-	maxRejectedWait    = 30 * time.Second // rejected until something changes
+	maxServerErrorWait = maxUncachedWait  // after an error of the API server
+	maxRejectedWait    = 30 * time.Second // after a rejection, which is usually permanent
 )
 
-// failed handles a failed request. Without a response all requests pause, unless the API
-// server was only slow for this pod.
-func (w *writer) failed(r *record, a reply, now time.Time) {
+// handleFailure handles a failed request. If the API server cannot be reached, all requests
+// pause; otherwise only those for this pod.
+func (w *writer) handleFailure(r *record, a reply, now time.Time) {
 	if !isAPIError(a.err) && !a.late {
-		w.hold = now.Add(min(w.backoff.next(), maxUncachedWait))
+		w.pausedUntil = now.Add(min(w.backoff.next(), maxUncachedWait))
 		return
 	}
 	t := &r.attempt
 	if t.why == "" {
 		t.since = now
 		if a.late {
-			t.since = now.Add(-writeTime)
+			t.since = now.Add(-writeTimeout)
 		}
 	}
-	most := maxRejectedWait
-	if code := statusOfError(a.err).Code; code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || a.late {
-		most = maxServerErrorWait
+	limit := maxRejectedWait
+	if code := apiStatus(a.err).Code; code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || a.late {
+		limit = maxServerErrorWait
 	}
-	t.wait = min(max(2*t.wait, firstWait), most)
-	t.of, t.why, t.next = a.step.pod.UID, rejectionText(a), now.Add(t.wait)
+	t.wait = min(max(2*t.wait, firstWait), limit)
+	t.of, t.why, t.next = a.step.pod.UID, rejectionMessage(a), now.Add(t.wait)
 }
 
-// statusOfError returns the status in a response of the API server.
-func statusOfError(err error) metav1.Status {
-	var refused apierrors.APIStatus
-	if errors.As(err, &refused) {
-		return refused.Status()
+// apiStatus returns the status in an error response of the API server, or zero for another
+// error.
+func apiStatus(err error) metav1.Status {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return status.Status()
 	}
 	return metav1.Status{}
 }
 
-// A Rejection is the reason for which the API server does not accept a pod.
+// A Rejection is a pod that cannot be written to the API server, with the reason.
 type Rejection struct {
 	Pod  types.NamespacedName
-	Path string // as in server.PodView
+	Path string // position of the manifest, as in server.PodView
 	Line int
-	Why  string
+	Why  string // for users
 }
 
-// rejectionDelay is how long attempts must fail before users are told, because namespaces
-// may be created after the node starts.
+// rejectionDelay is how long attempts must fail before they are reported, because a namespace
+// may be created shortly after a node has started.
 const rejectionDelay = 2 * time.Second
 
-// reportRejections reports rejections if they have changed.
+// reportRejections logs new rejections and calls OnRejected if the rejections have changed.
 func (w *writer) reportRejections(ctx context.Context) {
 	var all []Rejection
 	for key, r := range w.records {
@@ -147,10 +148,10 @@ func (w *writer) reportRejections(ctx context.Context) {
 		if t := r.attempt; t.why != "" && t.next.Sub(t.since) > rejectionDelay {
 			why = t.why
 		}
-		if why == "" || r.mine == nil {
+		if why == "" || r.local == nil {
 			continue
 		}
-		all = append(all, Rejection{key, r.mine.Path, r.mine.Line, why})
+		all = append(all, Rejection{key, r.local.Path, r.local.Line, why})
 	}
 	slices.SortFunc(all, func(a, b Rejection) int { return cmp.Compare(a.Pod.String(), b.Pod.String()) })
 	if slices.Equal(all, w.rejections) {
@@ -158,33 +159,33 @@ func (w *writer) reportRejections(ctx context.Context) {
 	}
 	for _, one := range all {
 		if !slices.Contains(w.rejections, one) {
-			w.o.Log.Warn("cluster", "pod", one.Pod, "why", one.Why)
+			w.o.Log.Warn("writing pod to the cluster failed; retrying", "pod", one.Pod, "err", one.Why)
 		}
 	}
 	w.rejections = all
 	w.o.OnRejected(ctx, all)
 }
 
-// rejectionText returns the message for users. The page shows it to everybody, so it has no
-// private values of the pod that was sent: a webhook may quote any field, and a message in
-// the status can be the end of a log.
-func rejectionText(a reply) string {
+// rejectionMessage returns the message for users. Everybody can see it on the status page, so
+// values of the pod that may be private are redacted: a webhook may quote any field, and a
+// message in the status may be the end of a log.
+func rejectionMessage(a reply) string {
 	if apierrors.IsAlreadyExists(a.err) {
 		return nameTaken
 	}
-	pods := []*v1.Pod{a.step.pod, a.facts.seen, a.facts.last}
-	if a.facts.mine != nil {
-		pods = append(pods, a.facts.mine.Pod)
+	pods := []*v1.Pod{a.step.pod, a.facts.remote, a.facts.last}
+	if a.facts.local != nil {
+		pods = append(pods, a.facts.local.Pod)
 	}
-	says := sanitize(redact.StatusText(statusOfError(a.err).Message, pods...))
+	message := sanitize(redact.StatusText(apiStatus(a.err).Message, pods...))
 	if a.late {
-		says = fmt.Sprintf("it did not answer within %s; is one of its webhooks away?", writeTime)
+		message = fmt.Sprintf("no response within %s; check the admission webhooks of the cluster", writeTimeout)
 	}
 	switch a.step.verb {
-	case create:
-		return "it runs, but the cluster takes no mirror of it: " + says
-	case remove:
-		return "the cluster does not let its object go: " + says
+	case verbCreate:
+		return "creating the mirror pod failed: " + message
+	case verbDelete:
+		return "deleting the pod from the cluster failed: " + message
 	}
-	return "the cluster does not take its status: " + says
+	return "updating the status in the cluster failed: " + message
 }

@@ -18,89 +18,90 @@ import (
 	"podd/server"
 )
 
-// shows publishes what podd shows of all its pods.
-func (l *life) shows(pods ...*server.PodView) {
+// publish publishes a View with pods.
+func (l *testNode) publish(pods ...*server.PodView) {
 	v := *l.state.View()
 	v.Revision++
 	v.Pods = pods
 	l.state.Publish(&v)
-	l.after(time.Second)
+	l.advance(time.Second)
 }
 
-// seen is a pod as the cluster has it; nil: it has none.
-func (l *life) seen(namespace, name string) *v1.Pod {
+// pod returns a pod in the API server, or nil.
+func (l *testNode) pod(namespace, name string) *v1.Pod {
 	l.fakeAPI.mu.Lock()
 	defer l.fakeAPI.mu.Unlock()
 	return l.pods[types.NamespacedName{Namespace: namespace, Name: name}]
 }
 
-// told is what is refused of pods now.
-func (l *life) told() []Rejection {
+// rejections returns the last rejections.
+func (l *testNode) rejections() []Rejection {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.refused
+	return l.rejected
 }
 
-func view(p *v1.Pod, s v1.PodStatus) *server.PodView {
+// podView returns the view of a pod with a status.
+func podView(p *v1.Pod, s v1.PodStatus) *server.PodView {
 	p = p.DeepCopy()
 	p.Status = s
 	return &server.PodView{Pod: p, Rule: "rule", Exists: true, Path: "/m/web.yaml", Line: 2}
 }
 
-// running has a container that was started at a time.
-func running(at time.Time) v1.PodStatus {
+// runningStatus returns the status of a pod whose container has been running since at.
+func runningStatus(at time.Time) v1.PodStatus {
 	ready := v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)}
 	return v1.PodStatus{Phase: v1.PodRunning, StartTime: new(metav1.NewTime(at)), Conditions: []v1.PodCondition{ready}, ContainerStatuses: []v1.ContainerStatus{
 		{Name: "main", Ready: true, State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.NewTime(at.Add(123 * time.Millisecond))}}},
 	}}
 }
 
-// TestMirrored: a static pod has a mirror with its status, whoever takes it away,
-// and podd asks for nothing when nothing is new.
-func TestMirrored(t *testing.T) {
-	alone(t, nil, func(l *life) {
+// TestWriter_Mirror checks that a static pod has a mirror pod with its status, even if others delete
+// or change it, and that there are no requests without changes.
+func TestWriter_Mirror(t *testing.T) {
+	runNode(t, nil, func(l *testNode) {
 		static := staticPod(t, webManifest)
-		l.shows(view(static, running(noon)))
-		first := l.seen("default", "web-n1")
+		l.publish(podView(static, runningStatus(noon)))
+		first := l.pod("default", "web-n1")
 		if first == nil || !isMirror(first) || first.OwnerReferences[0].UID != l.node.UID || !first.Status.ContainerStatuses[0].Ready {
-			t.Fatalf("got %+v", first)
+			t.Fatalf("got mirror pod %+v", first)
 		}
 		if n := l.cluster.MirrorCount(); n != 1 {
-			t.Errorf("%d mirrors are seen", n)
+			t.Errorf("MirrorCount() = %d, want 1", n)
 		}
-		l.count()
-		l.after(time.Hour)
-		if n := l.count("PATCH pods", "POST pods", "DELETE pods", "GET pods"); n[0]+n[1]+n[2]+n[3] > 0 {
-			t.Errorf("in an hour asked %v times", n)
+		l.countRequests()
+		l.advance(time.Hour)
+		if n := l.countRequests("PATCH pods", "POST pods", "DELETE pods", "GET pods"); n[0]+n[1]+n[2]+n[3] > 0 {
+			t.Errorf("without changes: got %v requests in an hour, want none", n)
 		}
-		for name, takeAway := range map[string]func(*v1.Pod){
+		for name, interfere := range map[string]func(*v1.Pod){
 			"deleted":                  func(p *v1.Pod) { l.putPod(p, "DELETED") },
-			"deletion under way":       func(p *v1.Pod) { p.DeletionTimestamp = new(metav1.Now()); l.putPod(p, "MODIFIED") },
+			"being deleted":            func(p *v1.Pod) { p.DeletionTimestamp = new(metav1.Now()); l.putPod(p, "MODIFIED") },
 			"of another node":          func(p *v1.Pod) { p.OwnerReferences[0].UID = "x"; l.putPod(p, "MODIFIED") },
 			"status changed by others": func(p *v1.Pod) { p.Status = v1.PodStatus{Phase: v1.PodUnknown}; l.putPod(p, "MODIFIED") },
 		} {
-			before := l.seen("default", "web-n1")
-			l.with(func() { takeAway(before.DeepCopy()) })
-			l.after(time.Second)
-			now := l.seen("default", "web-n1")
+			before := l.pod("default", "web-n1")
+			l.change(func() { interfere(before.DeepCopy()) })
+			l.advance(time.Second)
+			now := l.pod("default", "web-n1")
 			if now == nil || now.ResourceVersion == before.ResourceVersion || now.DeletionTimestamp != nil || now.OwnerReferences[0].UID != l.node.UID || now.Status.Phase != v1.PodRunning {
 				t.Errorf("%s: got %+v", name, now)
 			}
 		}
 		edited := staticPod(t, webManifest+"  hostNetwork: true\n")
-		l.shows(view(edited, running(noon)))
-		if m := l.seen("default", "web-n1"); m == nil || m.Annotations[manifest.AnnotationConfigMirror] != string(edited.UID) || !m.Spec.HostNetwork {
+		l.publish(podView(edited, runningStatus(noon)))
+		if m := l.pod("default", "web-n1"); m == nil || m.Annotations[manifest.AnnotationConfigMirror] != string(edited.UID) || !m.Spec.HostNetwork {
 			t.Errorf("edited: got %+v", m)
 		}
-		l.shows()
-		if m := l.seen("default", "web-n1"); m != nil {
+		l.publish()
+		if m := l.pod("default", "web-n1"); m != nil {
 			t.Errorf("removed: got %+v", m)
 		}
 		if n := l.cluster.MirrorCount(); n != 0 {
-			t.Errorf("%d mirrors are seen", n)
+			t.Errorf("MirrorCount() = %d, want 0", n)
 		}
-		if told := l.told(); len(told) > 0 {
-			t.Errorf("told %v", told)
+		if rejections := l.rejections(); len(rejections) > 0 {
+			t.Errorf("got rejections %v, want none", rejections)
 		}
 	})
 }
@@ -108,116 +109,116 @@ func TestMirrored(t *testing.T) {
 // TestWriter_Loopback checks that the loopback address of a node is written only if the
 // user set it.
 func TestWriter_Loopback(t *testing.T) {
-	for given, want := range map[string]string{"": "10.0.0.1 10.0.0.1", "127.0.0.1": "127.0.0.1 127.0.0.1"} {
-		alone(t, func(_ *life, o *Options) { o.ProvidedIP = given }, func(l *life) {
+	for provided, want := range map[string]string{"": "10.0.0.1 10.0.0.1", "127.0.0.1": "127.0.0.1 127.0.0.1"} {
+		runNode(t, func(_ *testNode, o *Options) { o.ProvidedIP = provided }, func(l *testNode) {
 			static := staticPod(t, webManifest+"  hostNetwork: true\n")
 			for _, ip := range []string{"10.0.0.1", "127.0.0.1"} {
-				s := running(noon)
+				s := runningStatus(noon)
 				s.HostIP, s.HostIPs, s.PodIP, s.PodIPs = ip, []v1.HostIP{{IP: ip}}, ip, []v1.PodIP{{IP: ip}}
-				l.shows(view(static, s))
+				l.publish(podView(static, s))
 			}
-			if s := l.seen("default", "web-n1").Status; s.HostIP+" "+s.PodIP != want {
-				t.Errorf("--node-ip %q: got hostIP and podIP %s %s, want %s", given, s.HostIP, s.PodIP, want)
+			if s := l.pod("default", "web-n1").Status; s.HostIP+" "+s.PodIP != want {
+				t.Errorf("--node-ip %q: got hostIP and podIP %s %s, want %s", provided, s.HostIP, s.PodIP, want)
 			}
 		})
 	}
 }
 
-// TestOrphanedMirror: of a pod that went while podd was not there, once podd knows
-// that it is wanted nowhere.
-func TestOrphanedMirror(t *testing.T) {
-	prepare := func(l *life, _ *Options) {
-		m := newMirror(staticPod(t, webManifest), theNode("u1"))
+// TestWriter_OrphanedMirror checks that the mirror pod of a static pod that was removed while podd
+// did not run is deleted when all sources were read.
+func TestWriter_OrphanedMirror(t *testing.T) {
+	prepare := func(l *testNode, _ *Options) {
+		m := newMirror(staticPod(t, webManifest), nodeWithUID("u1"))
 		m.UID, m.Spec.NodeName = "m", "n1"
 		l.putPod(m, "ADDED")
-		l.state = server.NewLatest(&server.View{Revision: 1, Machine: machine(), Starting: true, Unread: []string{"/m"}})
+		l.state = server.NewLatest(&server.View{Revision: 1, Machine: localNode(), Starting: true, Unread: []string{"/m"}})
 	}
-	alone(t, prepare, func(l *life) {
+	runNode(t, prepare, func(l *testNode) {
 		next := func(change func(*server.View)) {
 			v := *l.state.View()
 			v.Revision++
 			change(&v)
 			l.state.Publish(&v)
-			l.after(10 * time.Second)
+			l.advance(10 * time.Second)
 		}
 		next(func(v *server.View) { v.Starting = false })
-		if l.seen("default", "web-n1") == nil {
+		if l.pod("default", "web-n1") == nil {
 			t.Error("deleted before the manifests were read")
 		}
 		next(func(v *server.View) { v.Unread = nil })
-		if m := l.seen("default", "web-n1"); m != nil {
-			t.Errorf("got %+v", m)
+		if m := l.pod("default", "web-n1"); m != nil {
+			t.Errorf("sources read: got mirror pod %+v, want none", m)
 		}
 	})
 }
 
-// TestFinalDelete: a pod of the cluster that is deleted goes once nothing is left of
-// it and podd knows, with its end told before.
-func TestFinalDelete(t *testing.T) {
-	alone(t, nil, func(l *life) {
-		p := bound("app", "1")
+// TestWriter_FinalDelete checks that a deleted pod gets its final status and is removed when nothing
+// of it is left on the node.
+func TestWriter_FinalDelete(t *testing.T) {
+	runNode(t, nil, func(l *testNode) {
+		p := newBoundPod("app", "1")
 		p.UID = "a"
-		l.with(func() { l.putPod(p, "ADDED") })
-		l.shows(view(p, running(noon)))
-		p = l.seen("default", "app").DeepCopy()
+		l.change(func() { l.putPod(p, "ADDED") })
+		l.publish(podView(p, runningStatus(noon)))
+		p = l.pod("default", "app").DeepCopy()
 		if p.Status.Phase != v1.PodRunning {
-			t.Fatalf("got %+v", p.Status)
+			t.Fatalf("got status %+v, want phase Running", p.Status)
 		}
 		p.DeletionTimestamp = new(metav1.Now())
 		var last *v1.Pod
-		l.with(func() { l.putPod(p, "MODIFIED"); l.drops = func(p *v1.Pod) { last = p } })
-		l.after(time.Minute)
-		if last != nil || l.seen("default", "app") == nil {
-			t.Fatal("it ended while it was here")
+		l.change(func() { l.putPod(p, "MODIFIED"); l.dropFields = func(p *v1.Pod) { last = p } })
+		l.advance(time.Minute)
+		if last != nil || l.pod("default", "app") == nil {
+			t.Fatal("final status or deletion while the pod is on the node")
 		}
 		l.cluster.deletions.set(map[types.UID]uint64{p.UID: 7})
-		l.shows()
+		l.publish()
 		if last != nil {
-			t.Fatal("it ended before podd knew")
+			t.Fatal("final status before podd has applied the deletion")
 		}
 		v := *l.state.View()
 		v.Revision++
 		v.Taken = map[string]uint64{server.ClusterSource: 7}
 		l.state.Publish(&v)
-		l.after(time.Second)
-		l.with(func() { l.drops = nil })
-		if now := l.seen("default", "app"); now != nil || last == nil || last.Status.Phase != v1.PodFailed || last.Status.ContainerStatuses[0].State.Terminated == nil {
-			t.Errorf("got %+v, last %+v", now, last)
+		l.advance(time.Second)
+		l.change(func() { l.dropFields = nil })
+		if now := l.pod("default", "app"); now != nil || last == nil || last.Status.Phase != v1.PodFailed || last.Status.ContainerStatuses[0].State.Terminated == nil {
+			t.Errorf("got pod %+v, last status %+v; want no pod after phase Failed", now, last)
 		}
 	})
 }
 
-// TestWritesAfterOutage: what changed while the cluster was away is right within 5 s
-// of its return; nothing is asked without end meanwhile.
-func TestWritesAfterOutage(t *testing.T) {
+// TestWriter_Outage checks that changes during an outage are written within 5 s after it, and that
+// the outage causes few requests.
+func TestWriter_Outage(t *testing.T) {
 	for name, fault := range map[string]func(*http.Request) (*http.Response, error){
-		"away": func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED },
-		"ill": func(*http.Request) (*http.Response, error) {
-			return refusal(apierrors.NewInternalError(syscall.EIO)), nil
+		"unreachable": func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED },
+		"server error": func(*http.Request) (*http.Response, error) {
+			return errorResponse(apierrors.NewInternalError(syscall.EIO)), nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			alone(t, nil, func(l *life) {
+			runNode(t, nil, func(l *testNode) {
 				var views []*server.PodView
 				for i := range 20 {
-					views = append(views, view(staticPod(t, strings.Replace(webManifest, "name: web", "name: web"+string(rune('a'+i)), 1)), running(noon)))
+					views = append(views, podView(staticPod(t, strings.Replace(webManifest, "name: web", "name: web"+string(rune('a'+i)), 1)), runningStatus(noon)))
 				}
-				l.shows(views...)
-				l.with(func() { l.fault = fault; l.cut() })
+				l.publish(views...)
+				l.change(func() { l.fault = fault; l.interruptWatches() })
 				for i := range views {
-					views[i] = view(views[i].Pod, running(noon.Add(time.Minute)))
+					views[i] = podView(views[i].Pod, runningStatus(noon.Add(time.Minute)))
 				}
-				l.count()
-				l.shows(views...)
-				l.after(10 * time.Minute)
-				if n := l.count("PATCH pods"); n[0] == 0 || n[0] > 600*20/3 {
-					t.Errorf("asked %v times in ten minutes", n)
+				l.countRequests()
+				l.publish(views...)
+				l.advance(10 * time.Minute)
+				if n := l.countRequests("PATCH pods"); n[0] == 0 || n[0] > 600*20/3 {
+					t.Errorf("got %v requests in ten minutes", n)
 				}
-				l.with(func() { l.fault = nil })
-				l.after(5 * time.Second)
+				l.change(func() { l.fault = nil })
+				l.advance(5 * time.Second)
 				for _, v := range views {
-					if m := l.seen("default", v.Pod.Name); m == nil || m.Status.ContainerStatuses[0].State.Running.StartedAt.Unix() != noon.Add(time.Minute).Unix() {
-						t.Errorf("%s: got %+v", v.Pod.Name, m)
+					if m := l.pod("default", v.Pod.Name); m == nil || m.Status.ContainerStatuses[0].State.Running.StartedAt.Unix() != noon.Add(time.Minute).Unix() {
+						t.Errorf("%s: got %+v, want the new status", v.Pod.Name, m)
 					}
 				}
 			})
@@ -225,32 +226,32 @@ func TestWritesAfterOutage(t *testing.T) {
 	}
 }
 
-// TestMirrorRefused_QuotesNothingPrivate checks that an API server that quotes a
-// private value of a pod does not bring it into a problem, which everybody sees.
-func TestMirrorRefused_QuotesNothingPrivate(t *testing.T) {
-	alone(t, nil, func(l *life) {
-		l.with(func() {
+// TestWriter_MirrorRejectedPrivate checks that a private value of a pod that the API server quotes is
+// redacted, because everybody can see the problem.
+func TestWriter_MirrorRejectedPrivate(t *testing.T) {
+	runNode(t, nil, func(l *testNode) {
+		l.change(func() {
 			l.fault = func(q *http.Request) (*http.Response, error) {
 				if q.Method == http.MethodPost && strings.HasSuffix(q.URL.Path, "/pods") {
-					return refusal(apierrors.NewBadRequest(`metadata.annotations: Invalid value: "hunter2-and-more"`)), nil
+					return errorResponse(apierrors.NewBadRequest(`metadata.annotations: Invalid value: "hunter2-and-more"`)), nil
 				}
 				return nil, nil
 			}
 		})
 		web := staticPod(t, webManifest)
 		web.Annotations["example.com/token"] = "hunter2-and-more"
-		l.shows(view(web, running(noon)))
-		l.after(time.Minute)
-		if told := l.told(); len(told) != 1 || !strings.Contains(told[0].Why, `Invalid value: "<redacted>"`) {
-			t.Errorf("told %v", told)
+		l.publish(podView(web, runningStatus(noon)))
+		l.advance(time.Minute)
+		if rejections := l.rejections(); len(rejections) != 1 || !strings.Contains(rejections[0].Why, `Invalid value: "<redacted>"`) {
+			t.Errorf("got rejections %v", rejections)
 		}
 	})
 }
 
-// TestStatusRefused_QuotesNothingPrivate checks that an API server that quotes the status
-// that it was sent, such as the end of a log, does not bring it into a problem or the log,
-// even if the pod has another status when the problem is reported.
-func TestStatusRefused_QuotesNothingPrivate(t *testing.T) {
+// TestWriter_StatusRejectedPrivate checks that a part of the status that the API server quotes, such
+// as the end of a log, is redacted in the problem, even if the pod has another status when the
+// problem is reported.
+func TestWriter_StatusRejectedPrivate(t *testing.T) {
 	const last, short = "login with hunter2\nconnected as grandmother\n", "tiger"
 	for _, quoted := range []string{
 		fmt.Sprintf("status.containerStatuses[0].lastState.terminated.message: Invalid value: %q: no", last),
@@ -260,75 +261,75 @@ func TestStatusRefused_QuotesNothingPrivate(t *testing.T) {
 		"a webhook denied it: message=" + short,
 		strings.Repeat("x ", maxMessage/2-10) + "connected as grandmother",
 	} {
-		alone(t, nil, func(l *life) {
-			l.with(func() {
+		runNode(t, nil, func(l *testNode) {
+			l.change(func() {
 				l.fault = func(q *http.Request) (*http.Response, error) {
 					if q.Method == http.MethodPatch {
-						return refusal(apierrors.NewBadRequest(quoted)), nil
+						return errorResponse(apierrors.NewBadRequest(quoted)), nil
 					}
 					return nil, nil
 				}
 			})
-			p := bound("app", "1")
+			p := newBoundPod("app", "1")
 			p.UID = "a"
-			l.with(func() { l.putPod(p, "ADDED") })
-			status := running(noon)
+			l.change(func() { l.putPod(p, "ADDED") })
+			status := runningStatus(noon)
 			status.Message = short
 			status.ContainerStatuses[0].LastTerminationState.Terminated = &v1.ContainerStateTerminated{Message: last}
-			l.shows(view(p, status))
-			l.after(time.Minute)
-			l.shows(view(p, running(noon)))
-			told := l.told()
-			if len(told) != 1 || !strings.Contains(told[0].Why, "does not take its status: ") {
-				t.Fatalf("%.99s: told %v", quoted, told)
+			l.publish(podView(p, status))
+			l.advance(time.Minute)
+			l.publish(podView(p, runningStatus(noon)))
+			rejections := l.rejections()
+			if len(rejections) != 1 || !strings.Contains(rejections[0].Why, "updating the status in the cluster failed: ") {
+				t.Fatalf("%.99s: got rejections %v", quoted, rejections)
 			}
 			for _, private := range []string{"login", "hunter2", "connected", "grandm", short} {
-				if strings.Contains(told[0].Why, private) {
-					t.Errorf("%s is shown: %s", private, told[0].Why)
+				if strings.Contains(rejections[0].Why, private) {
+					t.Errorf("%q is not redacted: %s", private, rejections[0].Why)
 				}
 			}
 		})
 	}
 }
 
-// TestMirrorRefused: users are told once why a pod has no mirror, and podd does not
-// ask without end.
-func TestMirrorRefused(t *testing.T) {
-	alone(t, nil, func(l *life) {
-		l.with(func() {
+// TestWriter_MirrorRejected checks that the rejection of a mirror pod is reported, and retried
+// rarely.
+func TestWriter_MirrorRejected(t *testing.T) {
+	runNode(t, nil, func(l *testNode) {
+		l.change(func() {
 			l.fault = func(q *http.Request) (*http.Response, error) {
 				if q.Method == http.MethodPost && strings.HasSuffix(q.URL.Path, "/pods") {
-					return refusal(apierrors.NewNotFound(podsResource, "namespaces \"lab\"")), nil
+					return errorResponse(apierrors.NewNotFound(podsResource, "namespaces \"lab\"")), nil
 				}
 				return nil, nil
 			}
 		})
-		l.count()
-		l.shows(view(staticPod(t, webManifest), running(noon)))
-		if told := l.told(); len(told) > 0 {
-			t.Errorf("told at once: %v", told)
+		l.countRequests()
+		l.publish(podView(staticPod(t, webManifest), runningStatus(noon)))
+		if rejections := l.rejections(); len(rejections) > 0 {
+			t.Errorf("at once: got rejections %v, want none", rejections)
 		}
-		l.after(10 * time.Minute)
-		if told := l.told(); len(told) != 1 || told[0].Path != "/m/web.yaml" || !strings.Contains(told[0].Why, "takes no mirror of it") || !strings.Contains(told[0].Why, "lab") {
-			t.Errorf("told %v", told)
+		l.advance(10 * time.Minute)
+		if rejections := l.rejections(); len(rejections) != 1 || rejections[0].Path != "/m/web.yaml" || !strings.Contains(rejections[0].Why, "creating the mirror pod failed") || !strings.Contains(rejections[0].Why, "lab") {
+			t.Errorf("got rejections %v", rejections)
 		}
-		if n := l.count("POST pods"); n[0] > 40 {
-			t.Errorf("asked %v times", n)
+		if n := l.countRequests("POST pods"); n[0] > 40 {
+			t.Errorf("got %v requests in ten minutes, want at most 40", n)
 		}
-		l.with(func() { l.fault = nil })
-		l.after(time.Minute)
-		if told := l.told(); l.seen("default", "web-n1") == nil || len(told) > 0 {
-			t.Errorf("after all: told %v", told)
+		l.change(func() { l.fault = nil })
+		l.advance(time.Minute)
+		if rejections := l.rejections(); l.pod("default", "web-n1") == nil || len(rejections) > 0 {
+			t.Errorf("accepted: got rejections %v, want none and a mirror pod", rejections)
 		}
 	})
 }
 
-// TestSlowWebhook: the mirror that a webhook has an API server wait with is made after
-// all, and holds up no other pod, also when it never is.
-func TestSlowWebhook(t *testing.T) {
-	alone(t, nil, func(l *life) {
+// TestWriter_SlowWebhook checks that a mirror pod is created despite a slow webhook, and that a
+// hanging webhook does not delay other pods.
+func TestWriter_SlowWebhook(t *testing.T) {
+	runNode(t, nil, func(l *testNode) {
 		webhook := 11 * time.Second
-		l.with(func() {
+		l.change(func() {
 			l.fault = func(q *http.Request) (*http.Response, error) {
 				if q.Method == http.MethodPost && strings.HasSuffix(q.URL.Path, "/pods") {
 					select {
@@ -340,145 +341,147 @@ func TestSlowWebhook(t *testing.T) {
 				return nil, nil
 			}
 		})
-		static := view(staticPod(t, webManifest), running(noon))
-		l.shows(static)
-		l.after(15 * time.Second)
-		if l.seen("default", "web-n1") == nil {
-			t.Fatal("no mirror")
+		static := podView(staticPod(t, webManifest), runningStatus(noon))
+		l.publish(static)
+		l.advance(15 * time.Second)
+		if l.pod("default", "web-n1") == nil {
+			t.Fatal("slow webhook: no mirror pod")
 		}
-		l.with(func() { webhook = time.Hour })
+		l.change(func() { webhook = time.Hour })
 		var slow []*server.PodView
 		for n := range maxWrites {
-			slow = append(slow, view(staticPod(t, strings.Replace(webManifest, "name: web", fmt.Sprint("name: slow", n), 1)), running(noon)))
+			slow = append(slow, podView(staticPod(t, strings.Replace(webManifest, "name: web", fmt.Sprint("name: slow", n), 1)), runningStatus(noon)))
 		}
-		l.shows(append(slow, static)...)
-		l.count()
+		l.publish(append(slow, static)...)
+		l.countRequests()
 		for n := range 300 {
-			static = view(static.Pod, running(noon.Add(time.Duration(n+1)*time.Minute)))
-			l.shows(append(slow, static)...)
-			if got := l.seen("default", "web-n1").Status.ContainerStatuses[0].State.Running.StartedAt; got.Unix() != noon.Add(time.Duration(n+1)*time.Minute).Unix() {
-				t.Fatalf("after %ds the status of another pod is not told within 1s: %+v", n, l.seen("default", "web-n1").Status)
+			static = podView(static.Pod, runningStatus(noon.Add(time.Duration(n+1)*time.Minute)))
+			l.publish(append(slow, static)...)
+			if got := l.pod("default", "web-n1").Status.ContainerStatuses[0].State.Running.StartedAt; got.Unix() != noon.Add(time.Duration(n+1)*time.Minute).Unix() {
+				t.Fatalf("after %ds: the status of another pod was not updated within 1s: %+v", n, l.pod("default", "web-n1").Status)
 			}
 		}
-		if n := l.count("POST pods"); n[0] == 0 || n[0] > maxWrites*300/10 {
-			t.Errorf("asked %v times in five minutes", n)
+		if n := l.countRequests("POST pods"); n[0] == 0 || n[0] > maxWrites*300/10 {
+			t.Errorf("got %v requests in five minutes", n)
 		}
-		if told := l.told(); len(told) != maxWrites || told[0].Pod.Name != "slow0-n1" || !strings.Contains(told[0].Why, "did not answer within "+writeTime.String()) {
-			t.Errorf("told %v", told)
+		if rejections := l.rejections(); len(rejections) != maxWrites || rejections[0].Pod.Name != "slow0-n1" || !strings.Contains(rejections[0].Why, "no response within "+writeTimeout.String()) {
+			t.Errorf("got rejections %v", rejections)
 		}
 	})
 }
 
-// TestSuccessor: what the cluster refused of one pod is no reason to wait with another
-// of its name.
-func TestSuccessor(t *testing.T) {
-	alone(t, nil, func(l *life) {
-		l.with(func() {
+// TestWriter_NewPodSameName checks that rejections of a pod do not delay requests for a new pod with
+// the same name.
+func TestWriter_NewPodSameName(t *testing.T) {
+	runNode(t, nil, func(l *testNode) {
+		l.change(func() {
 			l.fault = func(q *http.Request) (*http.Response, error) {
 				if q.Method == http.MethodPatch && strings.Contains(q.URL.Path, "/pods/app/") {
-					return refusal(apierrors.NewBadRequest("no")), nil
+					return errorResponse(apierrors.NewBadRequest("no")), nil
 				}
 				return nil, nil
 			}
 		})
-		p := bound("app", "1")
+		p := newBoundPod("app", "1")
 		p.UID = "a"
-		l.with(func() { l.putPod(p, "ADDED") })
-		l.shows(view(p, running(noon)))
-		l.after(10 * time.Minute)
-		next := bound("app", "1")
+		l.change(func() { l.putPod(p, "ADDED") })
+		l.publish(podView(p, runningStatus(noon)))
+		l.advance(10 * time.Minute)
+		next := newBoundPod("app", "1")
 		next.UID = "b"
-		l.with(func() { l.fault = nil; l.putPod(p, "DELETED") })
-		l.with(func() { l.putPod(next, "ADDED") })
-		l.shows(view(next, running(noon)))
-		if now := l.seen("default", "app"); now.UID != "b" || now.Status.Phase != v1.PodRunning {
-			t.Errorf("got %s: %+v", now.UID, now.Status)
+		l.change(func() { l.fault = nil; l.putPod(p, "DELETED") })
+		l.change(func() { l.putPod(next, "ADDED") })
+		l.publish(podView(next, runningStatus(noon)))
+		if now := l.pod("default", "app"); now.UID != "b" || now.Status.Phase != v1.PodRunning {
+			t.Errorf("got UID %s, status %+v; want b, Running", now.UID, now.Status)
 		}
 	})
 }
 
-// TestFutile: an API server that does not know a field is not told of it for ever.
-func TestFutile(t *testing.T) {
-	prepare := func(l *life, _ *Options) {
-		l.drops = func(p *v1.Pod) {
+// TestWriter_UnsupportedField checks that a patch that the API server accepts without effect is not
+// repeated, except for a new API server.
+func TestWriter_UnsupportedField(t *testing.T) {
+	prepare := func(l *testNode, _ *Options) {
+		l.dropFields = func(p *v1.Pod) {
 			for i := range p.Status.ContainerStatuses {
 				p.Status.ContainerStatuses[i].StopSignal = nil
 			}
 		}
 	}
-	alone(t, prepare, func(l *life) {
-		s := running(noon)
+	runNode(t, prepare, func(l *testNode) {
+		s := runningStatus(noon)
 		s.ContainerStatuses[0].StopSignal = new(v1.SIGTERM)
 		static := staticPod(t, webManifest)
-		l.shows(view(static, s))
-		l.after(time.Minute)
-		if n := l.count("PATCH pods"); n[0] > 2 {
-			t.Errorf("%d patches", n[0])
+		l.publish(podView(static, s))
+		l.advance(time.Minute)
+		if n := l.countRequests("PATCH pods"); n[0] > 2 {
+			t.Errorf("got %d patches, want at most 2", n[0])
 		}
 		for range 30 {
-			l.with(l.cut)
-			l.after(10 * time.Second)
+			l.change(l.interruptWatches)
+			l.advance(10 * time.Second)
 		}
-		if n := l.count("PATCH pods"); n[0] > 2 {
-			t.Errorf("%d patches in 5 minutes of short watches", n[0])
+		if n := l.countRequests("PATCH pods"); n[0] > 2 {
+			t.Errorf("5 minutes of short watches: got %d patches, want at most 2", n[0])
 		}
-		// The next one may know it, and lists nothing anew.
-		l.with(func() { l.drops = nil; l.cut() })
-		l.after(2 * watchTime)
-		if m := l.seen("default", "web-n1"); m.Status.ContainerStatuses[0].StopSignal == nil {
-			t.Error("the API server that came next was not told")
+		// The next API server supports the field, and the watch continues without a list.
+		l.change(func() { l.dropFields = nil; l.interruptWatches() })
+		l.advance(2 * watchTimeout)
+		if m := l.pod("default", "web-n1"); m.Status.ContainerStatuses[0].StopSignal == nil {
+			t.Error("the next API server did not get the field")
 		}
 		s.Phase = v1.PodPending
-		l.shows(view(static, s))
-		if m := l.seen("default", "web-n1"); m.Status.Phase != v1.PodPending {
-			t.Errorf("got %+v", m.Status)
+		l.publish(podView(static, s))
+		if m := l.pod("default", "web-n1"); m.Status.Phase != v1.PodPending {
+			t.Errorf("got status %+v, want phase Pending", m.Status)
 		}
 	})
 }
 
-// TestHeldMirror: one that somebody's finalizer holds is in nobody's way.
-func TestHeldMirror(t *testing.T) {
-	alone(t, nil, func(l *life) {
+// TestWriter_MirrorWithFinalizer checks that an outdated mirror pod with a finalizer causes no
+// problem, and is replaced when it has been removed.
+func TestWriter_MirrorWithFinalizer(t *testing.T) {
+	runNode(t, nil, func(l *testNode) {
 		static := staticPod(t, webManifest)
-		l.shows(view(static, running(noon)))
-		held := l.seen("default", "web-n1").DeepCopy()
+		l.publish(podView(static, runningStatus(noon)))
+		held := l.pod("default", "web-n1").DeepCopy()
 		held.Finalizers = []string{"example.com/slow"}
-		l.with(func() { l.putPod(held, "MODIFIED") })
+		l.change(func() { l.putPod(held, "MODIFIED") })
 		edited := static.DeepCopy()
 		edited.Annotations[manifest.AnnotationConfigHash] = "other"
-		l.count()
+		l.countRequests()
 		for range 20 {
-			l.shows(view(edited, running(noon)))
-			if told := l.told(); len(told) > 0 {
-				t.Fatalf("told %v", told)
+			l.publish(podView(edited, runningStatus(noon)))
+			if rejections := l.rejections(); len(rejections) > 0 {
+				t.Fatalf("got rejections %v, want none", rejections)
 			}
 		}
-		if n := l.count("DELETE pods", "POST pods"); n[0] != 1 || n[1] != 0 {
-			t.Errorf("asked %v", n)
+		if n := l.countRequests("DELETE pods", "POST pods"); n[0] != 1 || n[1] != 0 {
+			t.Errorf("got %v requests, want 1 DELETE", n)
 		}
-		l.with(func() { l.putPod(held, "DELETED") })
-		l.after(time.Second)
-		if now := l.seen("default", "web-n1"); now == nil || now.UID == held.UID {
-			t.Errorf("got %v", now)
+		l.change(func() { l.putPod(held, "DELETED") })
+		l.advance(time.Second)
+		if now := l.pod("default", "web-n1"); now == nil || now.UID == held.UID {
+			t.Errorf("finalizer removed: got %v, want a new mirror pod", now)
 		}
 	})
 }
 
-// TestComesBackEmpty: a cluster that has forgotten its pods, though not podd.
-func TestComesBackEmpty(t *testing.T) {
-	alone(t, nil, func(l *life) {
-		l.shows(view(staticPod(t, webManifest), running(noon)))
-		before := l.seen("default", "web-n1")
-		l.with(func() {
+// TestWriter_PodsLost checks that mirror pods are created again if the API server has lost its pods.
+func TestWriter_PodsLost(t *testing.T) {
+	runNode(t, nil, func(l *testNode) {
+		l.publish(podView(staticPod(t, webManifest), runningStatus(noon)))
+		before := l.pod("default", "web-n1")
+		l.change(func() {
 			l.pods = maps.Clone(l.pods)
 			clear(l.pods)
 			l.changed["pods"] = l.version + 1
 			l.version++
-			l.cut()
+			l.interruptWatches()
 		})
-		l.after(6 * time.Second)
-		if now := l.seen("default", "web-n1"); now == nil || now.UID == before.UID || now.Status.Phase != v1.PodRunning {
-			t.Errorf("got %+v", now)
+		l.advance(6 * time.Second)
+		if now := l.pod("default", "web-n1"); now == nil || now.UID == before.UID || now.Status.Phase != v1.PodRunning {
+			t.Errorf("got %+v, want a new mirror pod", now)
 		}
 	})
 }

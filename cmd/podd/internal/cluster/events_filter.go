@@ -6,8 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Like the kubelet, podd sends up to spamBurst events for an object at once, and then one
-// every spamInterval, separately for normal events and warnings.
+// As in the kubelet, up to spamBurst events for an object are sent at once, and then one every
+// spamInterval, separately for normal events and warnings.
 const (
 	spamBurst    = 25
 	spamInterval = 5 * time.Minute
@@ -16,18 +16,19 @@ const (
 // maxObjects limits the entries of the filter.
 const maxObjects = 4096
 
+// A spamKey identifies the events that share a bucket.
 type spamKey struct {
 	object v1.ObjectReference
-	kind   string
+	kind   string // v1.EventTypeNormal or v1.EventTypeWarning
 }
 
-// A bucket is a token bucket with left tokens at the time since.
+// A bucket is a token bucket that had left tokens at the time since.
 type bucket struct {
 	left  float64
 	since time.Time
 }
 
-// at returns the bucket as it is at now.
+// at returns the bucket at the time now.
 func (b bucket) at(now time.Time) bucket {
 	filled := float64(max(0, now.Sub(b.since))) / float64(spamInterval)
 	return bucket{min(spamBurst, b.left+filled), now}
@@ -40,21 +41,21 @@ type spamFilter map[spamKey]bucket
 func (f spamFilter) allows(e *v1.Event, now time.Time) bool {
 	key := spamKey{e.InvolvedObject, e.Type}
 	key.object.FieldPath = ""
-	b, known := f[key]
-	if !known {
+	b, exists := f[key]
+	if !exists {
 		b = bucket{spamBurst, now}
 		f.shrink(now)
 	}
 	b = b.at(now)
-	may := b.left >= 1
-	if may {
+	allowed := b.left >= 1
+	if allowed {
 		b.left--
 	}
 	f[key] = b
-	return may
+	return allowed
 }
 
-// shrink removes full buckets if there are too many, or all if none is full.
+// shrink removes the full buckets if there are too many, or all if none is full.
 func (f spamFilter) shrink(now time.Time) {
 	if len(f) < maxObjects {
 		return

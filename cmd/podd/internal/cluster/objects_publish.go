@@ -8,7 +8,7 @@ import (
 	"podd/manifest"
 )
 
-// objects returns all results in the form that pods use.
+// objects returns the results in the form that is published.
 func (r *resolver) objects() manifest.Objects {
 	o := manifest.Objects{
 		ConfigMaps: map[types.NamespacedName]*v1.ConfigMap{},

@@ -29,7 +29,7 @@ import (
 	"podd/server"
 )
 
-// leftovers makes log directories under logs, and nothing else.
+// leftovers creates log directories in logs, and does nothing else.
 type leftovers struct{ logs string }
 
 func (l leftovers) MakeLogs(p *manifest.Pod, container string) error {
@@ -43,27 +43,27 @@ func (leftovers) LastLines(context.Context, types.NamespacedName, types.UID, str
 	return "", nil
 }
 
-// node runs the pods of a cluster on a runtime in memory, and shows the cluster what
-// podd would.
-type node struct {
+// An agent runs the pods of a testNode on an in-memory runtime and publishes their state, as podd
+// does.
+type agent struct {
 	*runtimetest.Runtime
-	l    *life
+	l    *testNode
 	root string
-	end  func() // ends podd
+	stop func() // stops the agent
 }
 
-// start starts podd with one pod as the cluster has it.
-func (n *node) start(key types.NamespacedName) {
+// start starts the agent with one pod of the API server.
+func (n *agent) start(key types.NamespacedName) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var parts sync.WaitGroup
-	n.end = func() { cancel(); parts.Wait() }
+	n.stop = func() { cancel(); parts.Wait() }
 	log := slog.New(slog.DiscardHandler)
 	observer := n.NewObserver(cri.ObserverOptions{Instance: "0123456789abcdef", Logger: log})
 	watcher := n.NewNodeObserver(cri.NodeObserverOptions{Logger: log})
 	in := reconcile.Inputs{Sets: make(chan *manifest.Set, 1)}
 	snapshots, nodes, sets := make(chan runtime.Snapshot), make(chan runtime.Node), make(chan *manifest.Set, 1)
 	in.Sets, in.Snapshots, in.Nodes = sets, snapshots, nodes
-	p := decode.FromAPI(n.l.seen(key.Namespace, key.Name), decode.Options{Kind: manifest.KindAPI, Source: server.ClusterSource, Path: server.ClusterSource, Node: "n1"})
+	p := decode.FromAPI(n.l.pod(key.Namespace, key.Name), decode.Options{Kind: manifest.KindAPI, Source: server.ClusterSource, Path: server.ClusterSource, Node: "n1"})
 	sets <- merge.Batches([]manifest.Batch{{
 		Source: server.ClusterSource, Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Complete: true,
 		Objects: manifest.Objects{Cluster: &manifest.Cluster{Services: map[string]*manifest.Services{}}},
@@ -78,19 +78,20 @@ func (n *node) start(key types.NamespacedName) {
 		Render:      render.Node{Name: "n1", Instance: "0123456789abcdef", HostIPs: []string{"192.0.2.1"}, LogsDir: filepath.Join(n.root, "logs")},
 	})
 	parts.Go(func() { _ = router.Run(ctx, in) })
-	parts.Go(func() { _ = observer.Run(ctx, func(s runtime.Snapshot) { pass(ctx, snapshots, s) }) })
-	parts.Go(func() { _ = watcher.Run(ctx, func(s runtime.Node) { pass(ctx, nodes, s) }) })
+	parts.Go(func() { _ = observer.Run(ctx, func(s runtime.Snapshot) { send(ctx, snapshots, s) }) })
+	parts.Go(func() { _ = watcher.Run(ctx, func(s runtime.Node) { send(ctx, nodes, s) }) })
 }
 
-func pass[T any](ctx context.Context, to chan<- T, v T) {
+// send sends a value unless ctx is done.
+func send[T any](ctx context.Context, to chan<- T, v T) {
 	select {
 	case to <- v:
 	case <-ctx.Done():
 	}
 }
 
-// publish shows what the router reports.
-func (n *node) publish(c reconcile.Change) {
+// publish publishes the reports of the router in the View.
+func (n *agent) publish(c reconcile.Change) {
 	if len(c.Reports) == 0 {
 		return
 	}
@@ -105,14 +106,14 @@ func (n *node) publish(c reconcile.Change) {
 	n.l.state.Publish(&v)
 }
 
-// TestUnreportedExit: the cluster is told of no end of a pod whose container has
-// exited, before the runtime reports its exit code, late or never.
+// TestUnreportedExit checks that the final phase of a pod is not reported to the cluster before
+// the runtime reports the exit code of its container.
 func TestUnreportedExit(t *testing.T) {
 	for name, c := range map[string]struct {
-		fault  runtimetest.Fault
-		known  time.Duration // when the exit code is; zero: never
-		podd   bool          // it is away when the container exits
-		policy v1.RestartPolicy
+		fault   runtimetest.Fault
+		known   time.Duration // when the runtime reports the exit code; 0: never
+		restart bool          // podd does not run when the container exits
+		policy  v1.RestartPolicy
 	}{
 		"late":                      {runtimetest.Fault{Delay: 30 * time.Second}, 30 * time.Second, false, v1.RestartPolicyNever},
 		"late, podd restarts":       {runtimetest.Fault{Delay: 30 * time.Second}, 30 * time.Second, true, v1.RestartPolicyNever},
@@ -123,53 +124,53 @@ func TestUnreportedExit(t *testing.T) {
 		"never, podd restarts, job": {runtimetest.Fault{Hang: true}, 0, true, v1.RestartPolicyOnFailure},
 	} {
 		t.Run(name, func(t *testing.T) {
-			alone(t, nil, func(l *life) {
+			runNode(t, nil, func(l *testNode) {
 				t := l.t // of the bubble
-				p := bound("job", "1")
+				p := newBoundPod("job", "1")
 				p.UID, p.Spec.RestartPolicy = "u", c.policy
 				p.Spec.Containers = []v1.Container{{Name: "app", Image: "job:1", Command: []string{"sleep", "inf"}}}
 				var phases []v1.PodPhase
-				l.with(func() {
+				l.change(func() {
 					l.putPod(p, "ADDED")
-					l.drops = func(p *v1.Pod) { phases = append(phases, p.Status.Phase) }
+					l.dropFields = func(p *v1.Pod) { phases = append(phases, p.Status.Phase) }
 				})
-				n := &node{Runtime: runtimetest.New(t, runtimetest.Options{}), l: l, root: t.TempDir()}
+				n := &agent{Runtime: runtimetest.New(t, runtimetest.Options{}), l: l, root: t.TempDir()}
 				n.AddImages("job:1")
-				n.Inject(runtimetest.Fault{Method: "ListContainers", Delay: time.Millisecond}) // as a real one, it takes time
+				n.Inject(runtimetest.Fault{Method: "ListContainers", Delay: time.Millisecond}) // like a real runtime
 				n.start(keyOf(p))
-				defer func() { n.end() }()
-				l.after(20 * time.Second)
-				if got := l.seen("default", "job").Status; got.Phase != v1.PodRunning {
-					t.Fatalf("at first: %+v", got)
+				defer func() { n.stop() }()
+				l.advance(20 * time.Second)
+				if got := l.pod("default", "job").Status; got.Phase != v1.PodRunning {
+					t.Fatalf("before the exit: got %+v, want phase Running", got)
 				}
 				c.fault.Method = "ContainerStatus"
 				n.Inject(c.fault)
-				if c.podd {
-					n.end()
+				if c.restart {
+					n.stop()
 				}
 				n.Exit("default/job/app", 0)
-				if c.podd {
+				if c.restart {
 					n.start(keyOf(p))
 				}
-				patience := c.known - time.Second
+				wait := c.known - time.Second
 				if c.known == 0 {
-					patience = time.Hour
+					wait = time.Hour
 				}
-				l.after(patience)
-				l.with(func() {
+				l.advance(wait)
+				l.change(func() {
 					for _, phase := range phases {
 						if phase == v1.PodFailed || phase == v1.PodSucceeded {
-							t.Fatalf("the cluster was told of phases %q", phases)
+							t.Fatalf("got phases %q, want no final one", phases)
 						}
 					}
 				})
 				if c.known == 0 {
 					return
 				}
-				l.after(time.Minute)
-				got := l.seen("default", "job").Status
+				l.advance(time.Minute)
+				got := l.pod("default", "job").Status
 				if end := got.ContainerStatuses[0].State.Terminated; got.Phase != v1.PodSucceeded || end == nil || end.ExitCode != 0 {
-					t.Errorf("in the end: %s, %+v", got.Phase, got.ContainerStatuses)
+					t.Errorf("after the report: got %s, %+v; want Succeeded with exit code 0", got.Phase, got.ContainerStatuses)
 				}
 			})
 		})

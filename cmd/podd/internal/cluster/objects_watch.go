@@ -14,11 +14,12 @@ import (
 	"podd/manifest"
 )
 
-// firstLookupWait is the initial wait without a response, because a pod is waiting, and
-// the API server may not know yet that the pod is bound to this node.
+// firstLookupWait is the initial wait after a failure. It is short, because a pod waits for
+// the object, and because lookups may fail within bindingLag.
 const firstLookupWait = 20 * time.Millisecond
 
-// bindingLag is how long the API server may take for that.
+// bindingLag is how long the authorizer of the API server may take until it has processed the
+// binding of a pod to this node. Until then it forbids lookups for the pod.
 const bindingLag = time.Second
 
 // A lookup finds one object. It runs in one goroutine; the resolver calls end.
@@ -28,7 +29,7 @@ type lookup struct {
 	ch         chan<- lookupResult
 	isReported bool          // a result was sent
 	hasObject  bool          // the last result was an object
-	lack       manifest.Lack // the last reason sent for an attachment
+	lack       manifest.Lack // the last reason that attachment has sent
 	end        context.CancelFunc
 }
 
@@ -42,10 +43,11 @@ func (l *lookup) send(ctx context.Context, f lookupResult) {
 	}
 }
 
-// maxCachedWait is the longest wait with a cached object. A node has many objects, which
-// share a rate limit with the pods.
+// maxCachedWait is the longest wait after a failure if there is a cached object. It is longer
+// than maxUncachedWait, because a node has many objects, which share a rate limit with pods.
 const maxCachedWait = 30 * time.Second
 
+// maxWait returns the longest wait after a failure.
 func (l *lookup) maxWait() time.Duration {
 	if l.hasObject {
 		return maxCachedWait
@@ -53,8 +55,8 @@ func (l *lookup) maxWait() time.Duration {
 	return maxUncachedWait
 }
 
-// reportError sends the error if nothing was sent before. A known object is kept: it is
-// only removed when the cluster reports that it was deleted.
+// reportError sends an error of the API server as the reason, unless there is a result. A
+// cached object is kept until the API server reports its deletion.
 func (l *lookup) reportError(ctx context.Context, err error, since time.Time) {
 	if l.isReported || !isAPIError(err) || apierrors.IsForbidden(err) && time.Since(since) < bindingLag {
 		return
@@ -63,7 +65,8 @@ func (l *lookup) reportError(ctx context.Context, err error, since time.Time) {
 	l.isReported = false // a later error may be more specific
 }
 
-// withoutHost removes the host from an error, because users of pods do not need it.
+// withoutHost returns err without the host of a hostError, which is not relevant for users of
+// a pod.
 func withoutHost(err error) error {
 	if at, ok := err.(hostError); ok {
 		return at.err
@@ -71,7 +74,7 @@ func withoutHost(err error) error {
 	return err
 }
 
-// name formats the object as in the API server's "not found" errors.
+// name returns the object as in the "not found" errors of the API server.
 func (l *lookup) name() string {
 	kind := l.ref.Kind
 	if kind != "RuntimeClass" {
@@ -80,51 +83,51 @@ func (l *lookup) name() string {
 	return fmt.Sprintf("%s %q", kind, l.ref.Name)
 }
 
-func (l *lookup) absent() lookupResult {
+func (l *lookup) notFound() lookupResult {
 	return lookupResult{lack: manifest.Lack{Absent: true, Why: l.name() + " not found"}}
 }
 
-// follow lists and watches a ConfigMap, Secret or RuntimeClass. The node authorizer
-// permits only lists and watches of a single object.
-func follow[T object](ctx context.Context, l *lookup, list runtime.Object) {
+// watchObject lists and watches one ConfigMap, Secret or RuntimeClass.
+func watchObject[T object](ctx context.Context, l *lookup, list runtime.Object) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	one := &oneObject[T]{ctx: ctx, lookup: l, stop: cancel, since: time.Now()}
-	f := reflector[T]{client: l.client, query: l.client.object(l.ref), list: list, store: one, reporter: one, first: firstLookupWait, maxWait: l.maxWait, watchTime: objectWatchTime}
+	store := &objectStore[T]{ctx: ctx, lookup: l, stop: cancel, since: time.Now()}
+	f := reflector[T]{client: l.client, query: l.client.object(l.ref), list: list, store: store, reporter: store, first: firstLookupWait, maxWait: l.maxWait, watchTimeout: objectWatchTimeout}
 	f.run(ctx)
 }
 
-// oneObject passes the snapshots of a reflector for one object to its lookup.
-type oneObject[T object] struct {
+// An objectStore is the store and the reporter of a reflector for one object. It sends the
+// snapshots and errors as results of a lookup.
+type objectStore[T object] struct {
 	ctx context.Context
 	*lookup
-	stop  func() // ends the reflector
-	since time.Time
+	stop  func()    // stops the reflector
+	since time.Time // start of the lookup
 }
 
-func (o *oneObject[T]) get() (s snapshot[T], _ <-chan struct{}) { return s, nil }
+func (o *objectStore[T]) get() (s snapshot[T], _ <-chan struct{}) { return s, nil }
 
-func (o *oneObject[T]) set(s snapshot[T]) {
-	item, there := s.items[o.ref.NamespacedName]
-	if !there {
-		o.send(o.ctx, o.absent())
+func (o *objectStore[T]) set(s snapshot[T]) {
+	item, exists := s.items[o.ref.NamespacedName]
+	if !exists {
+		o.send(o.ctx, o.notFound())
 		return
 	}
 	o.send(o.ctx, lookupResult{object: item})
-	if immutable(item) {
+	if isImmutable(item) {
 		o.stop()
 	}
 }
 
-func (o *oneObject[T]) report(ctx context.Context, _ part, err error) {
+func (o *objectStore[T]) report(ctx context.Context, _ part, err error) {
 	if err != nil {
 		o.reportError(ctx, err, o.since)
 	}
 }
 
-// immutable reports whether an object needs no watch. If it is deleted and created again,
-// later pods get the new one when no earlier pod uses the old one any more.
-func immutable(o any) bool {
+// isImmutable reports whether an object is immutable and needs no watch. If it is deleted and
+// created again, pods get the new one only when no pod uses the old one any more.
+func isImmutable(o any) bool {
 	switch o := o.(type) {
 	case *v1.ConfigMap:
 		return o.Immutable != nil && *o.Immutable
@@ -134,8 +137,8 @@ func immutable(o any) bool {
 	return false
 }
 
-// object returns a list request for one object, because the node authorizer permits no
-// other.
+// object returns a list request for one object, because the node authorizer permits no other
+// lists and watches.
 func (c *client) object(ref manifest.ObjectRef) func() *rest.Request {
 	return func() *rest.Request {
 		field := "metadata.name=" + ref.Name
@@ -146,8 +149,9 @@ func (c *client) object(ref manifest.ObjectRef) func() *rest.Request {
 	}
 }
 
-// drivers requests all CSIDrivers, because a claim of any may be used here.
+// drivers returns a list request for all CSIDrivers, because pods may use any of them.
 func (c *client) drivers() *rest.Request { return c.storage.Get().Resource("csidrivers") }
 
-// services requests all Services, because pods of any namespace may run here.
+// services returns a list request for all Services, because pods of any namespace may run
+// here.
 func (c *client) services() *rest.Request { return c.core.Get().Resource("services") }
