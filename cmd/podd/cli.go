@@ -19,7 +19,8 @@ import (
 	"podd/cmd/podd/internal/offline"
 )
 
-// verbs is the command-line grammar, in the order of podd help. Each field is a verb.
+// verbs is the grammar of the command line. Each field is a verb; podd help prints them in
+// this order.
 type verbs struct {
 	Run         RunCmd                `cmd:"" help:"Run pods from manifest files and URLs, and apply changes to them."`
 	Ps          cli.PsCmd             `cmd:"" help:"List pods and their problems."`
@@ -48,18 +49,18 @@ type verbs struct {
 	Version     VersionCmd            `cmd:"" help:"Print the version."`
 }
 
-// newVerbs returns the grammar with what verbs get from this package.
+// newVerbs returns the grammar, with the version of this program for podd validate.
 func newVerbs() *verbs { return &verbs{Validate: offline.ValidateCmd{Version: thisVersion().Version}} }
 
 // completeVerb is the hidden verb that shells run for completion. Its arguments are the
 // words of a command line after "podd", the last of which may be incomplete.
 const completeVerb = "__complete"
 
-// completionTimeout limits how long a shell waits for choices after a key press.
+// completionTimeout limits how long a shell waits for completions after a key press.
 const completionTimeout = time.Second
 
-// execute parses a command line, in which args[0] is the program, and runs its verb. It
-// prints help and versions to s.Out.
+// execute parses a command line, in which args[0] is the program, and runs the verb. Help
+// and versions are printed to s.Out.
 func execute(ctx context.Context, args []string, s iostreams.Streams) error {
 	program, words := filepath.Base(args[0]), args[1:]
 	k, err := newParser(newVerbs(), s)
@@ -118,12 +119,12 @@ func newParser(grammar any, s iostreams.Streams) (*kong.Kong, error) {
 	k, err := kong.New(grammar, kong.Name("podd"), kong.Writers(s.Out, s.Err),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}))
 	if err != nil {
-		return nil, fmt.Errorf("building the command line's grammar: %w", err)
+		return nil, fmt.Errorf("building the command-line grammar: %w", err)
 	}
 	return k, nil
 }
 
-// helpPage returns the page of "help TOPIC", and reports whether there is one.
+// helpPage returns the page of "help TOPIC", and reports whether words are such a command.
 func helpPage(words []string) (string, bool) {
 	if len(words) != 2 || words[0] != "help" {
 		return "", false
@@ -131,7 +132,7 @@ func helpPage(words []string) (string, bool) {
 	return docs.Page(words[1])
 }
 
-// helpFirst rewrites "help" and "help VERB", as git and kubectl have them, to --help
+// helpFirst rewrites "help" and "help VERB", which git and kubectl have too, to --help
 // flags.
 func helpFirst(words []string) []string {
 	if len(words) == 0 || words[0] != "help" {
@@ -143,8 +144,9 @@ func helpFirst(words []string) []string {
 	return []string{words[1], "--help"}
 }
 
-// parse finds the verb, parses the kubelet's flags with package config and the others
-// with kong. Only verbs that run or plan pods accept the kubelet's flags.
+// parse returns the verb of a command line with its flags and arguments. Package config
+// parses the flags of the kubelet that podd does not serve, which only verbs that run or plan
+// pods accept, and kong parses the others.
 func parse(k *kong.Kong, words []string) (verb, error) {
 	if len(words) == 0 || strings.HasPrefix(words[0], "-") {
 		words = append([]string{"run"}, words...)
@@ -160,41 +162,42 @@ func parse(k *kong.Kong, words []string) (verb, error) {
 			names = append(names, f.Name)
 		}
 	}
-	served := func(name string) (bool, bool) { a, ok := isBool[name]; return a, ok }
+	served := func(name string) (noValue, ok bool) { noValue, ok = isBool[name]; return noValue, ok }
 	rest, known, err := config.Args(words[1:], served, names)
 	if err != nil {
 		return nil, err
 	}
 	chosen := node.Target.Addr().Interface()
-	withFlags, ok := chosen.(interface{ KubeletFlags() *config.Flags })
-	if !ok && len(known) > 0 {
-		return nil, fmt.Errorf("unknown flag --%s for podd %s; it is a flag of podd run", known[0].Name, node.Name)
+	withFlags, hasFlags := chosen.(interface{ KubeletFlags() *config.Flags })
+	if !hasFlags && len(known) > 0 {
+		return nil, fmt.Errorf("unknown flag --%s of podd %s; only podd run and podd plan have it", known[0].Name, node.Name)
 	}
 	if _, err := k.Parse(append(words[:1:1], rest...)); err != nil {
 		return nil, err
 	}
-	if ok {
+	if hasFlags {
 		withFlags.KubeletFlags().Known = known
 	}
 	return chosen.(verb), nil
 }
 
+// unknownVerb returns the error of a word that is not a verb.
 func unknownVerb(app *kong.Application, word string) error {
 	var names []string
 	for _, n := range app.Children {
 		names = append(names, n.Name)
 	}
 	if _, err := os.Stat(word); err == nil {
-		return fmt.Errorf("%q is a file, not a verb; podd run --runonce %s runs it once", word, word)
+		return fmt.Errorf("%q is a file, not a verb; to run it once, use podd run --runonce %s", word, word)
 	}
 	if near := config.Nearest(word, names); near != "" {
 		return fmt.Errorf("unknown verb %q; did you mean %q?", word, near)
 	}
-	return fmt.Errorf("unknown verb %q; podd help lists them", word)
+	return fmt.Errorf("unknown verb %q; podd help lists the verbs", word)
 }
 
-// usageCode returns the exit code of a usage error. With --runonce it is not a code that
-// a container could have returned.
+// usageCode returns the exit code of a usage error. With --runonce it is exit.Internal,
+// because exit.Usage could be that of a container.
 func usageCode(words []string) int {
 	for _, w := range words {
 		if name, _, _ := strings.Cut(w, "="); name == "--runonce" {
@@ -217,7 +220,7 @@ func printUsage(w io.Writer, app *kong.Application) error {
 	for _, t := range docs.Topics() {
 		fmt.Fprintf(&b, "  %-15s %s\n", t.Name, t.Title)
 	}
-	b.WriteString("\nUse \"podd help VERB\" for the flags of a verb and \"podd help TOPIC\" for a page. podd without a verb is podd run.\n")
+	b.WriteString("\nUse \"podd help VERB\" for the flags of a verb and \"podd help TOPIC\" for a page. Without a verb, podd is podd run.\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -12,7 +12,7 @@ import (
 	"podd/cmd/podd/internal/poddtest"
 )
 
-// TestComplete checks the choices at the end of each line.
+// TestComplete checks the completions at the end of each line.
 func TestComplete(t *testing.T) {
 	f := poddtest.ServeShop(t)
 	v := *f.View()
@@ -77,15 +77,15 @@ func TestComplete(t *testing.T) {
 		}
 	}
 	if got, want := choicesFor(t, "exec", "de"), "default/web\tRunning\n"; got != want {
-		t.Errorf("choices with their meaning: got %q, want %q", got, want)
+		t.Errorf("choices with descriptions: got %q, want %q", got, want)
 	}
 	if got := poddVerb(t.Context(), completeVerb); got.Code != 0 || got.Err != "" || !strings.Contains(got.Out, "help\t") {
-		t.Errorf("of nothing: %+v", got)
+		t.Errorf("choices for an empty line: got %+v, want all verbs and exit code 0", got)
 	}
 }
 
-// choicesFor returns the choices at the end of words, without the time limit of a
-// shell, because a loaded machine may need longer.
+// choicesFor returns the completions at the end of words, without completionTimeout, because
+// a loaded host may need longer.
 func choicesFor(t *testing.T, words ...string) string {
 	t.Helper()
 	k, err := newParser(&verbs{}, iostreams.Streams{})
@@ -99,13 +99,13 @@ func choicesFor(t *testing.T, words ...string) string {
 	return out.String()
 }
 
-// TestCompletionParses checks the syntax of each script with its shell, if that is
-// installed.
-func TestCompletionParses(t *testing.T) {
+// TestCompletion checks that the completion script of each shell has no syntax error, if the
+// shell is installed.
+func TestCompletion(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		got := poddVerb(t.Context(), "completion", shell)
 		if got.Code != 0 || !strings.Contains(got.Out, completeVerb) {
-			t.Errorf("%s: %+v", shell, got)
+			t.Errorf("%s: got %+v, want a script that calls %s", shell, got, completeVerb)
 		}
 		path, err := exec.LookPath(shell)
 		if err != nil {
@@ -114,7 +114,7 @@ func TestCompletionParses(t *testing.T) {
 		cmd := exec.Command(path, "-n")
 		cmd.Stdin = strings.NewReader(got.Out)
 		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
-			t.Errorf("%s: %v: %s", shell, err, out)
+			t.Errorf("%s -n: got %v: %s", shell, err, out)
 		}
 	}
 }

@@ -10,74 +10,74 @@ import (
 	"testing"
 )
 
-// forbiddenImports are the boundaries of the architecture: no package below of imports a
-// package below not, directly or indirectly.
-var forbiddenImports = []struct{ of, not, why string }{
-	{"podd/manifest", "podd/runtime", "what should run knows nothing of what does"},
-	{"podd/manifest", "podd/reconcile", "wanted pods are values that anyone may make"},
-	{"podd/manifest", "google.golang.org/grpc", "reading a manifest needs no network"},
+// forbiddenImports are the boundaries of the architecture: no package in or below from
+// imports a package in or below to, directly or indirectly.
+var forbiddenImports = []struct{ from, to, why string }{
+	{"podd/manifest", "podd/runtime", "desired state does not depend on actual state"},
+	{"podd/manifest", "podd/reconcile", "desired pods are values that any package may create"},
+	{"podd/manifest", "google.golang.org/grpc", "reading a manifest needs no RPC"},
 	{"podd/manifest/decode", "podd/manifest/source", "decoding is pure, watching is not"},
-	{"podd/manifest/defaults", "podd/manifest/decode", "defaults are set in values"},
-	{"podd/manifest/merge", "podd/manifest/decode", "only values are merged"},
+	{"podd/manifest/defaults", "podd/manifest/decode", "defaults apply to values"},
+	{"podd/manifest/merge", "podd/manifest/decode", "merging applies to values"},
 	{"podd/manifest/merge", "podd/manifest/source", "merging is pure, watching is not"},
-	{"podd/manifest/refs", "podd/manifest/decode", "references are looked up in values"},
-	{"podd/manifest/refs", "podd/manifest/source", "references are looked up in values"},
-	{"podd/manifest/supported", "podd/manifest/decode", "the tables know no text"},
-	{"podd/manifest/validate", "podd/manifest/decode", "an object is validated wherever it comes from"},
-	{"podd/runtime", "podd/manifest", "what runs is told without knowing what should"},
-	{"podd/runtime", "podd/reconcile", "a runtime is asked, it decides nothing"},
-	{"podd/reconcile/plan", "podd/manifest/decode", "a decision is made from values"},
-	{"podd/reconcile/plan", "podd/manifest/source", "a decision is made from values"},
-	{"podd/reconcile/plan", "podd/runtime/cri", "a decision is made from values"},
-	{"podd/reconcile/plan", "podd/reconcile/status", "deciding and telling are two things"},
-	{"podd/reconcile/status", "podd/manifest/decode", "a status is made from values"},
-	{"podd/reconcile/status", "podd/manifest/source", "a status is made from values"},
-	{"podd/reconcile/status", "podd/runtime/cri", "a status is made from values"},
-	{"podd/reconcile/admission", "podd/manifest/source", "admission is decided from values"},
-	{"podd/reconcile/admission", "podd/runtime/cri", "admission is decided from values"},
+	{"podd/manifest/refs", "podd/manifest/decode", "references are found in values"},
+	{"podd/manifest/refs", "podd/manifest/source", "references are found in values"},
+	{"podd/manifest/supported", "podd/manifest/decode", "the tables apply to values"},
+	{"podd/manifest/validate", "podd/manifest/decode", "validation does not depend on the origin of an object"},
+	{"podd/runtime", "podd/manifest", "actual state does not depend on desired state"},
+	{"podd/runtime", "podd/reconcile", "the runtime client makes no decisions"},
+	{"podd/reconcile/plan", "podd/manifest/decode", "decisions are pure"},
+	{"podd/reconcile/plan", "podd/manifest/source", "decisions are pure"},
+	{"podd/reconcile/plan", "podd/runtime/cri", "decisions are pure"},
+	{"podd/reconcile/plan", "podd/reconcile/status", "decisions do not depend on the reported status"},
+	{"podd/reconcile/status", "podd/manifest/decode", "a status is computed from values"},
+	{"podd/reconcile/status", "podd/manifest/source", "a status is computed from values"},
+	{"podd/reconcile/status", "podd/runtime/cri", "a status is computed from values"},
+	{"podd/reconcile/admission", "podd/manifest/source", "admission is computed from values"},
+	{"podd/reconcile/admission", "podd/runtime/cri", "admission is computed from values"},
 	{"podd/reconcile/state", "podd/manifest/source", "a state is computed from values"},
 	{"podd/reconcile/state", "podd/runtime/cri", "a state is computed from values"},
-	{"podd/reconcile/state", "podd/reconcile/effect", "a state has the results of effects, and calls none"},
+	{"podd/reconcile/state", "podd/reconcile/effect", "a state applies results and calls no effect"},
 	{"podd/reconcile/state", "podd/reconcile/journal", "a record is a value; package journal stores it"},
-	{"podd/reconcile/render", "podd/manifest/decode", "a config is made from values"},
-	{"podd/reconcile/render", "podd/manifest/source", "a config is made from values"},
-	{"podd/reconcile/render", "podd/runtime/cri", "a config is made from values"},
-	{"podd/reconcile/event", "podd/runtime/cri", "an event is told from values"},
-	{"podd/reconcile/effect", "podd/runtime/cri", "an effect declares the calls that it needs"},
-	{"podd/reconcile", "podd/server", "pods run whoever watches"},
-	{"podd/reconcile", "podd/cmd", "the core knows no command line"},
-	{"podd/server", "podd/manifest", "the faces declare what they read"},
-	{"podd/server", "podd/runtime", "the faces declare what they read"},
-	{"podd/server", "podd/reconcile", "the faces declare what they read"},
-	{"podd/server/kube/read", "podd/server/kube/write", "a read changes nothing"},
-	{"podd/server/kube/write", "podd/server/kube/read", "a write declares how it finds objects"},
-	{clusterPackage, "podd/runtime/cri", "the runtime is the core's"},
-	{clusterPackage, "podd/manifest/source", "it is a source, and knows no other"},
+	{"podd/reconcile/render", "podd/manifest/decode", "a CRI config is computed from values"},
+	{"podd/reconcile/render", "podd/manifest/source", "a CRI config is computed from values"},
+	{"podd/reconcile/render", "podd/runtime/cri", "a CRI config is computed from values"},
+	{"podd/reconcile/event", "podd/runtime/cri", "events are computed from values"},
+	{"podd/reconcile/effect", "podd/runtime/cri", "effects declare the calls that they need"},
+	{"podd/reconcile", "podd/server", "pods run without endpoints"},
+	{"podd/reconcile", "podd/cmd", "the core does not depend on the command line"},
+	{"podd/server", "podd/manifest", "endpoints declare what they read"},
+	{"podd/server", "podd/runtime", "endpoints declare what they read"},
+	{"podd/server", "podd/reconcile", "endpoints declare what they read"},
+	{"podd/server/kube/read", "podd/server/kube/write", "reads change nothing"},
+	{"podd/server/kube/write", "podd/server/kube/read", "writes declare how they find objects"},
+	{clusterPackage, "podd/runtime/cri", "only the core uses the runtime"},
+	{clusterPackage, "podd/manifest/source", "it implements a source and uses no other"},
 	{"podd/cmd/podd/internal/exit", "podd/", "every verb may return an exit code"},
-	{"podd/cmd/podd/internal/paths", "podd/", "paths are strings"},
-	{"podd/cmd/podd/internal/cli/printer", "podd/", "it prints strings"},
-	{"podd/cmd/podd/internal/cli", daemonPackage, "it asks the daemon on its socket"},
-	{daemonPackage, "podd/cmd/podd/internal/cli/client", "it serves clients, and is none"},
-	{"podd/cmd/podd/internal/cli", "podd/runtime/cri", "it asks podd, not the runtime"},
-	{"podd/cmd/podd/internal/cli", "podd/manifest/source", "it asks podd what the sources have"},
-	{"podd/cmd/podd/internal/cli/client", "podd/runtime", "it asks podd, not the runtime"},
-	{"podd/cmd/podd/internal/offline", clusterPackage, "an API server is not asked offline"},
-	{"podd/cmd/podd/internal/daemon/view", "podd/cmd/podd/internal/config", "a View is made from values"},
-	{"podd/cmd/podd/internal/daemon/view", "podd/cmd/podd/internal/host", "a View is made from values"},
-	{"podd/cmd/podd/internal/iostreams", "podd/", "every verb has streams"},
-	{"podd/", "k8s.io/kubernetes", "the kubelet's code is not podd's"},
+	{"podd/cmd/podd/internal/paths", "podd/", "it only handles strings"},
+	{"podd/cmd/podd/internal/cli/printer", "podd/", "it only prints values"},
+	{"podd/cmd/podd/internal/cli", daemonPackage, "verbs use the socket of the daemon"},
+	{daemonPackage, "podd/cmd/podd/internal/cli/client", "the daemon is not a client of itself"},
+	{"podd/cmd/podd/internal/cli", "podd/runtime/cri", "verbs use the daemon, not the runtime"},
+	{"podd/cmd/podd/internal/cli", "podd/manifest/source", "verbs get the content of sources from the daemon"},
+	{"podd/cmd/podd/internal/cli/client", "podd/runtime", "it uses the daemon, not the runtime"},
+	{"podd/cmd/podd/internal/offline", clusterPackage, "offline verbs do not connect to an API server"},
+	{"podd/cmd/podd/internal/daemon/view", "podd/cmd/podd/internal/config", "a View is computed from values"},
+	{"podd/cmd/podd/internal/daemon/view", "podd/cmd/podd/internal/host", "a View is computed from values"},
+	{"podd/cmd/podd/internal/iostreams", "podd/", "every verb uses it"},
+	{"podd/", "k8s.io/kubernetes", "podd contains no code of the kubelet"},
 }
 
-// leafPackages may be imported by all packages, because their functions must not be
-// implemented twice. They import only the standard library and leafImports.
+// leafPackages may be imported by all packages, so that no package implements their
+// functions again. They import only the standard library and leafImports.
 var leafPackages = []string{"podd/runtime/atomicfile", "podd/runtime/safepath", "podd/manifest/redact"}
 
 var leafImports = []string{"golang.org/x/sys/unix", "k8s.io/api/core/v1"}
 
 func isLeaf(path string) bool { return slices.Contains(leafPackages, path) }
 
-// clusterPackage talks to an API server; only daemonPackage imports it, and only
-// mainPackage imports that.
+// clusterPackage connects to an API server. Only daemonPackage imports it, and only
+// mainPackage imports daemonPackage.
 const (
 	clusterPackage = "podd/cmd/podd/internal/cluster"
 	daemonPackage  = "podd/cmd/podd/internal/daemon"
@@ -102,41 +102,43 @@ var pureImports = map[string][]string{
 	"podd/reconcile/event":     {"context", "os", "net", "sync"},
 }
 
-type listed struct {
+// listedPackage is a package in the output of go list.
+type listedPackage struct {
 	ImportPath    string
 	Imports, Deps []string
 }
 
+// TestImports checks the imports of all packages.
 func TestImports(t *testing.T) {
 	for _, p := range listPackages(t) {
-		for _, ban := range forbiddenImports {
-			if !below(p.ImportPath, ban.of) || isForTests(p.ImportPath) {
+		for _, rule := range forbiddenImports {
+			if !below(p.ImportPath, rule.from) || isForTests(p.ImportPath) {
 				continue
 			}
 			for _, dep := range p.Deps {
-				if below(dep, ban.not) && !below(dep, ban.of) && !isLeaf(dep) {
-					t.Errorf("%s imports %s: %s", p.ImportPath, dep, ban.why)
+				if below(dep, rule.to) && !below(dep, rule.from) && !isLeaf(dep) {
+					t.Errorf("%s imports %s, but %s", p.ImportPath, dep, rule.why)
 				}
 			}
 		}
 		for _, i := range p.Imports {
 			if isLeaf(p.ImportPath) && (below(i, "podd") || strings.Contains(i, ".") && !slices.Contains(leafImports, i)) {
-				t.Errorf("%s imports %s: it is a leaf", p.ImportPath, i)
+				t.Errorf("%s imports %s, but is a leaf package", p.ImportPath, i)
 			}
 		}
-		clients := p.Deps
+		imports := p.Deps // also indirect ones
 		if p.ImportPath == daemonPackage || p.ImportPath == mainPackage {
-			clients = p.Imports
+			imports = p.Imports
 		}
-		for _, i := range clients {
+		for _, i := range imports {
 			if below(i, "k8s.io/client-go") && p.ImportPath != clusterPackage && !isAPIClientForTests(p.ImportPath) {
-				t.Errorf("%s imports %s: only the cluster add-on talks to an API server", p.ImportPath, i)
+				t.Errorf("%s imports %s, but only package cluster connects to an API server", p.ImportPath, i)
 			}
 		}
 		for _, banned := range pureImports[p.ImportPath] {
 			for _, i := range p.Imports {
 				if i == banned {
-					t.Errorf("%s imports %s: it is pure", p.ImportPath, i)
+					t.Errorf("%s imports %s, but is pure", p.ImportPath, i)
 				}
 			}
 		}
@@ -154,20 +156,22 @@ func isAPIClientForTests(path string) bool {
 	return below(path, "podd/cmd/podd/e2e") || below(path, "podd/cmd/podd/bench")
 }
 
+// below reports whether path is root or below it.
 func below(path, root string) bool {
 	root = strings.TrimSuffix(root, "/")
 	return path == root || strings.HasPrefix(path, root+"/")
 }
 
-func listPackages(t *testing.T) []listed {
+// listPackages returns all packages of the module.
+func listPackages(t *testing.T) []listedPackage {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", "podd/...").Output()
 	if err != nil {
 		t.Fatalf("listing packages: %v", err)
 	}
-	var all []listed
+	var all []listedPackage
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p listed
+		var p listedPackage
 		if err := d.Decode(&p); errors.Is(err, io.EOF) {
 			return all
 		} else if err != nil {

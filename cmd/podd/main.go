@@ -1,9 +1,9 @@
-// Command podd runs Kubernetes pods from manifest files and URLs straight on a
-// CRI runtime, without an apiserver.
+// Command podd runs Kubernetes pods from manifest files and URLs directly on a CRI runtime,
+// without an API server.
 //
-// The grammar of the command line is in cli.go. Each verb is a type with a Run method,
-// which gets a context that ends on SIGINT and SIGTERM, and the Streams. Verbs that talk
-// to a running podd are in package internal/cli, those that need none in internal/offline;
+// The grammar of the command line is in cli.go. Each verb is a type with a Run method, which
+// gets the Streams and a context that is cancelled by SIGINT and SIGTERM. Verbs that connect
+// to a running podd are in package internal/cli, verbs that do not are in internal/offline.
 // podd run is in internal/daemon and, with --runonce, in internal/runonce.
 package main
 

@@ -23,10 +23,11 @@ type RunCmd struct {
 	Report  string        `group:"With --runonce" placeholder:"FILE" help:"Write the result to a file as JUnit (.xml) or JSON (.json)."`
 }
 
-// KubeletFlags returns the flags that the kubelet has, too.
+// KubeletFlags returns the flags of podd run, in which parse stores those of the kubelet that
+// podd does not serve.
 func (c *RunCmd) KubeletFlags() *config.Flags { return &c.Flags }
 
-// Validate rejects flags that need --runonce.
+// Validate rejects a negative timeout, and arguments and flags that need --runonce.
 func (c *RunCmd) Validate() error {
 	once := c.RunOnce != nil && *c.RunOnce
 	switch {
@@ -35,7 +36,7 @@ func (c *RunCmd) Validate() error {
 	case once:
 		return nil
 	case len(c.Files) > 0:
-		return fmt.Errorf("%q: files are run with --runonce; to run and follow them, use --pod-manifest-path", c.Files[0])
+		return fmt.Errorf("%q: file arguments need --runonce; to run a file and apply its changes, use --pod-manifest-path", c.Files[0])
 	case len(c.Env)+len(c.EnvFile) > 0:
 		return errors.New("-e and --env-file need --runonce")
 	case c.Timeout != 0 || c.Report != "":

@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the cmp files of testdata/script")
 
-// TestMain lets scripts call podd by its names. "podd-config" parses the command line as
-// podd run does, and prints the Config.
+// TestMain makes podd available to scripts as "podd" and "kubelet". "podd-config" parses its
+// command line like podd run and prints the Config.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"podd":        main,
@@ -33,8 +33,8 @@ func streams() iostreams.Streams {
 	return iostreams.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 }
 
-// TestScripts runs testdata/script of the repository. In scripts, $WEB is the URL of a
-// server for the script's directory.
+// TestScripts runs the scripts in testdata/script of the repository. $WEB is the URL of a
+// server for the directory of the script.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "../../testdata/script",
@@ -49,14 +49,14 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// configVerbs is a grammar with the flags of run.
+// configVerbs is a grammar with the flags of podd run.
 type configVerbs struct {
 	Run configCmd `cmd:""`
 }
 
 type configCmd struct{ RunCmd }
 
-// Run prints the configuration of the command line.
+// Run prints the Config that the command line results in.
 func (c *configCmd) Run(_ context.Context, s iostreams.Streams) error {
 	cfg, warnings, err := config.Load(c.Flags, config.Machine{Program: "podd", Hostname: "node-1", CgroupV2: true})
 	for _, w := range warnings {
@@ -74,6 +74,7 @@ func (c *configCmd) Run(_ context.Context, s iostreams.Streams) error {
 	}{cfg, c.Files, c.Env, c.EnvFile, c.Timeout.String(), c.Report})
 }
 
+// printConfig implements podd-config.
 func printConfig(args []string) error {
 	k, err := newParser(&configVerbs{}, streams())
 	if err != nil {
@@ -94,7 +95,7 @@ func TestVerbs(t *testing.T) {
 	}
 	for _, node := range k.Model.Children {
 		if _, ok := node.Target.Addr().Interface().(verb); !ok {
-			t.Errorf("podd %s does nothing", node.Name)
+			t.Errorf("podd %s: %s does not implement verb", node.Name, node.Target.Type())
 		}
 	}
 }

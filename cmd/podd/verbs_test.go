@@ -10,11 +10,11 @@ import (
 	"podd/cmd/podd/internal/poddtest"
 )
 
-// poddVerb runs a verb and returns what it prints.
+// poddVerb runs a verb and returns its output and exit code.
 func poddVerb(ctx context.Context, words ...string) poddtest.Result {
-	var out, talk bytes.Buffer
-	code := executeVerb(ctx, iostreams.Streams{In: strings.NewReader(""), Out: &out, Err: &talk}, words...)
-	return poddtest.Result{Out: out.String(), Err: talk.String(), Code: code}
+	var out, stderr bytes.Buffer
+	code := executeVerb(ctx, iostreams.Streams{In: strings.NewReader(""), Out: &out, Err: &stderr}, words...)
+	return poddtest.Result{Out: out.String(), Err: stderr.String(), Code: code}
 }
 
 // executeVerb runs a verb and returns its exit code.

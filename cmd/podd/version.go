@@ -14,7 +14,7 @@ import (
 	"podd/cmd/podd/internal/iostreams"
 )
 
-// version is set by the linker: -X main.version=v1.2.3.
+// version is set by the linker with -X main.version=v1.2.3; "" if it is not.
 var version string
 
 // VersionCmd is the podd version command.

@@ -10,7 +10,7 @@ import (
 )
 
 func TestArgs(t *testing.T) {
-	alone := map[string]bool{"strict": true, "max-pods": false, "pod-max-pids": false}
+	noValue := map[string]bool{"strict": true, "max-pods": false, "pod-max-pids": false}
 	tests := []struct {
 		args  string
 		rest  string
@@ -41,8 +41,8 @@ func TestArgs(t *testing.T) {
 	}
 	for _, tt := range tests {
 		rest, known, err := Args(strings.Fields(tt.args), func(name string) (bool, bool) {
-			a, ok := alone[name]
-			return a, ok
+			b, ok := noValue[name]
+			return b, ok
 		}, []string{"strict", "max-pods", "pod-max-pids"})
 		var names []string
 		for _, k := range known {
@@ -53,76 +53,77 @@ func TestArgs(t *testing.T) {
 			text = err.Error()
 		}
 		if text != tt.err {
-			t.Errorf("Args(%s): error %q, want %q", tt.args, text, tt.err)
+			t.Errorf("Args(%s): got error %q, want %q", tt.args, text, tt.err)
 		}
 		if err != nil {
 			continue
 		}
 		if got := strings.Join(rest, " "); got != tt.rest {
-			t.Errorf("Args(%s): rest %q, want %q", tt.args, got, tt.rest)
+			t.Errorf("Args(%s): got rest %q, want %q", tt.args, got, tt.rest)
 		}
 		if got := strings.Join(names, " "); got != tt.known {
-			t.Errorf("Args(%s): known %q, want %q", tt.args, got, tt.known)
+			t.Errorf("Args(%s): got known %q, want %q", tt.args, got, tt.known)
 		}
 	}
 }
 
-// Every flag of the kubelet 1.34.4 on Linux is either served or known, and
-// none is both.
+// TestKubeletFlags checks that every flag of the kubelet 1.34.4 on Linux is either in Flags or
+// in kubeletFlags.
 func TestKubeletFlags(t *testing.T) {
 	text, err := os.ReadFile("testdata/kubelet-flags.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := map[string]bool{"help": true, "version": true} // of podd itself
+	served := map[string]bool{"help": true, "version": true} // of every verb
 	for f := range new(Flags).settings() {
 		served[flagName(f)] = true
 	}
-	theirs := map[string]bool{}
+	ofKubelet := map[string]bool{}
 	for _, name := range strings.Fields(string(text)) {
-		theirs[name] = true
-		if _, known := findKnown(name); known == served[name] {
+		ofKubelet[name] = true
+		if _, known := findKubeletFlag(name); known == served[name] {
 			t.Errorf("--%s: known %v, served %v; want exactly one", name, known, served[name])
 		}
 	}
-	for _, f := range knownFlags {
-		if !theirs[f.name] {
-			t.Errorf("--%s is in the table, but no flag of the kubelet", f.name)
+	for _, f := range kubeletFlags {
+		if !ofKubelet[f.name] {
+			t.Errorf("--%s is in kubeletFlags, but the kubelet does not have it", f.name)
 		}
 	}
 }
 
-// Every field that the tables name exists, and takes what its flag gives.
-func TestTablesNameFields(t *testing.T) {
+// TestTables checks that every field in the tables exists and can be set to the value of its
+// flag.
+func TestTables(t *testing.T) {
 	fields := map[string]reflect.Type{}
 	k := reflect.ValueOf(&kubelet.KubeletConfiguration{}).Elem()
 	leaves(k, k, "", func(path string, v, _ reflect.Value) { fields[path] = v.Type() })
-	for path := range served {
+	for path := range servedFields {
 		if fields[path] == nil {
-			t.Errorf("served: no field %q", path)
+			t.Errorf("servedFields: no field %q", path)
 		}
 	}
-	for path := range ofCluster {
+	for path := range clusterFields {
 		if fields[path] == nil {
-			t.Errorf("ofCluster: no field %q", path)
+			t.Errorf("clusterFields: no field %q", path)
 		}
 	}
-	for path := range agrees {
+	for path := range matchingValues {
 		if fields[path] == nil {
-			t.Errorf("agrees: no field %q", path)
+			t.Errorf("matchingValues: no field %q", path)
 		}
 	}
 	for f := range new(Flags).settings() {
-		if path, ok := f.Tag.Lookup("field"); ok && !served[path] && !ofCluster[path] {
-			t.Errorf("Flags.%s stands for %q, which is not served", f.Name, path)
+		if path, ok := f.Tag.Lookup("field"); ok && !servedFields[path] && !clusterFields[path] {
+			t.Errorf("Flags.%s sets %q, which is not supported", f.Name, path)
 		}
 	}
-	sample := map[shape]string{text: "x", boolean: "true", number: "1", duration: "1s", list: "a,b", pairs: "a=b", below: "a<b", gates: "A=true"}
-	for _, f := range knownFlags {
+	sample := map[shape]string{text: "x", boolean: "true", number: "1", duration: "1s", list: "a,b", pairs: "a=b", thresholds: "a<b", featureGates: "A=true"}
+	for _, f := range kubeletFlags {
 		if f.field == "" {
 			continue
 		}
-		k, err := f.take(sample[f.shape])
+		k, err := f.parse(sample[f.shape])
 		if err != nil {
 			t.Errorf("--%s=%s: %v", f.name, sample[f.shape], err)
 			continue
@@ -133,17 +134,20 @@ func TestTablesNameFields(t *testing.T) {
 	}
 }
 
-func TestArgsKeepsNoValueInErrors(t *testing.T) {
+// TestArgs_Secret checks that errors do not contain values.
+func TestArgs_Secret(t *testing.T) {
 	_, _, err := tryArgs("--storage-driver-secure=hunter2", "--feature-gates=hunter2", "--event-qps=hunter2")
 	if err == nil || strings.Contains(err.Error(), "hunter2") {
-		t.Errorf("error %v; want one without the value", err)
+		t.Errorf("got error %v, want one without the value", err)
 	}
 }
 
+// tryArgs calls Args with a parser without flags.
 func tryArgs(args ...string) ([]string, []Known, error) {
 	return Args(args, func(string) (bool, bool) { return false, false }, nil)
 }
 
+// FuzzArgs checks that all flags that Args accepts can be decoded.
 func FuzzArgs(f *testing.F) {
 	f.Add("--max_pods 3 --event-qps=1 -- x")
 	f.Add("--feature-gates A=true --feature-gates=B=false --eviction-hard a<b,c<d")

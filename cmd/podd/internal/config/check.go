@@ -17,37 +17,37 @@ import (
 	"podd/manifest"
 )
 
-// checking collects the problems of a merged configuration. k contains only what the user
-// has set.
-type checking struct {
-	k        *kubelet.KubeletConfiguration
+// A checker validates a merged configuration and collects the problems.
+type checker struct {
+	k        *kubelet.KubeletConfiguration // without defaults
 	m        *merged
 	machine  Machine
 	problems []manifest.Problem
 }
 
-func (c *checking) errorf(field, format string, args ...any) {
+// errorf adds an error of a field.
+func (c *checker) errorf(field, format string, args ...any) {
 	o := c.m.origin(field)
 	c.problems = append(c.problems, o.problem(manifest.Error, field, fmt.Sprintf(format, args...)))
 }
 
-// all runs every check, in the order of the messages.
-func (c *checking) all() []manifest.Problem {
-	c.sources()
-	c.ranges()
-	c.tls()
-	c.durations()
-	c.oneOf()
-	c.sysctls()
-	c.taints()
-	c.addresses()
-	c.paths()
-	c.together()
-	c.refusals()
+// check runs all checks and returns the problems.
+func (c *checker) check() []manifest.Problem {
+	c.checkSources()
+	c.checkRanges()
+	c.checkTLS()
+	c.checkDurations()
+	c.checkEnums()
+	c.checkSysctls()
+	c.checkTaints()
+	c.checkAddresses()
+	c.checkPaths()
+	c.checkCombined()
+	c.checkUnsupported()
 	return c.problems
 }
 
-func (c *checking) sources() {
+func (c *checker) checkSources() {
 	if c.k.StaticPodURL != "" {
 		if why := checkURL(c.k.StaticPodURL); why != "" {
 			c.errorf("staticPodURL", "%s", why)
@@ -66,21 +66,21 @@ func checkURL(text string) string {
 	u, err := url.Parse(strings.NewReplacer("{node}", "node", "{machineID}", "id").Replace(text))
 	switch {
 	case err != nil:
-		return "not a URL; want http://… or https://…"
+		return "not a valid URL; want http://… or https://…"
 	case u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Sprintf("scheme %q is not served; want http or https", u.Scheme)
+		return fmt.Sprintf("unsupported scheme %q; want http or https", u.Scheme)
 	case u.Host == "":
 		return "the host is missing"
 	}
 	return ""
 }
 
-func (c *checking) ranges() {
+func (c *checker) checkRanges() {
 	k := c.k
 	const none = math.MaxInt64
 	for _, r := range []struct {
 		field         string
-		value, lo, hi int64
+		value, lo, hi int64 // hi none: no maximum
 	}{
 		{"healthzPort", deref32(k.HealthzPort), 0, 65535},
 		{"readOnlyPort", int64(k.ReadOnlyPort), 0, 65535},
@@ -118,6 +118,7 @@ func (c *checking) ranges() {
 	}
 }
 
+// deref32 returns the value of p, or 0 if p is nil.
 func deref32(p *int32) int64 {
 	if p == nil {
 		return 0
@@ -125,7 +126,7 @@ func deref32(p *int32) int64 {
 	return int64(*p)
 }
 
-// logSize returns the size at which a log is rotated, in bytes.
+// logSize parses the size in bytes at which a log is rotated.
 func logSize(text string) (int64, error) {
 	q, err := resource.ParseQuantity(text)
 	if err == nil && q.Sign() == 0 {
@@ -134,7 +135,7 @@ func logSize(text string) (int64, error) {
 	return q.Value(), err
 }
 
-func (c *checking) durations() {
+func (c *checker) checkDurations() {
 	k := c.k
 	for _, d := range []struct {
 		field string

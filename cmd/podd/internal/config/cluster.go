@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -52,60 +53,61 @@ type Cluster struct {
 	ContentType string
 }
 
-func (r *resolving) cluster(c *Config) {
+func (r *resolver) resolveCluster(c *Config) {
 	f, k, d := r.flags, r.k, defaults()
 	taints := r.taints()
 	if f.CloudProvider != "" && f.CloudProvider != "external" {
-		r.add(manifest.Error, "--cloud-provider", "%q is not known; want external", f.CloudProvider)
+		r.add(manifest.Error, "--cloud-provider", "unknown value %q; want external", f.CloudProvider)
 	}
 	if f.Kubeconfig == "" {
 		if f.BootstrapKubeconfig != "" {
-			r.add(manifest.Error, "--bootstrap-kubeconfig", "what the cluster gives is written to --kubeconfig; give that too")
+			r.add(manifest.Error, "--bootstrap-kubeconfig", "needs --kubeconfig, the path of the kubeconfig to write")
 		}
-		r.noCluster()
+		r.warnClusterFlags()
 		return
 	}
 	if c.RunOnce {
-		r.add(manifest.Error, "--kubeconfig", "a run to completion joins no cluster; leave it out, or --runonce")
+		r.add(manifest.Error, "--kubeconfig", "cannot be used together with --runonce; remove one of them")
 	}
 	if s := k.ConfigMapAndSecretChangeDetectionStrategy; s == kubelet.TTLCacheChangeDetectionStrategy || s == kubelet.GetChangeDetectionStrategy {
-		r.add(manifest.Error, "configMapAndSecretChangeDetectionStrategy", "%s: podd watches what pods refer to, which is newer and asks less; only Watch is served", s)
+		r.add(manifest.Error, "configMapAndSecretChangeDetectionStrategy", "unsupported value %q, because podd always watches ConfigMaps and Secrets; want Watch", s)
 	}
 	if taints == nil {
 		taints = k.RegisterWithTaints
 	}
 	c.Cluster = Cluster{
-		Kubeconfig: r.dir("--kubeconfig", f.Kubeconfig, ""), Taints: taints,
-		BootstrapKubeconfig: r.dir("--bootstrap-kubeconfig", f.BootstrapKubeconfig, ""),
-		CertDir:             r.dir("--cert-dir", f.CertDir, filepath.Join(c.RootDir, "pki")),
+		Kubeconfig: r.absDir("--kubeconfig", f.Kubeconfig, ""), Taints: taints,
+		BootstrapKubeconfig: r.absDir("--bootstrap-kubeconfig", f.BootstrapKubeconfig, ""),
+		CertDir:             r.absDir("--cert-dir", f.CertDir, filepath.Join(c.RootDir, "pki")),
 		Rotate:              k.RotateCertificates, ServingBootstrap: k.ServerTLSBootstrap && c.API.Listen != "",
-		Register:   orNil(k.RegisterNode, d.RegisterNode),
+		Register:   derefOr(k.RegisterNode, d.RegisterNode),
 		ProviderID: k.ProviderID, ExternalCloud: f.CloudProvider != "",
-		AttachDetach:    orNil(k.EnableControllerAttachDetach, d.EnableControllerAttachDetach),
-		UpdateFrequency: or(k.NodeStatusUpdateFrequency, d.NodeStatusUpdateFrequency),
+		AttachDetach:    derefOr(k.EnableControllerAttachDetach, d.EnableControllerAttachDetach),
+		UpdateFrequency: durationOr(k.NodeStatusUpdateFrequency, d.NodeStatusUpdateFrequency),
 		// A user who sets only one of the two intends both to be equal.
-		ReportFrequency: or(k.NodeStatusReportFrequency, orZero(k.NodeStatusUpdateFrequency, d.NodeStatusReportFrequency)),
-		Lease:           time.Duration(orZero(k.NodeLeaseDurationSeconds, d.NodeLeaseDurationSeconds)) * time.Second,
-		QPS:             int(orNil(k.KubeAPIQPS, d.KubeAPIQPS)), Burst: int(orZero(k.KubeAPIBurst, d.KubeAPIBurst)),
-		EventQPS: int(orNil(k.EventRecordQPS, d.EventRecordQPS)), EventBurst: int(orZero(k.EventBurst, d.EventBurst)),
-		ContentType: orZero(k.ContentType, d.ContentType),
+		ReportFrequency: durationOr(k.NodeStatusReportFrequency, cmp.Or(k.NodeStatusUpdateFrequency, d.NodeStatusReportFrequency)),
+		Lease:           time.Duration(cmp.Or(k.NodeLeaseDurationSeconds, d.NodeLeaseDurationSeconds)) * time.Second,
+		QPS:             int(derefOr(k.KubeAPIQPS, d.KubeAPIQPS)), Burst: int(cmp.Or(k.KubeAPIBurst, d.KubeAPIBurst)),
+		EventQPS: int(derefOr(k.EventRecordQPS, d.EventRecordQPS)), EventBurst: int(cmp.Or(k.EventBurst, d.EventBurst)),
+		ContentType: cmp.Or(k.ContentType, d.ContentType),
 	}
 }
 
-// noCluster warns of flags without a field that have no effect without a cluster.
-func (r *resolving) noCluster() {
+// warnClusterFlags warns of flags that are ignored without a cluster and have no field.
+// warnIgnored warns of those with a field.
+func (r *resolver) warnClusterFlags() {
 	for _, flag := range []struct {
 		name  string
 		given bool
 	}{{"--register-with-taints", len(r.flags.RegisterWithTaints) > 0}, {"--cloud-provider", r.flags.CloudProvider != ""}, {"--cert-dir", r.flags.CertDir != ""}} {
 		if flag.given {
-			r.add(manifest.Warning, flag.name, "for the node of a cluster, and without --kubeconfig has no effect")
+			r.add(manifest.Warning, flag.name, "ignored without --kubeconfig")
 		}
 	}
 }
 
 // taints returns the taints of --register-with-taints.
-func (r *resolving) taints() (all []v1.Taint) {
+func (r *resolver) taints() (all []v1.Taint) {
 	for _, text := range r.flags.RegisterWithTaints {
 		t, err := parseTaint(strings.TrimSpace(text))
 		if err == nil {
@@ -124,30 +126,30 @@ func (r *resolving) taints() (all []v1.Taint) {
 func parseTaint(text string) (v1.Taint, error) {
 	pair, effect, ok := strings.Cut(text, ":")
 	if !ok {
-		return v1.Taint{}, errors.New("has no effect; want KEY=VALUE:EFFECT")
+		return v1.Taint{}, errors.New("the effect is missing; want KEY=VALUE:EFFECT")
 	}
 	key, value, _ := strings.Cut(pair, "=")
 	return v1.Taint{Key: key, Value: value, Effect: v1.TaintEffect(effect)}, nil
 }
 
-var effects = []v1.TaintEffect{v1.TaintEffectNoSchedule, v1.TaintEffectPreferNoSchedule, v1.TaintEffectNoExecute}
+var taintEffects = []v1.TaintEffect{v1.TaintEffectNoSchedule, v1.TaintEffectPreferNoSchedule, v1.TaintEffectNoExecute}
 
 // checkTaint validates a taint like the API server. others are the preceding taints.
 func checkTaint(t v1.Taint, others []v1.Taint) error {
-	if wrong := append(validation.IsQualifiedName(t.Key), validation.IsValidLabelValue(t.Value)...); len(wrong) > 0 {
-		return errors.New(strings.Join(wrong, "; "))
+	if reasons := append(validation.IsQualifiedName(t.Key), validation.IsValidLabelValue(t.Value)...); len(reasons) > 0 {
+		return errors.New(strings.Join(reasons, "; "))
 	}
-	if !slices.Contains(effects, t.Effect) {
-		return fmt.Errorf("the effect %q is not known; want NoSchedule, PreferNoSchedule or NoExecute", t.Effect)
+	if !slices.Contains(taintEffects, t.Effect) {
+		return fmt.Errorf("unknown effect %q; want NoSchedule, PreferNoSchedule or NoExecute", t.Effect)
 	}
 	if slices.ContainsFunc(others, func(o v1.Taint) bool { return o.Key == t.Key && o.Effect == t.Effect }) {
-		return errors.New("is there twice")
+		return errors.New("duplicate taint; each key and effect must be unique")
 	}
 	return nil
 }
 
-// taints checks the taints of a configuration file.
-func (c *checking) taints() {
+// checkTaints checks the taints of the configuration files.
+func (c *checker) checkTaints() {
 	all := c.k.RegisterWithTaints
 	for i, t := range all {
 		if err := checkTaint(t, all[:i]); err != nil {

@@ -74,7 +74,7 @@ type Node struct {
 	NodeName string
 	// InvalidHostname is the hostname if it should be NodeName but is no valid name.
 	InvalidHostname string
-	// Named reports whether the user has set NodeName. Otherwise it is the hostname or, with
+	// Named is set if the user has set NodeName. Otherwise it is the hostname or, with
 	// Cloud, the name in the metadata.
 	Named bool
 	// Cloud is the cloud with the metadata service that describes the node, or "".
@@ -104,7 +104,7 @@ type Paths struct {
 
 // Adoption configures which pods of others podd takes over.
 type Adoption struct {
-	// Adopt stops foreign sandboxes with the name of a desired pod.
+	// Adopt stops sandboxes of others that have the name of a desired pod.
 	Adopt bool
 	// AdoptInstances contains the IDs of instances whose root directories are lost and whose
 	// pods podd adopts.

@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -16,10 +17,10 @@ import (
 	"podd/manifest"
 )
 
-// credentialProviders reads the plugins that the flags name. As in the kubelet, an error
-// of one is an error of all, because a registry may return another image to a client
+// resolveCredentialProviders reads the plugins that the flags configure. As in the kubelet,
+// an invalid plugin is an error, because a registry may return another image to a client
 // without credentials.
-func (r *resolving) credentialProviders(c *Config) {
+func (r *resolver) resolveCredentialProviders(c *Config) {
 	at, dir := r.flags.ImageCredentialProviderConfig, r.flags.ImageCredentialProviderBinDir
 	switch {
 	case at == "" && dir == "":
@@ -44,15 +45,16 @@ func (r *resolving) credentialProviders(c *Config) {
 		r.add(manifest.Error, "--image-credential-provider-config", "%v", err)
 		return
 	}
-	p := &providing{dir: dir, seen: map[string]string{}}
+	p := &providerReader{dir: dir, seen: map[string]string{}}
 	for _, file := range files {
-		p.file(file)
+		p.readFile(file)
 	}
 	r.problems = append(r.problems, p.problems...)
 	c.CredentialProviders, c.CredentialProviderDir = p.all, dir
 }
 
-// providerFiles returns the file, or the files of the directory in lexical order.
+// providerFiles returns the file at a path, or the configuration files in the directory in
+// lexical order.
 func providerFiles(at string) ([]string, error) {
 	info, err := os.Stat(at)
 	if err != nil || !info.IsDir() {
@@ -69,20 +71,21 @@ func providerFiles(at string) ([]string, error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, errors.New(at + " has no *.json, *.yaml or *.yml")
+		return nil, fmt.Errorf("%s contains no .json, .yaml or .yml file", at)
 	}
 	return files, nil
 }
 
-// providing collects the plugins of several files.
-type providing struct {
+// A providerReader collects the plugins of several files.
+type providerReader struct {
 	dir      string
 	all      []credential.CredentialProvider
-	seen     map[string]string // position of each name
+	seen     map[string]string // name of each plugin to its position
 	problems []manifest.Problem
 }
 
-func (p *providing) file(path string) {
+// readFile adds the plugins of a file.
+func (p *providerReader) readFile(path string) {
 	data, err := readFile(path)
 	if err != nil {
 		p.problems = append(p.problems, manifest.Problem{Severity: manifest.Error, Path: path, Message: err.Error()})
@@ -98,12 +101,12 @@ func (p *providing) file(path string) {
 		p.problems = append(p.problems, manifest.Problem{Severity: manifest.Error, Path: path, Message: err.Error()})
 		return
 	}
-	c := checkingProviders{providing: p, layer: l}
+	c := providerChecker{providerReader: p, layer: l}
 	if len(list) == 0 {
 		c.errorf("providers", "at least one is required")
 	}
 	for i := range list {
-		c.provider(index("providers", i), &list[i])
+		c.checkProvider(index("providers", i), &list[i])
 	}
 	p.all = append(p.all, list...)
 }
@@ -118,8 +121,8 @@ func decodeProviders(l *layer) ([]credential.CredentialProvider, error) {
 	return config.Providers, err
 }
 
-// program returns an error if the program of a plugin cannot be run.
-func (p *providing) program(name string) error {
+// checkProgram returns an error if the program of a plugin cannot be run.
+func (p *providerReader) checkProgram(name string) error {
 	_, err := exec.LookPath(filepath.Join(p.dir, name))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
 		return fs.ErrNotExist

@@ -7,15 +7,15 @@
 // field. The layers are merged as JSON merge patches (RFC 7386: lists replace, null
 // deletes). The result is decoded, checked and converted to a Config:
 //
-//	file ── readLayer ──┐
-//	*.conf ─ readLayer ─┼─▶ merge ─▶ KubeletConfiguration ─▶ check ─▶ Config
-//	flags ── Flags.layer┘              with origins          unserved
+//	file ─── parseLayer ──┐
+//	*.conf ─ parseLayer ──┼─▶ merged ─▶ KubeletConfiguration ─▶ checker ─▶ resolver ─▶ Config
+//	flags ── Flags.layer ─┘
 //
-// Fields of Kubernetes 1.34 that podd does not serve yet are named in one warning. A field
-// is rejected if pods would run incorrectly without it. All errors are reported together,
-// each with its file and line or its flag. evictionHard determines the pressure conditions
-// and reduces the allocatable resources, but no pod is evicted for it. evictionSoft has no
-// effect.
+// Fields of Kubernetes 1.34 that podd does not support yet are ignored with one warning. If
+// ignoring a field would run pods in another way than requested, it is an error. All errors
+// are reported together, each with its file and line or its flag. evictionHard determines the
+// pressure conditions and reduces the allocatable resources, but no pod is evicted for it.
+// evictionSoft has no effect.
 //
-// Load is the only function that reads files. The package has no state.
+// Only Load and ThisMachine read files. The package has no state.
 package config

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// nested reports whether typ is a struct whose fields are walked one by one.
-func nested(typ reflect.Type) bool {
+// hasFields reports whether the JSON form of typ is an object with the fields of a struct. It
+// is false for structs with their own JSON form, such as quantities.
+func hasFields(typ reflect.Type) bool {
 	typ = deref(typ)
 	return typ.Kind() == reflect.Struct && !reflect.PointerTo(typ).Implements(reflect.TypeFor[json.Unmarshaler]())
 }

@@ -13,14 +13,14 @@ import (
 	"podd/manifest"
 )
 
-// maxFile limits a configuration file; kubeadm writes about 1 KiB.
+// maxFile limits the bytes of a configuration file. That of kubeadm has about 1 KiB.
 const maxFile = 1 << 20
 
 // maxDropins limits the files of a drop-in directory.
 const maxDropins = 1000
 
-// readFile reads a regular file of at most maxFile bytes. It follows symlinks, because
-// root has chosen the path. It does not block on a FIFO or device, which are errors.
+// readFile reads a regular file of at most maxFile bytes. It follows symlinks, because the
+// user has chosen the path. A FIFO or device is an error and does not block.
 func readFile(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -44,9 +44,9 @@ func readFile(path string) ([]byte, error) {
 	return data, nil
 }
 
-// dropins returns the *.conf files below dir in lexical order. A directory that does not
-// exist is an error.
-func dropins(dir string) ([]string, error) {
+// findDropIns returns the *.conf files below dir in lexical order. If dir does not exist,
+// that is an error.
+func findDropIns(dir string) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -66,8 +66,8 @@ func dropins(dir string) ([]string, error) {
 	return files, nil
 }
 
-// readLayers reads the file and drop-ins that the flags name. It also returns layers if
-// there are errors, so that all errors are reported together.
+// readLayers reads the files of --config and --config-dir. Together with an error, it returns
+// the layers of the other files, so that all errors are reported together.
 func readLayers(f *Flags) ([]*layer, []manifest.Problem, error) {
 	var files []string
 	var errs []error
@@ -75,7 +75,7 @@ func readLayers(f *Flags) ([]*layer, []manifest.Problem, error) {
 		files = append(files, f.Config)
 	}
 	if f.ConfigDir != "" {
-		more, err := dropins(f.ConfigDir)
+		more, err := findDropIns(f.ConfigDir)
 		errs = append(errs, err)
 		files = append(files, more...)
 	}
@@ -90,7 +90,7 @@ func readLayers(f *Flags) ([]*layer, []manifest.Problem, error) {
 		l, found := parseLayer(path, data)
 		problems = append(problems, found...)
 		if l != nil && path == f.Config {
-			l.presetEviction()
+			l.addDefaultEviction()
 		}
 		if l != nil {
 			layers = append(layers, l)

@@ -11,7 +11,7 @@ import (
 	"podd/manifest"
 )
 
-// settings iterates over the flags and their values, except Known.
+// settings iterates over the fields of the flags, except Known, and their values.
 func (f *Flags) settings() func(yield func(reflect.StructField, reflect.Value) bool) {
 	return func(yield func(reflect.StructField, reflect.Value) bool) {
 		v := reflect.ValueOf(f).Elem()
@@ -31,7 +31,7 @@ func (f *Flags) layer() *layer {
 	l := &layer{tree: map[string]any{}, flag: map[string]string{}}
 	for field, v := range f.settings() {
 		if path, ok := field.Tag.Lookup("field"); ok && !v.IsZero() {
-			l.set(path, "--"+flagName(field), plain(v))
+			l.set(path, "--"+flagName(field), jsonValue(v))
 		}
 	}
 	for _, k := range f.Known {
@@ -42,16 +42,16 @@ func (f *Flags) layer() *layer {
 	return l
 }
 
-// checkedLayer is like layer, but values that do not fit their fields, such as too large
-// numbers, are errors.
+// checkedLayer is like layer, but also checks that the values fit their fields. A number may
+// be too large, for example.
 func (f *Flags) checkedLayer() (*layer, []manifest.Problem) {
-	t := typing{layer: f.layer()}
-	t.object(t.layer.tree, reflect.TypeFor[kubelet.KubeletConfiguration](), "")
+	t := typeChecker{layer: f.layer()}
+	t.checkObject(t.layer.tree, reflect.TypeFor[kubelet.KubeletConfiguration](), "")
 	return t.layer, t.problems
 }
 
-// plain returns the JSON form of v.
-func plain(v reflect.Value) any {
+// jsonValue returns the value of a flag in the form of JSON.
+func jsonValue(v reflect.Value) any {
 	for v.Kind() == reflect.Pointer {
 		v = v.Elem()
 	}
@@ -72,7 +72,7 @@ func plain(v reflect.Value) any {
 	}
 }
 
-// flagName returns the name that kong gives to a field.
+// flagName returns the name of the flag that kong derives from a field.
 func flagName(f reflect.StructField) string {
 	if name := f.Tag.Get("name"); name != "" {
 		return name

@@ -6,7 +6,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// parse reads a command line as podd run does.
+// parse parses a command line like podd run.
 func parse(t *testing.T, args ...string) Flags {
 	t.Helper()
 	f, err := tryParse(args...)
@@ -16,19 +16,20 @@ func parse(t *testing.T, args ...string) Flags {
 	return f
 }
 
+// tryParse is like parse, but returns errors.
 func tryParse(args ...string) (Flags, error) {
 	var f Flags
 	k, err := kong.New(&f, kong.Exit(func(int) { panic("exit") }))
 	if err != nil {
 		return f, err
 	}
-	alone := map[string]bool{}
+	noValue := map[string]bool{}
 	var names []string
 	for _, flag := range k.Model.Flags {
-		alone[flag.Name] = flag.IsBool()
+		noValue[flag.Name] = flag.IsBool()
 		names = append(names, flag.Name)
 	}
-	rest, known, err := Args(args, func(name string) (bool, bool) { a, ok := alone[name]; return a, ok }, names)
+	rest, known, err := Args(args, func(name string) (bool, bool) { b, ok := noValue[name]; return b, ok }, names)
 	if err != nil {
 		return f, err
 	}

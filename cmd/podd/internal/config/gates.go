@@ -8,8 +8,8 @@ import (
 	"podd/manifest"
 )
 
-// gateNames are the feature gates of the kubelet of Kubernetes 1.34, which does not start
-// with any other.
+// gateNames are the feature gates of the kubelet 1.34, which does not start with an unknown
+// one.
 var gateNames = []string{
 	"APIResponseCompression", "APIServerIdentity", "APIServerTracing", "APIServingWithRoutine",
 	"AggregatedDiscoveryRemoveBetaType", "AllAlpha", "AllBeta", "AllowDNSOnlyNodeCSR",
@@ -77,12 +77,11 @@ var gateNames = []string{
 	"WindowsHostNetwork",
 }
 
-// restartRules is the feature gate of container restart rules.
-const restartRules = "ContainerRestartRules"
+// gateRestartRules is the feature gate for restart rules of containers.
+const gateRestartRules = "ContainerRestartRules"
 
-// RestartRules reports whether gates enable Config.RestartRules, which is disabled by
-// default.
-func RestartRules(gates map[string]bool) bool { return gates[restartRules] }
+// RestartRules reports whether gates enable Config.RestartRules, which is false by default.
+func RestartRules(gates map[string]bool) bool { return gates[gateRestartRules] }
 
 // UnknownGates returns a warning for each gate that the kubelet does not have.
 func UnknownGates(gates map[string]bool) (unknown []Warning) {

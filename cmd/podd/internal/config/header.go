@@ -30,8 +30,9 @@ func (h Header) MarshalJSON() ([]byte, error) {
 }
 
 // parseHeader parses "Name:value[,Name:value]", the format of the kubelet's
-// --manifest-url-header. A part without a colon belongs to the preceding value, so that
-// "Accept: a, b" is valid. Errors do not contain values.
+// --manifest-url-header, and adds the headers to h. A part without a colon belongs to the
+// preceding value, so that "Accept: a, b" is valid. Errors do not contain values, which may
+// be secret.
 func parseHeader(h Header, text string) error {
 	name := ""
 	for _, piece := range strings.Split(text, ",") {
@@ -53,19 +54,19 @@ func parseHeader(h Header, text string) error {
 
 // checkHeader returns what is wrong with a header, or "".
 func checkHeader(name string, values []string) string {
-	if name == "" || strings.IndexFunc(name, notToken) >= 0 {
-		return fmt.Sprintf("%q is no header name", name)
+	if name == "" || strings.IndexFunc(name, isInvalidInNames) >= 0 {
+		return fmt.Sprintf("%q is not a header name", name)
 	}
 	for _, v := range values {
 		if strings.IndexFunc(v, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) >= 0 {
-			return fmt.Sprintf("the value of %s has a control character", name)
+			return fmt.Sprintf("the value of %s contains a control character", name)
 		}
 	}
 	return ""
 }
 
-// notToken reports whether r is not permitted in a header name (RFC 9110 5.6.2).
-func notToken(r rune) bool {
+// isInvalidInNames reports whether r is not allowed in a header name (RFC 9110 5.6.2).
+func isInvalidInNames(r rune) bool {
 	switch {
 	case '0' <= r && r <= '9', 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z':
 		return false

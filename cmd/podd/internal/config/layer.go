@@ -38,7 +38,7 @@ func (l *layer) origin(at string) origin {
 	return o
 }
 
-// set sets the value at a dotted path.
+// set sets the value of a flag at a dotted path.
 func (l *layer) set(path, flag string, value any) {
 	l.flag[path] = flag
 	keys := strings.Split(path, ".")
@@ -54,8 +54,8 @@ func (l *layer) set(path, flag string, value any) {
 	tree[keys[len(keys)-1]] = value
 }
 
-// replaces reports whether an object at path replaces that of a file because it is a
-// flag's. The kubelet merges feature gates only.
+// replaces reports whether an object at path replaces that of lower layers, instead of being
+// merged with it. Objects of flags do, except feature gates, as in the kubelet.
 func (l *layer) replaces(path string) bool { return l.flag[path] != "" && path != "featureGates" }
 
 // problem returns a problem at o. It names the flag, if there is one, instead of the
@@ -72,5 +72,5 @@ func (o origin) String() string {
 	if o.flag != "" {
 		return o.flag
 	}
-	return place(o.path, o.pos)
+	return formatPosition(o.path, o.pos)
 }

@@ -13,7 +13,7 @@ import (
 	"podd/manifest"
 )
 
-// A Warning is a problem that does not prevent anything from running.
+// A Warning is a problem of a configuration that podd can run with.
 type Warning = manifest.Problem
 
 // Errors contains all errors of a configuration.
@@ -30,46 +30,46 @@ func (e Errors) Error() string {
 	if len(e) == 1 {
 		return text
 	}
-	return fmt.Sprintf("configuration refused, %d errors:\n%s", len(e), text)
+	return fmt.Sprintf("invalid configuration, %d errors:\n%s", len(e), text)
 }
 
-// Load returns the Config of the flags and the files that they name. It may return
-// warnings together with an error. If it returns an error, the Config is invalid.
+// Load returns the Config for the flags and the files that they name. It may return warnings
+// together with an error. If the error is not nil, the Config must not be used.
 func Load(flags Flags, m Machine) (Config, []Warning, error) {
 	layers, problems, readErr := readLayers(&flags)
-	sum := newMerged()
+	all := newMerged()
 	for _, l := range layers {
-		sum.apply(l)
+		all.apply(l)
 	}
-	line, found := flags.checkedLayer()
+	flagLayer, found := flags.checkedLayer()
 	problems = append(problems, found...)
-	sum.apply(line)
-	user, err := sum.decode()
+	all.apply(flagLayer)
+	user, err := all.decode()
 	if err != nil {
 		return Config{}, nil, errors.Join(readErr, err)
 	}
-	c := &checking{k: user, m: sum, machine: m}
-	problems = append(problems, c.all()...)
+	c := &checker{k: user, m: all, machine: m}
+	problems = append(problems, c.check()...)
 
-	r := &resolving{flags: &flags, machine: m, k: user}
-	cfg := r.config()
-	if cfg.Shown, err = shown(&flags, user, sum, &cfg); err != nil {
+	r := &resolver{flags: &flags, machine: m, k: user}
+	cfg := r.resolve()
+	if cfg.Shown, err = shown(&flags, user, all, &cfg); err != nil {
 		return Config{}, nil, errors.Join(readErr, err)
 	}
 	problems = append(problems, r.problems...)
-	problems = append(problems, unserved(user, sum, flags.Known, flags.Kubeconfig != "")...)
+	problems = append(problems, unserved(user, all, flags.Known, flags.Kubeconfig != "")...)
 
 	var warnings []Warning
-	var refused Errors
+	var failures Errors
 	for _, p := range problems {
 		if p.Severity == manifest.Warning {
 			warnings = append(warnings, p)
 		} else {
-			refused = append(refused, p)
+			failures = append(failures, p)
 		}
 	}
-	if len(refused) > 0 {
-		return Config{}, warnings, errors.Join(readErr, refused)
+	if len(failures) > 0 {
+		return Config{}, warnings, errors.Join(readErr, failures)
 	}
 	return cfg, warnings, readErr
 }
@@ -88,7 +88,7 @@ func (m *merged) decode() (*kubelet.KubeletConfiguration, error) {
 	return k, nil
 }
 
-// LoadHere is like Load for the machine that podd runs on. It prints the warnings to w.
+// LoadHere calls Load with ThisMachine and prints the warnings to w.
 func LoadHere(flags Flags, w io.Writer) (Config, error) {
 	machine, err := ThisMachine()
 	if err != nil {

@@ -2,8 +2,6 @@ package config
 
 import (
 	"crypto/tls"
-	v1 "k8s.io/api/core/v1"
-
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -16,12 +14,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
 )
 
-// machine is what most tests run on.
+// machine is the Machine of most tests.
 var machine = Machine{Program: "podd", Hostname: "Node-1", CgroupV2: true, SwapLimits: true}
 
-// base is the Config of no flags and no files on machine.
+// base returns the Config for no flags and files on machine.
 func base() Config {
 	return Config{
 		Sources: Sources{FileCheckFrequency: 20 * time.Second, HTTPCheckFrequency: 20 * time.Second},
@@ -51,10 +50,10 @@ func base() Config {
 	}
 }
 
-// notShown leaves out what TestShown looks at.
-var notShown = cmpopts.IgnoreFields(Config{}, "Shown")
+// ignoreShown ignores the field that TestShown checks.
+var ignoreShown = cmpopts.IgnoreFields(Config{}, "Shown")
 
-// write puts text into a file of dir and returns its path.
+// write creates a file in dir and returns its path.
 func write(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -67,7 +66,7 @@ func write(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-// lines are the warnings as a user reads them, with dir cut off.
+// lines returns the warnings as users see them, with paths relative to dir.
 func lines(ws []Warning, dir string) []string {
 	var out []string
 	for _, w := range ws {
@@ -76,17 +75,18 @@ func lines(ws []Warning, dir string) []string {
 	return out
 }
 
-func TestLoadNothing(t *testing.T) {
+func TestLoad_Defaults(t *testing.T) {
 	got, warnings, err := Load(Flags{}, machine)
 	if err != nil || len(warnings) > 0 {
-		t.Fatalf("Load() = %v, %v; want no warning and no error", warnings, err)
+		t.Fatalf("got warnings %v, error %v; want none", warnings, err)
 	}
-	if diff := cmp.Diff(base(), got, cmpopts.EquateEmpty(), notShown); diff != "" {
+	if diff := cmp.Diff(base(), got, cmpopts.EquateEmpty(), ignoreShown); diff != "" {
 		t.Errorf("config without flags and files (-want +got):\n%s", diff)
 	}
 }
 
-func TestLoadKubeadm(t *testing.T) {
+// TestLoad_Kubeadm loads the files of a kubeadm node.
+func TestLoad_Kubeadm(t *testing.T) {
 	env, err := os.ReadFile("testdata/kubeadm-flags.env")
 	if err != nil {
 		t.Fatal(err)
@@ -106,21 +106,21 @@ func TestLoadKubeadm(t *testing.T) {
 	want.ClusterDNS = []string{"10.96.0.10"}
 	want.ClusterDomain = "cluster.local"
 	want.API.ClientCAFile, want.API.Listen = "/etc/kubernetes/pki/ca.crt", "0.0.0.0:10250"
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), notShown); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), ignoreShown); diff != "" {
 		t.Errorf("config of kubeadm's files (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{
-		"warning: authentication and authorization by webhook ask a cluster, and without --kubeconfig there is none: " +
-			"the kubelet's API answers root, and those whom --authorization-policy-file lets",
-		"warning: rotateCertificates (testdata/kubelet-config.yaml:41): for the node of a cluster, and without --kubeconfig has no effect",
+		"warning: webhook authentication and authorization have no effect without --kubeconfig: " +
+			"only root and clients that --authorization-policy-file authorizes can use the kubelet API",
+		"warning: rotateCertificates (testdata/kubelet-config.yaml:41): ignored without --kubeconfig",
 	}, lines(warnings, "/")); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 }
 
-// A header's value is in the Config and nowhere else: not in warnings, not in
-// errors, not in what a Config prints, logs or marshals to.
-func TestHeaderStaysSecret(t *testing.T) {
+// TestLoad_SecretHeader checks that the value of a header is in the Config, but not in
+// warnings or errors, or in the printed, logged or marshaled Config.
+func TestLoad_SecretHeader(t *testing.T) {
 	for _, args := range [][]string{
 		{"--manifest-url-header=Authorization:hunter2"},
 		{"--manifest-url-header=Bad Name:hunter2"},
@@ -138,10 +138,10 @@ func TestHeaderStaysSecret(t *testing.T) {
 		slog.New(slog.NewTextHandler(&log, nil)).Info("x", "header", cfg.URLHeader)
 		all := fmt.Sprintln(warnings, err, log.String(), string(asJSON)) + fmt.Sprintf("%v %+v %#v", cfg.URLHeader, cfg.URLHeader, cfg.URLHeader)
 		if strings.Contains(all, "hunter2") {
-			t.Errorf("%q: the value shows in %s", args, all)
+			t.Errorf("%q: output contains the value: %s", args, all)
 		}
 		if err == nil && cfg.URLHeader["Authorization"][0] != "hunter2" {
-			t.Errorf("%q: the value is lost: %#v", args, map[string][]string(cfg.URLHeader))
+			t.Errorf("%q: got header %#v, want the value", args, map[string][]string(cfg.URLHeader))
 		}
 	}
 }
@@ -163,9 +163,9 @@ func TestReadFile(t *testing.T) {
 		_, err := readFile(filepath.Join(dir, name))
 		switch {
 		case want == "" && err != nil:
-			t.Errorf("reading %s: %v; want no error", name, err)
+			t.Errorf("%s: got error %v, want none", name, err)
 		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
-			t.Errorf("reading %s: error %v; want one with %q", name, err, want)
+			t.Errorf("%s: got error %v, want one with %q", name, err, want)
 		}
 	}
 }
@@ -181,8 +181,8 @@ func TestNodeName(t *testing.T) {
 	}
 }
 
-// Whatever a file says, it is read without panic, and what is left of it
-// decodes.
+// FuzzParseLayer checks that any file is parsed without panic, and that the resulting layer
+// can be decoded.
 func FuzzParseLayer(f *testing.F) {
 	seed, err := os.ReadFile("testdata/kubelet-config.yaml")
 	if err != nil {
@@ -195,7 +195,7 @@ func FuzzParseLayer(f *testing.F) {
 		l, problems := parseLayer("f.yaml", data)
 		if l == nil {
 			if len(problems) == 0 {
-				t.Error("nothing read and nothing said")
+				t.Error("got neither a layer nor a problem")
 			}
 			return
 		}
@@ -203,9 +203,9 @@ func FuzzParseLayer(f *testing.F) {
 		m.apply(l)
 		user, err := m.decode()
 		if err != nil {
-			t.Fatalf("what was checked does not decode: %v", err)
+			t.Fatalf("decoding the checked layer: %v", err)
 		}
 		unserved(user, m, nil, false)
-		(&checking{k: user, m: m}).all()
+		(&checker{k: user, m: m}).check()
 	})
 }

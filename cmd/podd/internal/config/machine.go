@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Machine contains the properties of the host and of the call that Load depends on.
+// Machine contains the properties of the host and of the process that Load depends on.
 type Machine struct {
-	// Program is the base name that podd was called by; "kubelet" changes defaults.
+	// Program is the base name with which podd was called; "kubelet" changes defaults.
 	Program string
 	// Hostname is used without --hostname-override.
 	Hostname string
@@ -24,8 +24,8 @@ type Machine struct {
 	SwapLimits bool
 	// SELinux is set if SELinux is enabled.
 	SELinux bool
-	// Checkout is the .run directory next to the bin directory that podd was started from, or
-	// "" outside a checkout. It contains a private runtime for trials.
+	// Checkout is the .run directory of the source checkout that podd was started from, or "".
+	// make run starts a private runtime there.
 	Checkout string
 }
 
@@ -38,9 +38,9 @@ func ThisMachine() (Machine, error) {
 	return Machine{
 		Program:    filepath.Base(os.Args[0]),
 		Hostname:   host,
-		CgroupV2:   unified("/sys/fs/cgroup"),
-		Swap:       swapOn("/proc/swaps"),
-		SwapLimits: swapLimits("/sys/fs/cgroup", "/proc/self/cgroup"),
+		CgroupV2:   isCgroupV2("/sys/fs/cgroup"),
+		Swap:       hasSwap("/proc/swaps"),
+		SwapLimits: canLimitSwap("/sys/fs/cgroup", "/proc/self/cgroup"),
 		SELinux:    exists("/sys/fs/selinux/enforce"),
 		Checkout:   checkout(),
 	}, nil
@@ -51,9 +51,10 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// swapLimits checks the file that limits swap. On cgroup v2 every cgroup but the root has
-// it, so it is looked up in podd's own, which self names.
-func swapLimits(cgroups, self string) bool {
+// canLimitSwap reports whether the kernel can limit the swap of a cgroup: whether the file
+// with the limit exists. On cgroup v2 the root cgroup does not have it, so podd's own cgroup is
+// checked, which self (/proc/self/cgroup) contains.
+func canLimitSwap(cgroups, self string) bool {
 	if exists(filepath.Join(cgroups, "memory/memory.memsw.limit_in_bytes")) {
 		return true
 	}
@@ -72,14 +73,15 @@ func swapLimits(cgroups, self string) bool {
 // AsKubelet reports whether podd was called as kubelet.
 func (m Machine) AsKubelet() bool { return m.Program == "kubelet" }
 
-func unified(path string) bool {
+// isCgroupV2 reports whether path is the mount point of a unified hierarchy.
+func isCgroupV2(path string) bool {
 	var fs unix.Statfs_t
 	return unix.Statfs(path, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC
 }
 
-// swapOn counts the lines of /proc/swaps without the title. The file does not exist if
-// the kernel has no swap. zram counts as swap.
-func swapOn(path string) bool {
+// hasSwap reports whether path, which is /proc/swaps, has lines other than the title. It does
+// not exist if the kernel does not support swap. zram is swap, too.
+func hasSwap(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return false
@@ -95,21 +97,23 @@ func swapOn(path string) bool {
 	return n > 1
 }
 
-// checkout returns the directory only if no other user can put a socket there, because a
-// podd that runs as root would use that runtime.
+// checkout returns Machine.Checkout. It returns "" if other users can write to the directory,
+// because podd, which runs as root, would connect to a socket there.
 func checkout() string {
 	exe, err := os.Executable()
 	if err != nil || filepath.Base(filepath.Dir(exe)) != "bin" {
 		return ""
 	}
 	dir := filepath.Join(filepath.Dir(filepath.Dir(exe)), ".run")
-	if !onlyOurs(dir) {
+	if !isPrivateDir(dir) {
 		return ""
 	}
 	return dir
 }
 
-func onlyOurs(dir string) bool {
+// isPrivateDir reports whether a directory belongs to this user and no other user can write
+// to it.
+func isPrivateDir(dir string) bool {
 	var st unix.Stat_t
 	if unix.Lstat(dir, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return false

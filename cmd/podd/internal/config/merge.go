@@ -2,10 +2,10 @@ package config
 
 import "maps"
 
-// merged is the result of merging layers, with the layer of each value.
+// merged is the result of merging layers.
 type merged struct {
 	tree map[string]any
-	from map[string]*layer // by field path, for every present key
+	from map[string]*layer // the layer of every key in tree, by field path
 }
 
 func newMerged() *merged {
@@ -41,9 +41,9 @@ func (m *merged) object(into, patch map[string]any, at string, l *layer) {
 	}
 }
 
-// forget removes the origins of the values at and below a path.
+// forget removes the layers of the values at and below a path.
 func (m *merged) forget(path string) {
-	maps.DeleteFunc(m.from, func(p string, _ *layer) bool { return within(p, path) })
+	maps.DeleteFunc(m.from, func(p string, _ *layer) bool { return isWithin(p, path) })
 }
 
 // origin returns the position of the value at path, or of an enclosing one; zero for a
@@ -57,5 +57,5 @@ func (m *merged) origin(path string) origin {
 	return origin{}
 }
 
-// set reports whether a layer has a value at path.
-func (m *merged) set(path string) bool { return m.from[path] != nil }
+// isSet reports whether a layer has a value at path.
+func (m *merged) isSet(path string) bool { return m.from[path] != nil }

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The objects among the cases of RFC 7386, appendix A.
+// TestMerge runs the test cases of RFC 7386, appendix A, that are objects.
 func TestMerge(t *testing.T) {
 	tests := []struct{ original, patch, want string }{
 		{`{"a":"b"}`, `{"a":"c"}`, `{"a":"c"}`},
@@ -19,7 +19,7 @@ func TestMerge(t *testing.T) {
 		{`{"a":"c"}`, `{"a":["b"]}`, `{"a":["b"]}`},
 		{`{"a":{"b":"c"}}`, `{"a":{"b":"d","c":null}}`, `{"a":{"b":"d"}}`},
 		{`{"a":[{"b":"c"}]}`, `{"a":[1]}`, `{"a":[1]}`},
-		{`{"e":null}`, `{"a":1}`, `{"a":1}`}, // a null in the first layer means nothing either
+		{`{"e":null}`, `{"a":1}`, `{"a":1}`}, // null in the first layer has no effect, either
 		{`{}`, `{"a":{"bb":{"ccc":null}}}`, `{"a":{"bb":{}}}`},
 	}
 	for _, tt := range tests {
@@ -32,6 +32,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// jsonLayer returns a layer with a tree.
 func jsonLayer(t *testing.T, path, text string) *layer {
 	t.Helper()
 	l := &layer{path: path}
@@ -41,9 +42,9 @@ func jsonLayer(t *testing.T, path, text string) *layer {
 	return l
 }
 
-// Whatever is merged, every value knows the last layer that wrote it, and
-// nothing is known of what is gone.
-func TestMergeOrigins(t *testing.T) {
+// TestMerge_Origins checks that every value has the last layer that set it as its origin, and
+// that there are no other origins.
+func TestMerge_Origins(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMerged()
 		for _, name := range []string{"1", "2", "3"} {
@@ -54,19 +55,20 @@ func TestMergeOrigins(t *testing.T) {
 			count++
 			l := m.from[path]
 			if l == nil {
-				t.Fatalf("%s = %v is of no layer", path, value)
+				t.Fatalf("%s = %v: no layer", path, value)
 			}
-			wrote := lookup(l.tree, path)
-			if _, isObject := value.(map[string]any); !isObject && !cmp.Equal(wrote, value) {
-				t.Fatalf("%s = %v is said to be of layer %s, which has %v", path, value, l.path, wrote)
+			inLayer := lookup(l.tree, path)
+			if _, isObject := value.(map[string]any); !isObject && !cmp.Equal(inLayer, value) {
+				t.Fatalf("%s = %v: got layer %s, which has %v", path, value, l.path, inLayer)
 			}
 		})
 		if count != len(m.from) {
-			t.Fatalf("%d values, %d origins: %v of %v", count, len(m.from), m.from, m.tree)
+			t.Fatalf("got %d origins for %d values: %v for %v", len(m.from), count, m.from, m.tree)
 		}
 	})
 }
 
+// drawObject returns a random object.
 func drawObject(t *rapid.T, depth int) map[string]any {
 	o := map[string]any{}
 	for _, key := range []string{"a", "b", "c.d"} {
@@ -86,6 +88,7 @@ func drawObject(t *rapid.T, depth int) map[string]any {
 	return o
 }
 
+// lookup returns the value at a field path.
 func lookup(tree map[string]any, path string) (found any) {
 	eachNode(tree, "", func(p string, v any) {
 		if p == path {
@@ -95,6 +98,7 @@ func lookup(tree map[string]any, path string) (found any) {
 	return found
 }
 
+// eachNode calls visit for all values in a tree.
 func eachNode(tree map[string]any, at string, visit func(string, any)) {
 	for key, value := range tree {
 		visit(join(at, key), value)

@@ -2,8 +2,9 @@ package config
 
 import "strings"
 
-// Nearest returns the candidate that is most similar to a mistyped word, or "" if there
-// is none: at most a third of the letters and at most three may differ. Case is ignored.
+// Nearest returns the candidate that is most similar to a mistyped word. It returns "" if for
+// every candidate more than a third of the letters, or more than three, differ. Case is
+// ignored.
 func Nearest(word string, candidates []string) string {
 	best, bestDistance := "", min(len(word)/3, 3)+1
 	for _, c := range candidates {

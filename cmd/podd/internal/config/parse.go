@@ -16,8 +16,8 @@ import (
 	"podd/manifest"
 )
 
-// parseLayer parses a KubeletConfiguration. It returns nil if the file cannot be used at
-// all. Otherwise invalid fields are omitted from the layer and reported as problems.
+// parseLayer parses a KubeletConfiguration. Invalid fields are omitted from the layer and
+// reported as problems. The layer is nil if the content is not a KubeletConfiguration.
 func parseLayer(path string, data []byte) (*layer, []manifest.Problem) {
 	l, problems := parseMapping(path, data)
 	if l == nil {
@@ -26,31 +26,31 @@ func parseLayer(path string, data []byte) (*layer, []manifest.Problem) {
 	if p, ok := checkKind(l); !ok {
 		return nil, []manifest.Problem{p}
 	}
-	t := typing{layer: l}
-	t.object(l.tree, reflect.TypeFor[kubelet.KubeletConfiguration](), "")
+	t := typeChecker{layer: l}
+	t.checkObject(l.tree, reflect.TypeFor[kubelet.KubeletConfiguration](), "")
 	resolvePaths(l)
 	return l, append(problems, t.problems...)
 }
 
-// parseMapping parses a YAML mapping, or returns nil.
+// parseMapping parses a YAML mapping. The layer is nil if the content is not one.
 func parseMapping(path string, data []byte) (*layer, []manifest.Problem) {
 	l := &layer{path: path}
-	refuse := func(pos manifest.Position, format string, args ...any) (*layer, []manifest.Problem) {
+	fail := func(pos manifest.Position, format string, args ...any) (*layer, []manifest.Problem) {
 		return nil, []manifest.Problem{origin{path: path, pos: pos}.problem(manifest.Error, "", fmt.Sprintf(format, args...))}
 	}
 	asJSON, err := yaml.YAMLToJSON(data)
 	if err != nil {
-		return refuse(yamlError(err))
+		return fail(yamlError(err))
 	}
 	d := json.NewDecoder(bytes.NewReader(asJSON))
 	d.UseNumber()
 	if err := d.Decode(&l.tree); err != nil || l.tree == nil {
-		return refuse(manifest.Position{Line: 1}, "not a mapping; want apiVersion, kind and fields")
+		return fail(manifest.Position{Line: 1}, "not a mapping; want apiVersion, kind and fields")
 	}
-	w := &places{at: map[string]manifest.Position{}, path: path}
-	w.document(data)
-	l.at = w.at
-	return l, w.problems
+	f := &positionFinder{at: map[string]manifest.Position{}, path: path}
+	f.findAll(data)
+	l.at = f.at
+	return l, f.problems
 }
 
 const (
@@ -58,31 +58,33 @@ const (
 	kind       = "KubeletConfiguration"
 )
 
+// checkKind returns a problem and false unless the layer is a KubeletConfiguration.
 func checkKind(l *layer) (manifest.Problem, bool) {
 	for _, f := range []struct{ field, want string }{{"apiVersion", apiVersion}, {"kind", kind}} {
 		switch got := l.tree[f.field]; got {
 		case f.want:
 		case nil:
 			return origin{path: l.path, pos: manifest.Position{Line: 1}}.problem(manifest.Error, f.field,
-				fmt.Sprintf("required; write %s: %s", f.field, f.want)), false
+				fmt.Sprintf("required; want %s: %s", f.field, f.want)), false
 		default:
 			return l.origin(f.field).problem(manifest.Error, f.field,
-				fmt.Sprintf("%v is not known; podd reads %s", got, f.want)), false
+				fmt.Sprintf("unsupported value %v; want %s", got, f.want)), false
 		}
 	}
 	return manifest.Problem{}, true
 }
 
-// yamlError splits the position from the text of a YAML error.
+// yamlError returns the position of a YAML error, and a format and its argument for the
+// message.
 func yamlError(err error) (manifest.Position, string, string) {
 	text := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
 	text = strings.TrimPrefix(text, "yaml: ")
 	m := yamlLine.FindStringSubmatch(text)
 	if m == nil {
-		return manifest.Position{}, "not YAML: %s", text
+		return manifest.Position{}, "invalid YAML: %s", text
 	}
 	line, _ := strconv.ParseUint(m[1], 10, 32)
-	return manifest.Position{Line: uint32(line)}, "not YAML: %s", m[2]
+	return manifest.Position{Line: uint32(line)}, "invalid YAML: %s", m[2]
 }
 
 var yamlLine = regexp.MustCompile(`^line (\d+): (.*)`)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -21,24 +22,23 @@ type Pressure struct {
 	Memory, Pids           Threshold
 	Nodefs, NodefsInodes   Threshold // of the root directory
 	Imagefs, ImagefsInodes Threshold // of the images
-	// Transition is how long pressure is shown after it has ended.
+	// Transition is how long pressure is reported after it has ended.
 	Transition time.Duration
 }
 
 // A Threshold is an amount, or a share of the capacity.
 type Threshold struct {
 	Amount int64
-	// Share is a float32 as in the kubelet, because its precision shows in the allocatable
-	// amount.
+	// Share is a float32 as in the kubelet, because the allocatable amounts must be equal.
 	Share float32
 }
 
-// Of returns the amount for a capacity of whole.
-func (t Threshold) Of(whole int64) int64 {
+// Of returns the amount for a capacity.
+func (t Threshold) Of(capacity int64) int64 {
 	if t.Amount > 0 {
 		return t.Amount
 	}
-	return int64(float64(whole) * float64(t.Share))
+	return int64(float64(capacity) * float64(t.Share))
 }
 
 // defaultEviction contains the kubelet's default thresholds.
@@ -48,14 +48,14 @@ var defaultEviction = map[string]string{
 	"imagefs.available": "15%", "imagefs.inodesFree": "5%",
 }
 
-// unwatched maps signals of the kubelet that have no effect to the reason.
-var unwatched = map[string]string{
-	"containerfs.available":       "as by a kubelet: it takes the threshold of nodefs or imagefs, whichever containers write to",
-	"containerfs.inodesFree":      "as by a kubelet: it takes the threshold of nodefs or imagefs, whichever containers write to",
-	"allocatableMemory.available": "for it is not looked at what the pods together have left of their limit",
+// ignoredSignals maps the signals of the kubelet that have no effect in podd to the reason.
+var ignoredSignals = map[string]string{
+	"containerfs.available":       "as in the kubelet: the threshold of nodefs or imagefs applies, depending on where containers write",
+	"containerfs.inodesFree":      "as in the kubelet: the threshold of nodefs or imagefs applies, depending on where containers write",
+	"allocatableMemory.available": "because podd does not check how much memory is left below the limit of all pods",
 }
 
-// signals maps the signals of evictionHard to thresholds.
+// signals maps the signals of evictionHard to the thresholds of p.
 func (p *Pressure) signals() map[string]*Threshold {
 	return map[string]*Threshold{
 		"memory.available": &p.Memory, "pid.available": &p.Pids,
@@ -64,9 +64,9 @@ func (p *Pressure) signals() map[string]*Threshold {
 	}
 }
 
-// presetEviction adds the default thresholds to the file of --config if it sets none: as
-// in the kubelet, drop-ins are merged with them.
-func (l *layer) presetEviction() {
+// addDefaultEviction adds the default thresholds to the layer of --config if it sets none,
+// because drop-ins are merged with them, as in the kubelet.
+func (l *layer) addDefaultEviction() {
 	if l.tree["evictionHard"] != nil {
 		return
 	}
@@ -77,8 +77,8 @@ func (l *layer) presetEviction() {
 	l.tree["evictionHard"] = all
 }
 
-// evictionHard returns the effective thresholds: if a signal is set, the others have no
-// threshold unless they are merged with the defaults.
+// evictionHard returns the effective thresholds. If the user sets a signal, the others have
+// no threshold, unless mergeDefaultEvictionSettings is set.
 func evictionHard(k *kubelet.KubeletConfiguration) map[string]string {
 	all := map[string]string{}
 	if k.EvictionHard == nil || k.MergeDefaultEvictionSettings != nil && *k.MergeDefaultEvictionSettings {
@@ -88,9 +88,9 @@ func evictionHard(k *kubelet.KubeletConfiguration) map[string]string {
 	return all
 }
 
-// pressureOf converts a configuration that was checked.
-func pressureOf(k *kubelet.KubeletConfiguration) Pressure {
-	p := Pressure{Transition: or(k.EvictionPressureTransitionPeriod, defaults().EvictionPressureTransitionPeriod)}
+// pressureFrom returns the Pressure of a configuration that was checked.
+func pressureFrom(k *kubelet.KubeletConfiguration) Pressure {
+	p := Pressure{Transition: durationOr(k.EvictionPressureTransitionPeriod, defaults().EvictionPressureTransitionPeriod)}
 	signals := p.signals()
 	for signal, text := range evictionHard(k) {
 		if t := signals[signal]; t != nil {
@@ -100,23 +100,24 @@ func pressureOf(k *kubelet.KubeletConfiguration) Pressure {
 	return p
 }
 
-func (c *checking) pressure() {
+// checkEvictionHard checks the thresholds.
+func (c *checker) checkEvictionHard() {
 	const field = "evictionHard"
 	signals := new(Pressure).signals()
-	tell := func(severity manifest.Severity, signal, format string, args ...any) {
+	report := func(severity manifest.Severity, signal, format string, args ...any) {
 		o := c.m.origin(join(field, signal))
 		c.problems = append(c.problems, o.problem(severity, field, signal+": "+fmt.Sprintf(format, args...)))
 	}
 	for _, signal := range slices.Sorted(maps.Keys(c.k.EvictionHard)) {
 		text := c.k.EvictionHard[signal]
 		_, err := parseThreshold(text)
-		switch why, known := unwatched[signal]; {
+		switch reason, ignored := ignoredSignals[signal]; {
 		case err != nil:
-			tell(manifest.Error, signal, "%q: %v", text, err)
-		case known:
-			tell(manifest.Warning, signal, "ignored, %s", why)
+			report(manifest.Error, signal, "%q: %v", text, err)
+		case ignored:
+			report(manifest.Warning, signal, "ignored, %s", reason)
 		case signals[signal] == nil:
-			tell(manifest.Error, signal, "no such signal; want %s", strings.Join(slices.Sorted(maps.Keys(signals)), ", "))
+			report(manifest.Error, signal, "unknown signal; want one of %s", strings.Join(slices.Sorted(maps.Keys(signals)), ", "))
 		}
 	}
 }
@@ -129,18 +130,18 @@ func parseThreshold(text string) (t Threshold, err error) {
 		q, err := resource.ParseQuantity(text)
 		switch {
 		case err != nil:
-			return t, fmt.Errorf("no amount; want one like 100Mi or 5%%")
+			return t, errors.New("not an amount such as 100Mi or a percentage such as 5%")
 		case q.Sign() <= 0:
-			return t, fmt.Errorf("not above 0; want 0%% for no threshold")
+			return t, errors.New("must be greater than 0; 0% disables the threshold")
 		}
 		return Threshold{Amount: q.Value()}, nil
 	}
 	n, err := strconv.ParseFloat(percent, 32)
 	switch {
 	case err != nil || math.IsNaN(n):
-		return t, fmt.Errorf("no percentage; want one like 5%%")
+		return t, errors.New("not a percentage such as 5%")
 	case n < 0 || n > 100:
-		return t, fmt.Errorf("out of range; want 0%% to 100%%")
+		return t, errors.New("out of range; want 0% to 100%")
 	case percent == "100":
 		return t, nil
 	}

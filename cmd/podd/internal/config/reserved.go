@@ -12,7 +12,7 @@ import (
 // reservable are the resources that can be reserved.
 var reservable = []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, "pid"}
 
-func (c *checking) reserved() {
+func (c *checker) checkReserved() {
 	for _, r := range []struct {
 		field string
 		list  map[string]string
@@ -23,14 +23,15 @@ func (c *checking) reserved() {
 			case !slices.Contains(reservable, v1.ResourceName(name)):
 				c.errorf(r.field, "%s cannot be reserved; want cpu, memory, ephemeral-storage or pid", name)
 			case err != nil || q.Sign() < 0:
-				c.errorf(r.field, "%s: %q is no amount; want one like 500m or 1Gi", name, r.list[name])
+				c.errorf(r.field, "%s: %q is not an amount such as 500m or 1Gi", name, r.list[name])
 			}
 		}
 	}
 }
 
-// reserved returns the sum of kubeReserved and systemReserved, which were checked.
-func reserved(k *kubelet.KubeletConfiguration) v1.ResourceList {
+// sumReserved returns the sum of kubeReserved and systemReserved, which must have been
+// checked.
+func sumReserved(k *kubelet.KubeletConfiguration) v1.ResourceList {
 	sum := v1.ResourceList{}
 	for _, list := range []map[string]string{k.KubeReserved, k.SystemReserved} {
 		for name, text := range list {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -13,38 +14,40 @@ import (
 	"podd/manifest"
 )
 
-// resolving builds the Config from a checked configuration and the flags that have no
-// field, and checks those flags.
-type resolving struct {
+// A resolver creates the Config from a checked configuration and the flags that have no
+// field. It also checks those flags.
+type resolver struct {
 	flags    *Flags
 	machine  Machine
 	k        *kubelet.KubeletConfiguration
 	problems []manifest.Problem
 }
 
-func (r *resolving) add(sev manifest.Severity, flag, format string, args ...any) {
+// add adds a problem of a flag.
+func (r *resolver) add(sev manifest.Severity, flag, format string, args ...any) {
 	r.problems = append(r.problems, origin{flag: flag}.problem(sev, "", fmt.Sprintf(format, args...)))
 }
 
-func (r *resolving) config() Config {
+// resolve returns the Config, which must not be used if a problem is an error.
+func (r *resolver) resolve() Config {
 	var c Config
-	r.sources(&c)
-	r.node(&c)
-	r.runtime(&c)
-	r.images(&c)
-	r.credentialProviders(&c)
-	r.faces(&c)
-	r.cluster(&c)
+	r.resolveSources(&c)
+	r.resolveNode(&c)
+	r.resolveRuntime(&c)
+	r.resolveImages(&c)
+	r.resolveCredentialProviders(&c)
+	r.resolveEndpoints(&c)
+	r.resolveCluster(&c)
 	return c
 }
 
-func (r *resolving) sources(c *Config) {
+func (r *resolver) resolveSources(c *Config) {
 	f, k, d := r.flags, r.k, defaults()
-	c.ManifestPaths = clean(f.PodManifestPath)
+	c.ManifestPaths = cleanPaths(f.PodManifestPath)
 	if len(c.ManifestPaths) == 0 && k.StaticPodPath != "" {
-		c.ManifestPaths = clean([]string{k.StaticPodPath})
+		c.ManifestPaths = cleanPaths([]string{k.StaticPodPath})
 	}
-	r.writtenDir(c)
+	r.resolveAPIManifestDir(c)
 	c.ManifestURLs = f.ManifestURL
 	for _, u := range f.ManifestURL {
 		if why := checkURL(u); why != "" {
@@ -58,35 +61,36 @@ func (r *resolving) sources(c *Config) {
 	c.URLHeaderFile, c.URLCAFile = f.ManifestURLHeaderFile, f.ManifestURLCA
 	c.URLCertFile, c.URLKeyFile = f.ManifestURLCert, f.ManifestURLKey
 	if (c.URLCertFile == "") != (c.URLKeyFile == "") {
-		r.add(manifest.Error, "--manifest-url-cert", "a certificate needs its key and a key its certificate; give --manifest-url-key too")
+		r.add(manifest.Error, "--manifest-url-cert", "must be set together with --manifest-url-key")
 	}
-	c.FileCheckFrequency = or(k.FileCheckFrequency, d.FileCheckFrequency)
-	c.HTTPCheckFrequency = or(k.HTTPCheckFrequency, d.HTTPCheckFrequency)
-	c.SyncFrequency = or(k.SyncFrequency, d.SyncFrequency)
+	c.FileCheckFrequency = durationOr(k.FileCheckFrequency, d.FileCheckFrequency)
+	c.HTTPCheckFrequency = durationOr(k.HTTPCheckFrequency, d.HTTPCheckFrequency)
+	c.SyncFrequency = durationOr(k.SyncFrequency, d.SyncFrequency)
 	c.RestartRules = RestartRules(k.FeatureGates)
 	c.Strict = f.Strict
 	c.RunOnce = k.RunOnce
 }
 
-// writtenDir checks APIManifestDir. It is not permitted in a cluster, and must not be one
-// of ManifestPaths, because all its pods would run twice.
-func (r *resolving) writtenDir(c *Config) {
+// resolveAPIManifestDir sets APIManifestDir. The flag is an error in a cluster, where podd's own
+// API is read-only, or if the directory is one of ManifestPaths, because all pods in it would
+// run twice.
+func (r *resolver) resolveAPIManifestDir(c *Config) {
 	if r.flags.APIManifestDir == "" {
 		return
 	}
-	c.APIManifestDir = clean([]string{r.flags.APIManifestDir})[0]
+	c.APIManifestDir = cleanPaths([]string{r.flags.APIManifestDir})[0]
 	if r.flags.Kubeconfig != "" {
-		r.add(manifest.Error, "--api-manifest-dir", "with --kubeconfig nothing is written over podd's own API, for the cluster's is where its users are known; leave one of them out")
+		r.add(manifest.Error, "--api-manifest-dir", "cannot be used together with --kubeconfig, because in a cluster podd's own API is read-only; remove one of them")
 	}
 	for _, path := range c.ManifestPaths {
-		if absolute(path) == absolute(c.APIManifestDir) {
-			r.add(manifest.Error, "--api-manifest-dir", "%s is read for --pod-manifest-path, too; give the API a directory of its own", path)
+		if absPath(path) == absPath(c.APIManifestDir) {
+			r.add(manifest.Error, "--api-manifest-dir", "%s is also a path of --pod-manifest-path; set a directory that only the API uses", path)
 		}
 	}
 }
 
-// absolute returns a path that can be compared with others.
-func absolute(path string) string {
+// absPath returns an absolute path, so that paths can be compared.
+func absPath(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs
 	}
@@ -94,7 +98,7 @@ func absolute(path string) string {
 }
 
 // header returns the headers of the flags, or else those of the file.
-func (r *resolving) header() Header {
+func (r *resolver) header() Header {
 	if len(r.flags.ManifestURLHeader) == 0 {
 		return Header(r.k.StaticPodURLHeader)
 	}
@@ -110,11 +114,11 @@ func (r *resolving) header() Header {
 		}
 	}
 	r.add(manifest.Warning, "--manifest-url-header",
-		"every user of this machine can read its value in ps; use --manifest-url-header-file, or staticPodURLHeader in a file of mode 0600")
+		"every user of this host can see the value in ps; use --manifest-url-header-file, or staticPodURLHeader in a file of mode 0600")
 	return h
 }
 
-func clean(paths []string) []string {
+func cleanPaths(paths []string) []string {
 	var out []string
 	for _, p := range paths {
 		out = append(out, filepath.Clean(p))
@@ -122,21 +126,14 @@ func clean(paths []string) []string {
 	return out
 }
 
-// or returns d, or otherwise if d is zero: the files that kubeadm writes contain "0s" for
+// durationOr returns d, or def if d is 0: the files that kubeadm writes contain "0s" for
 // defaults.
-func or(d, otherwise metav1.Duration) time.Duration { return orZero(d, otherwise).Duration }
+func durationOr(d, def metav1.Duration) time.Duration { return cmp.Or(d, def).Duration }
 
-func orZero[T comparable](v, otherwise T) T {
-	var zero T
-	if v == zero {
-		return otherwise
-	}
-	return v
-}
-
-func orNil[T any](v, otherwise *T) T {
+// derefOr returns the value of v, or that of def if v is nil.
+func derefOr[T any](v, def *T) T {
 	if v == nil {
-		v = otherwise
+		v = def
 	}
 	return *v
 }

@@ -9,43 +9,44 @@ import (
 	"podd/manifest"
 )
 
-// ownLabels are the labels of Kubernetes domains that a node may set on itself.
-var ownLabels = set(
+// allowedLabels are labels of Kubernetes domains that a node may set on itself.
+var allowedLabels = set(
 	v1.LabelHostname, v1.LabelTopologyZone, v1.LabelTopologyRegion, v1.LabelFailureDomainBetaZone, v1.LabelFailureDomainBetaRegion,
 	v1.LabelInstanceType, v1.LabelInstanceTypeStable, v1.LabelOSStable, v1.LabelArchStable, "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
 )
 
 // labels returns the labels of --node-labels.
-func (r *resolving) labels() map[string]string {
-	return r.pairs("--node-labels", r.flags.NodeLabels, func(key, value string) []string {
-		wrong := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...)
-		if !ownLabel(key) {
-			wrong = append(wrong, "is in a domain of Kubernetes' own; want one of kubelet.kubernetes.io or node.kubernetes.io, or of yours")
+func (r *resolver) labels() map[string]string {
+	return r.parsePairs("--node-labels", r.flags.NodeLabels, func(key, value string) []string {
+		reasons := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...)
+		if !maySetLabel(key) {
+			reasons = append(reasons, "the domains kubernetes.io and k8s.io are reserved; want kubelet.kubernetes.io, node.kubernetes.io or your own domain")
 		}
-		return wrong
+		return reasons
 	})
 }
 
-// ownLabel reports whether a node may set a label on itself, as in the kubelet.
-func ownLabel(key string) bool {
+// maySetLabel reports whether a node may set a label on itself. The rules are the kubelet's.
+func maySetLabel(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
-	within := func(parent string) bool { return domain == parent || strings.HasSuffix(domain, "."+parent) }
-	if !strings.Contains(key, "/") || !within("kubernetes.io") && !within("k8s.io") {
+	isBelow := func(parent string) bool { return domain == parent || strings.HasSuffix(domain, "."+parent) }
+	if !strings.Contains(key, "/") || !isBelow("kubernetes.io") && !isBelow("k8s.io") {
 		return true
 	}
-	return ownLabels[key] || within("kubelet.kubernetes.io") || within("node.kubernetes.io")
+	return allowedLabels[key] || isBelow("kubelet.kubernetes.io") || isBelow("node.kubernetes.io")
 }
 
-// pairs parses NAME=VALUE flags. wrong returns what is wrong with a pair.
-func (r *resolving) pairs(flag string, given []string, wrong func(name, value string) []string) map[string]string {
+// parsePairs parses the values of a flag of the form NAME=VALUE. check returns the reasons
+// for which a pair is invalid.
+func (r *resolver) parsePairs(flag string, values []string, check func(name, value string) []string) map[string]string {
 	var m map[string]string
-	for _, text := range given {
+	for _, text := range values {
 		name, value, ok := strings.Cut(strings.TrimSpace(text), "=")
 		if !ok {
 			r.add(manifest.Error, flag, "%q has no =; want NAME=VALUE", text)
 			continue
 		}
-		for _, why := range wrong(name, value) {
+		for _, why := range check(name, value) {
 			r.add(manifest.Error, flag, "%q: %s", text, why)
 		}
 		if m == nil {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"path/filepath"
@@ -9,22 +10,23 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"podd/cmd/podd/internal/metadata"
 	"podd/manifest"
 )
 
-func (r *resolving) node(c *Config) {
+func (r *resolver) resolveNode(c *Config) {
 	f, k, d := r.flags, r.k, defaults()
 	c.NodeName, c.InvalidHostname = r.nodeName()
 	c.Cloud, c.Named = f.CloudMetadata, f.HostnameOverride != ""
-	if c.Cloud != "" && !slices.Contains(clouds, c.Cloud) {
-		r.add(manifest.Error, "--cloud-metadata", "%q is not known; want %s", c.Cloud, strings.Join(clouds, ", "))
+	if c.Cloud != "" && !slices.Contains(metadata.Clouds, c.Cloud) {
+		r.add(manifest.Error, "--cloud-metadata", "unknown value %q; want one of %s", c.Cloud, strings.Join(metadata.Clouds, ", "))
 	}
 	if c.Cloud != "" && k.RunOnce {
-		r.add(manifest.Error, "--cloud-metadata", "a run to completion is no node of a cloud; leave it out, or --runonce")
+		r.add(manifest.Error, "--cloud-metadata", "cannot be used together with --runonce; remove one of them")
 	}
 	c.NodeLabels = r.labels()
 	c.NodeIPs = r.nodeIPs()
-	c.MaxStatusImages = int(orNil(k.NodeStatusMaxImages, d.NodeStatusMaxImages))
+	c.MaxStatusImages = int(derefOr(k.NodeStatusMaxImages, d.NodeStatusMaxImages))
 	c.AsKubelet = r.machine.AsKubelet() || f.Kubeconfig != ""
 	root, logs := DefaultRootDir, d.PodLogsDir
 	switch {
@@ -33,15 +35,15 @@ func (r *resolving) node(c *Config) {
 	case k.ContainerRuntimeEndpoint == "" && r.checkoutRuntime() != "":
 		root, logs = filepath.Join(r.machine.Checkout, "root"), filepath.Join(r.machine.Checkout, "logs")
 	}
-	c.RootDir = r.dir("--root-dir", f.RootDir, root)
-	c.RunDir = r.dir("--run-dir", f.RunDir, DefaultRunDir)
-	c.PodLogsDir = filepath.Clean(orZero(k.PodLogsDir, logs))
-	c.MaxPods = int(orZero(k.MaxPods, d.MaxPods))
+	c.RootDir = r.absDir("--root-dir", f.RootDir, root)
+	c.RunDir = r.absDir("--run-dir", f.RunDir, DefaultRunDir)
+	c.PodLogsDir = filepath.Clean(cmp.Or(k.PodLogsDir, logs))
+	c.MaxPods = int(cmp.Or(k.MaxPods, d.MaxPods))
 	if k.PodPidsLimit != nil {
 		c.PodPids = max(*k.PodPidsLimit, 0) // as in the kubelet, a negative value means no limit
 	}
-	c.Reserved = reserved(k)
-	c.Pressure = pressureOf(k)
+	c.Reserved = sumReserved(k)
+	c.Pressure = pressureFrom(k)
 	c.LimitedSwap = k.MemorySwap.SwapBehavior == LimitedSwap
 	c.EnforceReserved = k.EnforceNodeAllocatable == nil || slices.Contains(k.EnforceNodeAllocatable, "pods")
 	c.Shutdown = shutdownGroups(k)
@@ -51,15 +53,12 @@ func (r *resolving) node(c *Config) {
 	}
 	c.AdoptInstances = f.AdoptInstance
 	if len(f.AdoptInstance) > 0 && k.RunOnce {
-		r.add(manifest.Error, "--adopt-instance", "a run to completion takes over no pods; leave it out, or --runonce")
+		r.add(manifest.Error, "--adopt-instance", "cannot be used together with --runonce; remove one of them")
 	}
 }
 
-// clouds are the clouds that package metadata supports.
-var clouds = []string{"ec2", "gce", "openstack"}
-
-// nodeIPs parses one address, or one of each family.
-func (r *resolving) nodeIPs() (all []netip.Addr) {
+// nodeIPs parses --node-ip: one address, or one of each family.
+func (r *resolver) nodeIPs() (all []netip.Addr) {
 	for text := range strings.SplitSeq(r.flags.NodeIP, ",") {
 		text = strings.TrimSpace(text)
 		if text == "" {
@@ -67,23 +66,23 @@ func (r *resolving) nodeIPs() (all []netip.Addr) {
 		}
 		ip, err := netip.ParseAddr(text)
 		if err != nil || ip.Zone() != "" {
-			r.add(manifest.Error, "--node-ip", "%q is no IP address", text)
+			r.add(manifest.Error, "--node-ip", "%q is not an IP address", text)
 			continue
 		}
 		all = append(all, ip.Unmap())
 	}
 	switch {
 	case len(all) > 2 || len(all) == 2 && all[0].Is4() == all[1].Is4():
-		r.add(manifest.Error, "--node-ip", "%s: a node has one address, or one of IPv4 and one of IPv6", r.flags.NodeIP)
+		r.add(manifest.Error, "--node-ip", "%s: want one address, or one IPv4 and one IPv6 address", r.flags.NodeIP)
 	case len(all) == 2 && slices.ContainsFunc(all, netip.Addr.IsUnspecified):
-		r.add(manifest.Error, "--node-ip", "%s: 0.0.0.0 and ::, for an address of that family that podd finds, stand alone", r.flags.NodeIP)
+		r.add(manifest.Error, "--node-ip", "%s: 0.0.0.0 and ::, with which podd detects the address, cannot be combined with another address", r.flags.NodeIP)
 	}
 	return all
 }
 
 // nodeName returns the name of the flag or else the hostname. A hostname that cannot name
 // a node is returned as invalid, because podd may have a stored or a cloud's name.
-func (r *resolving) nodeName() (name, invalid string) {
+func (r *resolver) nodeName() (name, invalid string) {
 	if given := r.flags.HostnameOverride; given != "" {
 		name, err := NodeName(given)
 		if err != nil {
@@ -115,24 +114,24 @@ func (n *Node) CheckNodeName() error {
 func NodeName(host string) (string, error) {
 	name := strings.ToLower(strings.TrimSpace(host))
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return "", fmt.Errorf("%q cannot name a node; want letters, digits, - and ., as --hostname-override=node1", host)
+		return "", fmt.Errorf("%q is not a valid node name; want letters, digits, - and ., for example --hostname-override=node1", host)
 	}
 	return name, nil
 }
 
-// dir makes a directory of the command line absolute, because it is passed to the
-// runtime, which has another working directory.
-func (r *resolving) dir(flag, given, otherwise string) string {
-	if given == "" {
-		return otherwise
+// absDir returns the absolute path of a flag's value, or def if there is none. The path must
+// be absolute because the runtime, which has another working directory, gets it.
+func (r *resolver) absDir(flag, value, def string) string {
+	if value == "" {
+		return def
 	}
-	abs, err := filepath.Abs(given)
+	abs, err := filepath.Abs(value)
 	if err != nil {
 		r.add(manifest.Error, flag, "%v", err)
-		return otherwise
+		return def
 	}
 	if abs == "/" {
-		r.add(manifest.Error, flag, "/ cannot be used; want a directory of its own")
+		r.add(manifest.Error, flag, "/ is not allowed; want another path")
 	}
 	return abs
 }

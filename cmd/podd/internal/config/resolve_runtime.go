@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"net"
 	"os"
 	"path/filepath"
@@ -12,19 +13,19 @@ import (
 	"podd/manifest"
 )
 
-func (r *resolving) runtime(c *Config) {
+func (r *resolver) resolveRuntime(c *Config) {
 	f, k, d := r.flags, r.k, defaults()
-	c.RuntimeEndpoint, _ = endpoint(k.ContainerRuntimeEndpoint)
-	c.ImageEndpoint, _ = endpoint(k.ImageServiceEndpoint)
+	c.RuntimeEndpoint, _ = parseEndpoint(k.ContainerRuntimeEndpoint)
+	c.ImageEndpoint, _ = parseEndpoint(k.ImageServiceEndpoint)
 	if c.RuntimeEndpoint == "" {
 		c.RuntimeEndpoint = r.checkoutRuntime()
 	}
-	c.RuntimeRequestTimeout = or(k.RuntimeRequestTimeout, d.RuntimeRequestTimeout)
-	c.CgroupDriver = orZero(k.CgroupDriver, d.CgroupDriver)
+	c.RuntimeRequestTimeout = durationOr(k.RuntimeRequestTimeout, d.RuntimeRequestTimeout)
+	c.CgroupDriver = cmp.Or(k.CgroupDriver, d.CgroupDriver)
 	c.CgroupRoot = k.CgroupRoot
 	c.SandboxImage = f.PodInfraContainerImage
-	c.SeccompDefault = orNil(k.SeccompDefault, d.SeccompDefault)
-	c.RuntimeClasses = r.pairs("--runtime-class", f.RuntimeClass, func(class, handler string) []string {
+	c.SeccompDefault = derefOr(k.SeccompDefault, d.SeccompDefault)
+	c.RuntimeClasses = r.parsePairs("--runtime-class", f.RuntimeClass, func(class, handler string) []string {
 		if handler == "" {
 			return []string{"the handler is missing"}
 		}
@@ -35,18 +36,18 @@ func (r *resolving) runtime(c *Config) {
 	if p := k.CrashLoopBackOff.MaxContainerRestartPeriod; p != nil && p.Duration != 0 {
 		c.MaxRestartPeriod = p.Duration
 	}
-	c.LogMaxSize, _ = logSize(orZero(k.ContainerLogMaxSize, d.ContainerLogMaxSize))
-	c.LogMaxFiles = int(orNil(k.ContainerLogMaxFiles, d.ContainerLogMaxFiles))
-	c.LogEvery = or(orNil(k.ContainerLogMonitorInterval, d.ContainerLogMonitorInterval), *d.ContainerLogMonitorInterval)
+	c.LogMaxSize, _ = logSize(cmp.Or(k.ContainerLogMaxSize, d.ContainerLogMaxSize))
+	c.LogMaxFiles = int(derefOr(k.ContainerLogMaxFiles, d.ContainerLogMaxFiles))
+	c.LogEvery = durationOr(derefOr(k.ContainerLogMonitorInterval, d.ContainerLogMonitorInterval), *d.ContainerLogMonitorInterval)
 	c.ParallelStarts = f.ParallelStarts
 	if f.ParallelStarts < 0 {
 		r.add(manifest.Error, "--parallel-starts", "%d is negative; 0 lets podd choose", f.ParallelStarts)
 	}
 }
 
-// checkoutRuntime returns the socket of the private runtime of the checkout that contains
-// podd, or "". podd then stores its state there too.
-func (r *resolving) checkoutRuntime() string {
+// checkoutRuntime returns the socket of the private runtime in Machine.Checkout, or "". If
+// there is one, the default directories of podd are in the checkout, too.
+func (r *resolver) checkoutRuntime() string {
 	if r.machine.Checkout == "" {
 		return ""
 	}
@@ -57,7 +58,7 @@ func (r *resolving) checkoutRuntime() string {
 	return "unix://" + socket
 }
 
-func (r *resolving) images(c *Config) {
+func (r *resolver) resolveImages(c *Config) {
 	k, d := r.k, defaults()
 	switch {
 	case k.MaxParallelImagePulls != nil:
@@ -67,32 +68,33 @@ func (r *resolving) images(c *Config) {
 	case *k.SerializeImagePulls:
 		c.ParallelPulls = 1
 	}
-	c.PullQPS = int(orNil(k.RegistryPullQPS, d.RegistryPullQPS))
-	c.PullBurst = int(orZero(k.RegistryBurst, d.RegistryBurst))
-	c.PullOffline = orZero(r.flags.PullOffline, PullStrict)
+	c.PullQPS = int(derefOr(k.RegistryPullQPS, d.RegistryPullQPS))
+	c.PullBurst = int(cmp.Or(k.RegistryBurst, d.RegistryBurst))
+	c.PullOffline = cmp.Or(r.flags.PullOffline, PullStrict)
 }
 
-func (r *resolving) faces(c *Config) {
+// resolveEndpoints resolves DNS, the endpoints and the logs.
+func (r *resolver) resolveEndpoints(c *Config) {
 	k, d := r.k, defaults()
 	c.ClusterDNS = k.ClusterDNS
 	c.ClusterDomain = strings.TrimSuffix(k.ClusterDomain, ".")
-	c.ResolvConf = orNil(k.ResolverConfig, d.ResolverConfig)
-	c.HealthzListen = listen(orZero(k.HealthzBindAddress, d.HealthzBindAddress), orNil(k.HealthzPort, d.HealthzPort))
+	c.ResolvConf = derefOr(k.ResolverConfig, d.ResolverConfig)
+	c.HealthzListen = listenAddress(cmp.Or(k.HealthzBindAddress, d.HealthzBindAddress), derefOr(k.HealthzPort, d.HealthzPort))
 	if c.EventLog = r.flags.EventLog; c.EventLog != "" {
 		c.EventLog = filepath.Clean(c.EventLog)
 	}
-	c.ReadOnlyListen = listen(orZero(k.Address, "127.0.0.1"), k.ReadOnlyPort)
-	c.CadvisorListen = listen("127.0.0.1", r.flags.CadvisorPort)
+	c.ReadOnlyListen = listenAddress(cmp.Or(k.Address, "127.0.0.1"), k.ReadOnlyPort)
+	c.CadvisorListen = listenAddress("127.0.0.1", r.flags.CadvisorPort)
 	if p := r.flags.CadvisorPort; p < 0 || p > 65535 {
 		r.add(manifest.Error, "--cadvisor-port", "%d is out of range; want 0 to 65535", p)
 	}
-	c.API = r.kubelet()
-	c.LogFormat = orZero(k.Logging.Format, d.Logging.Format)
+	c.API = r.kubeletAPI()
+	c.LogFormat = cmp.Or(k.Logging.Format, d.Logging.Format)
 	c.Verbosity = int(min(k.Logging.Verbosity, 10))
 }
 
-// listen returns "host:port", or "" for port 0.
-func listen(host string, port int32) string {
+// listenAddress returns "host:port", or "" for port 0.
+func listenAddress(host string, port int32) string {
 	if port == 0 {
 		return ""
 	}

@@ -9,13 +9,15 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// masked replaces secrets.
+// masked replaces secret values.
 const masked = "<masked>"
 
+// shown returns the configuration for display. user is the merged configuration without
+// defaults.
 func shown(f *Flags, user *kubelet.KubeletConfiguration, m *merged, c *Config) (Shown, error) {
 	k := defaults()
 	leaves(reflect.ValueOf(user).Elem(), reflect.ValueOf(k).Elem(), "", func(path string, v, def reflect.Value) {
-		if m.set(path) && !v.IsZero() {
+		if m.isSet(path) && !v.IsZero() {
 			def.Set(v)
 		}
 	})
@@ -30,34 +32,35 @@ func shown(f *Flags, user *kubelet.KubeletConfiguration, m *merged, c *Config) (
 		k.StaticPodURL = masked
 	}
 	k.EvictionHard = evictionHard(user)
-	c.API.inForce(k)
+	c.API.setEffective(k)
 	if c.Cluster.Kubeconfig == "" {
 		k.RegisterNode = new(false)
 	} else {
 		k.RegisterNode, k.RegisterWithTaints = new(c.Cluster.Register), c.Cluster.Taints
 	}
 	text, err := json.Marshal(k)
-	return Shown{text, f.given()}, err
+	return Shown{text, f.setFlags()}, err
 }
 
-// given returns the flags that were set, with secrets masked.
-func (f *Flags) given() map[string]string {
-	given := map[string]string{}
+// setFlags returns the flags that were set, with secret values masked.
+func (f *Flags) setFlags() map[string]string {
+	set := map[string]string{}
 	for field, v := range f.settings() {
 		if !v.IsZero() {
-			given[flagName(field)] = written(v)
+			set[flagName(field)] = flagText(v)
 		}
 	}
 	if len(f.ManifestURLHeader) > 0 {
-		given["manifest-url-header"] = masked
+		set["manifest-url-header"] = masked
 	}
 	if len(f.ManifestURL) > 0 { // may contain a password
-		given["manifest-url"] = masked
+		set["manifest-url"] = masked
 	}
-	return given
+	return set
 }
 
-func written(v reflect.Value) string {
+// flagText returns the value of a flag as on the command line.
+func flagText(v reflect.Value) string {
 	if list, ok := v.Interface().([]string); ok {
 		return strings.Join(list, ",")
 	}

@@ -9,7 +9,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// TestShown: what others may read has the defaults and no secret.
+// TestShown checks that the displayed configuration contains the defaults and no secrets.
 func TestShown(t *testing.T) {
 	dir := t.TempDir()
 	file := write(t, dir, "k.yaml", `apiVersion: kubelet.config.k8s.io/v1beta1
@@ -32,7 +32,7 @@ staticPodURLHeader: {Authorization: [Bearer s3cret]}
 		t.Fatal(err)
 	}
 	if k.MaxPods != 7 || k.Port != 10251 || k.Address != "127.0.0.1" || *k.RegisterNode || *k.Authentication.Webhook.Enabled || k.SyncFrequency.Duration.Seconds() != 60 || *k.HealthzPort != 10248 || k.EvictionHard["nodefs.available"] != "10%" {
-		t.Errorf("in force: %s", cfg.Shown.Kubelet)
+		t.Errorf("effective configuration: got %s", cfg.Shown.Kubelet)
 	}
 	want := map[string]string{
 		"config": file, "manifest-url": masked, "manifest-url-header": masked, "port": "10251",
@@ -43,6 +43,6 @@ staticPodURLHeader: {Authorization: [Bearer s3cret]}
 	}
 	all, err := json.Marshal(cfg.Shown)
 	if err != nil || strings.Contains(string(all), "s3cret") || strings.Count(string(all), "masked") < 3 {
-		t.Errorf("shown: %s, %v", all, err)
+		t.Errorf("got %s, %v; want masked secrets", all, err)
 	}
 }

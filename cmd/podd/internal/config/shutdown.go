@@ -8,7 +8,8 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// ShutdownGroup contains the pods with at least a priority that are in no higher group.
+// A ShutdownGroup contains the pods whose priority is at least Priority, without those of a
+// group with a higher Priority.
 type ShutdownGroup struct {
 	Priority int32
 	// Grace limits the grace periods of its pods in a node shutdown, and the wait before the
@@ -21,67 +22,68 @@ const CriticalPriority = 2_000_000_000
 
 // The feature gates of a graceful shutdown, which are enabled by default.
 const (
-	gracefulShutdown   = "GracefulNodeShutdown"
-	shutdownByPriority = "GracefulNodeShutdownBasedOnPodPriority"
+	gateGracefulShutdown   = "GracefulNodeShutdown"
+	gateShutdownByPriority = "GracefulNodeShutdownBasedOnPodPriority"
 )
 
 // shutdownGroups returns the groups in rising order of priority. There are none without a
 // grace period, or if the gate is disabled.
 func shutdownGroups(k *kubelet.KubeletConfiguration) (all []ShutdownGroup) {
-	if off(k, gracefulShutdown) {
+	if isDisabled(k, gateGracefulShutdown) {
 		return nil
 	}
 	for _, p := range k.ShutdownGracePeriodByPodPriority {
 		all = append(all, ShutdownGroup{p.Priority, time.Duration(p.ShutdownGracePeriodSeconds) * time.Second})
 	}
 	slices.SortFunc(all, func(a, b ShutdownGroup) int { return cmp.Compare(a.Priority, b.Priority) })
-	if whole, critical := k.ShutdownGracePeriod.Duration, k.ShutdownGracePeriodCriticalPods.Duration; len(all) == 0 && whole > 0 {
-		rest := (whole - critical).Truncate(time.Second) // the kubelet counts in seconds
-		all = []ShutdownGroup{{0, rest}, {CriticalPriority, (whole - rest).Truncate(time.Second)}}
+	if total, critical := k.ShutdownGracePeriod.Duration, k.ShutdownGracePeriodCriticalPods.Duration; len(all) == 0 && total > 0 {
+		rest := (total - critical).Truncate(time.Second) // the kubelet counts in seconds
+		all = []ShutdownGroup{{0, rest}, {CriticalPriority, (total - rest).Truncate(time.Second)}}
 	}
 	return all
 }
 
-func off(k *kubelet.KubeletConfiguration, gate string) bool {
+// isDisabled reports whether the user has disabled a feature gate.
+func isDisabled(k *kubelet.KubeletConfiguration, gate string) bool {
 	on, set := k.FeatureGates[gate]
 	return set && !on
 }
 
-// shutdown checks what the kubelet checks, and values without effect.
-func (c *checking) shutdown() {
+// checkShutdown checks what the kubelet checks, and rejects values without effect.
+func (c *checker) checkShutdown() {
 	k := c.k
-	const period, critical, groups = "shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority"
-	whole, part := k.ShutdownGracePeriod.Duration, k.ShutdownGracePeriodCriticalPods.Duration
+	const periodField, criticalField, groupsField = "shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority"
+	total, critical := k.ShutdownGracePeriod.Duration, k.ShutdownGracePeriodCriticalPods.Duration
 	for _, d := range []struct {
 		field string
 		value time.Duration
-	}{{period, whole}, {critical, part}} {
+	}{{periodField, total}, {criticalField, critical}} {
 		if d.value > 0 && d.value < time.Second {
 			c.errorf(d.field, "%s is too short; want at least 1s, or 0s for none", d.value)
 		}
 	}
-	if part > whole {
-		c.errorf(critical, "%s is longer than shutdownGracePeriod %s", part, whole)
+	if critical > total {
+		c.errorf(criticalField, "%s is longer than shutdownGracePeriod, which is %s", critical, total)
 	}
 	list := k.ShutdownGracePeriodByPodPriority
-	if len(list) > 0 && (whole > 0 || part > 0) {
-		c.errorf(groups, "contradicts shutdownGracePeriod; drop one of them")
+	if len(list) > 0 && (total > 0 || critical > 0) {
+		c.errorf(groupsField, "conflicts with shutdownGracePeriod; remove one of them")
 	}
-	if whole > 0 && off(k, gracefulShutdown) {
-		c.errorf(period, "needs the feature gate %s, which is off", gracefulShutdown)
+	if total > 0 && isDisabled(k, gateGracefulShutdown) {
+		c.errorf(periodField, "needs the feature gate %s, which is disabled", gateGracefulShutdown)
 	}
-	if len(list) > 0 && (off(k, shutdownByPriority) || off(k, gracefulShutdown)) {
-		c.errorf(groups, "needs the feature gates %s and %s, of which one is off", gracefulShutdown, shutdownByPriority)
+	if len(list) > 0 && (isDisabled(k, gateShutdownByPriority) || isDisabled(k, gateGracefulShutdown)) {
+		c.errorf(groupsField, "needs the feature gates %s and %s, one of which is disabled", gateGracefulShutdown, gateShutdownByPriority)
 	}
 	for i, g := range list {
 		if n := g.ShutdownGracePeriodSeconds; n < 0 || n > int64(maxShutdown/time.Second) {
-			c.errorf(index(groups, i), "%d seconds are out of range; want 0 to %d", n, int64(maxShutdown/time.Second))
+			c.errorf(index(groupsField, i), "%d is out of range; want 0 to %d seconds", n, int64(maxShutdown/time.Second))
 		}
 		if slices.ContainsFunc(list[:i], func(o kubelet.ShutdownGracePeriodByPodPriority) bool { return o.Priority == g.Priority }) {
-			c.errorf(index(groups, i), "priority %d is there twice", g.Priority)
+			c.errorf(index(groupsField, i), "duplicate priority %d; each must be unique", g.Priority)
 		}
 	}
 }
 
-// maxShutdown exceeds any real period, and prevents an overflow of sums.
+// maxShutdown prevents an overflow of the sum of the periods.
 const maxShutdown = 365 * 24 * time.Hour

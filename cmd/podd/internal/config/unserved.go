@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -12,8 +11,8 @@ import (
 	"podd/manifest"
 )
 
-// served are the fields that determine the Config.
-var served = set(
+// servedFields are the fields that podd supports.
+var servedFields = set(
 	"kind", "apiVersion", "staticPodPath", "staticPodURL", "staticPodURLHeader",
 	"fileCheckFrequency", "httpCheckFrequency", "syncFrequency",
 	"containerRuntimeEndpoint", "imageServiceEndpoint", "runtimeRequestTimeout",
@@ -25,18 +24,18 @@ var served = set(
 	"healthzPort", "healthzBindAddress", "readOnlyPort", "address", "port", "enableServer",
 	"tlsCertFile", "tlsPrivateKeyFile", "tlsMinVersion", "tlsCipherSuites",
 	"authentication.x509.clientCAFile", "authentication.anonymous.enabled", "authorization.mode",
-	"authentication.webhook.enabled", // authorization reports it
+	"authentication.webhook.enabled", // warnAuthorization warns of it
 	"enableDebuggingHandlers", "enableSystemLogHandler", "enableProfilingHandler", "enableDebugFlagsHandler",
 	"logging.format", "logging.verbosity",
 	"shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority",
 	"podPidsLimit", "kubeReserved", "systemReserved", "enforceNodeAllocatable",
 	"evictionHard", "mergeDefaultEvictionSettings", "evictionPressureTransitionPeriod",
-	// rejected unless they request nothing, see refusals
+	// These have only one supported value, see checkUnsupported.
 	"cpuManagerPolicy", "memoryManagerPolicy", "topologyManagerPolicy", "reservedSystemCPUs",
 )
 
-// ofCluster are the fields of Config.Cluster, which have no effect without a cluster.
-var ofCluster = set(
+// clusterFields are the fields that podd supports in a cluster and ignores otherwise.
+var clusterFields = set(
 	"registerNode", "registerWithTaints", "providerID", "enableControllerAttachDetach",
 	"nodeStatusUpdateFrequency", "nodeStatusReportFrequency", "nodeLeaseDurationSeconds",
 	"kubeAPIQPS", "kubeAPIBurst", "eventRecordQPS", "eventBurst", "contentType", "rotateCertificates", "serverTLSBootstrap",
@@ -44,25 +43,25 @@ var ofCluster = set(
 	"authentication.webhook.cacheTTL", "authorization.webhook.cacheAuthorizedTTL", "authorization.webhook.cacheUnauthorizedTTL",
 )
 
-// agrees maps fields that are not served to the value that equals podd's behavior; nil:
-// every value does.
-var agrees = map[string]any{
+// matchingValues maps fields that podd does not support to the value that equals podd's
+// behavior, for which there is no warning. nil means every value.
+var matchingValues = map[string]any{
 	"registerNode":                 false,
 	"makeIPTablesUtilChains":       false,
 	"enableControllerAttachDetach": false,
 	"logging.flushFrequency":       nil, // nothing is buffered
 }
 
-// unserved returns a warning that names the fields of Kubernetes 1.34 that were set and
-// have no effect, and a warning for each unknown feature gate. joined is set if the node
-// is in a cluster.
-func unserved(user *kubelet.KubeletConfiguration, m *merged, known []Known, joined bool) []manifest.Problem {
-	var names, alone []string
+// unserved returns a warning for each unknown feature gate, and one warning each that names
+// the fields and flags that are ignored because podd does not support them, or because they
+// need a cluster. inCluster reports whether the node is in a cluster.
+func unserved(user *kubelet.KubeletConfiguration, m *merged, known []Known, inCluster bool) []manifest.Problem {
+	var unsupported, needCluster []string
 	var unknown []manifest.Problem
-	note := func(path string, o origin) {
-		names := &names
-		if ofCluster[path] {
-			names = &alone
+	record := func(path string, o origin) {
+		names := &unsupported
+		if clusterFields[path] {
+			names = &needCluster
 		}
 		if o.flag != "" {
 			path = o.flag
@@ -74,37 +73,37 @@ func unserved(user *kubelet.KubeletConfiguration, m *merged, known []Known, join
 		}
 	}
 	leaves(reflect.ValueOf(user).Elem(), reflect.ValueOf(defaults()).Elem(), "", func(path string, v, def reflect.Value) {
-		if !m.set(path) || served[path] || joined && ofCluster[path] {
+		if !m.isSet(path) || servedFields[path] || inCluster && clusterFields[path] {
 			return
 		}
 		if path == "featureGates" {
-			unknown = noteGates(user.FeatureGates, m, note)
+			unknown = recordGates(user.FeatureGates, m, record)
 			return
 		}
 		o := m.origin(path)
-		if want, ok := agrees[path]; ok && (want == nil || same(v, want)) {
+		if want, ok := matchingValues[path]; ok && (want == nil || equals(v, want)) {
 			return
 		}
-		if o.flag == "" && (zero(v) || reflect.DeepEqual(indirect(v), indirect(def))) {
+		if o.flag == "" && (isZero(v) || reflect.DeepEqual(indirect(v), indirect(def))) {
 			return
 		}
-		note(path, o)
+		record(path, o)
 	})
 	for _, k := range known {
 		if k.field == "" && !k.empty {
-			note("", origin{flag: "--" + k.Name})
+			record("", origin{flag: "--" + k.Name})
 		}
 	}
-	unknown = append(unknown, oneWarning(names, "known, but not served by podd yet, and")...)
-	return append(unknown, oneWarning(alone, "for the node of a cluster, and without --kubeconfig")...)
+	unknown = append(unknown, warnIgnored(unsupported, "ignored, because podd does not support it yet")...)
+	return append(unknown, warnIgnored(needCluster, "ignored without --kubeconfig")...)
 }
 
-// noteGates calls note for every feature gate that podd does not serve, and returns a
-// warning for each unknown one.
-func noteGates(gates map[string]bool, m *merged, note func(string, origin)) (unknown []manifest.Problem) {
+// recordGates calls record for every feature gate of the kubelet that has no effect in podd,
+// and returns a warning for each unknown one.
+func recordGates(gates map[string]bool, m *merged, record func(string, origin)) (unknown []manifest.Problem) {
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
 		path := join("featureGates", name)
-		if name == restartRules || name == gracefulShutdown || name == shutdownByPriority || name == "KubeletCrashLoopBackOffMax" && gates[name] { // its limit is served in any case
+		if name == gateRestartRules || name == gateGracefulShutdown || name == gateShutdownByPriority || name == "KubeletCrashLoopBackOffMax" && gates[name] { // podd always supports its limit
 			continue
 		}
 		o := m.origin(path)
@@ -115,32 +114,26 @@ func noteGates(gates map[string]bool, m *merged, note func(string, origin)) (unk
 		if o.flag != "" {
 			path, o = o.flag+"="+name, origin{}
 		}
-		note(path, o)
+		record(path, o)
 	}
 	return unknown
 }
 
-func oneWarning(names []string, why string) []manifest.Problem {
+// warnIgnored returns one warning for several fields and flags, or none if there are none.
+func warnIgnored(names []string, reason string) []manifest.Problem {
 	if len(names) == 0 {
 		return nil
 	}
-	verb := "has"
-	if len(names) > 1 {
-		verb = "have"
-	}
-	return []manifest.Problem{{
-		Severity: manifest.Warning,
-		Message:  fmt.Sprintf("%s: %s %s no effect", strings.Join(names, ", "), why, verb),
-	}}
+	return []manifest.Problem{{Severity: manifest.Warning, Message: strings.Join(names, ", ") + ": " + reason}}
 }
 
-// leaves visits the fields of two structs of the same type in parallel, down to those
-// that are not structs.
+// leaves calls visit for the fields of two structs of the same type, and recursively for
+// those of nested structs instead of the structs themselves.
 func leaves(v, def reflect.Value, at string, visit func(path string, v, def reflect.Value)) {
 	for f := range eachField(v.Type()) {
 		path := join(at, f.name)
 		value, other := v.FieldByIndex(f.index), def.FieldByIndex(f.index)
-		if f.typ.Kind() == reflect.Struct && nested(f.typ) {
+		if f.typ.Kind() == reflect.Struct && hasFields(f.typ) {
 			leaves(value, other, path, visit)
 			continue
 		}
@@ -159,8 +152,8 @@ func indirect(v reflect.Value) any {
 	return v.Interface()
 }
 
-// zero reports whether v is empty. Quantities are compared by value.
-func zero(v reflect.Value) bool {
+// isZero reports whether v is zero or empty.
+func isZero(v reflect.Value) bool {
 	if z, ok := v.Addr().Interface().(interface{ IsZero() bool }); ok {
 		return z.IsZero()
 	}
@@ -171,8 +164,10 @@ func zero(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-func same(v reflect.Value, want any) bool { return indirect(v) == want }
+// equals reports whether v, or the value behind it, equals want.
+func equals(v reflect.Value, want any) bool { return indirect(v) == want }
 
+// set returns a set of names.
 func set(names ...string) map[string]bool {
 	s := make(map[string]bool, len(names))
 	for _, n := range names {

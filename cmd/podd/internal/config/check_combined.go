@@ -1,0 +1,111 @@
+package config
+
+import "slices"
+
+// checkCombined checks the fields that depend on each other.
+func (c *checker) checkCombined() {
+	k, d := c.k, defaults()
+	if p := k.MaxParallelImagePulls; p != nil && *p > 1 && k.SerializeImagePulls != nil && *k.SerializeImagePulls {
+		c.errorf("maxParallelImagePulls", "%d conflicts with serializeImagePulls: true; remove one of them", *p)
+	}
+	low, high := k.ImageGCLowThresholdPercent, k.ImageGCHighThresholdPercent
+	if low == nil {
+		low = d.ImageGCLowThresholdPercent
+	}
+	if high == nil {
+		high = d.ImageGCHighThresholdPercent
+	}
+	switch {
+	case *low < *high:
+	case k.ImageGCLowThresholdPercent == nil:
+		c.errorf("imageGCHighThresholdPercent", "%d must be greater than imageGCLowThresholdPercent, which is %d", *high, *low)
+	default:
+		c.errorf("imageGCLowThresholdPercent", "%d must be less than imageGCHighThresholdPercent, which is %d", *low, *high)
+	}
+	c.checkShutdown()
+	if k.SystemCgroups != "" && k.CgroupRoot == "" {
+		c.errorf("systemCgroups", "needs cgroupRoot")
+	}
+	c.checkEnforceAllocatable()
+	c.checkReserved()
+	c.checkEvictionHard()
+}
+
+func (c *checker) checkEnforceAllocatable() {
+	k := c.k
+	list := k.EnforceNodeAllocatable
+	for i, value := range list {
+		at := index("enforceNodeAllocatable", i)
+		switch value {
+		case "pods":
+		case "none":
+			if len(list) > 1 {
+				c.errorf(at, "none must be the only value")
+			}
+		case "system-reserved", "system-reserved-compressible", "kube-reserved", "kube-reserved-compressible":
+			c.errorf(at, "%s is not supported, because podd only limits the cgroup of all pods; remove it", value)
+		default:
+			c.errorf(at, "unknown value %q; want pods or none", value)
+		}
+		if slices.Contains(list[:i], value) {
+			c.errorf(at, "duplicate value %s; remove it", value)
+		}
+	}
+}
+
+// checkUnsupported rejects settings that podd does not support and must not ignore, because
+// pods would run in another way than requested.
+func (c *checker) checkUnsupported() {
+	k := c.k
+	for _, r := range []struct {
+		field, value string
+		allowed      []string
+		reason       string
+	}{
+		{"cpuManagerPolicy", k.CPUManagerPolicy, []string{"", "none"}, "podd does not pin CPUs yet; want none"},
+		{"memoryManagerPolicy", k.MemoryManagerPolicy, []string{"", "None"}, "podd does not pin memory yet; want None"},
+		{"topologyManagerPolicy", k.TopologyManagerPolicy, []string{"", "none"}, "podd does not align resources to NUMA nodes yet; want none"},
+		{"reservedSystemCPUs", k.ReservedSystemCPUs, []string{""}, "podd does not reserve CPUs yet; remove it"},
+	} {
+		if slices.Contains(r.allowed, r.value) || c.hasProblem(r.field) {
+			continue
+		}
+		c.errorf(r.field, "%s: %s", r.value, r.reason)
+	}
+	c.checkSwap()
+	if k.FailCgroupV1 != nil && *k.FailCgroupV1 && !c.machine.CgroupV2 {
+		c.errorf("failCgroupV1", "this host uses cgroup v1; boot it with systemd.unified_cgroup_hierarchy=1 or set false")
+	}
+}
+
+// checkSwap rejects enabled swap only if the user has set failSwapOn. The kubelet rejects it
+// by default; podd does not, because its pods use no swap by default. It also rejects
+// LimitedSwap if the kernel cannot limit swap. The kubelet then silently uses no swap.
+func (c *checker) checkSwap() {
+	k := c.k
+	const field = "memorySwap.swapBehavior"
+	switch {
+	case k.MemorySwap.SwapBehavior != LimitedSwap || c.hasProblem(field):
+	case !c.machine.CgroupV2:
+		c.errorf(field, "LimitedSwap: this host uses cgroup v1; boot it with systemd.unified_cgroup_hierarchy=1 or set NoSwap")
+	case !c.machine.SwapLimits:
+		c.errorf(field, "LimitedSwap: the kernel cannot limit swap, because memory.swap.max does not exist; boot it with swapaccount=1 or set NoSwap")
+	}
+	if k.FailSwapOn != nil && *k.FailSwapOn && c.machine.Swap {
+		c.errorf("failSwapOn", "swap is enabled; disable it or set false")
+	}
+}
+
+// LimitedSwap lets Burstable pods use their share of the swap.
+const LimitedSwap = "LimitedSwap"
+
+// hasProblem reports whether a field has a problem already.
+func (c *checker) hasProblem(field string) bool {
+	o := c.m.origin(field)
+	for _, p := range c.problems {
+		if p.Field == field || o.flag != "" && p.Field == o.flag {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,94 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"podd/manifest"
+)
+
+func (c *checker) checkEnums() {
+	k := c.k
+	for _, e := range []struct {
+		field, value string
+		want         []string
+	}{
+		{"cgroupDriver", k.CgroupDriver, []string{"cgroupfs", "systemd"}},
+		{"logging.format", k.Logging.Format, []string{"text", "json"}},
+		{"authorization.mode", string(k.Authorization.Mode), []string{"AlwaysAllow", "Webhook"}},
+		{"contentType", k.ContentType, []string{"application/vnd.kubernetes.protobuf", "application/json"}},
+		{"configMapAndSecretChangeDetectionStrategy", string(k.ConfigMapAndSecretChangeDetectionStrategy), []string{"Watch", "Cache", "Get"}},
+		{"hairpinMode", k.HairpinMode, []string{"promiscuous-bridge", "hairpin-veth", "none"}},
+		{"topologyManagerScope", k.TopologyManagerScope, []string{"container", "pod"}},
+		{"memorySwap.swapBehavior", k.MemorySwap.SwapBehavior, []string{"NoSwap", LimitedSwap}},
+	} {
+		if e.value != "" && !slices.Contains(e.want, e.value) {
+			c.errorf(e.field, "unknown value %q; want %s", e.value, strings.Join(e.want, " or "))
+		}
+	}
+}
+
+// sysctls rejects sysctls that are not namespaced, because they would apply to the whole
+// host.
+func (c *checker) checkSysctls() {
+	for i, name := range c.k.AllowedUnsafeSysctls {
+		if manifest.SysctlNamespace(name) == "" {
+			c.errorf(index("allowedUnsafeSysctls", i), "%q is not namespaced and would apply to the whole host; want one of kernel.shm*, kernel.msg*, kernel.sem, fs.mqueue.* or net.*", name)
+		}
+	}
+}
+
+func (c *checker) checkAddresses() {
+	for _, a := range []struct{ field, value string }{
+		{"healthzBindAddress", c.k.HealthzBindAddress},
+		{"address", c.k.Address},
+	} {
+		if _, err := netip.ParseAddr(a.value); a.value != "" && err != nil {
+			c.errorf(a.field, "%q is not an IP address", a.value)
+		}
+	}
+	for i, dns := range c.k.ClusterDNS {
+		if _, err := netip.ParseAddr(dns); err != nil {
+			c.errorf(index("clusterDNS", i), "%q is not an IP address", dns)
+		}
+	}
+	if strings.ContainsAny(c.k.ClusterDomain, " \t\r\n/") {
+		c.errorf("clusterDomain", "%q is not a domain name", c.k.ClusterDomain)
+	}
+	for _, field := range []string{"containerRuntimeEndpoint", "imageServiceEndpoint"} {
+		value := c.k.ContainerRuntimeEndpoint
+		if field == "imageServiceEndpoint" {
+			value = c.k.ImageServiceEndpoint
+		}
+		if _, err := parseEndpoint(value); err != nil {
+			c.errorf(field, "%v", err)
+		}
+	}
+}
+
+// parseEndpoint returns a CRI socket as "unix:///path". It also accepts a path without a
+// scheme.
+func parseEndpoint(text string) (string, error) {
+	path, ok := strings.CutPrefix(text, "unix://")
+	switch {
+	case text == "":
+		return "", nil
+	case !ok && strings.Contains(text, "://"):
+		return "", fmt.Errorf("%q is not a Unix socket; want an endpoint such as unix:///run/containerd/containerd.sock", text)
+	case !filepath.IsAbs(path):
+		return "", fmt.Errorf("%q is not an absolute path; want unix:///path", text)
+	}
+	return "unix://" + filepath.Clean(path), nil
+}
+
+func (c *checker) checkPaths() {
+	if p := c.k.PodLogsDir; p != "" && (!filepath.IsAbs(p) || filepath.Clean(p) == "/") {
+		c.errorf("podLogsDir", "invalid directory %q; want an absolute path below /", p)
+	}
+	if slices.Contains(strings.Split(c.k.CgroupRoot, "/"), "..") {
+		c.errorf("cgroupRoot", "%q must not contain ..", c.k.CgroupRoot)
+	}
+}

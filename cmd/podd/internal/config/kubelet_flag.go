@@ -1,0 +1,133 @@
+package config
+
+// Known is a flag of the kubelet that the user has set and that podd does not serve.
+type Known struct {
+	Name  string // without dashes
+	field string // v1beta1 field; may be ""
+	value any    // value of the field as JSON; nil without a field
+	empty bool   // the value is "" or false, which has no effect in the kubelet either
+}
+
+// shape is the format of a flag's value.
+type shape int
+
+const (
+	text shape = iota
+	boolean
+	number
+	duration
+	list         // a,b
+	pairs        // a=b,c=d
+	thresholds   // a<b,c<d
+	featureGates // A=true,B=false
+)
+
+// A kubeletFlag is a flag of the kubelet that podd does not serve.
+type kubeletFlag struct {
+	name  string
+	shape shape
+	field string // v1beta1 field; "" if there is none, or if a patch cannot set it
+}
+
+// kubeletFlags are the flags of the kubelet 1.34 (cmd/kubelet/app/options and the libraries
+// it uses) that Flags does not have. The value of a flag with a field is validated like that
+// of the field. A flag without a field only causes a warning.
+var kubeletFlags = []kubeletFlag{
+	{"authentication-token-webhook", boolean, "authentication.webhook.enabled"},
+	{"authentication-token-webhook-cache-ttl", duration, "authentication.webhook.cacheTTL"},
+	{"authorization-webhook-cache-authorized-ttl", duration, "authorization.webhook.cacheAuthorizedTTL"},
+	{"authorization-webhook-cache-unauthorized-ttl", duration, "authorization.webhook.cacheUnauthorizedTTL"},
+	{"cgroups-per-qos", boolean, "cgroupsPerQOS"},
+	{"contention-profiling", boolean, "enableContentionProfiling"},
+	{"cpu-cfs-quota", boolean, "cpuCFSQuota"},
+	{"cpu-cfs-quota-period", duration, "cpuCFSQuotaPeriod"},
+	{"cpu-manager-policy", text, "cpuManagerPolicy"},
+	{"cpu-manager-policy-options", pairs, "cpuManagerPolicyOptions"},
+	{"cpu-manager-reconcile-period", duration, "cpuManagerReconcilePeriod"},
+	{"enable-controller-attach-detach", boolean, "enableControllerAttachDetach"},
+	{"enforce-node-allocatable", list, "enforceNodeAllocatable"},
+	{"event-burst", number, "eventBurst"},
+	{"event-qps", number, "eventRecordQPS"},
+	{"eviction-hard", thresholds, "evictionHard"},
+	{"eviction-max-pod-grace-period", number, "evictionMaxPodGracePeriod"},
+	{"eviction-minimum-reclaim", pairs, "evictionMinimumReclaim"},
+	{"eviction-pressure-transition-period", duration, "evictionPressureTransitionPeriod"},
+	{"eviction-soft", thresholds, "evictionSoft"},
+	{"eviction-soft-grace-period", pairs, "evictionSoftGracePeriod"},
+	{"feature-gates", featureGates, "featureGates"},
+	{"hairpin-mode", text, "hairpinMode"},
+	{"image-gc-high-threshold", number, "imageGCHighThresholdPercent"},
+	{"image-gc-low-threshold", number, "imageGCLowThresholdPercent"},
+	{"kernel-memcg-notification", boolean, "kernelMemcgNotification"},
+	{"kube-reserved", pairs, "kubeReserved"},
+	{"kube-reserved-cgroup", text, "kubeReservedCgroup"},
+	{"kubelet-cgroups", text, "kubeletCgroups"},
+	{"local-storage-capacity-isolation", boolean, "localStorageCapacityIsolation"},
+	{"log-flush-frequency", duration, "logging.flushFrequency"},
+	{"make-iptables-util-chains", boolean, "makeIPTablesUtilChains"},
+	{"max-open-files", number, "maxOpenFiles"},
+	{"memory-manager-policy", text, "memoryManagerPolicy"},
+	{"minimum-image-ttl-duration", duration, "imageMinimumGCAge"},
+	{"oom-score-adj", number, "oomScoreAdj"},
+	{"pod-cidr", text, "podCIDR"},
+	{"pods-per-core", number, "podsPerCore"},
+	{"protect-kernel-defaults", boolean, "protectKernelDefaults"},
+	{"qos-reserved", pairs, "qosReserved"},
+	{"reserved-cpus", text, "reservedSystemCPUs"},
+	{"streaming-connection-idle-timeout", duration, "streamingConnectionIdleTimeout"},
+	{"system-cgroups", text, "systemCgroups"},
+	{"system-reserved", pairs, "systemReserved"},
+	{"system-reserved-cgroup", text, "systemReservedCgroup"},
+	{"topology-manager-policy", text, "topologyManagerPolicy"},
+	{"topology-manager-policy-options", pairs, "topologyManagerPolicyOptions"},
+	{"topology-manager-scope", text, "topologyManagerScope"},
+	{"volume-plugin-dir", text, "volumePluginDir"},
+	{"volume-stats-agg-period", duration, "volumeStatsAggPeriod"},
+
+	// These have no field, or one that cannot be set by a patch.
+	{"exit-on-lock-contention", boolean, ""},
+	{"experimental-allocatable-ignore-eviction", boolean, ""},
+	{"experimental-mounter-path", text, ""},
+	{"lock-file", text, ""},
+	{"log-json-info-buffer-size", text, ""},
+	{"log-json-split-stream", boolean, ""},
+	{"log-text-info-buffer-size", text, ""},
+	{"log-text-split-stream", boolean, ""},
+	{"maximum-dead-containers", text, ""},
+	{"maximum-dead-containers-per-container", text, ""},
+	{"minimum-container-ttl-duration", text, ""},
+	{"reserved-memory", text, ""},
+	{"runtime-cgroups", text, ""},
+	{"vmodule", text, ""},
+
+	// These are flags of cAdvisor.
+	{"application-metrics-count-limit", text, ""},
+	{"boot-id-file", text, ""},
+	{"container-hints", text, ""},
+	{"containerd", text, ""},
+	{"containerd-namespace", text, ""},
+	{"enable-load-reader", boolean, ""},
+	{"event-storage-age-limit", text, ""},
+	{"event-storage-event-limit", text, ""},
+	{"global-housekeeping-interval", text, ""},
+	{"housekeeping-interval", text, ""},
+	{"log-cadvisor-usage", boolean, ""},
+	{"machine-id-file", text, ""},
+	{"storage-driver-buffer-duration", text, ""},
+	{"storage-driver-db", text, ""},
+	{"storage-driver-host", text, ""},
+	{"storage-driver-password", text, ""},
+	{"storage-driver-secure", boolean, ""},
+	{"storage-driver-table", text, ""},
+	{"storage-driver-user", text, ""},
+}
+
+// findKubeletFlag returns the row of a flag.
+func findKubeletFlag(name string) (kubeletFlag, bool) {
+	for _, f := range kubeletFlags {
+		if f.name == name {
+			return f, true
+		}
+	}
+	return kubeletFlag{}, false
+}

@@ -1,0 +1,137 @@
+package config
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+	credential "k8s.io/kubelet/config/v1"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/load")
+
+// TestLoad_Transcripts calls Load for each transcript in testdata/load. Lines "args: …" of the
+// comment are flags, and "machine: …" changes the Machine. The files are in the working
+// directory; those in bin are executable. "want" contains the warnings and errors, or the
+// fields that differ from the defaults.
+func TestLoad_Transcripts(t *testing.T) {
+	paths, err := filepath.Glob("testdata/load/*.txtar")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, path := range paths {
+		abs, err := filepath.Abs(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) { runTranscript(t, abs) })
+	}
+}
+
+// runTranscript checks or updates one transcript.
+func runTranscript(t *testing.T, path string) {
+	a, err := txtar.ParseFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	t.Chdir(dir)
+	want := ""
+	for i, f := range a.Files {
+		if f.Name == "want" {
+			want = string(f.Data)
+			a.Files = append(a.Files[:i:i], a.Files[i+1:]...)
+			break
+		}
+	}
+	for _, f := range a.Files {
+		path := write(t, dir, f.Name, string(f.Data))
+		if filepath.Dir(f.Name) == "bin" && os.Chmod(path, 0o755) != nil {
+			t.Fatalf("making %s executable failed", path)
+		}
+	}
+	got := strings.ReplaceAll(loadTranscript(string(a.Comment)), dir, "$WORK")
+	if *update {
+		a.Files = append(a.Files, txtar.File{Name: "want", Data: []byte(got)})
+		if err := os.WriteFile(path, txtar.Format(a), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// loadTranscript calls Load as the comment of a transcript describes and returns the result.
+func loadTranscript(comment string) string {
+	var args []string
+	m := machine
+	for line := range strings.Lines(comment) {
+		key, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+		switch key {
+		case "args":
+			args = append(args, strings.Fields(rest)...)
+		case "machine":
+			m.CgroupV2 = !strings.Contains(rest, "cgroupv1")
+			m.Swap = strings.Contains(rest, "swap")
+			m.SwapLimits = !strings.Contains(rest, "unlimited")
+			if strings.Contains(rest, "kubelet") {
+				m.Program = "kubelet"
+			}
+			if _, host, ok := strings.Cut(rest, "hostname="); ok {
+				m.Hostname = host
+			}
+		}
+	}
+	flags, err := tryParse(args...)
+	if err != nil {
+		return "usage: " + err.Error() + "\n"
+	}
+	got, warnings, err := Load(flags, m)
+	var b strings.Builder
+	for _, w := range warnings {
+		fmt.Fprintln(&b, w)
+	}
+	if err != nil {
+		fmt.Fprintln(&b, err)
+		return b.String()
+	}
+	v, d := reflect.ValueOf(got), reflect.ValueOf(base())
+	for _, field := range configFields(v.Type()) {
+		if got := format(v.FieldByIndex(field.Index)); got != format(d.FieldByIndex(field.Index)) {
+			fmt.Fprintf(&b, "%s = %s\n", field.Name, got)
+		}
+	}
+	return b.String()
+}
+
+// configFields returns the fields of a Config, except Shown, including those of embedded
+// structs.
+func configFields(config reflect.Type) (all []reflect.StructField) {
+	for _, field := range reflect.VisibleFields(config) {
+		if !field.Anonymous && field.Name != "Shown" {
+			all = append(all, field)
+		}
+	}
+	return all
+}
+
+// format returns a value on one line. Plugins, which contain pointers, are formatted as JSON.
+func format(v reflect.Value) string {
+	if plugins, ok := v.Interface().([]credential.CredentialProvider); ok {
+		data, _ := json.Marshal(plugins)
+		return string(data)
+	}
+	if v.Kind() == reflect.Struct {
+		return fmt.Sprintf("%+v", v)
+	}
+	return fmt.Sprint(v)
+}
