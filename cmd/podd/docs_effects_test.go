@@ -1,0 +1,150 @@
+package main
+
+// noImageGC, noEviction and noIPTables are the effects of several fields.
+const (
+	noImageGC  = "podd does not remove unused images."
+	noEviction = "podd evicts no pod because of node pressure."
+	noIPTables = "podd creates no iptables rules."
+	oneStream  = "podd writes all of its log to standard error."
+	noNUMA     = "podd does not align resources to NUMA nodes."
+	pinnedCPU  = "podd does not assign CPUs to containers."
+	pinnedRAM  = "podd does not assign memory of NUMA nodes to containers."
+)
+
+// fieldEffects contains the effects of fields without a flag in RunCmd, and of those where
+// the flag differs. For a field without effect it is the behavior of podd.
+var fieldEffects = map[string]string{
+	"kind":               "Must be KubeletConfiguration.",
+	"apiVersion":         "Must be kubelet.config.k8s.io/v1beta1.",
+	"staticPodPath":      "Directory or file with manifests. --pod-manifest-path overrides it.",
+	"staticPodURL":       "URL with manifests. --manifest-url overrides it.",
+	"staticPodURLHeader": "HTTP headers to use when accessing manifest URLs. --manifest-url-header overrides them.",
+	"port":               "The port for the kubelet API and the Kubernetes API to serve on. 0 means the default; to disable both, set enableServer to false.",
+
+	"tlsPrivateKeyFile":    "File containing x509 private key matching tlsCertFile.",
+	"tlsCipherSuites":      "List of cipher suites for the server. If omitted, the default Go cipher suites will be used.",
+	"registryBurst":        "Maximum size of bursty pulls, temporarily allows pulls to burst to this number, while still not exceeding registryPullQPS.",
+	"clusterDNS":           "List of DNS server IP addresses, used by pods with dnsPolicy ClusterFirst.",
+	"allowedUnsafeSysctls": "List of unsafe sysctls or unsafe sysctl patterns (ending in *) that pods may set. Use these at your own risk.",
+	"imageServiceEndpoint": "The endpoint of the container image service. If not specified, it is the same as containerRuntimeEndpoint.",
+
+	"authentication.webhook.enabled":             "With --kubeconfig: authenticate bearer tokens with the TokenReview API of the cluster (default true there).",
+	"authentication.webhook.cacheTTL":            "Duration for which results of TokenReviews are cached.",
+	"authorization.webhook.cacheAuthorizedTTL":   "Duration for which authorized responses of SubjectAccessReviews are cached.",
+	"authorization.webhook.cacheUnauthorizedTTL": "Duration for which unauthorized responses of SubjectAccessReviews are cached.",
+
+	"imagePullCredentialsVerificationPolicy": "A pod can use every image that is on the node, unless its pull policy is Always.",
+	"preloadedImagesVerificationAllowlist":   "A pod can use every image that is on the node, unless its pull policy is Always.",
+	"eventRecordQPS":                         "Maximum number of events per second that are sent to the API server. 0 means no limit.",
+	"eventBurst":                             "Maximum size of a burst of events, if eventRecordQPS is not 0.",
+	"enableContentionProfiling":              "podd does not profile lock contention.",
+	"oomScoreAdj":                            "podd does not change its own score; set OOMScoreAdjust in its unit file.",
+	"streamingConnectionIdleTimeout":         "podd does not close idle streams; the runtime can.",
+	"nodeStatusReportFrequency":              "Interval between posts of a node status that has not changed.",
+	"nodeLeaseDurationSeconds":               "Duration of the node's Lease.",
+	"imageMinimumGCAge":                      noImageGC,
+	"imageMaximumGCAge":                      noImageGC,
+	"imageGCHighThresholdPercent":            noImageGC,
+	"imageGCLowThresholdPercent":             noImageGC,
+	"volumeStatsAggPeriod":                   "podd measures volumes when statistics are requested.",
+	"kubeletCgroups":                         "podd stays in the cgroup in which it was started.",
+	"systemCgroups":                          "podd does not move other processes to a cgroup.",
+	"cgroupsPerQOS":                          "podd always uses a hierarchy of QoS cgroups.",
+	"singleProcessOOMKill":                   "On cgroup v2, an out-of-memory kill terminates all processes of the container.",
+
+	"cpuManagerPolicy":             "Any policy but none is rejected: " + pinnedCPU,
+	"cpuManagerPolicyOptions":      pinnedCPU,
+	"cpuManagerReconcilePeriod":    pinnedCPU,
+	"memoryManagerPolicy":          "Any policy but None is rejected: " + pinnedRAM,
+	"reservedMemory":               pinnedRAM,
+	"topologyManagerPolicy":        "Any policy but none is rejected: " + noNUMA,
+	"topologyManagerScope":         noNUMA,
+	"topologyManagerPolicyOptions": noNUMA,
+	"reservedSystemCPUs":           "Any value is rejected: podd does not keep CPUs free of pods.",
+	"qosReserved":                  "podd reserves no memory for QoS classes.",
+	"memoryThrottlingFactor":       "podd does not set memory.high.",
+
+	"hairpinMode":           "The CNI plugins configure hairpin mode.",
+	"podCIDR":               "The CNI plugins assign the addresses of pods.",
+	"cpuCFSQuota":           "CPU limits are always enforced.",
+	"cpuCFSQuotaPeriod":     "The period is 100ms.",
+	"maxOpenFiles":          "Set LimitNOFILE in podd's unit file.",
+	"podsPerCore":           "Only maxPods limits the number of pods.",
+	"protectKernelDefaults": "podd neither checks nor changes kernel parameters.",
+
+	"serializeImagePulls":              "Pull images one at a time. If neither this nor maxParallelImagePulls is set, podd pulls 5 images in parallel.",
+	"evictionHard":                     "Thresholds below which a node condition reports pressure. Those of memory and nodefs also reduce the allocatable resources. " + noEviction,
+	"evictionSoft":                     noEviction,
+	"evictionSoftGracePeriod":          noEviction,
+	"evictionPressureTransitionPeriod": "Duration for which a condition reports pressure after the pressure has ended.",
+	"evictionMaxPodGracePeriod":        noEviction,
+	"evictionMinimumReclaim":           noEviction,
+	"mergeDefaultEvictionSettings":     "Use the default thresholds for signals that evictionHard does not contain.",
+	"kernelMemcgNotification":          noEviction,
+	"enableControllerAttachDetach":     "Let the attach-detach controller attach CSI volumes.",
+	"makeIPTablesUtilChains":           noIPTables,
+	"iptablesMasqueradeBit":            noIPTables,
+	"iptablesDropBit":                  noIPTables,
+	"featureGates":                     "See below. The other feature gates have no effect.",
+	"failSwapOn":                       "If set to true, podd does not start while swap is on. By default it starts.",
+	"failCgroupV1":                     "If set to true, podd does not start on a host with cgroup v1. By default it starts.",
+	"memorySwap.swapBehavior":          "With LimitedSwap, Burstable pods can use their share of the swap; it is rejected if the kernel cannot limit swap. Otherwise pods use no swap.",
+	"userNamespaces":                   "A pod with hostUsers: false has 65536 user and group IDs.",
+
+	"containerLogMaxWorkers":                    "podd chooses how many logs are rotated in parallel.",
+	"containerLogMonitorInterval":               "Maximum interval between checks of the size of logs; at least 3s.",
+	"configMapAndSecretChangeDetectionStrategy": "Any strategy but Watch is rejected: podd watches the ConfigMaps and Secrets of its pods.",
+	"systemReserved":                            "Resources that pods cannot request: cpu, memory, ephemeral-storage and pid.",
+	"kubeReserved":                              "Like systemReserved. The sum of both is reserved.",
+	"systemReservedCgroup":                      "podd limits no cgroup but those of pods.",
+	"kubeReservedCgroup":                        "podd limits no cgroup but those of pods.",
+	"enforceNodeAllocatable":                    "pods limits all pods together to the allocatable resources, none does not. Other values are rejected: podd limits no cgroup but those of pods.",
+	"showHiddenMetricsForVersion":               "podd hides no metrics.",
+	"volumePluginDir":                           "podd runs no FlexVolume drivers.",
+	"localStorageCapacityIsolation":             "Limits of ephemeral-storage are always enforced.",
+
+	"enableSystemLogHandler":              "Enable /logs/ of the kubelet API, which serves /var/log.",
+	"enableSystemLogQuery":                "podd does not query the logs of system services.",
+	"enableProfilingHandler":              "Enable /debug/pprof of the kubelet API.",
+	"enableDebugFlagsHandler":             "Enable /debug/flags/v of the kubelet API, which changes the log level.",
+	"logging.flushFrequency":              "podd does not buffer its log.",
+	"logging.vmodule":                     "The log level is the same for all of podd.",
+	"logging.options.text.splitStream":    oneStream,
+	"logging.options.json.splitStream":    oneStream,
+	"logging.options.text.infoBufferSize": "podd does not buffer its log.",
+	"logging.options.json.infoBufferSize": "podd does not buffer its log.",
+	"tracing":                             "podd sends no traces.",
+
+	"shutdownGracePeriod":                        "Duration by which a node shutdown is delayed so that pods can terminate. 0s means no delay.",
+	"shutdownGracePeriodCriticalPods":            "The part of shutdownGracePeriod that is for critical pods, which terminate last.",
+	"shutdownGracePeriodByPodPriority":           "Grace periods by priority, in place of shutdownGracePeriod.",
+	"crashLoopBackOff.maxContainerRestartPeriod": "Maximum back-off of container restarts, 1s to 300s.",
+	"registerWithTaints":                         "Taints with which the Node is created. --register-with-taints overrides them.",
+}
+
+// rejectedValues contains a value of every field of which podd serves only some values.
+var rejectedValues = map[string]string{
+	"cpuManagerPolicy":                          "static",
+	"memoryManagerPolicy":                       "Static",
+	"topologyManagerPolicy":                     "restricted",
+	"reservedSystemCPUs":                        "0-1",
+	"enforceNodeAllocatable":                    "[system-reserved]",
+	"configMapAndSecretChangeDetectionStrategy": "Cache",
+}
+
+// fieldDefaults contains defaults that are not part of the effective configuration.
+var fieldDefaults = map[string]string{
+	"failSwapOn":              "false",
+	"failCgroupV1":            "false",
+	"memorySwap.swapBehavior": "NoSwap",
+	"readOnlyPort":            "0",
+	"rotateCertificates":      "false",
+	"serverTLSBootstrap":      "false",
+	"tlsMinVersion":           "VersionTLS12",
+	"serializeImagePulls":     "false",
+	"maxParallelImagePulls":   "5",
+	"runOnce":                 "false",
+	"podLogsDir":              "/var/log/pods",
+	"kind":                    "",
+	"apiVersion":              "",
+}

@@ -1,0 +1,351 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"github.com/google/go-cmp/cmp"
+
+	"podd/cmd/podd/internal/config"
+)
+
+// TestReferencePages compares the pages about flags and about the configuration file with
+// the grammar and the tables of package config. With -update it writes them.
+func TestReferencePages(t *testing.T) {
+	for name, want := range map[string]string{"flags": flagsPage(t), "configuration": configurationPage(t)} {
+		path := filepath.Join("docs", name+".md")
+		if *update {
+			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		got, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(got), want); diff != "" {
+			t.Errorf("%s is not up to date; run go test ./cmd/podd -update (-got +want):\n%s", path, diff)
+		}
+	}
+}
+
+// verbFlags returns the flags of a verb of podd, in the order of its help.
+func verbFlags(t *testing.T, verb string) []*kong.Flag {
+	t.Helper()
+	k, err := newParser(newVerbs(), streams())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range k.Model.Children {
+		if n.Name == verb {
+			return n.Flags
+		}
+	}
+	t.Fatalf("podd has no verb %s", verb)
+	return nil
+}
+
+// flagText formats a flag as podd help does.
+func flagText(f *kong.Flag) string {
+	text := "--" + f.Name
+	if f.Tag.Negatable != "" {
+		text = "--[no-]" + f.Name
+	}
+	if f.Short != 0 {
+		text = fmt.Sprintf("-%c, %s", f.Short, text)
+	}
+	if !f.IsBool() {
+		text += "=" + f.FormatPlaceHolder()
+	}
+	return text
+}
+
+// row returns a row of a table.
+func row(cells ...string) string {
+	for i := range cells {
+		cells[i] = strings.ReplaceAll(cells[i], "|", `\|`)
+	}
+	return "| " + strings.Join(cells, " | ") + " |\n"
+}
+
+// code formats text as code, and "" as "".
+func code(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "`" + text + "`"
+}
+
+// flagsPage returns the page about flags.
+func flagsPage(t *testing.T) string {
+	theirs, err := os.ReadFile("internal/config/testdata/kubelet-flags.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	isKubelet := strings.Fields(string(theirs))
+	var b strings.Builder
+	b.WriteString(`# Flags
+
+` + "`podd run`, which is also podd without a verb, accepts all flags of a kubelet of Kubernetes 1.34.\n" +
+		"The others are podd's own and have a `*`. A flag takes precedence over its field in the file of\n" +
+		"`--config`; see `podd help configuration`. `podd plan` and `podd volume` accept the same flags,\n" +
+		"except those for `--runonce`, to find the same pods.\n")
+	var hidden []*kong.Flag
+	group := ""
+	for _, f := range verbFlags(t, "run") {
+		switch {
+		case f.Hidden:
+			hidden = append(hidden, f)
+			continue
+		case f.Group == nil:
+			t.Errorf("--%s has no group", f.Name)
+			continue
+		case f.Group.Title != group:
+			group = f.Group.Title
+			b.WriteString("\n## " + group + "\n\n" + row("flag", "field", "effect") + row("---", "---", "---"))
+		}
+		own := ""
+		if !slices.Contains(isKubelet, f.Name) {
+			own = " *"
+		}
+		b.WriteString(row(code(flagText(f))+own, code(f.Tag.Get("field")), f.Help))
+	}
+	otherFlags(t, &b, hidden)
+	verbsFlags(t, &b)
+	return b.String()
+}
+
+// otherFlags adds the flags of the kubelet that podd help does not list.
+func otherFlags(t *testing.T, b *strings.Builder, hidden []*kong.Flag) {
+	support := map[string]config.Support{}
+	for _, f := range config.Fields() {
+		support[f.Path] = f.Support
+	}
+	b.WriteString("\n## Other flags of the kubelet\n\n`podd help run` does not list these flags. They set a field of the configuration.\n\n" +
+		row("flag", "field", "effect") + row("---", "---", "---"))
+	write := func(name, field string) {
+		effect := "no effect"
+		switch {
+		case rejectedValues[field] != "":
+			effect = "some values are rejected"
+		case support[field] == config.Served:
+			effect = "served"
+		case support[field] == config.ServedInCluster:
+			effect = "served with `--kubeconfig`"
+		}
+		b.WriteString(row(code("--"+name), code(field), effect))
+	}
+	for _, f := range hidden {
+		write(f.Name, f.Tag.Get("field"))
+	}
+	var without []string
+	for _, f := range config.KubeletFlags() {
+		if f.Field == "" {
+			without = append(without, code("--"+f.Name))
+			continue
+		}
+		write(f.Name, f.Field)
+	}
+	b.WriteString("\nThe following flags have no field and no effect. podd warns about them:\n" + wrap(strings.Join(without, ", ")+".") + "\n")
+}
+
+// verbsFlags adds the flags of the other verbs.
+func verbsFlags(t *testing.T, b *strings.Builder) {
+	k, err := newParser(newVerbs(), streams())
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared := map[string]bool{"help": true, "run-dir": true}
+	for _, f := range verbFlags(t, "run") {
+		if f.Group == nil || f.Group.Key != "With --runonce" {
+			shared[f.Name] = true
+		}
+	}
+	b.WriteString("\n## Flags of other verbs\n\nVerbs that connect to the running podd also have `--run-dir=DIR`, the directory of its socket.\n\n" +
+		row("verbs", "flag", "effect") + row("---", "---", "---"))
+	type line struct{ flag, effect string }
+	verbs, lines := map[line][]string{}, []line(nil)
+	for _, n := range k.Model.Children {
+		if n.Name == "run" {
+			continue
+		}
+		_, likeRun := n.Target.Addr().Interface().(interface{ KubeletFlags() *config.Flags })
+		for _, f := range n.Flags {
+			if f.Hidden || f.Name == "help" || f.Name == "run-dir" || likeRun && shared[f.Name] {
+				continue
+			}
+			l := line{code(flagText(f)), f.Help}
+			if verbs[l] == nil {
+				lines = append(lines, l)
+			}
+			verbs[l] = append(verbs[l], n.Name)
+		}
+	}
+	for _, l := range lines {
+		b.WriteString(row(strings.Join(verbs[l], ", "), l.flag, l.effect))
+	}
+}
+
+// wrap breaks text into lines of at most 100 bytes.
+func wrap(text string) string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(word) > 100 {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	return strings.Join(append(lines, line), "\n")
+}
+
+// defaultInHelp finds a default in the help of a flag. The page has a column for it.
+var defaultInHelp = regexp.MustCompile(` \(default [^)]*\)`)
+
+// configurationPage returns the page about the configuration file.
+func configurationPage(t *testing.T) string {
+	alone := effective(t, config.Flags{})
+	inCluster := effective(t, config.Flags{ClusterFlags: config.ClusterFlags{Kubeconfig: "/kubeconfig"}})
+	flags := map[string]*kong.Flag{}
+	for _, f := range verbFlags(t, "run") {
+		if field := f.Tag.Get("field"); field != "" {
+			flags[field] = f
+		}
+	}
+	var b strings.Builder
+	b.WriteString(configurationIntro + row("field", "served", "default", "effect") + row("---", "---", "---", "---"))
+	explained := map[string]bool{}
+	for _, field := range config.Fields() {
+		effect, isExplained := fieldEffects[field.Path]
+		if explained[field.Path] = isExplained; !isExplained {
+			if flags[field.Path] == nil {
+				t.Errorf("%s has neither a flag nor an effect in fieldEffects", field.Path)
+				continue
+			}
+			effect = defaultInHelp.ReplaceAllString(flags[field.Path].Help, "")
+		}
+		served, value := "no", ""
+		switch field.Support {
+		case config.Served:
+			served, value = "yes", lookup(alone, field.Path)
+		case config.ServedInCluster:
+			served, value = "in a cluster", lookup(inCluster, field.Path)
+		}
+		if rejectedValues[field.Path] != "" || field.Path == "featureGates" {
+			served = "partly"
+		}
+		if text, ok := fieldDefaults[field.Path]; ok {
+			value = text
+		}
+		b.WriteString(row(code(field.Path), served, code(value), effect))
+	}
+	for path := range fieldEffects {
+		if _, ok := explained[path]; !ok {
+			t.Errorf("fieldEffects has %s, which KubeletConfiguration does not have", path)
+		}
+	}
+	b.WriteString(configurationGates)
+	return b.String()
+}
+
+const configurationIntro = `# Configuration file
+
+` + "`--config FILE`" + ` reads a KubeletConfiguration, as a kubelet of Kubernetes 1.34 does, and
+` + "`--config-dir DIR`" + ` merges the ` + "`*.conf`" + ` files in DIR into it. Flags take precedence over both.
+
+    apiVersion: kubelet.config.k8s.io/v1beta1
+    kind: KubeletConfiguration
+    staticPodPath: /etc/podd/manifests
+    maxPods: 50
+    shutdownGracePeriod: 60s
+    shutdownGracePeriodCriticalPods: 10s
+
+podd checks all fields like a kubelet and reports every error with file, line and column.
+
+- A field that is not served has no effect. If such fields are set to anything but their default,
+  podd names them in a warning.
+- Of a field that is served partly, podd rejects the values that would let pods run differently
+  than the user intends.
+- A field that is served in a cluster has no effect without ` + "`--kubeconfig`" + `.
+
+The defaults are those of podd without a cluster, except for fields that are only served in one. The
+configuration in effect is at ` + "`/configz`" + ` of the kubelet API.
+
+`
+
+const configurationGates = `
+## Feature gates
+
+podd accepts the feature gates of the kubelet of Kubernetes 1.34 and warns about unknown ones. These
+have an effect:
+
+| feature gate | default | effect |
+| --- | --- | --- |
+| ` + "`ContainerRestartRules`" + ` | false | Permits restartPolicy and restartPolicyRules of containers. |
+| ` + "`GracefulNodeShutdown`" + ` | true | If false, shutdownGracePeriod and shutdownGracePeriodByPodPriority are rejected. |
+| ` + "`GracefulNodeShutdownBasedOnPodPriority`" + ` | true | If false, shutdownGracePeriodByPodPriority is rejected. |
+
+crashLoopBackOff is served without the feature gate ` + "`KubeletCrashLoopBackOffMax`" + `.
+`
+
+// effective returns the configuration that is in effect with flags.
+func effective(t *testing.T, flags config.Flags) map[string]any {
+	t.Helper()
+	cfg, _, err := config.Load(flags, config.Machine{Program: "podd", Hostname: "node-1", CgroupV2: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree map[string]any
+	if err := json.Unmarshal(cfg.Shown.Kubelet, &tree); err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+// lookup returns the value of a field as text, or "".
+func lookup(tree map[string]any, path string) string {
+	var value any = tree
+	for key := range strings.SplitSeq(path, ".") {
+		object, _ := value.(map[string]any)
+		value = object[key]
+	}
+	switch v := value.(type) {
+	case nil:
+		return ""
+	case string:
+		if minutes, ok := strings.CutSuffix(v, "m0s"); ok {
+			v = minutes + "m"
+		}
+		return v
+	case []any:
+		return strings.Trim(fmt.Sprint(v), "[]")
+	case map[string]any:
+		return strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(v), "map["), "]")
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// TestRejectedValues checks that podd rejects the values in rejectedValues.
+func TestRejectedValues(t *testing.T) {
+	for field, value := range rejectedValues {
+		file := filepath.Join(t.TempDir(), "config.yaml")
+		text := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n" + field + ": " + value + "\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		flags := config.Flags{FileFlags: config.FileFlags{Config: file}, ClusterFlags: config.ClusterFlags{Kubeconfig: "/kubeconfig"}}
+		_, _, err := config.Load(flags, config.Machine{Program: "podd", Hostname: "node-1", CgroupV2: true})
+		if err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %s: got error %v, want one about the field", field, value, err)
+		}
+	}
+}
