@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"podd/cmd/podd/docs"
+	"podd/cmd/podd/internal/config"
 )
 
 // page is the README or a page of podd help.
@@ -51,7 +52,7 @@ func codeBlocks(text string) []string {
 }
 
 // commandStart finds the calls of podd in a line of shell.
-var commandStart = regexp.MustCompile(`(?:^|&& |\| |ExecStart=/usr/local/|sudo |exec /usr/local/)(?:bin/)?podd `)
+var commandStart = regexp.MustCompile(`(?:^|^\$ |&& |\| |ExecStart=/usr/local/|sudo |exec /usr/local/)(?:bin/)?podd `)
 
 // commandEnd is what ends the words of a call.
 var commandEnd = regexp.MustCompile(` (?:&&|\|\|?|[;#]) .*| && .*|  #.*| >.*`)
@@ -68,29 +69,46 @@ func poddCommands(block string) [][]string {
 	return all
 }
 
-// TestPages_Commands checks that every command of podd in the README and in the pages has a
-// verb and flags that exist.
+// inlineCommand finds calls of podd with arguments in a sentence.
+var inlineCommand = regexp.MustCompile("`podd ([^`]+ [^`]+)`")
+
+// inlineCommands returns the words of the calls of podd in sentences. TestPages_References
+// checks those of podd help.
+func inlineCommands(text string) [][]string {
+	var all [][]string
+	for _, m := range inlineCommand.FindAllStringSubmatch(text, -1) {
+		if words := strings.Fields(m[1]); words[0] != "help" {
+			all = append(all, words)
+		}
+	}
+	return all
+}
+
+// TestPages_Commands checks that every command of podd in the README and in the pages
+// parses.
 func TestPages_Commands(t *testing.T) {
 	n := 0
 	for _, p := range allPages(t) {
+		commands := inlineCommands(p.text)
 		for _, block := range codeBlocks(p.text) {
-			for _, words := range poddCommands(block) {
-				n++
-				if _, isPage := helpPage(words); isPage {
-					continue
-				}
-				k, err := newParser(newVerbs(), streams())
-				if err == nil {
-					_, err = parse(k, helpFirst(words))
-				}
-				if err != nil {
-					t.Errorf("%s: podd %s: %v", p.name, strings.Join(words, " "), err)
-				}
+			commands = append(commands, poddCommands(block)...)
+		}
+		for _, words := range commands {
+			n++
+			if _, isPage := helpPage(words); isPage {
+				continue
+			}
+			k, err := newParser(newVerbs(), streams())
+			if err == nil {
+				_, err = parse(k, helpFirst(words))
+			}
+			if err != nil {
+				t.Errorf("%s: podd %s: %v", p.name, strings.Join(words, " "), err)
 			}
 		}
 	}
-	if n < 30 {
-		t.Errorf("got %d commands, want at least 30", n)
+	if n < 40 {
+		t.Errorf("got %d commands, want at least 40", n)
 	}
 }
 
@@ -120,10 +138,51 @@ func TestPages_Manifests(t *testing.T) {
 	}
 }
 
-// TestPages_References checks that a page that is named by another one exists.
+// TestPages_Configuration checks that every configuration file in the pages is valid and
+// has an effect.
+func TestPages_Configuration(t *testing.T) {
+	n := 0
+	for _, p := range allPages(t) {
+		for _, block := range codeBlocks(p.text) {
+			if !strings.Contains(block, "kind: KubeletConfiguration\n") {
+				continue
+			}
+			n++
+			file := filepath.Join(t.TempDir(), "config.yaml")
+			if err := os.WriteFile(file, []byte(block), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			flags := config.Flags{FileFlags: config.FileFlags{Config: file}}
+			_, warnings, err := config.Load(flags, config.Machine{Program: "podd", Hostname: "node-1", CgroupV2: true})
+			if err != nil || len(warnings) > 0 {
+				t.Errorf("%s: got warnings %v, error %v, want none", p.name, warnings, err)
+			}
+		}
+	}
+	if n < 1 {
+		t.Errorf("got %d configuration files, want at least 1", n)
+	}
+}
+
+// TestPages_Help checks that podd help lists and prints every page.
+func TestPages_Help(t *testing.T) {
+	list := poddVerb(t.Context(), "help").Out
+	for _, topic := range docs.Topics() {
+		want, _ := docs.Page(topic.Name)
+		if got := poddVerb(t.Context(), "help", topic.Name); got.Code != 0 || got.Out != want || got.Err != "" {
+			t.Errorf("podd help %s: got code %d, stderr %q, stdout\n%s", topic.Name, got.Code, got.Err, got.Out)
+		}
+		if !strings.Contains(list, topic.Name) || !strings.Contains(list, topic.Title) {
+			t.Errorf("podd help does not list %s, %q", topic.Name, topic.Title)
+		}
+	}
+}
+
+// TestPages_References checks that a page or file that is named by a page exists. Links to
+// other hosts are not permitted, because the pages are also for nodes without a network.
 func TestPages_References(t *testing.T) {
 	help := regexp.MustCompile("`podd help ([a-z-]+)`")
-	link := regexp.MustCompile(`\]\((cmd/podd/docs/[^)]+)\)`)
+	link := regexp.MustCompile(`\]\(([^)]+)\)`)
 	var verbs []string
 	k, err := newParser(newVerbs(), streams())
 	if err != nil {
@@ -138,8 +197,12 @@ func TestPages_References(t *testing.T) {
 				t.Errorf("%s: podd has no help about %q", p.name, m[1])
 			}
 		}
+		dir := "docs"
+		if p.name == "README" {
+			dir = "../.."
+		}
 		for _, m := range link.FindAllStringSubmatch(p.text, -1) {
-			if _, err := os.Stat(filepath.Join("../..", m[1])); err != nil {
+			if _, err := os.Stat(filepath.Join(dir, m[1])); err != nil {
 				t.Errorf("%s: %v", p.name, err)
 			}
 		}
