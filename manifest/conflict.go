@@ -34,6 +34,6 @@ func portConflict(p *Pod, c HostClaim, other *Pod, held HostClaim) Problem {
 	there.Line = int(there.Position(held.Field).Line)
 	return Problem{
 		Severity: Error, Path: p.Origin.Path, Position: p.Origin.Position(c.Field), Pod: p.Key, Field: c.Field,
-		Message: fmt.Sprintf("%d is taken by %s (%s)", c.Number, other.Short(), there),
+		Message: fmt.Sprintf("%d is already used by %s (%s)", c.Number, other.Short(), there),
 	}
 }

@@ -72,7 +72,7 @@ func File(data []byte, o Options) *manifest.File {
 		d.document(part)
 	}
 	if n := len(d.unlisted); n > 0 {
-		rest := manifest.Problem{Severity: manifest.Warning, Path: d.Path, Message: fmt.Sprintf("%d more problems are not listed; mend these first", n)}
+		rest := manifest.Problem{Severity: manifest.Warning, Path: d.Path, Message: fmt.Sprintf("%d more problems are not listed; fix these first", n)}
 		if slices.Contains(d.unlisted, manifest.Error) {
 			rest.Severity, rest.Refused = manifest.Error, true
 		}

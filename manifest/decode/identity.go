@@ -141,10 +141,10 @@ func resolvePriority(spec *v1.PodSpec, n *notes) {
 	value, ok := builtinPriority[spec.PriorityClassName]
 	switch {
 	case !ok:
-		n.fail("spec.priorityClassName", "%q cannot be looked up, there is no cluster; write spec.priority instead, or system-node-critical or system-cluster-critical", wording.Clip(spec.PriorityClassName, 80))
+		n.fail("spec.priorityClassName", "%q not found, because there is no cluster; set spec.priority instead, or use system-node-critical or system-cluster-critical", wording.Clip(spec.PriorityClassName, 80))
 	case spec.Priority == nil:
 		spec.Priority = &value
 	case *spec.Priority != value:
-		n.fail("spec.priority", "%d is not the %d of class %s; remove it", *spec.Priority, value, spec.PriorityClassName)
+		n.fail("spec.priority", "%d differs from the priority %d of class %s; remove it", *spec.Priority, value, spec.PriorityClassName)
 	}
 }

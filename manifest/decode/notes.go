@@ -143,7 +143,7 @@ func (n *notes) finish(key types.NamespacedName) {
 			severity = manifest.Error
 		}
 		n.list = append(n.list, manifest.Problem{Severity: severity, Path: n.path, Position: n.start,
-			Message: fmt.Sprintf("%d more problems are not listed; mend these first", n.unlisted)})
+			Message: fmt.Sprintf("%d more problems are not listed; fix these first", n.unlisted)})
 	}
 	for i := range n.list {
 		n.list[i].Pod = key

@@ -64,7 +64,7 @@ func (p part) syntax(err error) *syntaxError {
 	}
 	line = max(line, 1)
 	if p.tabbed(line) {
-		message += "; the line is indented with a tab, YAML wants spaces"
+		message += "; the line is indented with a tab, use spaces"
 	}
 	return &syntaxError{manifest.Position{Line: uint32(p.before + line)}, errors.New("parsing YAML: " + wording.Clip(message, 300))}
 }

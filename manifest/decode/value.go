@@ -100,8 +100,8 @@ func measure(n *yamlv3.Node) error {
 type meter struct{ nodes, bytes int }
 
 var (
-	errDeep    = errors.New("the document nests too deep; podd reads 100 levels")
-	errAliases = errors.New("the document's aliases expand to too much; write it out")
+	errDeep    = errors.New("document nested too deeply (limit 100 levels)")
+	errAliases = errors.New("aliases expand to too much data; replace them with their values")
 )
 
 func (m *meter) add(n *yamlv3.Node, depth int, aliased bool) error {

@@ -113,9 +113,9 @@ func (m *merger) pod(p *manifest.Pod) {
 	other, sameUID := m.uids[p.UID]
 	switch {
 	case sameName:
-		m.refuse(p, "metadata.name", "pod "+p.Short().String()+" is at "+first.Origin.String()+", too, which comes first and counts; rename or remove one")
+		m.refuse(p, "metadata.name", "pod "+p.Short().String()+" is also defined at "+first.Origin.String()+", which takes precedence; rename or remove one")
 	case sameUID:
-		m.refuse(p, "metadata.uid", "pod "+other.Short().String()+" ("+other.Origin.String()+") has this uid, too; remove it from one")
+		m.refuse(p, "metadata.uid", "pod "+other.Short().String()+" ("+other.Origin.String()+") has the same uid; remove it from one")
 	default:
 		m.set.Pods[p.Key] = p
 		m.uids[p.UID] = p

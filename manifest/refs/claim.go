@@ -92,7 +92,7 @@ func (c *Claim) text() []byte {
 		text = append(append(text, c.Volume.Name...), more...)
 	}
 	if err != nil {
-		panic("refs: a decoded claim is no JSON: " + err.Error())
+		panic("refs: encoding a claim: " + err.Error())
 	}
 	return text
 }
@@ -123,7 +123,7 @@ func (o *lookup) binding(c *v1.PersistentVolumeClaim) (bound Claim, lack string)
 	if name := c.Spec.VolumeName; name != "" {
 		pv := o.Volumes[types.NamespacedName{Name: name}]
 		if pv == nil {
-			return bound, fmt.Sprintf("names the PersistentVolume %q, which is not beside it", name)
+			return bound, fmt.Sprintf("refers to the PersistentVolume %q, which the same source does not define", name)
 		}
 		bound.Volume = pv
 		if text := cmp.Or(whyUnfit(pv, c), o.excludedByAffinity(pv)); text != "" {
@@ -152,16 +152,16 @@ func (o *lookup) binding(c *v1.PersistentVolumeClaim) (bound Claim, lack string)
 	}
 	switch {
 	case len(fit) > 1:
-		return bound, fmt.Sprintf("fits the PersistentVolumes %s; name one of them in its spec.volumeName", quoteAll(fit))
+		return bound, fmt.Sprintf("matches several PersistentVolumes (%s); set its spec.volumeName to one of them", quoteAll(fit))
 	case len(fit) == 1:
 		bound.Volume = fit[0]
 		return bound, o.alsoFits(index, c, fit[0])
 	case len(away) > 0: // an empty directory would replace its data
 		return bound, o.excludedByAffinity(away[0])
 	case *c.Spec.VolumeMode == v1.PersistentVolumeBlock:
-		return bound, "has the volumeMode Block, and podd makes directories, no devices; write a PersistentVolume of volumeMode Block with local.path, the device, beside it"
+		return bound, "has volumeMode Block, but podd provides directories only; define a PersistentVolume with volumeMode Block and the device as local.path"
 	case c.Spec.StorageClassName != nil && *c.Spec.StorageClassName == "" || c.Spec.Selector != nil:
-		return bound, "wants a PersistentVolume, and none beside it fits; leave out storageClassName and selector for a directory of podd's"
+		return bound, "requires a PersistentVolume, but none matches; remove storageClassName and selector to use a directory that podd manages"
 	}
 	return bound, ""
 }
@@ -191,7 +191,7 @@ func (i *claimIndex) free(pv *v1.PersistentVolume) bool {
 func (o *lookup) alsoNamedBy(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
 	for _, key := range o.claimIndex().claims {
 		if other := o.Claims[key]; other != c && other.Spec.VolumeName == pv.Name && whyUnfit(pv, other) == "" {
-			return fmt.Sprintf("names the PersistentVolume %q, as %s does; name one of them in its spec.claimRef", pv.Name, key)
+			return fmt.Sprintf("refers to the PersistentVolume %q, as does %s; set its spec.claimRef to one of them", pv.Name, key)
 		}
 	}
 	return ""
@@ -204,7 +204,7 @@ func (o *lookup) alsoFits(index *claimIndex, c *v1.PersistentVolumeClaim, pv *v1
 		if other == c || other.Spec.VolumeName != "" || index.referred[key] || whyUnfit(pv, other) != "" || !selects(other, pv) {
 			continue
 		}
-		return fmt.Sprintf("fits the PersistentVolume %q as well as %s does; name it in the spec.volumeName of one", pv.Name, key)
+		return fmt.Sprintf("matches the PersistentVolume %q, as does %s; set the spec.volumeName of one of them", pv.Name, key)
 	}
 	return ""
 }
@@ -221,20 +221,20 @@ func whyUnfit(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) string {
 	if c.Spec.StorageClassName != nil {
 		class = *c.Spec.StorageClassName
 	}
-	it := func() string { return fmt.Sprintf("cannot have the PersistentVolume %q: ", pv.Name) }
+	prefix := func() string { return fmt.Sprintf("cannot use the PersistentVolume %q: ", pv.Name) }
 	switch {
 	case pv.Spec.ClaimRef != nil && !refersTo(pv, c):
-		return it() + "its claimRef is " + manifest.KeyOf(pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name).String()
+		return prefix() + "its claimRef is " + manifest.KeyOf(pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name).String()
 	case have.Cmp(want) < 0:
-		return it() + "it has " + have.String() + ", and the claim requests " + want.String()
+		return prefix() + "its capacity is " + have.String() + ", but the claim requests " + want.String()
 	case *pv.Spec.VolumeMode != *c.Spec.VolumeMode:
-		return it() + "its volumeMode is " + string(*pv.Spec.VolumeMode)
+		return prefix() + "its volumeMode is " + string(*pv.Spec.VolumeMode)
 	case pv.Spec.StorageClassName != class:
-		return it() + fmt.Sprintf("its storageClassName is %q", pv.Spec.StorageClassName)
+		return prefix() + fmt.Sprintf("its storageClassName is %q", pv.Spec.StorageClassName)
 	}
 	for _, mode := range c.Spec.AccessModes {
 		if !slices.Contains(pv.Spec.AccessModes, mode) {
-			return it() + "it has no accessMode " + string(mode)
+			return prefix() + "it does not allow the access mode " + string(mode)
 		}
 	}
 	return ""
@@ -246,7 +246,7 @@ func (o *lookup) excludedByAffinity(pv *v1.PersistentVolume) string {
 	if !o.Elsewhere[types.NamespacedName{Name: pv.Name}] {
 		return ""
 	}
-	return fmt.Sprintf("cannot have the PersistentVolume %q: its nodeAffinity is for nodes with other labels than this one has (--node-labels)", pv.Name)
+	return fmt.Sprintf("cannot use the PersistentVolume %q: its nodeAffinity does not match the labels of this node (--node-labels)", pv.Name)
 }
 
 func selects(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) bool {
@@ -271,7 +271,7 @@ func quoteAll(list []*v1.PersistentVolume) string {
 // directory waits for neither, because its data does not change.
 func (o *lookup) missingOfClaim(p *manifest.Pod, u Ref, what string) []missingRef {
 	if o.Before != "" && !o.hasDirectory(o.Claims[u.Object.NamespacedName]) {
-		return []missingRef{{u, what, "may be at " + o.Before + ", too, which comes first and was not read whole yet"}}
+		return []missingRef{{u, what, "may also be defined in " + o.Before + ", which takes precedence and was not read completely yet"}}
 	}
 	bound, text := o.binding(o.Claims[u.Object.NamespacedName])
 	if text == "" {
@@ -282,7 +282,7 @@ func (o *lookup) missingOfClaim(p *manifest.Pod, u Ref, what string) []missingRe
 		return []missingRef{{u, what, text}}
 	case bound.Volume == nil && !o.hasDirectory(bound.PersistentVolumeClaim):
 		u.Optional = true
-		return []missingRef{{u, what, "may have a PersistentVolume in a file that is not read yet"}}
+		return []missingRef{{u, what, "may match a PersistentVolume in a file that was not read yet"}}
 	}
 	return nil
 }
@@ -304,9 +304,9 @@ func whyMisused(p *manifest.Pod, c *Claim) (text string) {
 		for i := range list {
 			switch ctr := &list[i]; {
 			case block && slices.ContainsFunc(ctr.VolumeMounts, func(m v1.VolumeMount) bool { return of(m.Name) }):
-				return fmt.Sprintf("has the volumeMode Block, and container %s has it among its volumeMounts; write it under volumeDevices", ctr.Name)
+				return fmt.Sprintf("has volumeMode Block, but container %s has it in volumeMounts; move it to volumeDevices", ctr.Name)
 			case !block && slices.ContainsFunc(ctr.VolumeDevices, func(d v1.VolumeDevice) bool { return of(d.Name) }):
-				return fmt.Sprintf("has the volumeMode Filesystem, and container %s has it among its volumeDevices; write it under volumeMounts", ctr.Name)
+				return fmt.Sprintf("has volumeMode Filesystem, but container %s has it in volumeDevices; move it to volumeMounts", ctr.Name)
 			}
 		}
 	}

@@ -19,7 +19,7 @@ func (o *lookup) claimOf(p *manifest.Pod, u Ref, node *manifest.Node) string {
 		return why
 	}
 	if a := pv.Spec.NodeAffinity; a != nil && node != nil && !manifest.SelectsNode(a.Required, p.Spec.Spec.NodeName, node.Labels) {
-		return fmt.Sprintf("the nodeAffinity of PersistentVolume %q is for nodes with other labels than this one has", pv.Name)
+		return fmt.Sprintf("the nodeAffinity of PersistentVolume %q does not match the labels of this node", pv.Name)
 	}
 	if v := u.volumeOf(p.Spec); u.Object.Name == EphemeralClaim(p.Spec, v) && isEphemeral(p.Spec, v) && !metav1.IsControlledBy(c, p.Spec) {
 		return fmt.Sprintf("PVC %s/%s was not created for pod %s (pod is not owner)", c.Namespace, c.Name, p.Key)

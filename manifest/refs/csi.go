@@ -153,7 +153,7 @@ func (o *lookup) tokensFor(pod *v1.Pod, driver string) string {
 	}
 	text, err := json.Marshal(all)
 	if err != nil {
-		panic("refs: tokens are no JSON: " + err.Error())
+		panic("refs: encoding tokens: " + err.Error())
 	}
 	return string(text)
 }
@@ -181,7 +181,7 @@ func (s *Resolved) calls() []byte {
 func (c *CSI) text() []byte {
 	text, err := json.Marshal(c)
 	if err != nil {
-		panic("refs: what a driver is told is no JSON: " + err.Error())
+		panic("refs: encoding CSI parameters: " + err.Error())
 	}
 	return text
 }

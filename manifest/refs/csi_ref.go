@@ -160,19 +160,19 @@ func (o *lookup) driverWait(d *csiVolume) string {
 	}
 	for _, secret := range d.secrets() {
 		if len(validation.IsDNS1123Subdomain(secret.Object.Name))+len(validation.IsDNS1123Label(secret.Object.Namespace)) > 0 {
-			return fmt.Sprintf("%s has %q for a Secret, which is no name of one", whose, wording.Clip(secret.Object.NamespacedName.String(), 80))
+			return fmt.Sprintf("%s refers to a Secret with the invalid name %q", whose, wording.Clip(secret.Object.NamespacedName.String(), 80))
 		}
 	}
 	wants := o.Cluster.Drivers[d.driver]
 	switch {
 	case !manifest.SafeDriver(d.driver):
-		return fmt.Sprintf("%s has %q for a CSI driver, which is no name of one", whose, wording.Clip(d.driver, 80))
+		return fmt.Sprintf("%s refers to a CSI driver with the invalid name %q", whose, wording.Clip(d.driver, 80))
 	case d.pv != nil && (d.pv.Spec.CSI.VolumeHandle == "" || strings.Contains(d.pv.Spec.CSI.VolumeHandle, "\x00")):
-		return whose + " has no volumeHandle that a driver could know"
+		return whose + " has no valid volumeHandle"
 	case d.pv != nil && len(d.pv.Spec.CSI.VolumeHandle) > LongestHandle:
-		return fmt.Sprintf("%s has a volumeHandle of %d bytes; podd takes %d", whose, len(d.pv.Spec.CSI.VolumeHandle), LongestHandle)
+		return fmt.Sprintf("%s has a volumeHandle of %d bytes (limit %d)", whose, len(d.pv.Spec.CSI.VolumeHandle), LongestHandle)
 	case d.pv != nil && len(validation.IsDNS1123Subdomain(d.pv.Name)) > 0:
-		return whose + " has a name that no directory can have"
+		return whose + " has an invalid name"
 	case o.Cluster.Drivers == nil, wants == nil && d.pv != nil:
 		return ""
 	case wants == nil:

@@ -31,7 +31,7 @@ func (r *resolver) whyMissing(p *manifest.Pod, used []Ref) Wait {
 	text := fmt.Sprintf("%s (%s) %s", first.what, p.Origin.Short(first.Field), first.text)
 	text += others(p, lacks[1:])
 	if !complete {
-		text += ", which was not read whole yet"
+		text += ", which was not read completely yet"
 	}
 	return Wait{Missing: text, Volume: first.volumeOf(p.Spec), Reason: "CreateContainerConfigError"}
 }
@@ -48,7 +48,7 @@ func others(p *manifest.Pod, lacks []missingRef) string {
 	for _, l := range lacks[:min(len(lacks), maxOthers)] {
 		named = append(named, l.what+" at "+p.Origin.Short(l.Field))
 	}
-	text := " (likewise " + strings.Join(named, ", ")
+	text := " (also missing: " + strings.Join(named, ", ")
 	if n := len(lacks) - maxOthers; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
 	}
@@ -61,15 +61,15 @@ func Missing(pods []*manifest.Pod, objects map[string]manifest.Objects, severity
 	var problems []manifest.Problem
 	r := newResolver(&manifest.Set{Objects: objects})
 	for _, p := range pods {
-		told := map[string]bool{}
+		reported := map[string]bool{}
 		for _, l := range r.missingRefs(p, List(p)) {
 			text := l.what + " " + l.text
-			if l.Optional && l.Role != ForPull || told[text] {
+			if l.Optional && l.Role != ForPull || reported[text] {
 				continue
 			}
-			told[text] = true
+			reported[text] = true
 			problem := manifest.Problem{Severity: severity, Path: p.Origin.Path, Position: p.Origin.Position(l.Field), Pod: p.Key, Field: l.Field}
-			problem.Message = text + "; the pod waits until it is there"
+			problem.Message = text + "; the pod waits until it exists"
 			if l.Role == ForPull {
 				problem.Severity, problem.Message = manifest.Warning, text+"; the image is pulled without it"
 			}
@@ -103,13 +103,13 @@ func (r *resolver) missingRefs(p *manifest.Pod, used []Ref) []missingRef {
 
 // searchedIn describes where an object was searched.
 func searchedIn(p *manifest.Pod, ref manifest.ObjectRef, objects map[string]manifest.Objects) string {
-	text := "in none of the files"
+	text := "not defined in any of the files"
 	if p.Origin.Source != "" {
-		text = "not in " + p.Origin.Source
+		text = "not defined in " + p.Origin.Source
 	}
 	for _, other := range slices.Sorted(maps.Keys(objects)) {
 		if _, there := objects[other].Origins[ref]; there {
-			return text + " (the one in " + other + " serves pods from there alone)"
+			return text + " (the one in " + other + " is for pods from there only)"
 		}
 	}
 	var names, namespaces []string

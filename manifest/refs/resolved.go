@@ -98,7 +98,7 @@ func (s *Resolved) Token(t *v1.ServiceAccountTokenProjection) []byte {
 // Lack returns the reason why an object is missing. The object must be missing.
 func (s *Resolved) Lack(kind, name string) manifest.Lack {
 	if s == nil || s.pod == nil || s.pod.Origin.Kind != manifest.KindAPI {
-		return manifest.Lack{Absent: true, Why: fmt.Sprintf("%s %q is not there", kind, name)}
+		return manifest.Lack{Absent: true, Why: fmt.Sprintf("%s %q does not exist", kind, name)}
 	}
 	if lack, ok := s.lacks[manifest.ObjectRef{Kind: kind, NamespacedName: types.NamespacedName{Namespace: s.pod.Key.Namespace, Name: name}}]; ok {
 		return lack

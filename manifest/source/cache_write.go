@@ -125,7 +125,7 @@ func (c *cache) problems() []manifest.Problem {
 	}
 	return append(slices.Clip(c.damage), manifest.Problem{
 		Severity: manifest.Warning, Path: c.source,
-		Message: fmt.Sprintf("keeping its last good content in %s: %v; until that works, %s", c.dir, c.failed, until),
+		Message: fmt.Sprintf("storing its last valid content in %s: %v; until this succeeds, %s", c.dir, c.failed, until),
 	})
 }
 
@@ -231,7 +231,7 @@ func (c *cache) writableStore() (*store, error) {
 	}
 	name := hashOf(c.source)
 	if err := setAside(c.dir, name); err != nil {
-		return nil, fmt.Errorf("moving what cannot be read to %q: %w", filepath.Join(c.dir, name+unreadableSuffix), err)
+		return nil, fmt.Errorf("moving the unreadable cache to %q: %w", filepath.Join(c.dir, name+unreadableSuffix), err)
 	}
 	c.setAside = false
 	c.store.root.Close()

@@ -21,7 +21,7 @@ func NotEmpty(f *manifest.File, data []byte, path string) *manifest.File {
 	}
 	return &manifest.File{Problems: append([]manifest.Problem{{
 		Severity: manifest.Error, Path: path, Refused: true,
-		Message: "holds no pod and no object; to run nothing of it write an empty list (kind: List, items: [])",
+		Message: "contains no pods or other objects; if this is intended, write an empty list (kind: List, items: [])",
 	}}, f.Problems...)}
 }
 

@@ -54,7 +54,7 @@ func (f *follower) overflow(err error, ok bool) {
 		f.notify.Close()
 	case errors.Is(err, fsnotify.ErrEventOverflow):
 	default:
-		f.opts.Log.Warn("watching manifests", "path", f.path, "error", err)
+		f.opts.Log.Warn("watching manifests failed; checking all files", "path", f.path, "err", err)
 	}
 	f.notify.Forget("")
 	f.touchAll = true

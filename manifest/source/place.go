@@ -27,10 +27,10 @@ type place struct {
 
 // Reasons to refuse a place or a file in it.
 var (
-	errNeither  = errors.New("it is neither a directory nor a regular file")
-	errAnyone   = errors.New("everyone can write it, and so run anything as root; take that right away (chmod o-w)")
-	errAstray   = errors.New("it is a link into a directory that everyone can write, and so run anything as root; take that right away (chmod o-w)")
-	errUnlisted = errors.New("it has more entries than podd reads; move what is no manifest away")
+	errNeither  = errors.New("neither a directory nor a regular file")
+	errAnyone   = errors.New("all users can write to it and so run any pod as root; remove that permission (chmod o-w)")
+	errAstray   = errors.New("a link into a directory to which all users can write and so run any pod as root; remove that permission (chmod o-w)")
+	errUnlisted = fmt.Errorf("too many entries (limit %d); move files that are not manifests to another directory", maxNames)
 )
 
 // openPlace opens a directory, or the directory of a single file. If single is true, a
@@ -154,4 +154,4 @@ func notRegular(mode fs.FileMode) error {
 	return fmt.Errorf("%w: it is %s", errIrregular, kind)
 }
 
-var errIrregular = errors.New("podd reads regular files only")
+var errIrregular = errors.New("not a regular file")

@@ -201,7 +201,7 @@ func (f *follower) logSkipped(p *place, skipped []skip) {
 	for _, s := range skipped {
 		if !f.loggedSkips[s.name] && len(f.loggedSkips) < maxLoggedSkips {
 			f.loggedSkips[s.name] = true
-			f.opts.Log.Info("manifest not read", "path", filepath.Join(p.path, s.name), "why", s.why)
+			f.opts.Log.Info("file ignored", "path", filepath.Join(p.path, s.name), "reason", s.reason)
 		}
 	}
 }

@@ -57,13 +57,13 @@ func NewURL(raw string, o URLOptions) (*URL, error) {
 	const machine = "machineID-machineID"
 	parsed, err := u.parse(machine)
 	if err != nil {
-		return nil, fmt.Errorf("reading a manifest URL: %w", err)
+		return nil, fmt.Errorf("parsing a manifest URL: %w", err)
 	}
 	if (o.CertFile == "") != (o.KeyFile == "") {
-		return nil, fmt.Errorf("reading manifest URL %s: a client certificate needs both its file and its key's", shown(parsed))
+		return nil, fmt.Errorf("manifest URL %s: a client certificate needs both a certificate file and a key file", shown(parsed))
 	}
 	if err := checkHeader(o.Header); err != nil {
-		return nil, fmt.Errorf("reading the headers of manifest URL %s: %w", shown(parsed), err)
+		return nil, fmt.Errorf("checking the headers of manifest URL %s: %w", shown(parsed), err)
 	}
 	u.name = strings.ReplaceAll(shown(parsed), machine, "{machineID}")
 	if o.Label != "" {
@@ -86,22 +86,22 @@ func (u *URL) Kind() string { return manifest.KindURL }
 
 // parse expands and parses the template. Its errors contain no part of it.
 func (u *URL) parse(machineID string) (*url.URL, error) {
-	path, query, asked := strings.Cut(u.template, "?")
+	path, query, hasQuery := strings.Cut(u.template, "?")
 	whole := fill(path, url.PathEscape, u.opts.Node, machineID)
-	if asked {
+	if hasQuery {
 		whole += "?" + fill(query, url.QueryEscape, u.opts.Node, machineID)
 	}
 	parsed, err := url.Parse(whole)
 	var failed *url.Error
 	switch {
 	case errors.As(err, &failed):
-		return nil, fmt.Errorf("it does not parse: %w", withoutText(failed.Err))
+		return nil, fmt.Errorf("invalid URL: %w", withoutText(failed.Err))
 	case err != nil:
-		return nil, errors.New("it does not parse")
+		return nil, errors.New("invalid URL")
 	case parsed.Scheme != "http" && parsed.Scheme != "https":
-		return nil, errors.New("it must begin with https:// or http://")
+		return nil, errors.New("must begin with https:// or http://")
 	case parsed.Hostname() == "":
-		return nil, errors.New("it names no host")
+		return nil, errors.New("no host")
 	}
 	parsed.Fragment, parsed.RawFragment = "", ""
 	return parsed, nil
@@ -110,7 +110,7 @@ func (u *URL) parse(machineID string) (*url.URL, error) {
 // withoutText replaces errors that quote the input.
 func withoutText(err error) error {
 	if strings.ContainsAny(err.Error(), `"%`) {
-		return errors.New("something in it is malformed")
+		return errors.New("malformed")
 	}
 	return err
 }
@@ -132,11 +132,11 @@ func (u *URL) target() (*url.URL, error) {
 	}
 	data, _, err := readSmall(u.opts.MachineIDFile)
 	if err != nil {
-		return nil, fmt.Errorf("reading the machine's id %q: %w", u.opts.MachineIDFile, withoutPath(err))
+		return nil, fmt.Errorf("reading the machine ID %q: %w", u.opts.MachineIDFile, withoutPath(err))
 	}
 	id := strings.TrimSpace(string(data))
 	if id == "" || strings.Trim(id, "0123456789abcdefABCDEF-") != "" {
-		return nil, fmt.Errorf("reading the machine's id %q: it holds none; systemd-machine-id-setup makes one", u.opts.MachineIDFile)
+		return nil, fmt.Errorf("reading the machine ID %q: the file has none; create one with systemd-machine-id-setup", u.opts.MachineIDFile)
 	}
 	return u.parse(id)
 }

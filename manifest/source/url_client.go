@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -78,7 +77,7 @@ func (c *client) trust() (*tls.Config, error) {
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(data) {
-			return nil, fmt.Errorf("reading the CA file %q: it holds no certificate in PEM", c.opts.CAFile)
+			return nil, fmt.Errorf("reading the CA file %q: it contains no certificate in PEM format", c.opts.CAFile)
 		}
 	}
 	if c.opts.CertFile == "" {
@@ -110,11 +109,11 @@ func CheckRedirect(to *http.Request, via []*http.Request) error {
 	secured := from.Scheme == "http" && to.URL.Scheme == "https"
 	switch {
 	case len(via) > maxRedirects:
-		return errors.New("it redirects too often")
+		return fmt.Errorf("too many redirects (limit %d)", maxRedirects)
 	case from.Scheme == "https" && to.URL.Scheme != "https":
-		return fmt.Errorf("it redirects to %s, from https to %s; podd does not follow", shown(to.URL), to.URL.Scheme)
+		return fmt.Errorf("redirect to %s rejected: it leads from https to %s", shown(to.URL), to.URL.Scheme)
 	case to.URL.Hostname() != from.Hostname(), !secured && port(to.URL) != port(from):
-		return fmt.Errorf("it redirects to %s, on another host; podd does not follow, name that URL if it is right", shown(to.URL))
+		return fmt.Errorf("redirect to %s rejected: it leads to another host; use that URL if it is correct", shown(to.URL))
 	}
 	return nil
 }

@@ -169,10 +169,10 @@ func (r *rule) judge(v any, path string, report func(manifest.Problem)) {
 	switch r.verdict {
 	case unsupported:
 		if strings.HasSuffix(path, "]") { // a resource name
-			refuse("podd gives no such resource; remove it")
+			refuse("podd does not provide this resource; remove it")
 			return
 		}
-		refuse("not served by podd yet; remove it")
+		refuse("not supported by podd; remove it")
 	case oneValue:
 		if accepted, why, _ := r.exception(); !reflect.DeepEqual(v, accepted) {
 			refuse(why)

@@ -30,7 +30,7 @@ func validateLifecycle(l *v1.Lifecycle, grace int64, os *v1.PodOS, path *field.P
 // system.
 func validateStopSignal(s v1.Signal, os *v1.PodOS, path *field.Path) field.ErrorList {
 	if os == nil {
-		return field.ErrorList{field.Forbidden(path, "needs spec.os.name: linux beside it")}
+		return field.ErrorList{field.Forbidden(path, "requires spec.os.name: linux")}
 	}
 	return oneOf(path, s, stopSignals...)
 }

@@ -26,7 +26,7 @@ func validateVolumes(spec *v1.PodSpec, fields *field.Path) field.ErrorList {
 		v, at := &volumes[i], fields.Index(i)
 		errs = append(errs, validateName(v.Name, names, at.Child("name"))...)
 		if sources(&v.VolumeSource) > 1 {
-			errs = append(errs, field.Forbidden(at, "has several sources; leave one"))
+			errs = append(errs, field.Forbidden(at, "has several sources; remove all but one"))
 		}
 		if v.EmptyDir != nil {
 			errs = append(errs, validateEmptyDir(spec, v.EmptyDir, at.Child("emptyDir"))...)

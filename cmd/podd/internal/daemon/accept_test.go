@@ -32,7 +32,7 @@ func TestAcceptEmpty(t *testing.T) {
 		status int
 		want   string
 	}{
-		"not refused": {dir, http.StatusConflict, "it is not a directory in the place of one with manifests that are missing now"},
+		"not refused": {dir, http.StatusConflict, "nothing to accept: the directory was not replaced, or no manifest is missing"},
 		"unknown":     {"/elsewhere", http.StatusNotFound, "it reads " + dir},
 	} {
 		_, err := acceptEmpty(t.Context(), []source.Source{s}, c.source)

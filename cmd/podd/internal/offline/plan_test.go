@@ -168,7 +168,7 @@ func TestPlan_FeatureGates(t *testing.T) {
 		c := &PlanCmd{Flags: config.Flags{FileFlags: config.FileFlags{RunDir: f.Dir}, RuntimeFlags: config.RuntimeFlags{ContainerRuntimeEndpoint: &endpoint}, Known: known}, Targets: []string{path}}
 		var out bytes.Buffer
 		err = c.Run(t.Context(), iostreams.Streams{In: strings.NewReader(""), Out: &out, Err: io.Discard})
-		if refused := strings.Contains(out.String(), "needs the feature gate"); refused == test.taken || (err == nil) != test.taken {
+		if refused := strings.Contains(out.String(), "requires the feature gate"); refused == test.taken || (err == nil) != test.taken {
 			t.Errorf("%+v: %v\n%s", test, err, out.String())
 		}
 	}
