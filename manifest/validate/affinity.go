@@ -8,16 +8,13 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"podd/manifest"
 )
 
 func validateNodeAffinity(a *v1.Affinity, path *field.Path) field.ErrorList {
-	required := manifest.RequiredAffinity(a)
-	if required == nil {
+	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return nil
 	}
-	return validateNodeSelector(required, path.Child("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"))
+	return validateNodeSelector(a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution, path.Child("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"))
 }
 
 // validateNodeSelector validates a selector, which may be nil.

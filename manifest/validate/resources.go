@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	"podd/manifest"
 )
@@ -62,12 +63,12 @@ func validatePodResources(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 		which func(v1.ResourceName) bool
 		path  *field.Path
 	}{
-		{r.Requests, manifest.Total(spec, manifest.Requests), manifest.IsPodLevel, path.Child("requests")},
-		{r.Limits, manifest.Total(spec, manifest.Limits), manifest.IsHugePages, path.Child("limits")},
+		{r.Requests, manifest.ContainerRequests(spec), resourcehelper.IsSupportedPodLevelResource, path.Child("requests")},
+		{r.Limits, manifest.ContainerLimits(spec), manifest.IsHugePages, path.Child("limits")},
 	} {
 		for _, name := range slices.Sorted(maps.Keys(list.of)) {
 			own, sum := list.of[name], list.sum[name]
-			if !manifest.IsPodLevel(name) {
+			if !resourcehelper.IsSupportedPodLevelResource(name) {
 				errs = append(errs, field.NotSupported(list.path.Key(string(name)), name, []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, "hugepages-<size>"}))
 			} else if list.which(name) && sum.Cmp(own) > 0 {
 				errs = append(errs, field.Invalid(list.path.Key(string(name)), own.String(), "must not be less than the total of the containers, "+sum.String()))
@@ -125,7 +126,7 @@ func validateAmounts(list, known v1.ResourceList, path *field.Path) field.ErrorL
 // extended resources.
 func validateResourceName(name v1.ResourceName, path *field.Path) field.ErrorList {
 	if !strings.Contains(string(name), "/") {
-		if manifest.IsPodLevel(name) || name == v1.ResourceEphemeralStorage {
+		if resourcehelper.IsSupportedPodLevelResource(name) || name == v1.ResourceEphemeralStorage {
 			return nil
 		}
 		return field.ErrorList{field.NotSupported(path, name, []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, "hugepages-<size>", "<domain>/<name>"})}
