@@ -76,7 +76,7 @@ type Deletion struct {
 // A ContainerHash shows how two versions of a container differ.
 type ContainerHash struct {
 	Start string // if it differs, the container must be restarted
-	// If Size differs, cpu and memory are changed in place. See SizeOf.
+	// If Size differs, cpu and memory are changed in place. See FormatSize.
 	Size string
 }
 

@@ -56,10 +56,10 @@ func TestSized(t *testing.T) {
 	}
 	const smaller = "cpu=500m/1 memory=16Mi/64Mi"
 	q := p.Sized(map[string]string{"main": smaller, "absent": smaller})
-	if got := q.Containers["main"].Size; got != smaller || manifest.SizeOf(q.Spec.Spec.Containers[0].Resources) != smaller {
+	if got := q.Containers["main"].Size; got != smaller || manifest.FormatSize(q.Spec.Spec.Containers[0].Resources) != smaller {
 		t.Errorf("size: got %q, want %q", got, smaller)
 	}
-	if p.Containers["main"].Size != size || manifest.SizeOf(p.Spec.Spec.Containers[0].Resources) != size {
+	if p.Containers["main"].Size != size || manifest.FormatSize(p.Spec.Spec.Containers[0].Resources) != size {
 		t.Error("the original was changed")
 	}
 	if q.Hash != p.Hash || q.UID != p.UID || q.Containers["side"] != p.Containers["side"] {
@@ -72,7 +72,7 @@ func TestSized(t *testing.T) {
 
 func TestOfSize(t *testing.T) {
 	r := manifest.OfSize("cpu=100m/1 memory=32Mi/ gpu=x/1")
-	if got := manifest.SizeOf(r); got != "cpu=100m/ memory=32Mi/" || len(r.Requests) != 2 {
+	if got := manifest.FormatSize(r); got != "cpu=100m/ memory=32Mi/" || len(r.Requests) != 2 {
 		t.Errorf("got %s, %v", got, r.Requests)
 	}
 	for _, text := range []string{"", "/", "cpu=-1/", "cpu", "memory=x/x"} {
