@@ -206,7 +206,7 @@ func TestResolveSet_ClusterUnchanged(t *testing.T) {
 
 func TestServiceVariables(t *testing.T) {
 	of := func(ip string, ports ...v1.ServicePort) manifest.Service {
-		return *manifest.ServiceOf(&v1.Service{Spec: v1.ServiceSpec{ClusterIP: ip, Ports: ports}})
+		return *manifest.NewService(&v1.Service{Spec: v1.ServiceSpec{ClusterIP: ip, Ports: ports}})
 	}
 	api := of("10.0.0.1", v1.ServicePort{Name: "https", Port: 443, Protocol: v1.ProtocolTCP})
 	p := clusterPod()
@@ -240,7 +240,7 @@ func TestServiceVariables(t *testing.T) {
 	if vars := s.ServiceVariables(); len(vars) != 8 || slices.ContainsFunc(vars, func(v v1.EnvVar) bool { return !strings.HasPrefix(v.Name, "KUBERNETES_") }) {
 		t.Errorf("without enableServiceLinks: got %v", vars)
 	}
-	if manifest.ServiceOf(&v1.Service{Spec: v1.ServiceSpec{ClusterIP: "None", Ports: []v1.ServicePort{{Port: 1}}}}) != nil {
+	if manifest.NewService(&v1.Service{Spec: v1.ServiceSpec{ClusterIP: "None", Ports: []v1.ServicePort{{Port: 1}}}}) != nil {
 		t.Error("a Service without an address: got variables")
 	}
 }

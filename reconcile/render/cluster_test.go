@@ -68,7 +68,7 @@ func TestVariablesOfACluster(t *testing.T) {
 	from := func(name, key string, optional *bool) *v1.EnvVarSource {
 		return &v1.EnvVarSource{ConfigMapKeyRef: &v1.ConfigMapKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: name}, Key: key, Optional: optional}}
 	}
-	db := *manifest.ServiceOf(&v1.Service{Spec: v1.ServiceSpec{ClusterIP: "10.0.0.9", Ports: []v1.ServicePort{{Port: 5432}}}})
+	db := *manifest.NewService(&v1.Service{Spec: v1.ServiceSpec{ClusterIP: "10.0.0.9", Ports: []v1.ServicePort{{Port: 5432}}}})
 	lack := func(name string, absent bool, why string) (manifest.ObjectRef, manifest.Lack) {
 		return manifest.ObjectRef{Kind: "ConfigMap", NamespacedName: types.NamespacedName{Namespace: "shop", Name: name}}, manifest.Lack{Absent: absent, Why: why}
 	}

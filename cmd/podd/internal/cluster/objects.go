@@ -203,7 +203,7 @@ func (r *resolver) updateServices(s snapshot[*v1.Service]) {
 	r.indexed, r.isChanged = s, true
 	next := map[string]*manifest.Services{}
 	for key, item := range s.items {
-		one := manifest.ServiceOf(item)
+		one := manifest.NewService(item)
 		if one == nil {
 			continue
 		}
