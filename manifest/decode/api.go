@@ -28,7 +28,7 @@ func FromAPI(pod *v1.Pod, o Options) *manifest.Pod {
 		return nil
 	}
 	p := &manifest.Pod{
-		Key: manifest.KeyOf(pod.Namespace, pod.Name), UID: pod.UID, FixedUID: true,
+		Key: manifest.NewKey(pod.Namespace, pod.Name), UID: pod.UID, FixedUID: true,
 		Origin: manifest.Origin{Kind: manifest.KindAPI, Source: o.Source, Path: o.Path}, Spec: pod.DeepCopy(),
 	}
 	defaults.Pod(p.Spec)

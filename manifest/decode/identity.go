@@ -39,7 +39,7 @@ func (d *decoder) identify(p *manifest.Pod, v value, written map[string]any, n *
 	resolvePriority(&p.Spec.Spec, n)
 	meta := &p.Spec.ObjectMeta
 	p.UID, p.FixedUID = meta.UID, meta.UID != "" && d.Suffix == ""
-	p.Key = manifest.KeyOf(meta.Namespace, meta.Name)
+	p.Key = manifest.NewKey(meta.Namespace, meta.Name)
 	if d.Kind == manifest.KindAPI {
 		return
 	}

@@ -21,7 +21,7 @@ func (d *decoder) object(v value, kind string, s *shape, into any, meta *metav1.
 	known := s.check(v.tree, "", n)
 	n.unmarshal(known, into)
 	n.invalid(validate.Meta(meta))
-	ref := manifest.ObjectRef{Kind: kind, NamespacedName: manifest.KeyOf(meta.Namespace, meta.Name)}
+	ref := manifest.ObjectRef{Kind: kind, NamespacedName: manifest.NewKey(meta.Namespace, meta.Name)}
 	if kind == manifest.VolumeKind {
 		if meta.Namespace != "" {
 			n.fail("metadata.namespace", "a %s has no namespace; remove it", kind)

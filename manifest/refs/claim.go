@@ -211,7 +211,7 @@ func (o *lookup) alsoFits(index *claimIndex, c *v1.PersistentVolumeClaim, pv *v1
 
 func refersTo(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) bool {
 	ref := pv.Spec.ClaimRef
-	return ref != nil && manifest.KeyOf(ref.Namespace, ref.Name) == manifest.KeyOf(c.Namespace, c.Name)
+	return ref != nil && manifest.NewKey(ref.Namespace, ref.Name) == manifest.NewKey(c.Namespace, c.Name)
 }
 
 // whyUnfit returns the reason why a volume does not fit a claim, or "" if it does.
@@ -224,7 +224,7 @@ func whyUnfit(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) string {
 	prefix := func() string { return fmt.Sprintf("cannot use the PersistentVolume %q: ", pv.Name) }
 	switch {
 	case pv.Spec.ClaimRef != nil && !refersTo(pv, c):
-		return prefix() + "its claimRef is " + manifest.KeyOf(pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name).String()
+		return prefix() + "its claimRef is " + manifest.NewKey(pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name).String()
 	case have.Cmp(want) < 0:
 		return prefix() + "its capacity is " + have.String() + ", but the claim requests " + want.String()
 	case *pv.Spec.VolumeMode != *c.Spec.VolumeMode:
