@@ -74,7 +74,7 @@ type Problem struct {
 
 // String returns "path:line:col: severity: field: message", which editors can parse.
 func (p Problem) String() string {
-	s := string(p.Severity) + ": " + p.What()
+	s := string(p.Severity) + ": " + p.Text()
 	if place := p.Place(); place != "" {
 		s = place + ": " + s
 	}
@@ -92,8 +92,8 @@ func (p Problem) Place() string {
 	return fmt.Sprintf("%s:%d:%d", p.Path, p.Position.Line, p.Position.Column)
 }
 
-// What returns "field: message".
-func (p Problem) What() string {
+// Text returns "field: message".
+func (p Problem) Text() string {
 	if p.Field == "" {
 		return p.Message
 	}

@@ -84,7 +84,7 @@ func refusal(pod *v1.Pod, o Options) string {
 	n.invalid(validate.Pod(pod, o.validation()))
 	for _, p := range n.list {
 		if p.Severity == manifest.Error {
-			return p.What()
+			return p.Text()
 		}
 	}
 	return ""

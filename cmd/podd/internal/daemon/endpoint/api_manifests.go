@@ -79,7 +79,7 @@ func (m apiManifests) Check(kind string, text []byte) write.Checked {
 		if p.Severity == manifest.Error {
 			c.Causes = append(c.Causes, metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: p.Field, Message: p.Message})
 		} else {
-			c.Warnings = append(c.Warnings, p.What())
+			c.Warnings = append(c.Warnings, p.Text())
 		}
 	}
 	if f.Refused() {
