@@ -110,6 +110,6 @@ func (m *merger) changesGroup(source string, key types.NamespacedName) bool {
 		claims = refs.NewClaims(&o)
 		m.claims[source] = claims
 	}
-	bound, lack := claims.Binding(c)
-	return lack == "" && (bound.Volume == nil || bound.Volume.Spec.Local != nil)
+	bound, reason := claims.Binding(c)
+	return reason == "" && (bound.Volume == nil || bound.Volume.Spec.Local != nil)
 }

@@ -108,13 +108,13 @@ func NewClaims(o *manifest.Objects) *Claims { return &Claims{lookup{Objects: o}}
 // the claim, or the only one that fits it and no other claim. It never chooses between
 // volumes, because the choice, and so the data, could change when a volume is added. For
 // the same reason a claim that has a directory keeps it, as a bound claim does in
-// Kubernetes, unless it names a volume. lack is the reason why the claim cannot be bound.
+// Kubernetes, unless it names a volume. reason is the reason why the claim cannot be bound.
 // If no volume fits, the claim gets a directory, unless it excludes dynamic provisioning.
-func (cs *Claims) Binding(c *v1.PersistentVolumeClaim) (bound Claim, lack string) {
+func (cs *Claims) Binding(c *v1.PersistentVolumeClaim) (bound Claim, reason string) {
 	return cs.of.binding(c)
 }
 
-func (o *lookup) binding(c *v1.PersistentVolumeClaim) (bound Claim, lack string) {
+func (o *lookup) binding(c *v1.PersistentVolumeClaim) (bound Claim, reason string) {
 	if o.Cluster != nil {
 		pv := o.Volumes[types.NamespacedName{Name: c.Spec.VolumeName}]
 		return Claim{PersistentVolumeClaim: c, Volume: pv}, Unbound(c, pv)

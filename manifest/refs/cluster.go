@@ -36,8 +36,8 @@ func (o *lookup) lookedUp(ref manifest.ObjectRef) bool {
 	if o.Cluster == nil {
 		return false
 	}
-	_, lacks := o.Cluster.Lacks[ref]
-	return lacks || o.there(ref)
+	_, isMissing := o.Cluster.Missing[ref]
+	return isMissing || o.there(ref)
 }
 
 func (o *lookup) there(ref manifest.ObjectRef) (is bool) {
@@ -76,7 +76,7 @@ func (o *lookup) waitOf(p *manifest.Pod, used []Ref, node *manifest.Node) Wait {
 		switch u.Role {
 		case ForFiles, ForMount, ForSandbox, ForDriver:
 			if why := o.whyMissing(p, u, node); why != "" {
-				return Wait{Missing: why, Volume: u.volumeOf(p.Spec), Soon: o.Cluster.Lacks[u.Object].Soon}
+				return Wait{Missing: why, Volume: u.volumeOf(p.Spec), Soon: o.Cluster.Missing[u.Object].Soon}
 			}
 		}
 	}
@@ -86,14 +86,14 @@ func (o *lookup) waitOf(p *manifest.Pod, used []Ref, node *manifest.Node) Wait {
 // whyMissing returns the reason why a reference is missing, or "" if it exists or is
 // optional.
 func (o *lookup) whyMissing(p *manifest.Pod, u Ref, node *manifest.Node) string {
-	lack, lacks := o.Cluster.Lacks[u.Object]
+	missing, isMissing := o.Cluster.Missing[u.Object]
 	switch {
-	case lacks && u.Optional && (lack.Absent || u.Role == ForDriver):
+	case isMissing && u.Optional && (missing.Absent || u.Role == ForDriver):
 		return ""
-	case lacks && u.Role == ForDriver && u.Object.Kind == manifest.SecretKind:
-		return fmt.Sprintf("fetching %s %s failed: %s", u.Field[strings.LastIndex(u.Field, ".")+1:], u.Object.NamespacedName, lack.Why)
-	case lacks:
-		return lack.Why
+	case isMissing && u.Role == ForDriver && u.Object.Kind == manifest.SecretKind:
+		return fmt.Sprintf("fetching %s %s failed: %s", u.Field[strings.LastIndex(u.Field, ".")+1:], u.Object.NamespacedName, missing.Why)
+	case isMissing:
+		return missing.Why
 	case u.Object.Kind == manifest.ClaimKind:
 		return o.claimOf(p, u, node)
 	case u.Optional:

@@ -75,7 +75,7 @@ func clusterObjects(p *manifest.Pod) manifest.Objects {
 		Claims:  map[types.NamespacedName]*v1.PersistentVolumeClaim{in("data"): claim("data", "pv1"), in("web-tmp"): own},
 		Volumes: map[types.NamespacedName]*v1.PersistentVolume{{Name: "pv1"}: volume("pv1", "data"), {Name: "pv2"}: volume("pv2", "web-tmp")},
 		Cluster: &manifest.Cluster{
-			Lacks:    map[manifest.ObjectRef]manifest.Lack{{Kind: "Secret", NamespacedName: in("maybe")}: {Absent: true, Why: `secret "maybe" not found`}},
+			Missing:  map[manifest.ObjectRef]manifest.MissingObject{{Kind: "Secret", NamespacedName: in("maybe")}: {Absent: true, Why: `secret "maybe" not found`}},
 			Tokens:   map[types.NamespacedName]manifest.Token{in("u1/3600/"): {Text: []byte("t0ken")}},
 			Handlers: map[string]string{"gvisor": "runsc"},
 			Services: map[string]*manifest.Services{},
@@ -103,9 +103,9 @@ func TestResolveSet_ClusterWait(t *testing.T) {
 			if kind == "RuntimeClass" {
 				ref.Namespace = ""
 			}
-			delete(o.Cluster.Lacks, ref)
+			delete(o.Cluster.Missing, ref)
 			if why != "" {
-				o.Cluster.Lacks[ref] = manifest.Lack{Absent: absent, Why: why}
+				o.Cluster.Missing[ref] = manifest.MissingObject{Absent: absent, Why: why}
 			}
 		}
 	}

@@ -49,7 +49,7 @@ func csiObjects(p *manifest.Pod) manifest.Objects {
 	o.Secrets[types.NamespacedName{Namespace: "storage", Name: "key"}] = &v1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "key"}, Data: map[string][]byte{"of": []byte("s3cret")}}
 	c := o.Cluster
-	c.Lacks[manifest.ObjectRef{Kind: "Secret", NamespacedName: types.NamespacedName{Namespace: "storage", Name: "grow"}}] = manifest.Lack{Why: "forbidden"}
+	c.Missing[manifest.ObjectRef{Kind: "Secret", NamespacedName: types.NamespacedName{Namespace: "storage", Name: "grow"}}] = manifest.MissingObject{Why: "forbidden"}
 	c.Drivers["own.example"] = &storage.CSIDriverSpec{
 		VolumeLifecycleModes: []storage.VolumeLifecycleMode{storage.VolumeLifecycleEphemeral},
 		TokenRequests:        []storage.TokenRequest{{Audience: "vault", ExpirationSeconds: new(int64(600))}, {}},
@@ -111,11 +111,11 @@ func TestResolved_CSI_Wait(t *testing.T) {
 	}{
 		"not attached": {func(o *manifest.Objects) {
 			delete(o.Cluster.Attached, ref.Name)
-			o.Cluster.Lacks[ref] = manifest.Lack{Why: "not attached yet", Soon: true}
+			o.Cluster.Missing[ref] = manifest.MissingObject{Why: "not attached yet", Soon: true}
 		}, refs.Wait{Missing: "not attached yet", Volume: "data", Soon: true}, "own"},
 		"attaching fails": {func(o *manifest.Objects) {
 			delete(o.Cluster.Attached, ref.Name)
-			o.Cluster.Lacks[ref] = manifest.Lack{Why: "rpc error"}
+			o.Cluster.Missing[ref] = manifest.MissingObject{Why: "rpc error"}
 		}, refs.Wait{Missing: "rpc error", Volume: "data"}, "own"},
 		"not requested": {func(o *manifest.Objects) { delete(o.Cluster.Attached, ref.Name) },
 			refs.Wait{Missing: "whether a volume is attached is being looked up", Soon: true}, "own"},
@@ -132,7 +132,7 @@ func TestResolved_CSI_Wait(t *testing.T) {
 		"no secret": {func(o *manifest.Objects) {
 			deleted := manifest.ObjectRef{Kind: "Secret", NamespacedName: types.NamespacedName{Namespace: "storage", Name: "key"}}
 			delete(o.Secrets, deleted.NamespacedName)
-			o.Cluster.Lacks[deleted] = manifest.Lack{Absent: true, Why: `secret "key" not found`}
+			o.Cluster.Missing[deleted] = manifest.MissingObject{Absent: true, Why: `secret "key" not found`}
 		}, refs.Wait{Missing: `fetching nodeStageSecretRef storage/key failed: secret "key" not found`, Volume: "data"}, "own"},
 		"no token": {func(o *manifest.Objects) { delete(o.Cluster.Tokens, in("u1/600/vault")) },
 			refs.Wait{Missing: "a token of the pod's service account is being looked up", Soon: true}, "data"},

@@ -21,15 +21,15 @@ type missingRef struct {
 // optional object may still be found, so the pod waits for it too.
 func (r *resolver) whyMissing(p *manifest.Pod, used []Ref) Wait {
 	complete := r.set.Complete[p.Origin.Source]
-	lacks := slices.DeleteFunc(r.missingRefs(p, used), func(l missingRef) bool {
+	missing := slices.DeleteFunc(r.missingRefs(p, used), func(l missingRef) bool {
 		return l.Role == ForPull || l.Role == ForEphemeral || l.Optional && complete
 	})
-	if len(lacks) == 0 {
+	if len(missing) == 0 {
 		return Wait{}
 	}
-	first := lacks[0]
+	first := missing[0]
 	text := fmt.Sprintf("%s (%s) %s", first.what, p.Origin.Short(first.Field), first.text)
-	text += others(p, lacks[1:])
+	text += others(p, missing[1:])
 	if !complete {
 		text += ", which was not read completely yet"
 	}
@@ -40,16 +40,16 @@ func (r *resolver) whyMissing(p *manifest.Pod, used []Ref) Wait {
 const maxOthers = 3
 
 // others lists further missing objects, or returns "".
-func others(p *manifest.Pod, lacks []missingRef) string {
-	if len(lacks) == 0 {
+func others(p *manifest.Pod, missing []missingRef) string {
+	if len(missing) == 0 {
 		return ""
 	}
 	var named []string
-	for _, l := range lacks[:min(len(lacks), maxOthers)] {
+	for _, l := range missing[:min(len(missing), maxOthers)] {
 		named = append(named, l.what+" at "+p.Origin.Short(l.Field))
 	}
 	text := " (also missing: " + strings.Join(named, ", ")
-	if n := len(lacks) - maxOthers; n > 0 {
+	if n := len(missing) - maxOthers; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
 	}
 	return text + ")"
@@ -81,24 +81,24 @@ func Missing(pods []*manifest.Pod, objects map[string]manifest.Objects, severity
 
 func (r *resolver) missingRefs(p *manifest.Pod, used []Ref) []missingRef {
 	own := r.source(p.Origin.Source)
-	var lacks []missingRef
+	var missing []missingRef
 	for _, u := range used {
 		what := fmt.Sprintf("%s %q", u.Object.Kind, u.Object.Name)
 		origin, there := own.Origins[u.Object]
 		if !there {
-			lacks = append(lacks, missingRef{u, what, "is " + searchedIn(p, u.Object, r.set.Objects)})
+			missing = append(missing, missingRef{u, what, "is " + searchedIn(p, u.Object, r.set.Objects)})
 			continue
 		}
 		if u.Object.Kind == manifest.ClaimKind {
-			lacks = append(lacks, own.missingOfClaim(p, u, what)...)
+			missing = append(missing, own.missingOfClaim(p, u, what)...)
 		}
 		for _, key := range u.Keys {
 			if !own.has(u.Object, key, u.Role) {
-				lacks = append(lacks, missingRef{u, what, fmt.Sprintf("at %s has no key %q%s", origin.Short(""), wording.Clip(key, 80), suggestion(key, own.keys(u.Object)))})
+				missing = append(missing, missingRef{u, what, fmt.Sprintf("at %s has no key %q%s", origin.Short(""), wording.Clip(key, 80), suggestion(key, own.keys(u.Object)))})
 			}
 		}
 	}
-	return lacks
+	return missing
 }
 
 // searchedIn describes where an object was searched.

@@ -33,16 +33,16 @@ type Resolved struct {
 
 	pod *manifest.Pod // whose references these are
 
-	lacks         map[manifest.ObjectRef]manifest.Lack // for an API server; empty for other sources
-	tokens        map[string][]byte                    // by name
-	services, api *manifest.Services                   // of the pod's namespace, and of the API server's
-	csi           map[string]*CSI                      // by the pod's volume
+	missingObjects map[manifest.ObjectRef]manifest.MissingObject // for an API server; empty for other sources
+	tokens         map[string][]byte                             // by name
+	services, api  *manifest.Services                            // of the pod's namespace, and of the API server's
+	csi            map[string]*CSI                               // by the pod's volume
 }
 
 func newResolved(p *manifest.Pod) *Resolved {
 	return &Resolved{
 		ConfigMaps: map[string]*v1.ConfigMap{}, Secrets: map[string]*v1.Secret{}, Claims: map[string]Claim{},
-		pod: p, lacks: map[manifest.ObjectRef]manifest.Lack{}, tokens: map[string][]byte{}, csi: map[string]*CSI{},
+		pod: p, missingObjects: map[manifest.ObjectRef]manifest.MissingObject{}, tokens: map[string][]byte{}, csi: map[string]*CSI{},
 	}
 }
 
@@ -95,15 +95,15 @@ func (s *Resolved) Token(t *v1.ServiceAccountTokenProjection) []byte {
 	return s.tokens[TokenRef(s.pod.Spec, t).Name]
 }
 
-// Lack returns the reason why an object is missing. The object must be missing.
-func (s *Resolved) Lack(kind, name string) manifest.Lack {
+// MissingObject returns the reason why an object is missing. The object must be missing.
+func (s *Resolved) MissingObject(kind, name string) manifest.MissingObject {
 	if s == nil || s.pod == nil || s.pod.Origin.Kind != manifest.KindAPI {
-		return manifest.Lack{Absent: true, Why: fmt.Sprintf("%s %q does not exist", kind, name)}
+		return manifest.MissingObject{Absent: true, Why: fmt.Sprintf("%s %q does not exist", kind, name)}
 	}
-	if lack, ok := s.lacks[manifest.ObjectRef{Kind: kind, NamespacedName: types.NamespacedName{Namespace: s.pod.Key.Namespace, Name: name}}]; ok {
-		return lack
+	if missing, ok := s.missingObjects[manifest.ObjectRef{Kind: kind, NamespacedName: types.NamespacedName{Namespace: s.pod.Key.Namespace, Name: name}}]; ok {
+		return missing
 	}
-	return manifest.Lack{Why: fmt.Sprintf("%s %q is being looked up", kind, name)}
+	return manifest.MissingObject{Why: fmt.Sprintf("%s %q is being looked up", kind, name)}
 }
 
 // Same reports whether a failed start of the pod need not be retried when s replaces o.
@@ -111,7 +111,7 @@ func (s *Resolved) Same(o *Resolved) bool {
 	if s == nil || o == nil {
 		return s == o
 	}
-	return s == o || samePod(s.pod, o.pod) && s.sameText(o) && maps.Equal(s.lacks, o.lacks)
+	return s == o || samePod(s.pod, o.pod) && s.sameText(o) && maps.Equal(s.missingObjects, o.missingObjects)
 }
 
 // samePod reports whether two versions read the same objects. All versions of a pod of an
@@ -178,7 +178,7 @@ func (s *Resolved) addObject(own *lookup, ref manifest.ObjectRef) {
 		}
 	case manifest.ClaimKind:
 		if c := own.Claims[ref.NamespacedName]; c != nil {
-			if bound, lack := own.binding(c); lack == "" {
+			if bound, reason := own.binding(c); reason == "" {
 				s.Claims[c.Name] = bound
 			}
 		}
@@ -195,8 +195,8 @@ func (s *Resolved) addLookups(c *manifest.Cluster, used []Ref) {
 		if token, ok := c.Tokens[u.Object.NamespacedName]; ok && u.Object.Kind == manifest.TokenKind && u.Role == ForFiles {
 			s.tokens[u.Object.Name] = token.Text
 		}
-		if lack, ok := c.Lacks[u.Object]; ok {
-			s.lacks[u.Object] = lack
+		if missing, ok := c.Missing[u.Object]; ok {
+			s.missingObjects[u.Object] = missing
 		}
 	}
 }
@@ -208,7 +208,7 @@ func (s *Resolved) sameObjects(o *Resolved) bool {
 }
 
 func (s *Resolved) sameLookups(o *Resolved) bool {
-	return s.services == o.services && s.api == o.api && maps.Equal(s.lacks, o.lacks) &&
+	return s.services == o.services && s.api == o.api && maps.Equal(s.missingObjects, o.missingObjects) &&
 		maps.EqualFunc(s.tokens, o.tokens, bytes.Equal) && maps.Equal(s.csi, o.csi)
 }
 

@@ -182,9 +182,9 @@ func (l *life) attach(names ...v1.UniqueVolumeName) {
 	l.put(n, "MODIFIED")
 }
 
-func (l *life) lack() manifest.Lack {
+func (l *life) lack() manifest.MissingObject {
 	name := refs.AttachmentName(disk.Name, "h", "n1")
-	return l.objects().Cluster.Lacks[manifest.ObjectRef{Kind: "VolumeAttachment", NamespacedName: types.NamespacedName{Name: name}}]
+	return l.objects().Cluster.Missing[manifest.ObjectRef{Kind: "VolumeAttachment", NamespacedName: types.NamespacedName{Name: name}}]
 }
 
 // comesUnreported gives the node a pod whose volume was attached before, and has the
@@ -230,7 +230,7 @@ func TestAttachment(t *testing.T) {
 			l.give("volumeattachments", va, "MODIFIED")
 		})
 		l.after(time.Minute)
-		if lack := l.lack(); lack != (manifest.Lack{Why: "AttachVolume.Attach failed: no such disk"}) {
+		if lack := l.lack(); lack != (manifest.MissingObject{Why: "AttachVolume.Attach failed: no such disk"}) {
 			t.Errorf("when that fails: got %+v", lack)
 		}
 		l.with(func() { l.attach(diskVolume) })
@@ -334,8 +334,8 @@ func TestUnattached(t *testing.T) {
 		if spec := l.objects().Cluster.Drivers[disk.Name]; spec == nil || *spec.AttachRequired {
 			t.Errorf("got %+v", spec)
 		}
-		if n := l.nodeNow(); len(n.Status.VolumesInUse) > 0 || len(l.objects().Cluster.Lacks) > 0 {
-			t.Errorf("in use %v, lacks %v", n.Status.VolumesInUse, l.objects().Cluster.Lacks)
+		if n := l.nodeNow(); len(n.Status.VolumesInUse) > 0 || len(l.objects().Cluster.Missing) > 0 {
+			t.Errorf("in use %v, lacks %v", n.Status.VolumesInUse, l.objects().Cluster.Missing)
 		}
 		if c := l.count("GET volumeattachments"); c[0] > 0 {
 			t.Errorf("asked %v", c)

@@ -47,7 +47,7 @@ type resolver struct {
 type lookupResult struct {
 	by     *lookup
 	object any // *v1.ConfigMap, *v1.Secret, *boundClaim, *nodes.RuntimeClass, attachment or token
-	lack   manifest.Lack
+	lack   manifest.MissingObject
 }
 
 type (

@@ -68,9 +68,9 @@ func (l *lookup) attachment(ctx context.Context, volume v1.UniqueVolumeName, c *
 // reportPending reports the reason for the wait. It is a problem after attachTime, or if
 // the attacher has failed.
 func (l *lookup) reportPending(ctx context.Context, began time.Time, failure error, format string, args ...any) {
-	lack := manifest.Lack{Why: fmt.Sprintf(format, args...), Soon: time.Since(began) < attachTime}
+	lack := manifest.MissingObject{Why: fmt.Sprintf(format, args...), Soon: time.Since(began) < attachTime}
 	if failure != nil {
-		lack = manifest.Lack{Why: failure.Error()}
+		lack = manifest.MissingObject{Why: failure.Error()}
 	}
 	if l.hasObject || lack != l.lack {
 		l.lack = lack

@@ -50,7 +50,7 @@ func (l *life) value(name string) string {
 	if c := o.ConfigMaps[ref.NamespacedName]; c != nil {
 		return c.Data["a"]
 	}
-	return o.Cluster.Lacks[ref].Why
+	return o.Cluster.Missing[ref].Why
 }
 
 func (l *life) sees(name, want string) {
@@ -265,12 +265,12 @@ func TestTokenRefused(t *testing.T) {
 		l.with(func() { l.fakeAPI.objects.noTokens = true; l.putPod(reader("a", tokened("", 3600)), "ADDED") })
 		l.after(3 * bindingLag) // the first request after bindingLag may come 1.3 s later
 		ref := manifest.ObjectRef{Kind: "TokenRequest", NamespacedName: types.NamespacedName{Namespace: "default", Name: "uid-a/3600/"}}
-		if got, want := l.objects().Cluster.Lacks[ref].Why, `failed to fetch token: serviceaccounts "robot" not found`; got != want {
+		if got, want := l.objects().Cluster.Missing[ref].Why, `failed to fetch token: serviceaccounts "robot" not found`; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		l.with(func() { l.fakeAPI.objects.noTokens = false })
 		l.after(maxUncachedWait)
-		if len(l.objects().Cluster.Tokens) != 1 || len(l.objects().Cluster.Lacks) > 0 {
+		if len(l.objects().Cluster.Tokens) != 1 || len(l.objects().Cluster.Missing) > 0 {
 			t.Errorf("got %+v", l.objects().Cluster)
 		}
 	})
@@ -296,7 +296,7 @@ func TestLookupClaim(t *testing.T) {
 		l.with(func() { l.putPod(reader("a", claimed("data")), "ADDED") })
 		key := types.NamespacedName{Namespace: "default", Name: "data"}
 		ref := manifest.ObjectRef{Kind: "PersistentVolumeClaim", NamespacedName: key}
-		if got := l.objects().Cluster.Lacks[ref]; got.Why != `persistentvolumeclaim "data" not found` {
+		if got := l.objects().Cluster.Missing[ref]; got.Why != `persistentvolumeclaim "data" not found` {
 			t.Errorf("got %+v", got)
 		}
 		l.with(func() { l.give("persistentvolumeclaims", claim, "ADDED") })
