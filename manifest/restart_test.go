@@ -19,7 +19,7 @@ func TestRestarts(t *testing.T) {
 		pod, own         string
 		rules            []v1.ContainerRestartRule
 		zero, one, other bool // restarts after 0, 1 and 42
-		goesOn           bool
+		runsForever      bool
 	}{
 		{"Always", "", nil, true, true, true, true},
 		{"OnFailure", "", nil, false, true, true, false},
@@ -49,8 +49,8 @@ func TestRestarts(t *testing.T) {
 				t.Errorf("%+v, exit code %d: got restart %t", tt, code, got)
 			}
 		}
-		if got := GoesOn(spec); got != tt.goesOn {
-			t.Errorf("%+v: got GoesOn %t", tt, got)
+		if got := RunsForever(spec); got != tt.runsForever {
+			t.Errorf("%+v: got RunsForever %t", tt, got)
 		}
 	}
 }

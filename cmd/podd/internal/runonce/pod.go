@@ -35,7 +35,7 @@ func (p Pod) WithReport(r *reconcile.Report, now time.Time) Pod {
 
 // isLongRunning reports whether the pod does not end by itself.
 func (p *Pod) isLongRunning() bool {
-	return manifest.GoesOn(&p.Desired.Spec.Spec)
+	return manifest.RunsForever(&p.Desired.Spec.Spec)
 }
 
 // isReady reports whether the pod is ready.
