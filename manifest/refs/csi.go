@@ -36,9 +36,9 @@ type CSI struct {
 	Capacity int64
 	// The Secrets for the calls of these names; nil: none.
 	StageSecret, PublishSecret, ExpandSecret map[string][]byte
-	// Wishes is the spec of the CSIDriver, for example podInfoOnMount and fsGroupPolicy. It
+	// DriverSpec is the spec of the CSIDriver, for example podInfoOnMount and fsGroupPolicy. It
 	// is nil if the cluster has no CSIDriver of this name, which means the defaults.
-	Wishes *storage.CSIDriverSpec
+	DriverSpec *storage.CSIDriverSpec
 	// Tokens contains the pod's tokens by audience, as JSON for the volume context; "" if
 	// the driver does not request tokens.
 	Tokens string
@@ -92,7 +92,7 @@ func (o *lookup) complete(p *manifest.Pod, d *csiVolume, node *manifest.Node) bo
 
 // csiParameters returns the parameters for a volume for which everything is available.
 func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSI {
-	c := &CSI{Driver: d.driver, Wishes: o.Cluster.Drivers[d.driver], Tokens: o.tokensFor(pod, d.driver)}
+	c := &CSI{Driver: d.driver, DriverSpec: o.Cluster.Drivers[d.driver], Tokens: o.tokensFor(pod, d.driver)}
 	secret := func(u *Ref) map[string][]byte {
 		if u == nil || o.Secrets[u.Object.NamespacedName] == nil {
 			return nil
@@ -169,7 +169,7 @@ func (s *Resolved) calls() []byte {
 		if c.Grow {
 			again.Capacity = c.Capacity
 		}
-		if c.Wishes != nil && isTrue(c.Wishes.RequiresRepublish) {
+		if c.DriverSpec != nil && isTrue(c.DriverSpec.RequiresRepublish) {
 			again = *c
 		}
 		all = append(append(all, volume...), again.text()...)

@@ -76,7 +76,7 @@ func TestResolved_CSI(t *testing.T) {
 	}
 	want = &refs.CSI{
 		Driver: "own.example", AccessMode: v1.ReadWriteOnce, Attributes: map[string]string{"a": "1"},
-		PublishSecret: map[string][]byte{"of": []byte("shop")}, Wishes: o.Cluster.Drivers["own.example"],
+		PublishSecret: map[string][]byte{"of": []byte("shop")}, DriverSpec: o.Cluster.Drivers["own.example"],
 		Tokens: `{"":{"token":"t0ken","expirationTimestamp":null},"vault":{"token":"v","expirationTimestamp":"2023-11-14T22:13:20Z"}}`,
 	}
 	if diff := cmp.Diff(want, s.CSI(&p.Spec.Spec.Volumes[1])); diff != "" {

@@ -194,7 +194,7 @@ func TestSideBySide(t *testing.T) {
 func TestRepublish(t *testing.T) {
 	m := newMachine(t, Options{Republish: time.Hour}, "STAGE_UNSTAGE_VOLUME")
 	v := volumeOf(one)
-	v.CSI.Wishes = wishes(func(s *storage.CSIDriverSpec) { s.RequiresRepublish = ptr(true) })
+	v.CSI.DriverSpec = wishes(func(s *storage.CSIDriverSpec) { s.RequiresRepublish = ptr(true) })
 	m.publish(t, v)
 	next := v
 	changed := *v.CSI

@@ -105,7 +105,7 @@ func TestMendedHandle(t *testing.T) {
 func TestLostFacts(t *testing.T) {
 	m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	v := with(volumeOf(one), func(c *refs.CSI) {
-		c.Wishes = wishes(func(s *storage.CSIDriverSpec) { s.RequiresRepublish = ptr(true) })
+		c.DriverSpec = wishes(func(s *storage.CSIDriverSpec) { s.RequiresRepublish = ptr(true) })
 	})
 	m.publish(t, v)
 	p := m.placeFor(v)

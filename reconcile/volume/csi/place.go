@@ -87,17 +87,17 @@ func (v Volume) lifecycle() string {
 func (v Volume) checkLifecycle() error {
 	mode := v.lifecycle()
 	switch {
-	case v.Wishes == nil && v.persistent():
+	case v.DriverSpec == nil && v.persistent():
 		return nil
-	case v.Wishes == nil:
+	case v.DriverSpec == nil:
 		return fmt.Errorf("volume mode %q not supported by driver %s (no CSIDriver object)", mode, v.Driver)
 	}
-	for _, m := range v.Wishes.VolumeLifecycleModes {
+	for _, m := range v.DriverSpec.VolumeLifecycleModes {
 		if string(m) == mode {
 			return nil
 		}
 	}
-	return fmt.Errorf("volume mode %q not supported by driver %s (only supports %q)", mode, v.Driver, v.Wishes.VolumeLifecycleModes)
+	return fmt.Errorf("volume mode %q not supported by driver %s (only supports %q)", mode, v.Driver, v.DriverSpec.VolumeLifecycleModes)
 }
 
 // A place has the paths of a volume on this node.
