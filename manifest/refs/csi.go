@@ -42,9 +42,9 @@ type CSI struct {
 	// Tokens contains the pod's tokens by audience, as JSON for the volume context; "" if
 	// the driver does not request tokens.
 	Tokens string
-	// Grow reports that the claim has less than Capacity, so the node must still expand the
+	// MustExpand reports that the claim has less than Capacity, so the node must still expand the
 	// volume.
-	Grow bool
+	MustExpand bool
 }
 
 // CSI returns the parameters for the driver of a volume. It returns nil while they are
@@ -112,8 +112,8 @@ func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSI {
 	c.Handle, c.Volume, c.FSType, c.ReadOnly, c.Attributes = s.VolumeHandle, d.pv.Name, s.FSType, d.readOnly, s.VolumeAttributes
 	c.Block = d.pv.Spec.VolumeMode != nil && *d.pv.Spec.VolumeMode == v1.PersistentVolumeBlock
 	c.AccessMode, c.MountOptions, c.Capacity = v1.ReadWriteOnce, d.pv.Spec.MountOptions, size.Value()
-	if to, grows := Growth(d.bound, d.pv); grows && !c.ReadOnly {
-		c.Grow, c.Capacity = true, to.Value()
+	if to, grows := ExpansionSize(d.bound, d.pv); grows && !c.ReadOnly {
+		c.MustExpand, c.Capacity = true, to.Value()
 	}
 	if len(d.pv.Spec.AccessModes) > 0 { // as in the kubelet
 		c.AccessMode = d.pv.Spec.AccessModes[0]
@@ -124,10 +124,10 @@ func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSI {
 	return c
 }
 
-// Growth returns the size to which this node must expand the volume of a claim, and whether
+// ExpansionSize returns the size to which this node must expand the volume of a claim, and whether
 // it must. If the controller reports its progress in the claim's status, the node waits for
 // it. An older controller reports nothing, so the size of the volume decides.
-func Growth(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) (to resource.Quantity, grows bool) {
+func ExpansionSize(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) (to resource.Quantity, grows bool) {
 	s := &c.Status
 	has, step := s.Capacity[v1.ResourceStorage], s.AllocatedResourceStatuses[v1.ResourceStorage]
 	if s.AllocatedResources == nil && step == "" {
@@ -165,8 +165,8 @@ func (s *Resolved) calls() []byte {
 	var all []byte
 	for _, volume := range slices.Sorted(maps.Keys(s.csi)) {
 		c := s.csi[volume]
-		again := CSI{Grow: c.Grow}
-		if c.Grow {
+		again := CSI{MustExpand: c.MustExpand}
+		if c.MustExpand {
 			again.Capacity = c.Capacity
 		}
 		if c.DriverSpec != nil && isTrue(c.DriverSpec.RequiresRepublish) {

@@ -230,7 +230,7 @@ func TestResolved_CSI_Republish(t *testing.T) {
 	if b, _ := files(token("b", true)); a == b || a == none {
 		t.Errorf("new token: got Files %q after %q", b, a)
 	}
-	if grown, csi := files(has("2Gi")); grown != none || csi.Grow {
+	if grown, csi := files(has("2Gi")); grown != none || csi.MustExpand {
 		t.Errorf("claim has the requested size: got Files %q", grown)
 	}
 	allocated := func(step v1.ClaimResourceStatus) func(*manifest.Objects) {
@@ -241,13 +241,13 @@ func TestResolved_CSI_Republish(t *testing.T) {
 			s.AllocatedResourceStatuses = map[v1.ResourceName]v1.ClaimResourceStatus{v1.ResourceStorage: step}
 		}
 	}
-	if waits, csi := files(allocated(v1.PersistentVolumeClaimControllerResizeInProgress)); waits != none || csi.Grow {
+	if waits, csi := files(allocated(v1.PersistentVolumeClaimControllerResizeInProgress)); waits != none || csi.MustExpand {
 		t.Errorf("controller resize in progress: got Files %q", waits)
 	}
-	if _, csi := files(allocated(v1.PersistentVolumeClaimNodeResizePending)); !csi.Grow || csi.Capacity != 1536<<20 {
+	if _, csi := files(allocated(v1.PersistentVolumeClaimNodeResizePending)); !csi.MustExpand || csi.Capacity != 1536<<20 {
 		t.Errorf("node resize pending: got %+v", csi)
 	}
-	if grows, csi := files(has("1Gi")); grows == none || !csi.Grow || csi.Capacity != 2<<30 {
+	if grows, csi := files(has("1Gi")); grows == none || !csi.MustExpand || csi.Capacity != 2<<30 {
 		t.Errorf("claim smaller than its volume: got Files %q, %+v", grows, csi)
 	}
 }

@@ -74,7 +74,7 @@ func grownClaim(o *manifest.Objects, g *csi.Growth, now time.Time) (*v1.Persiste
 	if claim == nil || refs.Unbound(claim, pv) != "" {
 		return nil, nil
 	}
-	to, grows := refs.Growth(claim, pv)
+	to, grows := refs.ExpansionSize(claim, pv)
 	var status map[string]any
 	switch {
 	case !grows || g.Capacity < to.Value():
