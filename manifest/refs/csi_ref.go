@@ -169,8 +169,8 @@ func (o *lookup) driverWait(d *csiVolume) string {
 		return fmt.Sprintf("%s refers to a CSI driver with the invalid name %q", whose, wording.Clip(d.driver, 80))
 	case d.pv != nil && (d.pv.Spec.CSI.VolumeHandle == "" || strings.Contains(d.pv.Spec.CSI.VolumeHandle, "\x00")):
 		return whose + " has no valid volumeHandle"
-	case d.pv != nil && len(d.pv.Spec.CSI.VolumeHandle) > LongestHandle:
-		return fmt.Sprintf("%s has a volumeHandle of %d bytes (limit %d)", whose, len(d.pv.Spec.CSI.VolumeHandle), LongestHandle)
+	case d.pv != nil && len(d.pv.Spec.CSI.VolumeHandle) > MaxHandleLength:
+		return fmt.Sprintf("%s has a volumeHandle of %d bytes (limit %d)", whose, len(d.pv.Spec.CSI.VolumeHandle), MaxHandleLength)
 	case d.pv != nil && len(validation.IsDNS1123Subdomain(d.pv.Name)) > 0:
 		return whose + " has an invalid name"
 	case o.Cluster.Drivers == nil, wants == nil && d.pv != nil:
@@ -183,9 +183,9 @@ func (o *lookup) driverWait(d *csiVolume) string {
 	return ""
 }
 
-// LongestHandle is the maximum length in bytes of a volume ID, which the Node's status and
+// MaxHandleLength is the maximum length in bytes of a volume ID, which the Node's status and
 // files contain. The CSI specification allows 128 bytes.
-const LongestHandle = 4096
+const MaxHandleLength = 4096
 
 // AttachmentName returns the name of the VolumeAttachment for a driver's volume and a node.
 func AttachmentName(driver, handle, node string) string {

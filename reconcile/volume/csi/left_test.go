@@ -212,7 +212,7 @@ func TestLongHandle(t *testing.T) {
 	}
 	m.inUse(t)
 	m.done(t)
-	most := with(volumeOf(one), func(c *refs.CSI) { c.Handle = strings.Repeat("\x01", refs.LongestHandle) })
+	most := with(volumeOf(one), func(c *refs.CSI) { c.Handle = strings.Repeat("\x01", refs.MaxHandleLength) })
 	must(t, facts{keyDriver: driver, keyHandle: most.Handle}.save(m.placeFor(most).stageData))
 	if f, err := load(m.placeFor(most).stageData); err != nil || f[keyHandle] != most.Handle {
 		t.Error(err)

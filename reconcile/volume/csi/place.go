@@ -62,8 +62,8 @@ func (v Volume) check() error {
 		return fmt.Errorf("%q is not a valid volume name", v.spec())
 	case v.persistent() && v.Handle == "":
 		return fmt.Errorf("the PersistentVolume %q has no volumeHandle", v.Volume)
-	case v.persistent() && len(v.Handle) > refs.LongestHandle:
-		return fmt.Errorf("the volumeHandle of the PersistentVolume %q has %d bytes, more than %d", v.Volume, len(v.Handle), refs.LongestHandle)
+	case v.persistent() && len(v.Handle) > refs.MaxHandleLength:
+		return fmt.Errorf("the volumeHandle of the PersistentVolume %q has %d bytes, more than %d", v.Volume, len(v.Handle), refs.MaxHandleLength)
 	case v.Block && (v.Volume == "staging" || v.Volume == "publish"):
 		return fmt.Errorf("the name of the PersistentVolume %q of a block device is that of a directory; rename it", v.Volume)
 	case v.Block && !v.persistent():
