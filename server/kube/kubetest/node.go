@@ -146,8 +146,8 @@ func (n *Node) Logs(_ context.Context, req server.LogRequest, w io.Writer) error
 	return err
 }
 
-// Ask sends a request of a user whose only permission is discovery.
-func Ask(t testing.TB, h http.Handler, method, target, accept, body string) *httptest.ResponseRecorder {
+// Do sends a request of a user whose only permission is discovery.
+func Do(t testing.TB, h http.Handler, method, target, accept, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	w, r := httptest.NewRecorder(), httptest.NewRequest(method, target, strings.NewReader(body))
 	if accept != "" {
