@@ -55,13 +55,13 @@ func (m apiManifests) Remove(kind string, key server.Key) error {
 	return m.dir.Remove(objectInDir(kind, key))
 }
 
-// End implements write.Manifests.
-func (m apiManifests) End(ctx context.Context, pod server.Key, uid types.UID, grace time.Duration) error {
+// Delete implements write.Manifests.
+func (m apiManifests) Delete(ctx context.Context, pod server.Key, uid types.UID, grace time.Duration) error {
 	return m.router.Delete(ctx, types.NamespacedName(pod), uid, grace)
 }
 
-// Spare implements write.Manifests.
-func (m apiManifests) Spare(ctx context.Context, pod server.Key, uid types.UID) error {
+// CancelDelete implements write.Manifests.
+func (m apiManifests) CancelDelete(ctx context.Context, pod server.Key, uid types.UID) error {
 	return m.router.CancelDelete(ctx, types.NamespacedName(pod), uid)
 }
 

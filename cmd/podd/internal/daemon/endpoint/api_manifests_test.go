@@ -86,12 +86,12 @@ type fakeRouterManifests struct {
 	w *writableAPI
 }
 
-func (e fakeRouterManifests) End(_ context.Context, pod server.Key, _ types.UID, grace time.Duration) error {
+func (e fakeRouterManifests) Delete(_ context.Context, pod server.Key, _ types.UID, grace time.Duration) error {
 	e.w.deleted.Store(pod.Name, grace)
 	return nil
 }
 
-func (e fakeRouterManifests) Spare(_ context.Context, pod server.Key, _ types.UID) error {
+func (e fakeRouterManifests) CancelDelete(_ context.Context, pod server.Key, _ types.UID) error {
 	e.w.deleted.Delete(pod.Name)
 	return nil
 }
