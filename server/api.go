@@ -50,7 +50,7 @@ type API struct {
 	Revoke  func() (Revocation, error)
 	Orphans Orphans // required
 	// Accept applies a change of the host that podd reported; required.
-	Accept func(ctx context.Context, what Acceptance) (message string, err error)
+	Accept func(ctx context.Context, change Acceptance) (message string, err error)
 }
 
 // versionInfo is the response of /v1/version.

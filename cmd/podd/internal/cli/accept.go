@@ -56,7 +56,7 @@ func (c *AcceptCmd) Run(ctx context.Context, s iostreams.Streams) error {
 			return err
 		}
 	}
-	message, err := p.Accept(ctx, server.Acceptance{What: c.What, Source: c.Source})
+	message, err := p.Accept(ctx, server.Acceptance{Change: c.What, Source: c.Source})
 	if err == nil {
 		fmt.Fprintf(s.Err, "podd: %s\n", printer.Escape(message))
 	}

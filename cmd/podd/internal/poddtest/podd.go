@@ -55,8 +55,8 @@ func (f *Podd) Shutdown(ctx context.Context, grace time.Duration) error {
 	return f.OnDown(ctx)
 }
 
-func (f *Podd) accept(_ context.Context, what server.Acceptance) (string, error) {
-	f.Record("accept " + what.What)
+func (f *Podd) accept(_ context.Context, change server.Acceptance) (string, error) {
+	f.Record("accept " + change.Change)
 	return `node "a" is now "b"`, nil
 }
 
