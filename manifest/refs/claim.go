@@ -117,7 +117,7 @@ func (cs *Claims) Binding(c *v1.PersistentVolumeClaim) (bound Claim, reason stri
 func (o *lookup) binding(c *v1.PersistentVolumeClaim) (bound Claim, reason string) {
 	if o.Cluster != nil {
 		pv := o.Volumes[types.NamespacedName{Name: c.Spec.VolumeName}]
-		return Claim{PersistentVolumeClaim: c, Volume: pv}, Unbound(c, pv)
+		return Claim{PersistentVolumeClaim: c, Volume: pv}, UnboundReason(c, pv)
 	}
 	bound = Claim{PersistentVolumeClaim: c, Owner: o.owner(c)}
 	if name := c.Spec.VolumeName; name != "" {

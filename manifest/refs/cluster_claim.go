@@ -15,7 +15,7 @@ import (
 func (o *lookup) claimOf(p *manifest.Pod, u Ref, node *manifest.Node) string {
 	c := o.Claims[u.Object.NamespacedName]
 	pv := o.Volumes[types.NamespacedName{Name: c.Spec.VolumeName}]
-	if why := Unbound(c, pv); why != "" {
+	if why := UnboundReason(c, pv); why != "" {
 		return why
 	}
 	if a := pv.Spec.NodeAffinity; a != nil && node != nil && !manifest.SelectsNode(a.Required, p.Spec.Spec.NodeName, node.Labels) {
@@ -42,10 +42,10 @@ func isEphemeral(pod *v1.Pod, volume string) bool {
 // claimProtection is the finalizer of a claim that is in use by a pod.
 const claimProtection = "kubernetes.io/pvc-protection"
 
-// Unbound returns the reason why a claim of a cluster is not bound to pv, the volume it
+// UnboundReason returns the reason why a claim of a cluster is not bound to pv, the volume it
 // names, or "" if it is. pv is nil if the volume does not exist. Only the cluster binds
 // claims.
-func Unbound(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
+func UnboundReason(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
 	claim := c.Namespace + "/" + c.Name
 	switch {
 	case c.DeletionTimestamp != nil && !slices.Contains(c.Finalizers, claimProtection):

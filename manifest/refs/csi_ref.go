@@ -55,7 +55,7 @@ func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 		return nil
 	}
 	d.pv = o.Volumes[types.NamespacedName{Name: d.bound.Spec.VolumeName}]
-	if d.pv == nil || d.pv.Spec.CSI == nil || Unbound(d.bound, d.pv) != "" {
+	if d.pv == nil || d.pv.Spec.CSI == nil || UnboundReason(d.bound, d.pv) != "" {
 		return nil
 	}
 	s := d.pv.Spec.CSI

@@ -55,9 +55,9 @@ func others(p *manifest.Pod, missing []missingRef) string {
 	return text + ")"
 }
 
-// Missing returns Problems for the objects and keys that pods refer to and that are
+// CheckMissing returns Problems for the objects and keys that pods refer to and that are
 // missing, one for each object and pod. Optional references are ignored.
-func Missing(pods []*manifest.Pod, objects map[string]manifest.Objects, severity manifest.Severity) []manifest.Problem {
+func CheckMissing(pods []*manifest.Pod, objects map[string]manifest.Objects, severity manifest.Severity) []manifest.Problem {
 	var problems []manifest.Problem
 	r := newResolver(&manifest.Set{Objects: objects})
 	for _, p := range pods {

@@ -310,7 +310,7 @@ func TestLookupClaim(t *testing.T) {
 			l.give("persistentvolumeclaims", claim, "MODIFIED")
 		})
 		l.after(maxUncachedWait)
-		if o := l.objects(); o.Claims[key] == nil || refs.Unbound(o.Claims[key], o.Volumes[types.NamespacedName{Name: "pv1"}]) != "" {
+		if o := l.objects(); o.Claims[key] == nil || refs.UnboundReason(o.Claims[key], o.Volumes[types.NamespacedName{Name: "pv1"}]) != "" {
 			t.Errorf("got %+v", o)
 		}
 		l.count()
