@@ -9,13 +9,13 @@ import (
 
 // decode decodes data and refuses empty content.
 func (o Options) decode(data []byte, path string) *manifest.File {
-	return NotEmpty(o.Decode(data, path), data, path)
+	return RefuseEmpty(o.Decode(data, path), data, path)
 }
 
-// NotEmpty returns f, the result of decoding data, or a refused File if f contains nothing
+// RefuseEmpty returns f, the result of decoding data, or a refused File if f contains nothing
 // and data does not explicitly contain an empty list. A truncated write or response, a full
 // disk and a failed template would otherwise look like an empty manifest.
-func NotEmpty(f *manifest.File, data []byte, path string) *manifest.File {
+func RefuseEmpty(f *manifest.File, data []byte, path string) *manifest.File {
 	if hasObjects(f) || f.Refused() || emptyList(data) {
 		return f
 	}
