@@ -39,7 +39,7 @@ func TestKey_JSON(t *testing.T) {
 	}
 }
 
-func TestPodView_EditWaits(t *testing.T) {
+func TestPodView_HasPendingEdit(t *testing.T) {
 	now := metav1.Now()
 	for name, test := range map[string]struct {
 		pod  PodView
@@ -54,7 +54,7 @@ func TestPodView_EditWaits(t *testing.T) {
 		if test.pod.Pod == nil {
 			test.pod.Pod = &v1.Pod{}
 		}
-		if got := test.pod.EditWaits(); got != test.want {
+		if got := test.pod.HasPendingEdit(); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}

@@ -165,7 +165,7 @@ func (o *lookup) driverWait(d *csiVolume) string {
 	}
 	wants := o.Cluster.Drivers[d.driver]
 	switch {
-	case !manifest.SafeDriver(d.driver):
+	case !manifest.IsSafeDriver(d.driver):
 		return fmt.Sprintf("%s refers to a CSI driver with the invalid name %q", whose, wording.Clip(d.driver, 80))
 	case d.pv != nil && (d.pv.Spec.CSI.VolumeHandle == "" || strings.Contains(d.pv.Spec.CSI.VolumeHandle, "\x00")):
 		return whose + " has no valid volumeHandle"

@@ -46,7 +46,7 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := RequestAttributes(r, g.Node)
 	if g.InCluster && request.IsAPI(r.URL.Path) {
 		a = a.proxied(g.Node)
-		if a.needsRoot() && server.Forwarded(r) {
+		if a.needsRoot() && server.IsForwarded(r) {
 			// The credential belongs to the API server and not to the original client.
 			refuse(w, r, http.StatusForbidden, forbidden(user, a, true))
 			return

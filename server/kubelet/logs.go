@@ -49,7 +49,7 @@ func ServeLog(w http.ResponseWriter, r *http.Request, logs server.LogReader, req
 		// An API server that reads a log for a WebSocket client loses bytes that
 		// arrive together with the end of the response.
 		text.Flush()
-	case text.Begun():
+	case text.HasBegun():
 		panic(http.ErrAbortHandler) // an incomplete log must not look complete
 	default:
 		fail(w, err)

@@ -118,7 +118,7 @@ func (p *Page) pod(v *server.PodView, now time.Time) podRow {
 	out := podRow{
 		Namespace: v.Pod.Namespace, Name: v.Pod.Name, Tone: tone(v),
 		Began: began(v.Pod), IP: v.Pod.Status.PodIP,
-		Path: v.Path, Line: v.Line, Waits: v.EditWaits(), Why: v.Why, Pulls: v.Pulls, Containers: containers(v.Pod),
+		Path: v.Path, Line: v.Line, Waits: v.HasPendingEdit(), Why: v.Why, Pulls: v.Pulls, Containers: containers(v.Pod),
 	}
 	out.ContainersReady, out.Status, out.Restarts = p.Columns(v.Pod, now)
 	out.Restarts, _, _ = strings.Cut(out.Restarts, " ")

@@ -46,7 +46,7 @@ func (h *handlers) openSocket(ctx context.Context, c *credentials, others http.H
 func forwarded(h http.Handler) http.Handler {
 	known := server.KnownHosts("localhost", h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if server.FromBrowser(r) || strings.Contains(r.Host, ".") {
+		if server.IsFromBrowser(r) || strings.Contains(r.Host, ".") {
 			known.ServeHTTP(w, r)
 			return
 		}
