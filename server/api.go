@@ -34,8 +34,8 @@ const maxCommand = 64 << 10
 //	GET  /v1/orphans                     a list of Orphan
 //	POST /v1/orphans/remove              OrphanTarget; the response comes after the removal
 //	POST /v1/restart                     Target; the response comes after the decision
-//	POST /v1/down                        a line of Down whenever pods have been removed
-//	POST /v1/shutdown?grace=30s          a line of Down whenever pods have terminated,
+//	POST /v1/down                        a line of StopProgress whenever pods have been removed
+//	POST /v1/shutdown?grace=30s          a line of StopProgress whenever pods have terminated,
 //	                                     because the machine shuts down
 //	POST /v1/resume                      cancels the shutdown
 type API struct {

@@ -200,10 +200,10 @@ func TestAPI_Down(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		err  error
-		want []Down
+		want []StopProgress
 	}{
-		{"all", nil, []Down{{Left: keys("a", "b")}, {Gone: keys("a"), Left: keys("b")}, {Gone: keys("b"), Done: true}}},
-		{"fails", errors.New("the runtime is unreachable"), []Down{{Left: keys("a", "b")}, {Gone: keys("a"), Left: keys("b")}, {Left: keys("b"), Error: "the runtime is unreachable"}}},
+		{"all", nil, []StopProgress{{Left: keys("a", "b")}, {Gone: keys("a"), Left: keys("b")}, {Gone: keys("b"), Done: true}}},
+		{"fails", errors.New("the runtime is unreachable"), []StopProgress{{Left: keys("a", "b")}, {Gone: keys("a"), Left: keys("b")}, {Left: keys("b"), Error: "the runtime is unreachable"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := newMachine("a", "b")
@@ -211,9 +211,9 @@ func TestAPI_Down(t *testing.T) {
 			proceed := make(chan struct{})
 			m.down = func(context.Context) error { <-proceed; return tt.err }
 			lines := json.NewDecoder(post(t, url+"/v1/down").Body)
-			var got []Down
+			var got []StopProgress
 			for i := range tt.want {
-				var line Down
+				var line StopProgress
 				if err := lines.Decode(&line); err != nil {
 					t.Fatal(err)
 				}
@@ -240,8 +240,8 @@ func TestAPI_Shutdown(t *testing.T) {
 	proceed, grace := make(chan struct{}), time.Duration(0)
 	m.shutdown = func(_ context.Context, g time.Duration) error { grace = g; <-proceed; return nil }
 	lines := json.NewDecoder(post(t, url+"/v1/shutdown?grace=30s").Body)
-	for i, want := range []Down{{Left: keys("a", "b")}, {Gone: keys("a"), Left: keys("b")}, {Gone: keys("b"), Done: true}} {
-		var line Down
+	for i, want := range []StopProgress{{Left: keys("a", "b")}, {Gone: keys("a"), Left: keys("b")}, {Gone: keys("b"), Done: true}} {
+		var line StopProgress
 		if err := lines.Decode(&line); err != nil {
 			t.Fatal(err)
 		}
