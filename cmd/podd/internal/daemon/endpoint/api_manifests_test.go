@@ -131,7 +131,7 @@ func newWritable(t *testing.T) *writableAPI {
 			shown.Publish(c)
 		}
 	})
-	api := &kube.API{State: &ephemeralViewer{Viewer: shown.Latest, w: w}, Authorizer: auth.All{}, Manifests: fakeRouterManifests{apiManifests{dir: dir, read: decode.Options{Node: "n1", Written: true}}, w}}
+	api := &kube.API{State: &ephemeralViewer{Viewer: shown.Latest, w: w}, Authorizer: auth.AllowAll{}, Manifests: fakeRouterManifests{apiManifests{dir: dir, read: decode.Options{Node: "n1", Written: true}}, w}}
 	s := httptest.NewServer(api.Handler())
 	t.Cleanup(func() { s.Close(); cancel(); published.Wait() })
 	w.url = s.URL

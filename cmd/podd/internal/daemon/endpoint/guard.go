@@ -61,7 +61,7 @@ func newGuard(a config.KubeletAPI, own *pki.Authority, node string, log *slog.Lo
 	}
 	switch {
 	case a.AlwaysAllow:
-		g.Authorizer = auth.All{}
+		g.Authorizer = auth.AllowAll{}
 	case a.PolicyFile != "":
 		f, err := reload.Open(log, reload.Single(auth.ParsePolicy), a.PolicyFile)
 		if err != nil {
