@@ -26,8 +26,8 @@ type Claim struct {
 	Owner string
 }
 
-// Single reports whether only one pod at a time may use the claim.
-func (c *Claim) Single() bool {
+// isSingle reports whether only one pod at a time may use the claim.
+func (c *Claim) isSingle() bool {
 	return slices.Contains(c.Spec.AccessModes, v1.ReadWriteOncePod)
 }
 
@@ -47,7 +47,7 @@ func SingleClaims(s *manifest.Set) map[ClaimRef]bool {
 	var single map[ClaimRef]bool
 	for _, o := range s.Objects {
 		for key, c := range o.Claims {
-			if (&Claim{PersistentVolumeClaim: c}).Single() {
+			if (&Claim{PersistentVolumeClaim: c}).isSingle() {
 				if single == nil {
 					single = map[ClaimRef]bool{}
 				}

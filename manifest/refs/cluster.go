@@ -68,13 +68,13 @@ func (o *lookup) waitOf(p *manifest.Pod, used []Ref, node *manifest.Node) Wait {
 		return Wait{Missing: "the CSIDrivers of the cluster are not known yet", Soon: true}
 	}
 	for _, u := range used {
-		if !o.lookedUp(u.Object) && u.Role != ForEphemeral {
+		if !o.lookedUp(u.Object) && u.role != forEphemeral {
 			return Wait{Missing: shown(u.Object) + " is being looked up", Soon: true}
 		}
 	}
 	for _, u := range used {
-		switch u.Role {
-		case ForFiles, ForMount, ForSandbox, ForDriver:
+		switch u.role {
+		case forFiles, forMount, forSandbox, forDriver:
 			if why := o.whyMissing(p, u, node); why != "" {
 				return Wait{Missing: why, Volume: u.volumeOf(p.Spec), Soon: o.Cluster.Missing[u.Object].Soon}
 			}
@@ -88,9 +88,9 @@ func (o *lookup) waitOf(p *manifest.Pod, used []Ref, node *manifest.Node) Wait {
 func (o *lookup) whyMissing(p *manifest.Pod, u Ref, node *manifest.Node) string {
 	missing, isMissing := o.Cluster.Missing[u.Object]
 	switch {
-	case isMissing && u.Optional && (missing.Absent || u.Role == ForDriver):
+	case isMissing && u.Optional && (missing.Absent || u.role == forDriver):
 		return ""
-	case isMissing && u.Role == ForDriver && u.Object.Kind == manifest.SecretKind:
+	case isMissing && u.role == forDriver && u.Object.Kind == manifest.SecretKind:
 		return fmt.Sprintf("fetching %s %s failed: %s", u.Field[strings.LastIndex(u.Field, ".")+1:], u.Object.NamespacedName, missing.Why)
 	case isMissing:
 		return missing.Why
@@ -100,7 +100,7 @@ func (o *lookup) whyMissing(p *manifest.Pod, u Ref, node *manifest.Node) string 
 		return ""
 	}
 	for _, key := range u.Keys {
-		if !o.has(u.Object, key, u.Role) {
+		if !o.has(u.Object, key, u.role) {
 			return fmt.Sprintf("references non-existent %s key: %s", configOr(u.Object.Kind), wording.Clip(key, 80))
 		}
 	}

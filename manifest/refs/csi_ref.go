@@ -34,7 +34,7 @@ func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 	d := &csiVolume{volume: v.Name, field: at}
 	secret := func(namespace, name, field string, optional bool) *Ref {
 		ref := manifest.ObjectRef{Kind: manifest.SecretKind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
-		return &Ref{Object: ref, Role: ForDriver, Optional: optional, Field: at + ".csi." + field}
+		return &Ref{Object: ref, role: forDriver, Optional: optional, Field: at + ".csi." + field}
 	}
 	if v.CSI != nil {
 		d.driver, d.inline = v.CSI.Driver, v.CSI
@@ -112,7 +112,7 @@ func (o *lookup) refsOf(pod *v1.Pod, d *csiVolume) []Ref {
 	if d.pv != nil && o.attaches(d) {
 		handle := d.pv.Spec.CSI.VolumeHandle
 		ref := manifest.ObjectRef{Kind: manifest.AttachmentKind, NamespacedName: types.NamespacedName{Name: AttachmentName(d.driver, handle, pod.Spec.NodeName)}}
-		all = append(all, Ref{Object: ref, Role: ForDriver, Field: d.field, Volume: UniqueVolume(d.driver, handle)})
+		all = append(all, Ref{Object: ref, role: forDriver, Field: d.field, Volume: UniqueVolume(d.driver, handle)})
 	}
 	if wants := o.Cluster.Drivers[d.driver]; wants != nil {
 		for i := range wants.TokenRequests {
@@ -128,7 +128,7 @@ func (d *csiVolume) secrets() []*Ref {
 
 func tokenRef(pod *v1.Pod, r *storage.TokenRequest, field string) Ref {
 	t := &v1.ServiceAccountTokenProjection{Audience: r.Audience, ExpirationSeconds: r.ExpirationSeconds}
-	return Ref{Object: TokenRef(pod, t), Role: ForDriver, Field: field, Token: t}
+	return Ref{Object: TokenRef(pod, t), role: forDriver, Field: field, Token: t}
 }
 
 // attaches reports whether volumes of the driver are attached. They are if the cluster has

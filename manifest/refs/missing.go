@@ -22,7 +22,7 @@ type missingRef struct {
 func (r *resolver) whyMissing(p *manifest.Pod, used []Ref) Wait {
 	complete := r.set.Complete[p.Origin.Source]
 	missing := slices.DeleteFunc(r.missingRefs(p, used), func(l missingRef) bool {
-		return l.Role == ForPull || l.Role == ForEphemeral || l.Optional && complete
+		return l.role == forPull || l.role == forEphemeral || l.Optional && complete
 	})
 	if len(missing) == 0 {
 		return Wait{}
@@ -64,13 +64,13 @@ func CheckMissing(pods []*manifest.Pod, objects map[string]manifest.Objects, sev
 		reported := map[string]bool{}
 		for _, l := range r.missingRefs(p, List(p)) {
 			text := l.what + " " + l.text
-			if l.Optional && l.Role != ForPull || reported[text] {
+			if l.Optional && l.role != forPull || reported[text] {
 				continue
 			}
 			reported[text] = true
 			problem := manifest.Problem{Severity: severity, Path: p.Origin.Path, Position: p.Origin.Position(l.Field), Pod: p.Key, Field: l.Field}
 			problem.Message = text + "; the pod waits until it exists"
-			if l.Role == ForPull {
+			if l.role == forPull {
 				problem.Severity, problem.Message = manifest.Warning, text+"; the image is pulled without it"
 			}
 			problems = append(problems, problem)
@@ -93,7 +93,7 @@ func (r *resolver) missingRefs(p *manifest.Pod, used []Ref) []missingRef {
 			missing = append(missing, own.missingOfClaim(p, u, what)...)
 		}
 		for _, key := range u.Keys {
-			if !own.has(u.Object, key, u.Role) {
+			if !own.has(u.Object, key, u.role) {
 				missing = append(missing, missingRef{u, what, fmt.Sprintf("at %s has no key %q%s", origin.Short(""), wording.Clip(key, 80), suggestion(key, own.keys(u.Object)))})
 			}
 		}
@@ -139,7 +139,7 @@ func suggestion(name string, known []string) string {
 
 // has reports whether an object has a key. For a variable only the text data of a ConfigMap
 // counts.
-func (o *lookup) has(ref manifest.ObjectRef, key string, role Role) bool {
+func (o *lookup) has(ref manifest.ObjectRef, key string, role role) bool {
 	if ref.Kind == manifest.SecretKind {
 		_, ok := o.Secrets[ref.NamespacedName].Data[key]
 		return ok
@@ -147,7 +147,7 @@ func (o *lookup) has(ref manifest.ObjectRef, key string, role Role) bool {
 	c := o.ConfigMaps[ref.NamespacedName]
 	_, text := c.Data[key]
 	_, bytes := c.BinaryData[key]
-	return text || bytes && role == ForFiles
+	return text || bytes && role == forFiles
 }
 
 func (o *lookup) keys(ref manifest.ObjectRef) []string {

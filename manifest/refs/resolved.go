@@ -153,12 +153,12 @@ func (r *resolver) resolve(p *manifest.Pod, salt string, before *Resolved) *Reso
 	if known && before.pod == p && s.Wait == before.Wait && s.sameObjects(before) {
 		return before
 	}
-	s.Files, s.Env = s.version(salt, used, ForFiles)+metadataText(p), s.version(salt, used, ForEnv)
+	s.Files, s.Env = s.version(salt, used, forFiles)+metadataText(p), s.version(salt, used, forEnv)
 	if calls := s.calls(); calls != nil {
 		s.Files += keyed(salt, calls)
 	}
-	s.Pull, s.Mount = s.version(salt, used, ForPull), s.version(salt, used, ForMount)
-	s.Ephemeral = s.version(salt, used, ForEphemeral)
+	s.Pull, s.Mount = s.version(salt, used, forPull), s.version(salt, used, forMount)
+	s.Ephemeral = s.version(salt, used, forEphemeral)
 	if known && s.sameText(before) && s.sameLookups(before) {
 		return before
 	}
@@ -192,7 +192,7 @@ func (s *Resolved) addLookups(c *manifest.Cluster, used []Ref) {
 	}
 	s.services, s.api = c.Services[s.pod.Key.Namespace], c.Services[apiService.Namespace]
 	for _, u := range used {
-		if token, ok := c.Tokens[u.Object.NamespacedName]; ok && u.Object.Kind == manifest.TokenKind && u.Role == ForFiles {
+		if token, ok := c.Tokens[u.Object.NamespacedName]; ok && u.Object.Kind == manifest.TokenKind && u.role == forFiles {
 			s.tokens[u.Object.Name] = token.Text
 		}
 		if missing, ok := c.Missing[u.Object]; ok {
@@ -234,11 +234,11 @@ func metadataText(p *manifest.Pod) string {
 
 // version returns a digest of the objects of one role, "" if there are none. Missing
 // objects are included.
-func (s *Resolved) version(salt string, used []Ref, role Role) string {
+func (s *Resolved) version(salt string, used []Ref, role role) string {
 	mac := hmac.New(sha256.New, []byte(salt))
 	var done []manifest.ObjectRef
 	for _, u := range used {
-		if u.Role != role || slices.Contains(done, u.Object) {
+		if u.role != role || slices.Contains(done, u.Object) {
 			continue
 		}
 		done = append(done, u.Object)
@@ -249,7 +249,7 @@ func (s *Resolved) version(salt string, used []Ref, role Role) string {
 		}
 		if c := s.Secret(u.Object.Name); c != nil && u.Object.Kind == manifest.SecretKind {
 			writeMap(mac, c.Data)
-			if role == ForPull { // the type determines how the data are parsed
+			if role == forPull { // the type determines how the data are parsed
 				write(mac, []byte(c.Type))
 			}
 		}
@@ -260,12 +260,12 @@ func (s *Resolved) version(salt string, used []Ref, role Role) string {
 			write(mac, s.tokens[u.Object.Name])
 		}
 	}
-	if role == ForMount {
+	if role == forMount {
 		for _, volume := range slices.Sorted(maps.Keys(s.csi)) {
 			write(mac, []byte(volume), s.csi[volume].text())
 		}
 	}
-	if len(done) == 0 && (role != ForMount || len(s.csi) == 0) {
+	if len(done) == 0 && (role != forMount || len(s.csi) == 0) {
 		return ""
 	}
 	return hex.EncodeToString(mac.Sum(nil)[:16])

@@ -28,8 +28,8 @@ type URLOptions struct {
 	// CertFile and KeyFile contain the client's certificate. They and CAFile are read again
 	// when they change.
 	CertFile, KeyFile string
-	// MachineIDFile contains the value of {machineID}; "" means /etc/machine-id.
-	MachineIDFile string
+	// machineIDFile contains the value of {machineID}; "" means /etc/machine-id.
+	machineIDFile string
 	// Timeout limits a request from connecting to the last byte. If it is zero or negative,
 	// 10 s is used.
 	Timeout time.Duration
@@ -70,7 +70,7 @@ func NewURL(raw string, o URLOptions) (*URL, error) {
 		u.name += "#" + o.Label
 	}
 	u.opts.Options = o.Options.complete(manifest.KindURL, u.name)
-	u.opts.MachineIDFile = cmp.Or(o.MachineIDFile, "/etc/machine-id")
+	u.opts.machineIDFile = cmp.Or(o.machineIDFile, "/etc/machine-id")
 	u.opts.Header = o.Header.Clone()
 	if o.Timeout <= 0 {
 		u.opts.Timeout = 10 * time.Second
@@ -130,13 +130,13 @@ func (u *URL) target() (*url.URL, error) {
 	if !strings.Contains(u.template, "{machineID}") {
 		return u.parse("")
 	}
-	data, _, err := readSmall(u.opts.MachineIDFile)
+	data, _, err := readSmall(u.opts.machineIDFile)
 	if err != nil {
-		return nil, fmt.Errorf("reading the machine ID %q: %w", u.opts.MachineIDFile, withoutPath(err))
+		return nil, fmt.Errorf("reading the machine ID %q: %w", u.opts.machineIDFile, withoutPath(err))
 	}
 	id := strings.TrimSpace(string(data))
 	if id == "" || strings.Trim(id, "0123456789abcdefABCDEF-") != "" {
-		return nil, fmt.Errorf("reading the machine ID %q: the file has none; create one with systemd-machine-id-setup", u.opts.MachineIDFile)
+		return nil, fmt.Errorf("reading the machine ID %q: the file has none; create one with systemd-machine-id-setup", u.opts.machineIDFile)
 	}
 	return u.parse(id)
 }

@@ -316,7 +316,7 @@ func TestURL_PlaceholdersAndHeaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeServer(t, list("a"))
 		o := urlOptions(t)
-		o.Node, o.MachineIDFile, o.HeaderFile = "no de/?", machine, headers
+		o.Node, o.machineIDFile, o.HeaderFile = "no de/?", machine, headers
 		o.Header = http.Header{"X-Site": {"42"}, "Authorization": {"Basic zero"}}
 		u := f.url("/{node}/{machineID}/x?n={node}&t=hunter2#part", o)
 		if want := "http://127.0.0.1/no%20de%2F%3F/{machineID}/x"; u.Name() != want {
