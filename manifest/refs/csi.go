@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	storage "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	"podd/manifest"
 )
@@ -101,7 +102,7 @@ func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSI {
 	}
 	c.StageSecret, c.PublishSecret, c.ExpandSecret = secret(d.stage), secret(d.publish), secret(d.expand)
 	if s := d.inline; s != nil {
-		c.ReadOnly, c.Attributes, c.AccessMode = isTrue(s.ReadOnly), s.VolumeAttributes, v1.ReadWriteOnce
+		c.ReadOnly, c.Attributes, c.AccessMode = ptr.Deref(s.ReadOnly, false), s.VolumeAttributes, v1.ReadWriteOnce
 		if s.FSType != nil {
 			c.FSType = *s.FSType
 		}
@@ -169,7 +170,7 @@ func (s *Resolved) calls() []byte {
 		if c.MustExpand {
 			again.Capacity = c.Capacity
 		}
-		if c.DriverSpec != nil && isTrue(c.DriverSpec.RequiresRepublish) {
+		if c.DriverSpec != nil && ptr.Deref(c.DriverSpec.RequiresRepublish, false) {
 			again = *c
 		}
 		all = append(append(all, volume...), again.text()...)

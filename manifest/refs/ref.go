@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"podd/manifest"
 )
@@ -99,7 +100,7 @@ func (l *lister) add(kind, name string, role role, optional *bool, field string,
 	}
 	l.all = append(l.all, Ref{
 		Object: manifest.ObjectRef{Kind: kind, NamespacedName: types.NamespacedName{Namespace: l.namespace, Name: name}},
-		role:   role, Keys: keys, Optional: isTrue(optional), Field: field,
+		role:   role, Keys: keys, Optional: ptr.Deref(optional, false), Field: field,
 	})
 }
 
@@ -160,5 +161,3 @@ func keysOf(items []v1.KeyToPath) []string {
 	}
 	return keys
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 )
 
 func validateMounts(c *v1.Container, volumes map[string]*v1.Volume, fields *field.Path) field.ErrorList {
@@ -44,7 +45,7 @@ func validatePropagation(c *v1.Container, m *v1.VolumeMount, at *field.Path) fie
 	if m.MountPropagation == nil {
 		return nil
 	}
-	privileged := c.SecurityContext != nil && isTrue(c.SecurityContext.Privileged)
+	privileged := c.SecurityContext != nil && ptr.Deref(c.SecurityContext.Privileged, false)
 	if *m.MountPropagation == v1.MountPropagationBidirectional && !privileged {
 		return field.ErrorList{field.Forbidden(at, "Bidirectional requires a privileged container; use HostToContainer")}
 	}
@@ -86,5 +87,3 @@ func validateLocalPath(text string, at *field.Path) field.ErrorList {
 	}
 	return errs
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }
