@@ -44,7 +44,7 @@ func (s *shape) check(tree any, path string, n *notes) any {
 		}
 		return tree
 	}
-	n.typeError(path, fmt.Sprintf("must be %s, not %s", s.wanted(), found(tree)))
+	n.typeError(path, fmt.Sprintf("must be %s, not %s", s.expected(), typeName(tree)))
 	return nil
 }
 
@@ -87,7 +87,7 @@ func (s *shape) mismatch(v any) string {
 		_, isFloat := v.(float64)
 		ok = isWhole || isFloat
 	case whole:
-		return s.notWhole(v)
+		return s.checkInteger(v)
 	case encoded:
 		var str string
 		if str, ok = v.(string); ok {
@@ -96,7 +96,7 @@ func (s *shape) mismatch(v any) string {
 			}
 		}
 	case custom:
-		return s.notDecoded(v)
+		return s.checkDecoder(v)
 	}
 	if ok {
 		return ""
@@ -104,10 +104,10 @@ func (s *shape) mismatch(v any) string {
 	if _, scalar := scalarName(v); !scalar {
 		hint = ""
 	}
-	return fmt.Sprintf("must be %s, not %s%s", s.wanted(), found(v), hint)
+	return fmt.Sprintf("must be %s, not %s%s", s.expected(), typeName(v), hint)
 }
 
-func (s *shape) notWhole(v any) string {
+func (s *shape) checkInteger(v any) string {
 	switch x := v.(type) {
 	case int64:
 		if s.bits == 32 && (x < math.MinInt32 || x > math.MaxInt32) {
@@ -121,11 +121,11 @@ func (s *shape) notWhole(v any) string {
 			return "must be an integer, not a string; remove the quotes"
 		}
 	}
-	return "must be an integer, not " + found(v)
+	return "must be an integer, not " + typeName(v)
 }
 
-// notDecoded checks a type with its own UnmarshalJSON.
-func (s *shape) notDecoded(v any) string {
+// checkDecoder checks a type with its own UnmarshalJSON.
+func (s *shape) checkDecoder(v any) string {
 	raw, err := utiljson.Marshal(v)
 	if err == nil {
 		err = utiljson.Unmarshal(raw, reflect.New(s.typ).Interface())
@@ -137,14 +137,14 @@ func (s *shape) notDecoded(v any) string {
 	case reflect.TypeFor[resource.Quantity]():
 		return "is not a quantity; write something like 100m, 0.5, 64Mi or 1Gi"
 	case reflect.TypeFor[intstr.IntOrString]():
-		return "must be a number or a string, not " + found(v)
+		return "must be a number or a string, not " + typeName(v)
 	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime]():
 		return "is not a time; write it as 2006-01-02T15:04:05Z"
 	}
 	return "cannot be decoded as " + s.typ.Name()
 }
 
-func (s *shape) wanted() string {
+func (s *shape) expected() string {
 	switch s.kind {
 	case object, dict:
 		return "an object"
@@ -158,7 +158,7 @@ func (s *shape) wanted() string {
 	return "a string"
 }
 
-func found(v any) string {
+func typeName(v any) string {
 	if name, ok := scalarName(v); ok {
 		return name
 	}

@@ -149,7 +149,7 @@ func (d *decoder) pod(v value) {
 	checkSources(written, known, n)
 	d.identify(p, v, written, n)
 	n.advise(p, d.Options)
-	n.finish(named(p.Key))
+	n.finish(validKey(p.Key))
 	d.addProblems(n.list...)
 	if !n.refused {
 		d.file.Pods = append(d.file.Pods, p)
@@ -170,9 +170,9 @@ func (d *decoder) effective(known any) any {
 	return pod
 }
 
-// named returns key, or the zero value if it is not a valid name, so that a Problem never
+// validKey returns key, or the zero value if it is not a valid name, so that a Problem never
 // contains an invalid name.
-func named(key types.NamespacedName) types.NamespacedName {
+func validKey(key types.NamespacedName) types.NamespacedName {
 	if len(validation.IsDNS1123Subdomain(key.Name))+len(validation.IsDNS1123Label(key.Namespace)) > 0 {
 		return types.NamespacedName{}
 	}

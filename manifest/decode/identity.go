@@ -53,7 +53,7 @@ func (d *decoder) identify(p *manifest.Pod, v value, written map[string]any, n *
 	*meta = metav1.ObjectMeta{
 		Name: p.Key.Name, Namespace: p.Key.Namespace, UID: p.UID,
 		Labels: meta.Labels, Annotations: d.annotations(p),
-		GenerateName: d.generateName(meta), CreationTimestamp: d.created(v), ManagedFields: d.managers(v),
+		GenerateName: d.generateName(meta), CreationTimestamp: d.created(v), ManagedFields: d.managedFields(v),
 	}
 	p.Spec.Spec.NodeName = d.Node
 	p.Spec.Status = v1.PodStatus{Phase: v1.PodPending}
@@ -83,9 +83,9 @@ func (d *decoder) created(v value) metav1.Time {
 	return metav1.NewTime(at)
 }
 
-// managers returns the managed fields of a pod that podd's API created; nil for other pods
+// managedFields returns the managed fields of a pod that podd's API created; nil for other pods
 // and for invalid ones.
-func (d *decoder) managers(v value) []metav1.ManagedFieldsEntry {
+func (d *decoder) managedFields(v value) []metav1.ManagedFieldsEntry {
 	tree, _ := v.tree.(map[string]any)
 	meta, _ := tree["metadata"].(map[string]any)
 	if !d.Written || meta["managedFields"] == nil {

@@ -21,7 +21,7 @@ type indexer struct {
 }
 
 func (ix indexer) walk(node *yamlv3.Node, s *shape, path string) {
-	node = target(node)
+	node = resolveAlias(node)
 	switch {
 	case node == nil || s == nil:
 	case node.Kind == yamlv3.MappingNode && (s.kind == object || s.kind == dict):

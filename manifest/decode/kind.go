@@ -26,7 +26,7 @@ var templated = map[string]string{
 func (d *decoder) item(v value, assumed, at string) {
 	m, ok := v.tree.(map[string]any)
 	if !ok {
-		d.refuse(v.position(), at, fmt.Sprintf("a document must be an object with apiVersion and kind, not %s", found(v.tree)))
+		d.refuse(v.position(), at, fmt.Sprintf("a document must be an object with apiVersion and kind, not %s", typeName(v.tree)))
 		return
 	}
 	kind, _ := m["kind"].(string)

@@ -26,7 +26,7 @@ type document struct {
 // parse parses one document.
 func parse(p part) (*document, *syntaxError) {
 	if tooMany(p.text) {
-		return nil, &syntaxError{p.first(), fmt.Errorf("document too large: more than %d lines and items; split it", maxMarks)}
+		return nil, &syntaxError{p.firstPosition(), fmt.Errorf("document too large: more than %d lines and items; split it", maxMarks)}
 	}
 	asJSON := looksLikeJSON(p.text)
 	text := p.text

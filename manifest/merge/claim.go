@@ -83,13 +83,13 @@ func (m *merger) warnSharedGroups() {
 			if before, taken := first[at]; !taken {
 				first[at] = groupOf{p, *s.FSGroup}
 			} else if before.group != *s.FSGroup {
-				m.set.Problems = append(m.set.Problems, before.other(p, *s.FSGroup, use.ClaimName))
+				m.set.Problems = append(m.set.Problems, before.problem(p, *s.FSGroup, use.ClaimName))
 			}
 		}
 	}
 }
 
-func (g groupOf) other(p *manifest.Pod, group int64, claim string) manifest.Problem {
+func (g groupOf) problem(p *manifest.Pod, group int64, claim string) manifest.Problem {
 	const field = "spec.securityContext.fsGroup"
 	return manifest.Problem{
 		Severity: manifest.Warning, Path: p.Origin.Path, Position: p.Origin.Position(field), Pod: p.Key, Field: field,

@@ -59,7 +59,7 @@ func Batches(batches []manifest.Batch) *manifest.Set {
 	}
 	m.dropSharedClaims(ordered)
 	m.warnSharedGroups()
-	m.set.Problems = distinct(m.set.Problems)
+	m.set.Problems = removeDuplicates(m.set.Problems)
 	slices.SortStableFunc(m.set.Files, func(a, b manifest.FileState) int { return cmp.Compare(a.Path, b.Path) })
 	return m.set
 }
@@ -129,8 +129,8 @@ func (m *merger) refuse(p *manifest.Pod, path, message string) {
 	})
 }
 
-// distinct removes duplicate Problems.
-func distinct(list []manifest.Problem) []manifest.Problem {
+// removeDuplicates removes duplicate Problems.
+func removeDuplicates(list []manifest.Problem) []manifest.Problem {
 	seen := make(map[manifest.Problem]bool, len(list))
 	return slices.DeleteFunc(slices.Clone(list), func(p manifest.Problem) bool {
 		twice := seen[p]

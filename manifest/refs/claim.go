@@ -126,7 +126,7 @@ func (o *lookup) binding(c *v1.PersistentVolumeClaim) (bound Claim, reason strin
 			return bound, fmt.Sprintf("refers to the PersistentVolume %q, which the same source does not define", name)
 		}
 		bound.Volume = pv
-		if text := cmp.Or(whyUnfit(pv, c), o.excludedByAffinity(pv)); text != "" {
+		if text := cmp.Or(mismatch(pv, c), o.excludedByAffinity(pv)); text != "" {
 			return bound, text
 		}
 		return bound, o.alsoNamedBy(c, pv)
@@ -135,17 +135,17 @@ func (o *lookup) binding(c *v1.PersistentVolumeClaim) (bound Claim, reason strin
 		return bound, ""
 	}
 	index := o.claimIndex()
-	var fit, away []*v1.PersistentVolume
+	var fit, onOtherNode []*v1.PersistentVolume
 	for _, key := range index.volumes {
 		pv := o.Volumes[key]
 		if refersTo(pv, c) {
 			bound.Volume = pv
-			return bound, cmp.Or(whyUnfit(pv, c), o.excludedByAffinity(pv))
+			return bound, cmp.Or(mismatch(pv, c), o.excludedByAffinity(pv))
 		}
 		switch {
-		case !index.free(pv) || whyUnfit(pv, c) != "" || !selects(c, pv):
+		case !index.isFree(pv) || mismatch(pv, c) != "" || !selects(c, pv):
 		case o.excludedByAffinity(pv) != "":
-			away = append(away, pv)
+			onOtherNode = append(onOtherNode, pv)
 		default:
 			fit = append(fit, pv)
 		}
@@ -156,8 +156,8 @@ func (o *lookup) binding(c *v1.PersistentVolumeClaim) (bound Claim, reason strin
 	case len(fit) == 1:
 		bound.Volume = fit[0]
 		return bound, o.alsoFits(index, c, fit[0])
-	case len(away) > 0: // an empty directory would replace its data
-		return bound, o.excludedByAffinity(away[0])
+	case len(onOtherNode) > 0: // an empty directory would replace its data
+		return bound, o.excludedByAffinity(onOtherNode[0])
 	case *c.Spec.VolumeMode == v1.PersistentVolumeBlock:
 		return bound, "has volumeMode Block, but podd provides directories only; define a PersistentVolume with volumeMode Block and the device as local.path"
 	case c.Spec.StorageClassName != nil && *c.Spec.StorageClassName == "" || c.Spec.Selector != nil:
@@ -180,8 +180,8 @@ func (o *lookup) hasDirectory(c *v1.PersistentVolumeClaim) bool {
 	return !block && o.Kept[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}]
 }
 
-// free reports whether a volume is not reserved for a claim and not named by one.
-func (i *claimIndex) free(pv *v1.PersistentVolume) bool {
+// isFree reports whether a volume is not reserved for a claim and not named by one.
+func (i *claimIndex) isFree(pv *v1.PersistentVolume) bool {
 	return pv.Spec.ClaimRef == nil && !i.named[pv.Name]
 }
 
@@ -190,7 +190,7 @@ func (i *claimIndex) free(pv *v1.PersistentVolume) bool {
 // namespace.
 func (o *lookup) alsoNamedBy(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
 	for _, key := range o.claimIndex().claims {
-		if other := o.Claims[key]; other != c && other.Spec.VolumeName == pv.Name && whyUnfit(pv, other) == "" {
+		if other := o.Claims[key]; other != c && other.Spec.VolumeName == pv.Name && mismatch(pv, other) == "" {
 			return fmt.Sprintf("refers to the PersistentVolume %q, as does %s; set its spec.claimRef to one of them", pv.Name, key)
 		}
 	}
@@ -201,7 +201,7 @@ func (o *lookup) alsoNamedBy(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolum
 func (o *lookup) alsoFits(index *claimIndex, c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
 	for _, key := range index.claims {
 		other := o.Claims[key]
-		if other == c || other.Spec.VolumeName != "" || index.referred[key] || whyUnfit(pv, other) != "" || !selects(other, pv) {
+		if other == c || other.Spec.VolumeName != "" || index.referred[key] || mismatch(pv, other) != "" || !selects(other, pv) {
 			continue
 		}
 		return fmt.Sprintf("matches the PersistentVolume %q, as does %s; set the spec.volumeName of one of them", pv.Name, key)
@@ -214,8 +214,8 @@ func refersTo(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) bool {
 	return ref != nil && manifest.NewKey(ref.Namespace, ref.Name) == manifest.NewKey(c.Namespace, c.Name)
 }
 
-// whyUnfit returns the reason why a volume does not fit a claim, or "" if it does.
-func whyUnfit(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) string {
+// mismatch returns the reason why a volume does not fit a claim, or "" if it does.
+func mismatch(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) string {
 	have, want := pv.Spec.Capacity[v1.ResourceStorage], c.Spec.Resources.Requests[v1.ResourceStorage]
 	class := ""
 	if c.Spec.StorageClassName != nil {
@@ -275,7 +275,7 @@ func (o *lookup) missingOfClaim(p *manifest.Pod, u Ref, what string) []missingRe
 	}
 	bound, text := o.binding(o.Claims[u.Object.NamespacedName])
 	if text == "" {
-		text = whyMisused(p, &bound)
+		text = misuse(p, &bound)
 	}
 	switch {
 	case text != "":
@@ -287,9 +287,9 @@ func (o *lookup) missingOfClaim(p *manifest.Pod, u Ref, what string) []missingRe
 	return nil
 }
 
-// whyMisused returns a message if a container mounts a block volume, or uses a file system as
+// misuse returns a message if a container mounts a block volume, or uses a file system as
 // a block device; otherwise "".
-func whyMisused(p *manifest.Pod, c *Claim) (text string) {
+func misuse(p *manifest.Pod, c *Claim) (text string) {
 	block := c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == v1.PersistentVolumeBlock
 	of := func(name string) bool {
 		for i := range p.Spec.Spec.Volumes {

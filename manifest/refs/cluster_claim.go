@@ -11,8 +11,8 @@ import (
 	"podd/manifest"
 )
 
-// claimOf returns the reason why a pod cannot use an existing claim of the cluster, or "".
-func (o *lookup) claimOf(p *manifest.Pod, u Ref, node *manifest.Node) string {
+// claimProblem returns the reason why a pod cannot use an existing claim of the cluster, or "".
+func (o *lookup) claimProblem(p *manifest.Pod, u Ref, node *manifest.Node) string {
 	c := o.Claims[u.Object.NamespacedName]
 	pv := o.Volumes[types.NamespacedName{Name: c.Spec.VolumeName}]
 	if why := UnboundReason(c, pv); why != "" {
@@ -24,7 +24,7 @@ func (o *lookup) claimOf(p *manifest.Pod, u Ref, node *manifest.Node) string {
 	if v := u.volumeOf(p.Spec); u.Object.Name == EphemeralClaim(p.Spec, v) && isEphemeral(p.Spec, v) && !metav1.IsControlledBy(c, p.Spec) {
 		return fmt.Sprintf("PVC %s/%s was not created for pod %s (pod is not owner)", c.Namespace, c.Name, p.Key)
 	}
-	if text := whyMisused(p, &Claim{PersistentVolumeClaim: c, Volume: pv}); text != "" {
+	if text := misuse(p, &Claim{PersistentVolumeClaim: c, Volume: pv}); text != "" {
 		return fmt.Sprintf("PersistentVolumeClaim %q %s", c.Name, text)
 	}
 	return ""

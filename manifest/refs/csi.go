@@ -84,7 +84,7 @@ func (o *lookup) complete(p *manifest.Pod, d *csiVolume, node *manifest.Node) bo
 		all = append(all, *d.claim)
 	}
 	for _, u := range all {
-		if !o.lookedUp(u.Object) || o.whyMissing(p, u, node) != "" {
+		if !o.lookedUp(u.Object) || o.missingReason(p, u, node) != "" {
 			return false
 		}
 	}

@@ -13,13 +13,13 @@ import (
 // missingRef is a missing object, or a missing key of an object.
 type missingRef struct {
 	Ref
-	what string // the object
-	text string // what is missing
+	object string // kind and name
+	text   string // what is missing
 }
 
-// whyMissing returns what a pod cannot start without. Until its source was read completely, an
+// wait returns what a pod cannot start without. Until its source was read completely, an
 // optional object may still be found, so the pod waits for it too.
-func (r *resolver) whyMissing(p *manifest.Pod, used []Ref) Wait {
+func (r *resolver) wait(p *manifest.Pod, used []Ref) Wait {
 	complete := r.set.Complete[p.Origin.Source]
 	missing := slices.DeleteFunc(r.missingRefs(p, used), func(l missingRef) bool {
 		return l.role == forPull || l.role == forEphemeral || l.Optional && complete
@@ -28,8 +28,8 @@ func (r *resolver) whyMissing(p *manifest.Pod, used []Ref) Wait {
 		return Wait{}
 	}
 	first := missing[0]
-	text := fmt.Sprintf("%s (%s) %s", first.what, p.Origin.Short(first.Field), first.text)
-	text += others(p, missing[1:])
+	text := fmt.Sprintf("%s (%s) %s", first.object, p.Origin.Short(first.Field), first.text)
+	text += formatOthers(p, missing[1:])
 	if !complete {
 		text += ", which was not read completely yet"
 	}
@@ -39,14 +39,14 @@ func (r *resolver) whyMissing(p *manifest.Pod, used []Ref) Wait {
 // maxOthers is the maximum number of further missing objects in a message.
 const maxOthers = 3
 
-// others lists further missing objects, or returns "".
-func others(p *manifest.Pod, missing []missingRef) string {
+// formatOthers lists further missing objects, or returns "".
+func formatOthers(p *manifest.Pod, missing []missingRef) string {
 	if len(missing) == 0 {
 		return ""
 	}
 	var named []string
 	for _, l := range missing[:min(len(missing), maxOthers)] {
-		named = append(named, l.what+" at "+p.Origin.Short(l.Field))
+		named = append(named, l.object+" at "+p.Origin.Short(l.Field))
 	}
 	text := " (also missing: " + strings.Join(named, ", ")
 	if n := len(missing) - maxOthers; n > 0 {
@@ -63,7 +63,7 @@ func CheckMissing(pods []*manifest.Pod, objects map[string]manifest.Objects, sev
 	for _, p := range pods {
 		reported := map[string]bool{}
 		for _, l := range r.missingRefs(p, List(p)) {
-			text := l.what + " " + l.text
+			text := l.object + " " + l.text
 			if l.Optional && l.role != forPull || reported[text] {
 				continue
 			}

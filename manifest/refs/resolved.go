@@ -140,11 +140,11 @@ func (r *resolver) resolve(p *manifest.Pod, salt string, before *Resolved) *Reso
 	s := newResolved(p)
 	if ofCluster {
 		all := append(slices.Clip(used), own.driverRefs(p.Spec)...)
-		s.Wait = own.waitOf(p, all, r.set.Node)
+		s.Wait = own.wait(p, all, r.set.Node)
 		s.addLookups(own.Cluster, all)
 		s.addCSI(own, r.set.Node, before)
 	} else {
-		s.Wait = r.whyMissing(p, used)
+		s.Wait = r.wait(p, used)
 	}
 	for _, u := range used {
 		s.addObject(own, u.Object)
@@ -155,7 +155,7 @@ func (r *resolver) resolve(p *manifest.Pod, salt string, before *Resolved) *Reso
 	}
 	s.Files, s.Env = s.version(salt, used, forFiles)+metadataText(p), s.version(salt, used, forEnv)
 	if calls := s.calls(); calls != nil {
-		s.Files += keyed(salt, calls)
+		s.Files += keyedDigest(salt, calls)
 	}
 	s.Pull, s.Mount = s.version(salt, used, forPull), s.version(salt, used, forMount)
 	s.Ephemeral = s.version(salt, used, forEphemeral)
@@ -271,7 +271,7 @@ func (s *Resolved) version(salt string, used []Ref, role role) string {
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-func keyed(salt string, text []byte) string {
+func keyedDigest(salt string, text []byte) string {
 	mac := hmac.New(sha256.New, []byte(salt))
 	mac.Write(text)
 	return hex.EncodeToString(mac.Sum(nil)[:16])

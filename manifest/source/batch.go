@@ -29,7 +29,7 @@ func (f *follower) batch() manifest.Batch {
 	var running, going []*manifest.File
 	for _, path := range slices.Sorted(maps.Keys(f.files)) {
 		it := f.files[path]
-		there := it.goneSince.IsZero()
+		there := it.missingSince.IsZero()
 		if there {
 			b.Problems = append(b.Problems, it.fileProblems()...)
 		}
@@ -60,13 +60,13 @@ func (f *follower) complete() bool {
 		}
 	}
 	if f.listErr != nil {
-		return f.cache.known && unread == 0 && !f.missesUnknown()
+		return f.cache.known && unread == 0 && !f.mayMissUncached()
 	}
 	return f.listed && (unread == 0 || f.opts.Now().Sub(f.started) >= f.opts.CheckFrequency)
 }
 
-// missesUnknown reports whether manifests may be missing that are not in the cache.
-func (f *follower) missesUnknown() bool {
+// mayMissUncached reports whether manifests may be missing that are not in the cache.
+func (f *follower) mayMissUncached() bool {
 	other, ok := errors.AsType[*placeError](f.listErr)
 	return ok && other.missing == 0
 }

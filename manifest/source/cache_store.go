@@ -64,7 +64,7 @@ func (s *store) read(name string) (payload []byte, digest string, err error) {
 		return nil, "", err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, "", notRegular(info.Mode())
+		return nil, "", irregularError(info.Mode())
 	}
 	f, err := s.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {

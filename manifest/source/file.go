@@ -27,8 +27,8 @@ type file struct {
 	draft        draft
 	shared       bool // a user other than root can write the file
 	astray       bool // as in found
-	// goneSince is zero while the file is in its directory.
-	goneSince time.Time
+	// missingSince is zero while the file is in its directory.
+	missingSince time.Time
 	// seenIn is the directory in which the file was found last in this run of podd.
 	seenIn identity
 	// renamedFrom is the entry of the file before it was renamed, or nil.

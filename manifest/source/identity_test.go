@@ -204,7 +204,7 @@ func TestDir_UnknownIdentity(t *testing.T) {
 	c := openCache(o.Cache, d.path)
 	c.place = nil
 	c.indexDue = true
-	c.poke(c.wake)
+	c.notify(c.wake)
 	c.close()
 	d.remove("a.yaml")
 	s := NewDir(d.path, o)

@@ -45,7 +45,7 @@ type skip struct {
 // list reads the names in the place.
 func (p *place) list(now time.Time) (*listing, error) {
 	if p.only != "" {
-		return p.listOnly()
+		return p.listSingle()
 	}
 	dir, err := p.root.Open(".")
 	if err != nil {
@@ -67,8 +67,8 @@ func (p *place) list(now time.Time) (*listing, error) {
 	return l, nil
 }
 
-// listOnly returns the listing of a single file, which may have any name.
-func (p *place) listOnly() (*listing, error) {
+// listSingle returns the listing of a single file, which may have any name.
+func (p *place) listSingle() (*listing, error) {
 	info, err := p.root.Lstat(p.only)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &listing{}, nil
@@ -120,7 +120,7 @@ func (p *place) find(name string, mode fs.FileMode) found {
 	case err != nil:
 		f.err = err
 	case !info.Mode().IsRegular():
-		f.err = notRegular(info.Mode())
+		f.err = irregularError(info.Mode())
 	default:
 		f.stamp = stampOf(info)
 		if f.link {
@@ -130,9 +130,9 @@ func (p *place) find(name string, mode fs.FileMode) found {
 	return f
 }
 
-// targets returns the directories outside the place that contain files which links lead to,
+// linkDirs returns the directories outside the place that contain files which links lead to,
 // because edits of those files cause events only there.
-func (p *place) targets(l *listing) []string {
+func (p *place) linkDirs(l *listing) []string {
 	var dirs []string
 	for _, f := range l.files {
 		if !f.link || !p.trusted || len(dirs) >= maxTargets {

@@ -127,7 +127,7 @@ func (p *place) open(name string, link bool) (*os.File, fs.FileInfo, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = notRegular(info.Mode())
+		err = irregularError(info.Mode())
 	}
 	if err != nil {
 		f.Close()
@@ -136,8 +136,8 @@ func (p *place) open(name string, link bool) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// notRegular returns the error for a file that is not regular, with its type.
-func notRegular(mode fs.FileMode) error {
+// irregularError returns the error for a file that is not regular, with its type.
+func irregularError(mode fs.FileMode) error {
 	kind := "something else"
 	switch {
 	case mode&fs.ModeSymlink != 0:

@@ -70,7 +70,7 @@ type settling struct {
 // if the filesystem is not mounted: its identity is stored before the contents of its files,
 // so the host may have stopped between the two.
 func (f *follower) recognize(p *place, l *listing, there map[string]bool, now time.Time) *placeError {
-	same, known := f.cache.isPlace(p.id)
+	same, known := f.cache.isRecordedPlace(p.id)
 	e := &placeError{
 		path: f.path, known: known != nil, mounted: known != nil && known.Mount && !p.id.Mount,
 		unread: f.cache.unread, present: len(there), missing: f.countMissing(there, p.id),

@@ -60,12 +60,12 @@ func NewURL(raw string, o URLOptions) (*URL, error) {
 		return nil, fmt.Errorf("parsing a manifest URL: %w", err)
 	}
 	if (o.CertFile == "") != (o.KeyFile == "") {
-		return nil, fmt.Errorf("manifest URL %s: a client certificate needs both a certificate file and a key file", shown(parsed))
+		return nil, fmt.Errorf("manifest URL %s: a client certificate needs both a certificate file and a key file", withoutSecrets(parsed))
 	}
 	if err := checkHeader(o.Header); err != nil {
-		return nil, fmt.Errorf("checking the headers of manifest URL %s: %w", shown(parsed), err)
+		return nil, fmt.Errorf("checking the headers of manifest URL %s: %w", withoutSecrets(parsed), err)
 	}
-	u.name = strings.ReplaceAll(shown(parsed), machine, "{machineID}")
+	u.name = strings.ReplaceAll(withoutSecrets(parsed), machine, "{machineID}")
 	if o.Label != "" {
 		u.name += "#" + o.Label
 	}
@@ -87,9 +87,9 @@ func (u *URL) Kind() string { return manifest.KindURL }
 // parse expands and parses the template. Its errors contain no part of it.
 func (u *URL) parse(machineID string) (*url.URL, error) {
 	path, query, hasQuery := strings.Cut(u.template, "?")
-	whole := fill(path, url.PathEscape, u.opts.Node, machineID)
+	whole := fillPlaceholders(path, url.PathEscape, u.opts.Node, machineID)
 	if hasQuery {
-		whole += "?" + fill(query, url.QueryEscape, u.opts.Node, machineID)
+		whole += "?" + fillPlaceholders(query, url.QueryEscape, u.opts.Node, machineID)
 	}
 	parsed, err := url.Parse(whole)
 	var failed *url.Error
@@ -115,18 +115,18 @@ func withoutText(err error) error {
 	return err
 }
 
-func fill(s string, escape func(string) string, node, machineID string) string {
+func fillPlaceholders(s string, escape func(string) string, node, machineID string) string {
 	return strings.NewReplacer("{node}", escape(node), "{machineID}", escape(machineID)).Replace(s)
 }
 
-// shown returns u without userinfo, query and fragment.
-func shown(u *url.URL) string {
+// withoutSecrets returns u without userinfo, query and fragment.
+func withoutSecrets(u *url.URL) string {
 	bare := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
 	return bare.String()
 }
 
-// target returns the URL for the next request.
-func (u *URL) target() (*url.URL, error) {
+// nextURL returns the URL for the next request.
+func (u *URL) nextURL() (*url.URL, error) {
 	if !strings.Contains(u.template, "{machineID}") {
 		return u.parse("")
 	}

@@ -37,7 +37,7 @@ func (c *client) get() (*http.Client, error) {
 	if c.http != nil && files == c.files {
 		return c.http, nil
 	}
-	trust, err := c.trust()
+	tlsConfig, err := c.tlsConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (c *client) get() (*http.Client, error) {
 		CheckRedirect: CheckRedirect,
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, DialContext: c.dialer(),
-			TLSClientConfig: trust, MaxIdleConns: 1, IdleConnTimeout: 90 * time.Second,
+			TLSClientConfig: tlsConfig, MaxIdleConns: 1, IdleConnTimeout: 90 * time.Second,
 		},
 	}
 	return c.http, nil
@@ -67,8 +67,8 @@ func (c *client) dialer() func(context.Context, string, string) (net.Conn, error
 	return (&net.Dialer{}).DialContext // limited by the context of the request
 }
 
-// trust reads the certificate files.
-func (c *client) trust() (*tls.Config, error) {
+// tlsConfig reads the certificate files.
+func (c *client) tlsConfig() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.opts.CAFile != "" {
 		data, _, err := readSmall(c.opts.CAFile)
@@ -111,9 +111,9 @@ func CheckRedirect(to *http.Request, via []*http.Request) error {
 	case len(via) > maxRedirects:
 		return fmt.Errorf("too many redirects (limit %d)", maxRedirects)
 	case from.Scheme == "https" && to.URL.Scheme != "https":
-		return fmt.Errorf("redirect to %s rejected: it leads from https to %s", shown(to.URL), to.URL.Scheme)
+		return fmt.Errorf("redirect to %s rejected: it leads from https to %s", withoutSecrets(to.URL), to.URL.Scheme)
 	case to.URL.Hostname() != from.Hostname(), !secured && port(to.URL) != port(from):
-		return fmt.Errorf("redirect to %s rejected: it leads to another host; use that URL if it is correct", shown(to.URL))
+		return fmt.Errorf("redirect to %s rejected: it leads to another host; use that URL if it is correct", withoutSecrets(to.URL))
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func (c *client) fetch(ctx context.Context, have validators) fetchResult {
 	case response.StatusCode != http.StatusOK:
 		a.err = fmt.Errorf("the server responded with %d %s", response.StatusCode, http.StatusText(response.StatusCode))
 	default:
-		a.data, a.err = body(response)
+		a.data, a.err = readBody(response)
 		a.err = c.stripURL(a.err)
 	}
 	return a
@@ -68,7 +68,7 @@ func (c *client) fetch(ctx context.Context, have validators) fetchResult {
 
 // request creates the request. exposed reports whether other users can read its headers.
 func (c *client) request(ctx context.Context, have validators) (r *http.Request, exposed bool, err error) {
-	target, err := c.target()
+	target, err := c.nextURL()
 	if err != nil {
 		return nil, false, err
 	}
@@ -116,8 +116,8 @@ func headerValues(value string) []string {
 	return []string{value}
 }
 
-// body reads the whole body of a response.
-func body(r *http.Response) ([]byte, error) {
+// readBody reads the whole body of a response.
+func readBody(r *http.Response) ([]byte, error) {
 	if r.ContentLength > MaxSize {
 		return nil, errTooBig
 	}

@@ -107,7 +107,7 @@ func (f *urlFollower) handleResult(a fetchResult) time.Duration {
 	case a.err != nil:
 		f.failures++
 		f.fallBehind(behindFetch, now)
-		return f.pace().wait(f.failures, a.silent, a.after)
+		return f.interval().wait(f.failures, a.silent, a.after)
 	case a.notModified:
 		f.handleUnchanged(now)
 	default:
@@ -121,10 +121,10 @@ func (f *urlFollower) handleResult(a fetchResult) time.Duration {
 			f.cache.markListed()
 		}
 	}
-	return f.pace().wait(0, false, 0)
+	return f.interval().wait(0, false, 0)
 }
 
-func (f *urlFollower) pace() pollInterval { return pollInterval{f.opts.CheckFrequency, f.random} }
+func (f *urlFollower) interval() pollInterval { return pollInterval{f.opts.CheckFrequency, f.random} }
 
 // handleUnchanged handles a response with the same content as the last one.
 func (f *urlFollower) handleUnchanged(now time.Time) {

@@ -118,7 +118,7 @@ func validateAppArmorText(spec *v1.PodSpec, container, text string, at *field.Pa
 		if c.SecurityContext != nil {
 			fields = cmp.Or(c.SecurityContext.AppArmorProfile, fields)
 		}
-		errs = append(errs, agreeAppArmor(p, fields, where.Child("securityContext", "appArmorProfile"))...)
+		errs = append(errs, compareAppArmor(p, fields, where.Child("securityContext", "appArmorProfile"))...)
 	}
 	switch {
 	case p == nil && text != "":

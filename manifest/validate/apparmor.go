@@ -38,9 +38,9 @@ func validateAppArmorName(name string, path *field.Path) field.ErrorList {
 	return noNUL(path, name)
 }
 
-// agreeAppArmor compares the profile of an annotation with that of the fields at path; nil
+// compareAppArmor compares the profile of an annotation with that of the fields at path; nil
 // fields are ignored.
-func agreeAppArmor(text, fields *v1.AppArmorProfile, path *field.Path) field.ErrorList {
+func compareAppArmor(text, fields *v1.AppArmorProfile, path *field.Path) field.ErrorList {
 	const other = "differs from the annotation; remove the annotation"
 	local := func(p *v1.AppArmorProfile) string {
 		if p.LocalhostProfile == nil {

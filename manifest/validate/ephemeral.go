@@ -44,7 +44,7 @@ func EphemeralContainers(spec *v1.PodSpec, list []v1.EphemeralContainer, path *f
 			errs = append(errs, field.NotFound(at.Child("targetContainerName"), target))
 		}
 		errs = append(errs, forbidForEphemeral(&c.EphemeralContainerCommon, at)...)
-		text, served := servedOfEphemeral(c, at)
+		text, served := encodeEphemeral(c, at)
 		size, errs = size+len(text), append(errs, served...)
 	}
 	if size > MaxEphemeralBytes {
@@ -83,9 +83,9 @@ func forbidForEphemeral(c *v1.EphemeralContainerCommon, path *field.Path) field.
 	return errs
 }
 
-// servedOfEphemeral refuses fields that podd serves in no container, and returns the
+// encodeEphemeral refuses fields that podd serves in no container, and returns the
 // container as JSON.
-func servedOfEphemeral(c *v1.EphemeralContainer, path *field.Path) ([]byte, field.ErrorList) {
+func encodeEphemeral(c *v1.EphemeralContainer, path *field.Path) ([]byte, field.ErrorList) {
 	text, err := json.Marshal(c)
 	if err != nil {
 		return nil, field.ErrorList{field.InternalError(path, err)}
