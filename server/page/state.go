@@ -90,8 +90,8 @@ func (p *Page) change(c *server.Change) *stateChange {
 	case c.Down:
 		out.Ending = "pods"
 	}
-	if c.Machine != nil {
-		out.CPU, out.Memory = 1e6*c.Machine.Status.Capacity.Cpu().MilliValue(), c.Machine.Status.Capacity.Memory().Value()
+	if c.NodeObject != nil {
+		out.CPU, out.Memory = 1e6*c.NodeObject.Status.Capacity.Cpu().MilliValue(), c.NodeObject.Status.Capacity.Memory().Value()
 	}
 	for _, v := range c.Pods {
 		out.Pods = append(out.Pods, p.pod(v, now))

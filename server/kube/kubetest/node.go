@@ -49,7 +49,7 @@ func NewNode() *Node {
 			{Pod: web, Path: "/etc/podd/manifests/web.yaml", Line: 3, Sandbox: "s-web"},
 			{Pod: two, Path: "/etc/podd/manifests/two.yaml", Line: 1},
 		},
-		Machine: &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n"}},
+		NodeObject: &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n"}},
 		Objects: func() *server.Objects {
 			return &server.Objects{Secrets: []*server.ObjectView{{Object: secret, Path: "/etc/podd/manifests/two.yaml", Line: 20}}}
 		},

@@ -230,8 +230,8 @@ func TestWatch_DerivedObjects(t *testing.T) {
 	spaces.next()
 	n.Change(func(v *server.View) {
 		v.Pods, v.Objects = nil, func() *server.Objects { return &server.Objects{} }
-		v.Machine = v.Machine.DeepCopy()
-		v.Machine.Status.Phase = "x"
+		v.NodeObject = v.NodeObject.DeepCopy()
+		v.NodeObject.Status.Phase = "x"
 	})
 	for e, want := range map[*events]string{spaces: "DELETED shop", nodes: "MODIFIED n1", secrets: "DELETED key"} {
 		if got := e.next(); !strings.HasPrefix(got, want) {

@@ -87,7 +87,7 @@ type Cluster struct {
 	drivers  registrar    // publishes the CSI drivers of this node
 	// growths counts the reports that a claim has grown.
 	growths watchable[map[types.NamespacedName]int]
-	// state contains the pods of this node and, in View.Machine, its Node.
+	// state contains the pods of this node and, in View.NodeObject, its Node.
 	state server.Viewer
 	// reviews gets each connection; nil if reviews are disabled.
 	reviews        *Reviews

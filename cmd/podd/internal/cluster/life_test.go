@@ -39,7 +39,7 @@ type life struct {
 // alone runs a test of one life, which begins 2 s before; prepare may be nil.
 func alone(t *testing.T, prepare func(*life, *Options), test func(*life)) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &life{fakeAPI: &fakeAPI{version: 1, service: "s1"}, t: t, state: server.NewLatest(&server.View{Revision: 1, Machine: machine()})}
+		l := &life{fakeAPI: &fakeAPI{version: 1, service: "s1"}, t: t, state: server.NewLatest(&server.View{Revision: 1, NodeObject: machine()})}
 		o := &Options{
 			Kubeconfig: "/none", ContentType: "application/json", QPS: 50, Burst: 100, Node: "n1", Register: true,
 			UpdateFrequency: 10 * time.Second, ReportFrequency: 5 * time.Minute, Lease: 40 * time.Second,
@@ -137,7 +137,7 @@ func TestJoins(t *testing.T) {
 		}
 		next, down := v, machine()
 		down.Status.Conditions[1].Status = v1.ConditionFalse
-		next.Revision, next.Machine = v.Revision+1, down
+		next.Revision, next.NodeObject = v.Revision+1, down
 		l.state.Publish(&next)
 		synctest.Wait()
 		if l.ready() != v1.ConditionFalse {
@@ -155,13 +155,13 @@ func TestAddressesFollow(t *testing.T) {
 		return n
 	}
 	prepare := func(l *life, _ *Options) {
-		l.state = server.NewLatest(&server.View{Revision: 1, Machine: at("127.0.0.1")})
+		l.state = server.NewLatest(&server.View{Revision: 1, NodeObject: at("127.0.0.1")})
 	}
 	alone(t, prepare, func(l *life) {
 		for _, step := range []struct{ ip, want string }{{"", "n1"}, {"10.0.0.5", "10.0.0.5 n1"}, {"10.0.0.6", "10.0.0.6 n1"}} {
 			if v := l.state.View(); step.ip != "" {
 				next := *v
-				next.Revision, next.Machine = v.Revision+1, at(step.ip)
+				next.Revision, next.NodeObject = v.Revision+1, at(step.ip)
 				l.state.Publish(&next)
 				l.after(time.Second)
 			}

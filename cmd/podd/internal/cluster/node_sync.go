@@ -49,9 +49,9 @@ func (k *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node
 		if s.lists > k.lastList {
 			again = nil // the API server is reachable
 		}
-		due = k.update(s) || due || view.Machine != machine || k.current != nil && !slices.Equal(volumes, k.current.Status.VolumesInUse)
-		if due && again == nil && k.lastList > 0 && view.Machine != nil {
-			machine, due = view.Machine, false
+		due = k.update(s) || due || view.NodeObject != machine || k.current != nil && !slices.Equal(volumes, k.current.Status.VolumesInUse)
+		if due && again == nil && k.lastList > 0 && view.NodeObject != nil {
+			machine, due = view.NodeObject, false
 			err := k.sync(ctx, machine, volumes, time.Now())
 			if err == nil && k.current != nil {
 				k.inUse.setReported(k.current.Status.VolumesInUse)

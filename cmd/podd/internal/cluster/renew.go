@@ -138,7 +138,7 @@ func (o *Options) clientTemplate() *x509.CertificateRequest {
 // servingTemplate returns a template with the addresses of the Node.
 func (c *Cluster) servingTemplate(nodes *watchable[snapshot[*v1.Node]]) func() *x509.CertificateRequest {
 	return func() *x509.CertificateRequest {
-		machine := c.state.View().Machine
+		machine := c.state.View().NodeObject
 		if machine == nil {
 			return nil
 		}

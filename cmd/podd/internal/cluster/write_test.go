@@ -130,7 +130,7 @@ func TestOrphanedMirror(t *testing.T) {
 		m := newMirror(staticPod(t, webManifest), theNode("u1"))
 		m.UID, m.Spec.NodeName = "m", "n1"
 		l.putPod(m, "ADDED")
-		l.state = server.NewLatest(&server.View{Revision: 1, Machine: machine(), Starting: true, Unread: []string{"/m"}})
+		l.state = server.NewLatest(&server.View{Revision: 1, NodeObject: machine(), Starting: true, Unread: []string{"/m"}})
 	}
 	alone(t, prepare, func(l *life) {
 		next := func(change func(*server.View)) {
