@@ -36,7 +36,7 @@ const maxCommand = 64 << 10
 //	POST /v1/restart                     Target; the response comes after the decision
 //	POST /v1/down                        a line of StopProgress whenever pods have been removed
 //	POST /v1/shutdown?grace=30s          a line of StopProgress whenever pods have terminated,
-//	                                     because the machine shuts down
+//	                                     because the node shuts down
 //	POST /v1/resume                      cancels the shutdown
 type API struct {
 	State   Viewer    // required

@@ -48,7 +48,7 @@ type View struct {
 	Starting bool `json:"starting,omitempty"`
 	// Down is set after Commander.Down: podd starts no pods until it is restarted.
 	Down bool `json:"down,omitempty"`
-	// ShuttingDown is set while the machine shuts down: podd starts no pods until
+	// ShuttingDown is set while the node shuts down: podd starts no pods until
 	// it has booted.
 	ShuttingDown bool `json:"shuttingDown,omitempty"`
 	// Files has an entry for every file and URL that was read, sorted by path.

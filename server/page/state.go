@@ -20,9 +20,9 @@ type stateChange struct {
 	Runtime  string   `json:"runtime"`
 	Sources  []string `json:"sources"`
 	Starting bool     `json:"starting"`
-	// Ending is "machine" while the machine shuts down, and "pods" after podd down.
+	// Shutdown is "node" while the node shuts down, and "pods" after podd down.
 	// In both cases podd starts no pods.
-	Ending string `json:"ending"`
+	Shutdown string `json:"shutdown"`
 	// CPU and Memory are the capacity of the node in billionths of a core and in
 	// bytes.
 	CPU    int64 `json:"cpu"`
@@ -86,9 +86,9 @@ func (p *Page) change(c *server.Change) *stateChange {
 	}
 	switch {
 	case c.ShuttingDown:
-		out.Ending = "machine"
+		out.Shutdown = "node"
 	case c.Down:
-		out.Ending = "pods"
+		out.Shutdown = "pods"
 	}
 	if c.NodeObject != nil {
 		out.CPU, out.Memory = 1e6*c.NodeObject.Status.Capacity.Cpu().MilliValue(), c.NodeObject.Status.Capacity.Memory().Value()
