@@ -15,7 +15,7 @@ import (
 
 // FromAPI returns the Pod for an object of an API server, which it does not modify. The
 // server has validated it and set its defaults. Refused names the first field that podd
-// does not serve; such a pod never runs. o has the meaning that it has for File, with
+// does not support; such a pod never runs. o has the meaning that it has for File, with
 // Kind KindAPI; Now is the time at which the pod was first observed. FromAPI returns nil if
 // the UID cannot be the name of a directory, which no API server assigns.
 //
@@ -72,7 +72,7 @@ func annotationsOf(pod *v1.Pod, o Options) map[string]string {
 	return all
 }
 
-// refusal returns the first problem of a pod whose defaults are set, or "" if podd serves
+// refusal returns the first problem of a pod whose defaults are set, or "" if podd supports
 // all of its fields.
 func refusal(pod *v1.Pod, o Options) string {
 	n := &notes{path: o.Path}

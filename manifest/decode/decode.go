@@ -56,7 +56,7 @@ type Options struct {
 // decoded. An empty text is a File without pods.
 //
 // The pods have the defaults of Kubernetes 1.34 and the names and UIDs of static pods, and
-// all fields are valid and served by podd. The input may be hostile: size, depth, aliases
+// all fields are valid and supported by podd. The input may be hostile: size, depth, aliases
 // and the number of Problems are limited.
 func File(data []byte, o Options) *manifest.File {
 	if o.Kind == "" {

@@ -143,14 +143,14 @@ func ExpansionSize(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) (to res
 // tokensFor returns the tokens that a driver requests for a pod, as JSON for the volume
 // context.
 func (o *lookup) tokensFor(pod *v1.Pod, driver string) string {
-	wants := o.Cluster.Drivers[driver]
-	if wants == nil || len(wants.TokenRequests) == 0 {
+	spec := o.Cluster.Drivers[driver]
+	if spec == nil || len(spec.TokenRequests) == 0 {
 		return ""
 	}
 	all := map[string]authentication.TokenRequestStatus{}
-	for i := range wants.TokenRequests {
-		token := o.Cluster.Tokens[tokenRef(pod, &wants.TokenRequests[i], "").Object.NamespacedName]
-		all[wants.TokenRequests[i].Audience] = authentication.TokenRequestStatus{Token: string(token.Text), ExpirationTimestamp: token.Expires}
+	for i := range spec.TokenRequests {
+		token := o.Cluster.Tokens[tokenRef(pod, &spec.TokenRequests[i], "").Object.NamespacedName]
+		all[spec.TokenRequests[i].Audience] = authentication.TokenRequestStatus{Token: string(token.Text), ExpirationTimestamp: token.Expires}
 	}
 	text, err := json.Marshal(all)
 	if err != nil {

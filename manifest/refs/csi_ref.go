@@ -114,9 +114,9 @@ func (o *lookup) refsOf(pod *v1.Pod, d *csiVolume) []Ref {
 		ref := manifest.ObjectRef{Kind: manifest.AttachmentKind, NamespacedName: types.NamespacedName{Name: AttachmentName(d.driver, handle, pod.Spec.NodeName)}}
 		all = append(all, Ref{Object: ref, role: forDriver, Field: d.field, Volume: UniqueVolume(d.driver, handle)})
 	}
-	if wants := o.Cluster.Drivers[d.driver]; wants != nil {
-		for i := range wants.TokenRequests {
-			all = append(all, tokenRef(pod, &wants.TokenRequests[i], d.field))
+	if spec := o.Cluster.Drivers[d.driver]; spec != nil {
+		for i := range spec.TokenRequests {
+			all = append(all, tokenRef(pod, &spec.TokenRequests[i], d.field))
 		}
 	}
 	return all
@@ -134,8 +134,8 @@ func tokenRef(pod *v1.Pod, r *storage.TokenRequest, field string) Ref {
 // attaches reports whether volumes of the driver are attached. They are if the cluster has
 // no CSIDriver object.
 func (o *lookup) attaches(d *csiVolume) bool {
-	wants := o.Cluster.Drivers[d.driver]
-	return d.pv != nil && (wants == nil || wants.AttachRequired == nil || *wants.AttachRequired)
+	spec := o.Cluster.Drivers[d.driver]
+	return d.pv != nil && (spec == nil || spec.AttachRequired == nil || *spec.AttachRequired)
 }
 
 // driversWait returns why a pod cannot be set up although everything that its drivers need
@@ -163,7 +163,7 @@ func (o *lookup) driverWait(d *csiVolume) string {
 			return fmt.Sprintf("%s refers to a Secret with the invalid name %q", whose, wording.Clip(secret.Object.NamespacedName.String(), 80))
 		}
 	}
-	wants := o.Cluster.Drivers[d.driver]
+	spec := o.Cluster.Drivers[d.driver]
 	switch {
 	case !manifest.IsSafeDriver(d.driver):
 		return fmt.Sprintf("%s refers to a CSI driver with the invalid name %q", whose, wording.Clip(d.driver, 80))
@@ -173,12 +173,12 @@ func (o *lookup) driverWait(d *csiVolume) string {
 		return fmt.Sprintf("%s has a volumeHandle of %d bytes (limit %d)", whose, len(d.pv.Spec.CSI.VolumeHandle), MaxHandleLength)
 	case d.pv != nil && len(validation.IsDNS1123Subdomain(d.pv.Name)) > 0:
 		return whose + " has an invalid name"
-	case o.Cluster.Drivers == nil, wants == nil && d.pv != nil:
+	case o.Cluster.Drivers == nil, spec == nil && d.pv != nil:
 		return ""
-	case wants == nil:
+	case spec == nil:
 		return fmt.Sprintf("volume mode %q not supported by driver %s (no CSIDriver object)", mode, d.driver)
-	case !slices.Contains(wants.VolumeLifecycleModes, mode):
-		return fmt.Sprintf("volume mode %q not supported by driver %s (only supports %q)", mode, d.driver, wants.VolumeLifecycleModes)
+	case !slices.Contains(spec.VolumeLifecycleModes, mode):
+		return fmt.Sprintf("volume mode %q not supported by driver %s (only supports %q)", mode, d.driver, spec.VolumeLifecycleModes)
 	}
 	return ""
 }

@@ -20,7 +20,7 @@ import (
 	"podd/manifest"
 )
 
-// Options describe where a pod comes from and what the node serves.
+// Options describe where a pod comes from and what the node supports.
 type Options struct {
 	// API reports that an API server has validated the pod, and that its name is complete.
 	API bool

@@ -76,7 +76,7 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 		return nil, request.UnsupportedMediaType(runtime.ContentTypeJSON, mediaYAML, runtime.ContentTypeProtobuf)
 	}
 	if err == nil && o.Kind != "" && o.Kind != "DeleteOptions" {
-		err = fmt.Errorf("got kind %.40q, want DeleteOptions", o.Kind)
+		err = fmt.Errorf("kind %.40q: must be DeleteOptions", o.Kind)
 	}
 	if err != nil {
 		return nil, apierrors.NewBadRequest("reading the body: " + err.Error())
