@@ -30,6 +30,7 @@ require (
 	k8s.io/apimachinery v0.34.13
 	k8s.io/client-go v0.34.13
 	k8s.io/component-base v0.34.13
+	k8s.io/component-helpers v0.34.13
 	k8s.io/cri-api v0.37.2
 	k8s.io/kube-openapi v0.0.0-20250710124328-f3f2b991d03b
 	k8s.io/kubelet v0.34.13

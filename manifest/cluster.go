@@ -9,9 +9,9 @@ import (
 // A Cluster contains what an API server has returned for the references of its pods, in
 // addition to the Objects themselves. It is immutable.
 type Cluster struct {
-	// Lacks contains the reason why an object that was looked up is missing. An object that
-	// is in neither Lacks nor Objects was not looked up yet.
-	Lacks map[ObjectRef]Lack
+	// Missing contains the reason why an object that was looked up is missing. An object that
+	// is in neither Missing nor Objects was not looked up yet.
+	Missing map[ObjectRef]MissingObject
 	// Tokens has the names that refs.TokenRef returns as keys.
 	Tokens map[types.NamespacedName]Token
 	// Handlers contains the handlers of RuntimeClasses by name of the class.
@@ -31,8 +31,8 @@ type Token struct {
 	Expires metav1.Time
 }
 
-// A Lack is the reason why an object is missing.
-type Lack struct {
+// A MissingObject is the reason why an object is missing.
+type MissingObject struct {
 	// Absent reports that the object does not exist, so an optional reference is ignored.
 	// If it is false, this is unknown.
 	Absent bool

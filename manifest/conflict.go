@@ -5,35 +5,35 @@ import "fmt"
 // Conflicts returns an error Problem for each pod that uses a host port of an earlier pod.
 // Ports of init containers that are not sidecars are ignored.
 func Conflicts(pods []*Pod) []Problem {
-	type holding struct {
-		pod   *Pod
-		claim HostClaim
+	type reservation struct {
+		pod  *Pod
+		port PortReservation
 	}
 	var problems []Problem
-	taken := map[int32][]holding{}
+	reserved := map[int32][]reservation{}
 	for _, p := range pods {
-		mine := HostClaims(p)
-		for _, c := range mine {
-			for _, other := range taken[c.Number] {
-				if c.Meets(other.claim) {
-					problems = append(problems, portConflict(p, c, other.pod, other.claim))
+		ports := PortReservations(p)
+		for _, port := range ports {
+			for _, other := range reserved[port.Number] {
+				if port.ConflictsWith(other.port) {
+					problems = append(problems, portConflict(p, port, other.pod, other.port))
 					break
 				}
 			}
 		}
-		for _, c := range mine {
-			taken[c.Number] = append(taken[c.Number], holding{p, c})
+		for _, port := range ports {
+			reserved[port.Number] = append(reserved[port.Number], reservation{p, port})
 		}
 	}
 	return problems
 }
 
-// portConflict returns the Problem of a pod whose port another pod has.
-func portConflict(p *Pod, c HostClaim, other *Pod, held HostClaim) Problem {
-	there := other.Origin
-	there.Line = int(there.Position(held.Field).Line)
+// portConflict returns the Problem of a pod whose port other has reserved.
+func portConflict(p *Pod, port PortReservation, other *Pod, otherPort PortReservation) Problem {
+	place := other.Origin
+	place.Line = int(place.Position(otherPort.Field).Line)
 	return Problem{
-		Severity: Error, Path: p.Origin.Path, Position: p.Origin.Position(c.Field), Pod: p.Key, Field: c.Field,
-		Message: fmt.Sprintf("%d is taken by %s (%s)", c.Number, other.Short(), there),
+		Severity: Error, Path: p.Origin.Path, Position: p.Origin.Position(port.Field), Pod: p.Key, Field: port.Field,
+		Message: fmt.Sprintf("%d is already used by %s (%s)", port.Number, other.Short(), place),
 	}
 }

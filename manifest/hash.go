@@ -95,7 +95,7 @@ func canonical(user map[string]any) map[string]any {
 }
 
 // immutablePart returns a pod without the fields that an API server allows to change while the
-// pod runs: metadata, images, and those in changingSpec.
+// pod runs: labels, annotations, images and mutableSpec.
 func immutablePart(user map[string]any) map[string]any {
 	pod := maps.Clone(user)
 	if meta, ok := pod["metadata"].(map[string]any); ok {
@@ -214,7 +214,7 @@ func withoutNulls(v any) any {
 func Digest(parts ...any) string {
 	text, err := json.Marshal(parts)
 	if err != nil {
-		panic("manifest: hashing what JSON gave: " + err.Error())
+		panic("manifest: encoding the input of a hash: " + err.Error())
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16])

@@ -9,7 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestHashFields: every field that a hash picks or leaves out is one of a pod's spec.
+// TestHashFields checks that every field which a hash includes or excludes is a field of a
+// pod's spec.
 func TestHashFields(t *testing.T) {
 	known := map[string]bool{}
 	for f := range reflect.TypeFor[v1.PodSpec]().Fields() {
@@ -18,7 +19,7 @@ func TestHashFields(t *testing.T) {
 	}
 	for _, name := range slices.Concat(sandboxFields, mutableSpec) {
 		if !known[name] {
-			t.Errorf("spec.%s is no field of a Pod", name)
+			t.Errorf("spec.%s is not a field of a pod", name)
 		}
 	}
 }

@@ -21,8 +21,8 @@ spec:
   - {name: side, image: "i:1"}
 `
 
-// TestHashes: which hashes an edit changes. "start" and "size" are those of
-// container main; no edit touches another container's.
+// TestHashes checks which hashes an edit changes. "start" and "size" are the hashes of
+// container main. No edit changes those of another container.
 func TestHashes(t *testing.T) {
 	tests := map[string]struct{ old, new, changes string }{
 		"nothing":     {"", "", ""},
@@ -66,19 +66,19 @@ func TestHashes(t *testing.T) {
 				got = append(got, "size")
 			}
 			if s := strings.Join(got, " "); s != tt.changes {
-				t.Errorf("changed: %q, want %q", s, tt.changes)
+				t.Errorf("changed hashes: got %q, want %q", s, tt.changes)
 			}
 			for _, other := range []string{"init", "side"} {
 				if before.Containers[other] != after.Containers[other] {
-					t.Errorf("hashes of %s changed, too", other)
+					t.Errorf("the hashes of container %s changed", other)
 				}
 			}
 			same := slices.Contains([]string{"nothing", "a note", "cpu", "memory", "same cpu"}, name)
 			if (before.Hash == after.Hash) != same || (before.UID == after.UID) != same {
-				t.Errorf("Hash before %s, after %s", before.Hash, after.Hash)
+				t.Errorf("Hash: got %s before the edit and %s after it", before.Hash, after.Hash)
 			}
 			if !strings.HasPrefix(after.Hash, "v1:") || len(after.Hash) != 35 || len(after.UID) != 32 {
-				t.Errorf("Hash %q, UID %q", after.Hash, after.UID)
+				t.Errorf("got Hash %q and UID %q", after.Hash, after.UID)
 			}
 		})
 	}

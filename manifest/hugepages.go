@@ -26,17 +26,17 @@ func HugePageSize(spec *v1.PodSpec, medium v1.StorageMedium) (int64, error) {
 		case 1:
 			return sizes[0], nil
 		case 0:
-			return 0, errors.New("the pod requests no huge pages; request some, as hugepages-2Mi")
+			return 0, errors.New("the pod requests no huge pages; add a request such as hugepages-2Mi")
 		}
-		return 0, errors.New("the pod requests huge pages of several sizes; name one, as HugePages-2Mi")
+		return 0, errors.New("the pod requests huge pages of several sizes; specify one, such as HugePages-2Mi")
 	}
 	name := v1.ResourceName(v1.ResourceHugePagesPrefix + strings.TrimPrefix(string(medium), string(v1.StorageMediumHugePagesPrefix)))
 	size := PageSize(name)
 	switch {
 	case size == 0:
-		return 0, errors.New("names no page size")
+		return 0, errors.New("has no valid page size")
 	case !slices.Contains(sizes, size):
-		return 0, fmt.Errorf("the pod requests no such huge pages; request some %s", name)
+		return 0, fmt.Errorf("the pod requests no huge pages of this size; add a request of %s", name)
 	}
 	return size, nil
 }

@@ -32,7 +32,8 @@ metadata: {name: follows, annotations: {podd/restart-on-change: "true"}}
 spec: {containers: [{name: main, image: "i:1"}]}
 `
 
-// TestRecognize: a UID is kept by a version that has it, and is one pod's.
+// TestRecognize checks that a pod keeps the recorded UID of its version and that no two pods
+// get the same UID.
 func TestRecognize(t *testing.T) {
 	setOf := func(text string) *manifest.Set {
 		return merge.Batches([]manifest.Batch{manifesttest.Batch(manifest.KindFile, "/a", text)})
@@ -44,8 +45,8 @@ func TestRecognize(t *testing.T) {
 	web, db := types.NamespacedName{Namespace: "default", Name: "web-n"}, types.NamespacedName{Namespace: "default", Name: "db-n"}
 	k := manifest.Recognize(s, nil, find("theirs"))
 	for key, p := range k.Set.Pods {
-		if (p.UID == "theirs") != (key == db) { // the first by name
-			t.Errorf("%s has uid %s", key, p.UID)
+		if (p.UID == "theirs") != (key == db) { // the first pod by name gets it
+			t.Errorf("%s: got uid %s", key, p.UID)
 		}
 	}
 	p := k.Set.Pods[db]
@@ -53,22 +54,22 @@ func TestRecognize(t *testing.T) {
 		t.Errorf("got %+v", p)
 	}
 	if s.Pods[db].Spec.UID == "theirs" {
-		t.Error("the set was written")
+		t.Error("the given set was changed")
 	}
 	if again := manifest.Recognize(s, k, find("")); again.Set.Pods[db] != p || again.Set.Pods[web] != s.Pods[web] {
 		t.Errorf("got %s and %s", again.Set.Pods[db].UID, again.Set.Pods[web].UID)
 	}
 	read := setOf(knownPods)
 	if now := manifest.Recognize(read, k, find("")).Set.Pods[db]; now == p || now.UID != "theirs" {
-		t.Errorf("the same version has uid %s", now.UID)
+		t.Errorf("same version: got uid %s", now.UID)
 	}
 	edited := setOf("apiVersion: v1\nkind: Pod\nmetadata: {name: db}\nspec: {containers: [{name: main, image: \"i:2\"}]}")
 	if now := manifest.Recognize(edited, k, find("")); now.Set != edited {
-		t.Errorf("another version has uid %s", now.Set.Pods[db].UID)
+		t.Errorf("other version: got uid %s", now.Set.Pods[db].UID)
 	}
 	for _, bad := range []types.UID{"", "../x", "own"} {
 		if manifest.Recognize(s, nil, find(bad)).Set.Pods[web] != s.Pods[web] {
-			t.Errorf("uid %q was taken", bad)
+			t.Errorf("invalid uid %q was used", bad)
 		}
 	}
 }

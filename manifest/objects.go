@@ -99,9 +99,9 @@ func (r ObjectRef) String() string {
 	return r.Kind + " " + r.NamespacedName.String()
 }
 
-// KeyOf returns the key of an object, without the suffix of the node. An empty namespace
+// NewKey returns the key of an object, without the suffix of the node. An empty namespace
 // means "default".
-func KeyOf(namespace, name string) types.NamespacedName {
+func NewKey(namespace, name string) types.NamespacedName {
 	if namespace == "" {
 		namespace = v1.NamespaceDefault
 	}

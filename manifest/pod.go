@@ -35,10 +35,10 @@ type Pod struct {
 	Written bool
 	// Origin is where the pod was decoded from.
 	Origin Origin
-	// Refused is the first field of a pod of an API server that podd does not serve, as
+	// Refused is the first field of a pod of an API server that podd does not support, as
 	// "field: message". Such a pod never runs. Other sources omit refused pods.
 	Refused string
-	// Deletion is set if the source wants the pod deleted; nil: it must run.
+	// Deletion is set if the source requests the deletion of the pod; nil: it must run.
 	Deletion *Deletion
 	// Spec is the complete object with defaults; never nil, never written.
 	Spec *v1.Pod
@@ -68,7 +68,7 @@ func (p *Pod) Over() bool {
 	return phase == v1.PodSucceeded || phase == v1.PodFailed
 }
 
-// A Deletion means that the source wants the pod deleted.
+// A Deletion means that the source requests the deletion of the pod.
 type Deletion struct {
 	Grace time.Duration // at least one second, as in the kubelet
 }
@@ -76,7 +76,7 @@ type Deletion struct {
 // A ContainerHash shows how two versions of a container differ.
 type ContainerHash struct {
 	Start string // if it differs, the container must be restarted
-	// If Size differs, cpu and memory are changed in place. See SizeOf.
+	// If Size differs, cpu and memory are changed in place. See FormatSize.
 	Size string
 }
 

@@ -45,9 +45,9 @@ func restarts(r *v1.ContainerRestartRule, code int32) bool {
 	return false
 }
 
-// GoesOn reports whether a pod never finishes by itself: one of its regular containers is
+// RunsForever reports whether a pod never finishes by itself: one of its regular containers is
 // restarted after every exit.
-func GoesOn(spec *v1.PodSpec) bool {
+func RunsForever(spec *v1.PodSpec) bool {
 	return slices.ContainsFunc(spec.Containers, func(c v1.Container) bool { return RestartsAlways(spec, &c) })
 }
 

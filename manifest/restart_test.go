@@ -6,8 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestRestarts: which exits have a container started again, and whether its pod
-// ends.
+// TestRestarts checks after which exits a container is restarted, and whether its pod can
+// complete.
 func TestRestarts(t *testing.T) {
 	in := func(codes ...int32) v1.ContainerRestartRule {
 		return v1.ContainerRestartRule{Action: "Restart", ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: "In", Values: codes}}
@@ -19,7 +19,7 @@ func TestRestarts(t *testing.T) {
 		pod, own         string
 		rules            []v1.ContainerRestartRule
 		zero, one, other bool // restarts after 0, 1 and 42
-		goesOn           bool
+		runsForever      bool
 	}{
 		{"Always", "", nil, true, true, true, true},
 		{"OnFailure", "", nil, false, true, true, false},
@@ -46,11 +46,11 @@ func TestRestarts(t *testing.T) {
 		spec := &v1.PodSpec{RestartPolicy: v1.RestartPolicy(tt.pod), Containers: []v1.Container{c}}
 		for code, want := range map[int32]bool{0: tt.zero, 1: tt.one, 42: tt.other} {
 			if got := RestartsAfter(spec, &c, code); got != want {
-				t.Errorf("%+v after %d: %t", tt, code, got)
+				t.Errorf("%+v, exit code %d: got restart %t", tt, code, got)
 			}
 		}
-		if got := GoesOn(spec); got != tt.goesOn {
-			t.Errorf("%+v goes on: %t", tt, got)
+		if got := RunsForever(spec); got != tt.runsForever {
+			t.Errorf("%+v: got RunsForever %t", tt, got)
 		}
 	}
 }

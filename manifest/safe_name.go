@@ -20,8 +20,8 @@ func SafeUID(uid types.UID) bool {
 	return uid != "" && len(uid) <= 63
 }
 
-// SafeDriver reports whether the name of a CSI driver is valid, so that it can be part of a
+// IsSafeDriver reports whether the name of a CSI driver is valid, so that it can be part of a
 // path. Like the API server it allows upper case.
-func SafeDriver(name string) bool {
+func IsSafeDriver(name string) bool {
 	return len(name) <= 63 && len(validation.IsDNS1123Subdomain(strings.ToLower(name))) == 0
 }

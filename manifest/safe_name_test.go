@@ -22,7 +22,7 @@ func TestSafeUID(t *testing.T) {
 	}
 }
 
-func TestSafeUIDProperty(t *testing.T) {
+func TestSafeUID_Property(t *testing.T) {
 	safe := regexp.MustCompile(`\A[A-Za-z0-9-]{1,63}\z`)
 	rapid.Check(t, func(t *rapid.T) {
 		uid := rapid.OneOf(rapid.String(), rapid.StringMatching(`[A-Za-z0-9-]{1,70}`)).Draw(t, "uid")

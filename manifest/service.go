@@ -29,8 +29,8 @@ type ServicePort struct {
 	Port     int32
 }
 
-// ServiceOf returns nil for a Service without variables: it has no address or no ports.
-func ServiceOf(s *v1.Service) *Service {
+// NewService returns nil for a Service without variables: it has no address or no ports.
+func NewService(s *v1.Service) *Service {
 	if s.Spec.ClusterIP == "" || s.Spec.ClusterIP == v1.ClusterIPNone || len(s.Spec.Ports) == 0 {
 		return nil
 	}

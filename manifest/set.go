@@ -17,7 +17,7 @@ type Set struct {
 	Node *Node
 	// Versions contains the newest Batch.Version of every source that sets it.
 	Versions map[string]uint64
-	// Objects has sources as keys. Objects serve only pods of the same source, whose
+	// Objects has sources as keys. Objects are only for pods of the same source, whose
 	// Origin.Source is the key, and of the same namespace.
 	Objects  map[string]Objects
 	Problems []Problem
@@ -38,7 +38,8 @@ type Batch struct {
 	Problems []Problem
 	Complete bool // see Set.Complete
 	Node     *Node
-	// Version tells a source which of its batches a Set contains; 0: not used.
+	// Version identifies the batch, so that a source finds the newest one in Set.Versions;
+	// 0: not used.
 	Version uint64
 	// Files has one entry for every file, or one for the URL, sorted by path.
 	Files []FileState
@@ -74,7 +75,7 @@ type Problem struct {
 
 // String returns "path:line:col: severity: field: message", which editors can parse.
 func (p Problem) String() string {
-	s := string(p.Severity) + ": " + p.What()
+	s := string(p.Severity) + ": " + p.Text()
 	if place := p.Place(); place != "" {
 		s = place + ": " + s
 	}
@@ -92,8 +93,8 @@ func (p Problem) Place() string {
 	return fmt.Sprintf("%s:%d:%d", p.Path, p.Position.Line, p.Position.Column)
 }
 
-// What returns "field: message".
-func (p Problem) What() string {
+// Text returns "field: message".
+func (p Problem) Text() string {
 	if p.Field == "" {
 		return p.Message
 	}

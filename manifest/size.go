@@ -13,9 +13,9 @@ import (
 // sized lists the resources whose amounts can be changed while a container runs.
 var sized = []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory}
 
-// SizeOf returns the requested and limited cpu and memory as text: "cpu=100m/1
+// FormatSize returns the requested and limited cpu and memory as text: "cpu=100m/1
 // memory=32Mi/". An amount that is not set is empty.
-func SizeOf(r v1.ResourceRequirements) string {
+func FormatSize(r v1.ResourceRequirements) string {
 	parts := make([]string, 0, len(sized))
 	for _, name := range sized {
 		parts = append(parts, fmt.Sprintf("%s=%s/%s", name, amount(r.Requests, name), amount(r.Limits, name)))
@@ -45,7 +45,7 @@ func OfSize(size string) v1.ResourceRequirements {
 
 // PodSize returns the size of the whole pod.
 func (p *Pod) PodSize() string {
-	return SizeOf(v1.ResourceRequirements{Requests: PodRequests(&p.Spec.Spec), Limits: PodLimits(&p.Spec.Spec)})
+	return FormatSize(v1.ResourceRequirements{Requests: PodRequests(&p.Spec.Spec), Limits: PodLimits(&p.Spec.Spec)})
 }
 
 // Resized returns the resources in which two sizes differ.
@@ -72,14 +72,14 @@ func (p *Pod) Sized(sizes map[string]string) *Pod {
 		for i := range list {
 			name := list[i].Name
 			r, ok := resize(list[i].Resources, sizes[name])
-			if !ok || SizeOf(r) == p.Containers[name].Size {
+			if !ok || FormatSize(r) == p.Containers[name].Size {
 				continue
 			}
 			if out == p {
 				out = p.clone()
 			}
 			containerNamed(&out.Spec.Spec, name).Resources = r
-			out.Containers[name] = ContainerHash{Start: p.Containers[name].Start, Size: SizeOf(r)}
+			out.Containers[name] = ContainerHash{Start: p.Containers[name].Start, Size: FormatSize(r)}
 		}
 	}
 	return out
@@ -131,7 +131,7 @@ func sizesOf(spec *v1.PodSpec) map[string]string {
 	sizes := map[string]string{}
 	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
-			sizes[list[i].Name] = SizeOf(list[i].Resources)
+			sizes[list[i].Name] = FormatSize(list[i].Resources)
 		}
 	}
 	return sizes

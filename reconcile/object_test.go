@@ -60,7 +60,7 @@ func TestObjectsServePods(t *testing.T) {
 		m.setPods(p)
 		m.settle()
 		m.wantState()
-		if why := m.why("web"); !strings.Contains(why, `ConfigMap "conf" (a.yaml:5) is not in /manifests (likewise Secret "key" at a.yaml:6); the pod starts when it is there`) {
+		if why := m.why("web"); !strings.Contains(why, `ConfigMap "conf" (a.yaml:5) is not defined in /manifests (also missing: Secret "key" at a.yaml:6); the pod starts when it is there`) {
 			t.Errorf("why: %q", why)
 		}
 		m.setObjects(confAndKey("one", "hunter2"), p)
@@ -173,7 +173,7 @@ func TestEditWaitsForItsObjects(t *testing.T) {
 		m.Forget()
 		m.setObjects(confAndKey("one", "hunter2"), two)
 		m.settle()
-		if why := m.why("web"); !strings.Contains(why, `the edit waits: Secret "more" (a.yaml:5) is not in /manifests; the earlier version runs on`) {
+		if why := m.why("web"); !strings.Contains(why, `the edit waits: Secret "more" (a.yaml:5) is not defined in /manifests; the earlier version runs on`) {
 			t.Errorf("why: %q", why)
 		}
 		m.setObjects(confAndKey("two", "hunter2"), two)

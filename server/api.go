@@ -34,9 +34,9 @@ const maxCommand = 64 << 10
 //	GET  /v1/orphans                     a list of Orphan
 //	POST /v1/orphans/remove              OrphanTarget; the response comes after the removal
 //	POST /v1/restart                     Target; the response comes after the decision
-//	POST /v1/down                        a line of Down whenever pods have been removed
-//	POST /v1/shutdown?grace=30s          a line of Down whenever pods have terminated,
-//	                                     because the machine shuts down
+//	POST /v1/down                        a line of StopProgress whenever pods have been removed
+//	POST /v1/shutdown?grace=30s          a line of StopProgress whenever pods have terminated,
+//	                                     because the node shuts down
 //	POST /v1/resume                      cancels the shutdown
 type API struct {
 	State   Viewer    // required
@@ -50,7 +50,7 @@ type API struct {
 	Revoke  func() (Revocation, error)
 	Orphans Orphans // required
 	// Accept applies a change of the host that podd reported; required.
-	Accept func(ctx context.Context, what Acceptance) (message string, err error)
+	Accept func(ctx context.Context, change Acceptance) (message string, err error)
 }
 
 // versionInfo is the response of /v1/version.

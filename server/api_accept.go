@@ -8,8 +8,8 @@ import (
 // Acceptance identifies a change of the host that podd reported as a problem and
 // that a user accepts.
 type Acceptance struct {
-	// What is the kind of change, "node-name" or "empty".
-	What string `json:"what"`
+	// Change is the kind of the change, "node-name" or "empty".
+	Change string `json:"what"`
 	// Source is the directory or file that is empty.
 	Source string `json:"source,omitempty"`
 }
@@ -21,12 +21,12 @@ type Accepted struct {
 }
 
 func (a *API) accept(w http.ResponseWriter, r *http.Request) {
-	var what Acceptance
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommand)).Decode(&what); err != nil {
+	var change Acceptance
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommand)).Decode(&change); err != nil {
 		fail(w, BodyError("reading the change to accept", err))
 		return
 	}
-	message, err := a.Accept(r.Context(), what)
+	message, err := a.Accept(r.Context(), change)
 	if err != nil {
 		fail(w, err)
 		return

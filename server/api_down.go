@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Down is a line of the responses of /v1/down and /v1/shutdown. Left of the first
+// StopProgress is a line of the responses of /v1/down and /v1/shutdown. Left of the first
 // line has all pods to stop. The last line has Done or Error.
-type Down struct {
+type StopProgress struct {
 	// Gone has the pods that were removed since the previous line or, for a
 	// shutdown, that have terminated since then.
 	Gone []Key `json:"gone,omitempty"`
@@ -54,7 +54,7 @@ func (a *API) streamDown(w http.ResponseWriter, r *http.Request, stop func(conte
 
 	out := newLines(w)
 	left := remaining(view)
-	err := out.send(Down{Left: left})
+	err := out.send(StopProgress{Left: left})
 	for err == nil {
 		select {
 		case err = <-result:
@@ -64,7 +64,7 @@ func (a *API) streamDown(w http.ResponseWriter, r *http.Request, stop func(conte
 		case <-a.State.Changed(view.Revision):
 			view = a.State.View()
 			if now := remaining(view); !slices.Equal(now, left) {
-				err = out.send(Down{Gone: without(left, now), Left: now})
+				err = out.send(StopProgress{Gone: without(left, now), Left: now})
 				left = now
 			}
 		}
@@ -74,11 +74,11 @@ func (a *API) streamDown(w http.ResponseWriter, r *http.Request, stop func(conte
 }
 
 // downEnd returns the last line, given the error of the operation.
-func downEnd(before, now []Key, err error) Down {
+func downEnd(before, now []Key, err error) StopProgress {
 	if err != nil {
-		return Down{Gone: without(before, now), Left: now, Error: oneLine(err.Error())}
+		return StopProgress{Gone: without(before, now), Left: now, Error: oneLine(err.Error())}
 	}
-	return Down{Gone: before, Done: true}
+	return StopProgress{Gone: before, Done: true}
 }
 
 // runningPods returns the keys of the pods that have not terminated, in order.

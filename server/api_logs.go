@@ -24,7 +24,7 @@ func ServeLogs(w http.ResponseWriter, r *http.Request, logs LogReader) {
 	switch {
 	case err == nil:
 		text.Begin()
-	case text.Begun():
+	case text.HasBegun():
 		text.Flush() // so that the response is chunked, because only such a response can have a trailer
 		w.Header().Set(http.TrailerPrefix+ErrorTrailer, oneLine(err.Error()))
 	default:

@@ -39,7 +39,7 @@ func TestAPI(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			m := newMachine("web-n1")
+			m := newFakeDaemon("web-n1")
 			w := httptest.NewRecorder()
 			m.handler().ServeHTTP(w, httptest.NewRequest(tt.method, tt.target, strings.NewReader(tt.body)))
 			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) {
@@ -50,7 +50,7 @@ func TestAPI(t *testing.T) {
 }
 
 func TestAPI_State(t *testing.T) {
-	m := newMachine("db-n1", "web-n1")
+	m := newFakeDaemon("db-n1", "web-n1")
 	url := start(t, m)
 	var got View
 	decode(t, get(t, url+"/v1/state").Body, &got)
@@ -71,7 +71,7 @@ func TestAPI_State(t *testing.T) {
 
 // The log of events can be listed, listed from a revision, and followed.
 func TestAPI_Events(t *testing.T) {
-	m := newMachine()
+	m := newFakeDaemon()
 	url := start(t, m)
 	add := func(reason string) { m.events.Add(events.Note{Type: "Normal", Reason: reason, Time: time.Unix(1, 0)}) }
 	add("Starting")
@@ -102,7 +102,7 @@ func TestAPI_Events(t *testing.T) {
 }
 
 func TestLogRequest(t *testing.T) {
-	m := newMachine()
+	m := newFakeDaemon()
 	var got LogRequest
 	m.log = func(_ context.Context, req LogRequest, w io.Writer) error { got = req; return nil }
 	const names = "/v1/logs?namespace=default&pod=web-n1&container=app"
@@ -137,7 +137,7 @@ func TestLogRequest(t *testing.T) {
 // If reading fails before the first byte, the response is an error; if it fails
 // later, the error is in the trailer.
 func TestServeLogs_Errors(t *testing.T) {
-	m := newMachine()
+	m := newFakeDaemon()
 	url := start(t, m)
 	for _, tt := range []struct {
 		name    string
@@ -176,7 +176,7 @@ func TestServeLogs_Errors(t *testing.T) {
 
 // A line of a followed log is sent without waiting for the next one.
 func TestServeLogs_Follow(t *testing.T) {
-	m := newMachine()
+	m := newFakeDaemon()
 	url := start(t, m)
 	ended := make(chan error, 1)
 	m.log = func(ctx context.Context, _ LogRequest, w io.Writer) error {
@@ -200,20 +200,20 @@ func TestAPI_Down(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		err  error
-		want []Down
+		want []StopProgress
 	}{
-		{"all", nil, []Down{{Left: keys("a", "b")}, {Gone: keys("a"), Left: keys("b")}, {Gone: keys("b"), Done: true}}},
-		{"fails", errors.New("the runtime is unreachable"), []Down{{Left: keys("a", "b")}, {Gone: keys("a"), Left: keys("b")}, {Left: keys("b"), Error: "the runtime is unreachable"}}},
+		{"all", nil, []StopProgress{{Left: keys("a", "b")}, {Gone: keys("a"), Left: keys("b")}, {Gone: keys("b"), Done: true}}},
+		{"fails", errors.New("the runtime is unreachable"), []StopProgress{{Left: keys("a", "b")}, {Gone: keys("a"), Left: keys("b")}, {Left: keys("b"), Error: "the runtime is unreachable"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			m := newMachine("a", "b")
+			m := newFakeDaemon("a", "b")
 			url := start(t, m)
 			proceed := make(chan struct{})
 			m.down = func(context.Context) error { <-proceed; return tt.err }
 			lines := json.NewDecoder(post(t, url+"/v1/down").Body)
-			var got []Down
+			var got []StopProgress
 			for i := range tt.want {
-				var line Down
+				var line StopProgress
 				if err := lines.Decode(&line); err != nil {
 					t.Fatal(err)
 				}
@@ -235,13 +235,13 @@ func TestAPI_Down(t *testing.T) {
 
 // For a shutdown, a pod that has terminated is gone even if it still exists.
 func TestAPI_Shutdown(t *testing.T) {
-	m := newMachine("a", "b")
+	m := newFakeDaemon("a", "b")
 	url := start(t, m)
 	proceed, grace := make(chan struct{}), time.Duration(0)
 	m.shutdown = func(_ context.Context, g time.Duration) error { grace = g; <-proceed; return nil }
 	lines := json.NewDecoder(post(t, url+"/v1/shutdown?grace=30s").Body)
-	for i, want := range []Down{{Left: keys("a", "b")}, {Gone: keys("a"), Left: keys("b")}, {Gone: keys("b"), Done: true}} {
-		var line Down
+	for i, want := range []StopProgress{{Left: keys("a", "b")}, {Gone: keys("a"), Left: keys("b")}, {Gone: keys("b"), Done: true}} {
+		var line StopProgress
 		if err := lines.Decode(&line); err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +276,7 @@ func TestAPI_Shutdown(t *testing.T) {
 
 // If the client disconnects, the context of Down is canceled.
 func TestAPI_DownClientDisconnects(t *testing.T) {
-	m := newMachine("a")
+	m := newFakeDaemon("a")
 	url := start(t, m)
 	ended := make(chan error, 1)
 	m.down = func(ctx context.Context) error { <-ctx.Done(); ended <- ctx.Err(); return ctx.Err() }
@@ -288,7 +288,7 @@ func TestAPI_DownClientDisconnects(t *testing.T) {
 }
 
 // start serves m and returns its URL. The server is closed when the test ends.
-func start(t *testing.T, m *machine) (url string) {
+func start(t *testing.T, m *fakeDaemon) (url string) {
 	t.Helper()
 	server := httptest.NewServer(m.handler())
 	t.Cleanup(server.Close)
@@ -326,7 +326,7 @@ func decode(t *testing.T, from io.Reader, to any) {
 // Credentials are only for programs: a page in a browser gets none, whatever its
 // host.
 func TestCredential_FromBrowser(t *testing.T) {
-	m := newMachine()
+	m := newFakeDaemon()
 	issued := 0
 	a := &API{
 		State: m, Command: m, Logs: m, Events: m.events,
@@ -359,7 +359,7 @@ func TestCredential_FromBrowser(t *testing.T) {
 
 // The client chooses the validity of a credential within limits.
 func TestCredential_Duration(t *testing.T) {
-	m := newMachine()
+	m := newFakeDaemon()
 	var got time.Duration
 	a := &API{State: m, Command: m, Logs: m, Events: m.events, Credential: func(life time.Duration) (Credential, error) { got = life; return Credential{}, nil }}
 	for query, want := range map[string]time.Duration{

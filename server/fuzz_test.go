@@ -74,7 +74,7 @@ func FuzzAPI(f *testing.F) {
 		if r == nil {
 			return
 		}
-		m := newMachine("web-n1")
+		m := newFakeDaemon("web-n1")
 		m.down = func(context.Context) error { return errors.New("no") }
 		m.log = func(_ context.Context, req LogRequest, _ io.Writer) error {
 			for _, name := range []string{req.Pod.Namespace, req.Pod.Name, req.Container} {

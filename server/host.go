@@ -36,7 +36,7 @@ func knownHost(r *http.Request, node string) bool {
 	case "", "localhost":
 		return true
 	case strings.ToLower(node):
-		return isDNSName(host) || !FromBrowser(r)
+		return isDNSName(host) || !IsFromBrowser(r)
 	}
 	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	if err != nil {

@@ -14,7 +14,7 @@ type Latest struct {
 	mu       sync.Mutex // guards all following fields
 	view     *View
 	outdated chan struct{} // closed when a newer View has been stored
-	// incomplete says that view has no Pods yet, and was not returned: its pods are
+	// incomplete reports that view has no Pods yet, and was not returned: its pods are
 	// those in pods with the changes.
 	incomplete bool
 	pods       []*PodView

@@ -27,7 +27,7 @@ func OwnOrigin(h http.Handler) http.Handler {
 func OwnOriginOrForwarded(h http.Handler) http.Handler {
 	own := OwnOrigin(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if Forwarded(r) {
+		if IsForwarded(r) {
 			h.ServeHTTP(w, r)
 			return
 		}
@@ -35,16 +35,16 @@ func OwnOriginOrForwarded(h http.Handler) http.Handler {
 	})
 }
 
-// Forwarded reports whether r came through a proxy, such as a cluster's API server.
+// IsForwarded reports whether r came through a proxy, such as a cluster's API server.
 // The credential of such a request is the proxy's and not the original client's.
-func Forwarded(r *http.Request) bool { return len(r.Header.Values("X-Forwarded-For")) > 0 }
+func IsForwarded(r *http.Request) bool { return len(r.Header.Values("X-Forwarded-For")) > 0 }
 
-// FromBrowser reports whether r may come from a browser, in which a page of another
+// IsFromBrowser reports whether r may come from a browser, in which a page of another
 // origin may have caused it. Browsers send Origin and Sec-Fetch headers only with
 // some requests: a GET of a page that is neither on localhost nor served with
 // TLS has none of them. Such a request has Accept-Language, which pages can change
 // but not remove and which programs rarely send.
-func FromBrowser(r *http.Request) bool {
+func IsFromBrowser(r *http.Request) bool {
 	for name := range r.Header {
 		if name == "Origin" || name == "Accept-Language" || strings.HasPrefix(name, "Sec-Fetch-") {
 			return true
@@ -56,7 +56,7 @@ func FromBrowser(r *http.Request) bool {
 // withoutBrowsers returns a handler that rejects requests from browsers.
 func withoutBrowsers(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if FromBrowser(r) {
+		if IsFromBrowser(r) {
 			fail(w, &Error{Status: http.StatusForbidden, Message: "this path is for programs: a request from a browser gets no credential"})
 			return
 		}

@@ -29,6 +29,6 @@ func PeerUID(c *net.UnixConn) (uint32, error) {
 	return cred.Uid, nil
 }
 
-// Trusted reports whether a user may control this process: root, or the user that
+// IsTrusted reports whether a user may control this process: root, or the user that
 // the process runs as, because that user has all of its rights anyway.
-func Trusted(uid uint32) bool { return uid == 0 || int(uid) == os.Geteuid() }
+func IsTrusted(uid uint32) bool { return uid == 0 || int(uid) == os.Geteuid() }

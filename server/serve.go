@@ -52,7 +52,7 @@ type Server struct {
 	// means 16 KiB.
 	MaxHeader int
 	// Streams removes the time limit for responses. Request bodies are still
-	// newLimitListener.
+	// limited.
 	Streams bool
 	// Log receives panics of handlers; nil means slog.Default.
 	Log *slog.Logger

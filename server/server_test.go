@@ -46,9 +46,9 @@ func keys(names ...string) []Key {
 	return out
 }
 
-// machine is a podd in memory: a published state, and the commands that it
+// fakeDaemon is a podd in memory: a published state, and the commands that it
 // received.
-type machine struct {
+type fakeDaemon struct {
 	events *events.Log
 	*Latest
 	restarted []string
@@ -58,7 +58,7 @@ type machine struct {
 	log       func(ctx context.Context, req LogRequest, w io.Writer) error
 }
 
-func (m *machine) Restart(_ context.Context, key types.NamespacedName, container string) error {
+func (m *fakeDaemon) Restart(_ context.Context, key types.NamespacedName, container string) error {
 	if key.Name == "absent-n1" {
 		return NotFound("no pod " + key.String())
 	}
@@ -66,28 +66,28 @@ func (m *machine) Restart(_ context.Context, key types.NamespacedName, container
 	return nil
 }
 
-func (m *machine) Down(ctx context.Context) error { return m.down(ctx) }
+func (m *fakeDaemon) Down(ctx context.Context) error { return m.down(ctx) }
 
-func (m *machine) Shutdown(ctx context.Context, grace time.Duration) error {
+func (m *fakeDaemon) Shutdown(ctx context.Context, grace time.Duration) error {
 	return m.shutdown(ctx, grace)
 }
 
-func (m *machine) Resume(context.Context) error { return m.resumed }
+func (m *fakeDaemon) Resume(context.Context) error { return m.resumed }
 
-func (m *machine) Logs(ctx context.Context, req LogRequest, w io.Writer) error {
+func (m *fakeDaemon) Logs(ctx context.Context, req LogRequest, w io.Writer) error {
 	return m.log(ctx, req, w)
 }
 
-func (m *machine) handler() http.Handler {
+func (m *fakeDaemon) handler() http.Handler {
 	return (&API{State: m, Command: m, Logs: m, Events: m.events}).Handler()
 }
 
-func newMachine(names ...string) *machine {
+func newFakeDaemon(names ...string) *fakeDaemon {
 	v := &View{Revision: 7, Node: "n1", Version: "v0.1.0", Runtime: "containerd 2.4.2", Problems: []ProblemView{}}
 	for _, n := range names {
 		v.Pods = append(v.Pods, pod(n))
 	}
-	return &machine{Latest: NewLatest(v), events: events.New(events.Options{Node: "n1"})}
+	return &fakeDaemon{Latest: NewLatest(v), events: events.New(events.Options{Node: "n1"})}
 }
 
 // ask sends a request to h as if it was received at 10.1.2.3:10255.

@@ -96,7 +96,7 @@ func (l *rootListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if uid, err := PeerUID(c); err == nil && Trusted(uid) {
+		if uid, err := PeerUID(c); err == nil && IsTrusted(uid) {
 			return c, nil
 		}
 		c.Close()

@@ -25,7 +25,7 @@ func prepareRunDir(dir string) error {
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 		return fmt.Errorf("checking the run directory %s: %w", dir, err)
 	}
-	if !Trusted(st.Uid) {
+	if !IsTrusted(st.Uid) {
 		return fmt.Errorf("using the run directory %s: it belongs to uid %d, who could replace the socket; use another --run-dir", dir, st.Uid)
 	}
 	if st.Mode&0o077 == 0 {

@@ -30,10 +30,10 @@ type Commander interface {
 	// when all are removed. They are not started again until podd is restarted. If
 	// ctx is done, Down returns but pods continue to stop.
 	Down(ctx context.Context) error
-	// Shutdown stops every pod because the machine shuts down, in the order of
+	// Shutdown stops every pod because the node shuts down, in the order of
 	// priority and within grace; if grace is 0, within the configured period. It
 	// returns when all have terminated. They are not started again until the
-	// machine has booted. If ctx is done, Shutdown returns but pods continue to
+	// node has booted. If ctx is done, Shutdown returns but pods continue to
 	// stop.
 	Shutdown(ctx context.Context, grace time.Duration) error
 	// Resume cancels Shutdown.

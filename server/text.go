@@ -27,9 +27,9 @@ func (t *Text) Begin() {
 	}
 }
 
-// Begun reports whether Begin was called, so that an error response is no longer
+// HasBegun reports whether Begin was called, so that an error response is no longer
 // possible.
-func (t *Text) Begun() bool { return t.begun }
+func (t *Text) HasBegun() bool { return t.begun }
 
 // Len returns the number of bytes written.
 func (t *Text) Len() int64 { return t.n }

@@ -48,7 +48,7 @@ type View struct {
 	Starting bool `json:"starting,omitempty"`
 	// Down is set after Commander.Down: podd starts no pods until it is restarted.
 	Down bool `json:"down,omitempty"`
-	// ShuttingDown is set while the machine shuts down: podd starts no pods until
+	// ShuttingDown is set while the node shuts down: podd starts no pods until
 	// it has booted.
 	ShuttingDown bool `json:"shuttingDown,omitempty"`
 	// Files has an entry for every file and URL that was read, sorted by path.
@@ -61,12 +61,12 @@ type View struct {
 	// Problems is sorted by path, line and column.
 	Problems []ProblemView `json:"problems"`
 
-	// Machine is the Node object of this node. Objects returns the other objects of
+	// NodeObject is the Node object of this node. Objects returns the other objects of
 	// the manifests, including Secrets; it may be called concurrently. An object
 	// that did not change keeps its pointer. Both are nil until they are known.
 	// Only package kube shows them.
-	Machine *v1.Node        `json:"-"`
-	Objects func() *Objects `json:"-"`
+	NodeObject *v1.Node        `json:"-"`
+	Objects    func() *Objects `json:"-"`
 }
 
 // Pod returns the pod with the given key, or nil if there is none.

@@ -103,9 +103,9 @@ type ExitView struct {
 // Key returns the key of the pod.
 func (p *PodView) Key() Key { return Key{p.Pod.Namespace, p.Pod.Name} }
 
-// EditWaits reports whether a newer version of the pod waits while this one is
+// HasPendingEdit reports whether a newer version of the pod waits while this one is
 // running. A pod that is being deleted has no newer version.
-func (p *PodView) EditWaits() bool {
+func (p *PodView) HasPendingEdit() bool {
 	return p.Pod.DeletionTimestamp == nil && (!p.Current && p.Ready || p.Earlier > 0)
 }
 

@@ -11,10 +11,10 @@ import (
 func TestProblemView_String(t *testing.T) {
 	for want, p := range map[string]ProblemView{
 		"manifests/clock.yaml:4:21: error: spec.containers[0].image: required": {Path: "manifests/clock.yaml", Line: 4, Column: 21, Severity: SeverityError, Field: "spec.containers[0].image", Message: "required"},
-		"db.yaml:3: warning: waits":      {Path: "db.yaml", Line: 3, Severity: SeverityWarning, Message: "waits"},
-		"db.yaml: error: unreadable":     {Path: "db.yaml", Column: 7, Severity: SeverityError, Message: "unreadable"},
-		"error: no runtime was reached":  {Severity: SeverityError, Message: "no runtime was reached"},
-		"error: spec: is not served yet": {Severity: SeverityError, Field: "spec", Message: "is not served yet"},
+		"db.yaml:3: warning: waits":     {Path: "db.yaml", Line: 3, Severity: SeverityWarning, Message: "waits"},
+		"db.yaml: error: unreadable":    {Path: "db.yaml", Column: 7, Severity: SeverityError, Message: "unreadable"},
+		"error: no runtime was reached": {Severity: SeverityError, Message: "no runtime was reached"},
+		"error: spec: is not supported": {Severity: SeverityError, Field: "spec", Message: "is not supported"},
 	} {
 		if got := p.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -39,7 +39,7 @@ func TestKey_JSON(t *testing.T) {
 	}
 }
 
-func TestPodView_EditWaits(t *testing.T) {
+func TestPodView_HasPendingEdit(t *testing.T) {
 	now := metav1.Now()
 	for name, test := range map[string]struct {
 		pod  PodView
@@ -54,7 +54,7 @@ func TestPodView_EditWaits(t *testing.T) {
 		if test.pod.Pod == nil {
 			test.pod.Pod = &v1.Pod{}
 		}
-		if got := test.pod.EditWaits(); got != test.want {
+		if got := test.pod.HasPendingEdit(); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}

@@ -44,12 +44,12 @@ type Dir struct{ path string }
 func Open(path string, vanished bool) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
-		return nil, fmt.Errorf("finding the directory of the API's manifests: %w", err)
+		return nil, fmt.Errorf("resolving the API's manifest directory: %w", err)
 	}
 	d := &Dir{path}
 	err = d.prepare(!vanished)
 	if err != nil && !(vanished && errors.Is(err, fs.ErrNotExist)) {
-		return nil, fmt.Errorf("preparing the directory of the API's manifests: %w", err)
+		return nil, fmt.Errorf("preparing the API's manifest directory: %w", err)
 	}
 	return d, nil
 }
@@ -95,9 +95,9 @@ func checkPrivate(root *os.Root) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	switch {
 	case !ok || st.Uid != 0 && int(st.Uid) != os.Geteuid():
-		return fmt.Errorf("%s is not root's; give a directory of podd's own, or chown it", root.Name())
+		return fmt.Errorf("%s is not owned by root; use a directory for podd alone, or chown it", root.Name())
 	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("%s is open to others than root (%v); give a directory of podd's own, or chmod 700 it", root.Name(), info.Mode().Perm())
+		return fmt.Errorf("%s is accessible to users other than root (mode %v); use a directory for podd alone, or chmod 700 it", root.Name(), info.Mode().Perm())
 	}
 	return nil
 }
@@ -128,8 +128,8 @@ func (d *Dir) Read(o Object) ([]byte, error) {
 }
 
 var (
-	errIrregular = errors.New("it is no regular file; remove it")
-	errTooLarge  = fmt.Errorf("it has more than %d bytes", MaxSize)
+	errIrregular = errors.New("not a regular file; remove it")
+	errTooLarge  = fmt.Errorf("file too large (limit %d bytes)", MaxSize)
 )
 
 // Write replaces the content of an object's file. After an error the old content is still
@@ -174,7 +174,7 @@ func (d *Dir) withRoot(o Object, do func(root *os.Root, name string) error) erro
 	}
 	root, err := os.OpenRoot(d.path)
 	if err != nil {
-		return fmt.Errorf("opening the directory of the API's manifests: %w", err)
+		return fmt.Errorf("opening the API's manifest directory: %w", err)
 	}
 	defer root.Close()
 	if err := do(root, o.fileName()); err != nil {

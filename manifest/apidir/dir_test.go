@@ -37,10 +37,10 @@ func list(t *testing.T, d *Dir) []string {
 	return names
 }
 
-func TestWriteReadRemove(t *testing.T) {
+func TestDir_WriteReadRemove(t *testing.T) {
 	d := open(t)
 	if _, err := d.Read(web); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("reading what is not there: got %v, want fs.ErrNotExist", err)
+		t.Errorf("reading a missing file: got %v, want fs.ErrNotExist", err)
 	}
 	for _, text := range []string{"first", "second"} {
 		if err := d.Write(web, []byte(text)); err != nil {
@@ -51,7 +51,7 @@ func TestWriteReadRemove(t *testing.T) {
 		}
 	}
 	if got := list(t, d); !slices.Equal(got, []string{"pod_default_web.json"}) {
-		t.Errorf("the directory has %q", got)
+		t.Errorf("files in the directory: got %q", got)
 	}
 	for path, want := range map[string]fs.FileMode{d.path: fs.ModeDir | 0o700, d.Path(web): 0o600} {
 		if info, err := os.Stat(path); err != nil || info.Mode() != want {
@@ -60,31 +60,33 @@ func TestWriteReadRemove(t *testing.T) {
 	}
 	for range 2 {
 		if err := d.Remove(web); err != nil {
-			t.Errorf("removing: %v", err)
+			t.Errorf("removing: got %v, want no error", err)
 		}
 	}
 	if got := list(t, d); len(got) != 0 {
-		t.Errorf("after removing: %q", got)
+		t.Errorf("after removing: got %q, want no file", got)
 	}
 }
 
-// Of a directory that was there once and vanished the last good contents run on.
-func TestVanished(t *testing.T) {
+// TestDir_Vanished checks that a directory which existed before is not created again,
+// because an empty one would delete its pods.
+func TestDir_Vanished(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "api")
 	d, err := Open(path, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Write(web, []byte("x")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("writing: got %v", err)
+		t.Errorf("writing: got %v, want fs.ErrNotExist", err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("it is there: %v", err)
+		t.Errorf("the directory: got %v, want fs.ErrNotExist", err)
 	}
 }
 
-// A directory that others get into is refused, and left as it is.
-func TestOpenToOthers(t *testing.T) {
+// TestOpen_OtherUsers checks that a directory which other users can open is refused and not
+// changed.
+func TestOpen_OtherUsers(t *testing.T) {
 	for _, mode := range []fs.FileMode{0o755, 0o710, 0o701, 0o777 | fs.ModeSticky} {
 		path := t.TempDir()
 		if err := os.Chmod(path, mode); err != nil {
@@ -94,19 +96,19 @@ func TestOpenToOthers(t *testing.T) {
 			t.Errorf("%v: got %v", mode, err)
 		}
 		if info, err := os.Stat(path); err != nil || info.Mode() != mode|fs.ModeDir {
-			t.Errorf("%v: is %v now, %v", mode, info.Mode(), err)
+			t.Errorf("mode %v was changed to %v, %v", mode, info.Mode(), err)
 		}
 	}
 	path := t.TempDir()
 	if err := errors.Join(os.Chmod(path, 0o700), os.Chown(path, 1234, 0)); errors.Is(err, fs.ErrPermission) {
-		return // only root gives away
+		return // only root can change the owner
 	}
-	if _, err := Open(path, false); err == nil || !strings.Contains(err.Error(), "not root's") {
-		t.Errorf("another's: got %v", err)
+	if _, err := Open(path, false); err == nil || !strings.Contains(err.Error(), "not owned by root") {
+		t.Errorf("directory of another user: got %v, want an error", err)
 	}
 }
 
-func TestForeignFilesAreLeftAlone(t *testing.T) {
+func TestDir_KeepsOtherFiles(t *testing.T) {
 	d := open(t)
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("outside"), 0o600); err != nil {
@@ -116,16 +118,16 @@ func TestForeignFilesAreLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := d.Write(web, []byte("x")); !errors.Is(err, errIrregular) {
-		t.Errorf("writing through a link: got %v", err)
+		t.Errorf("writing through a link: got %v, want %v", err, errIrregular)
 	}
 	if _, err := d.Read(web); err == nil {
-		t.Error("read through a link")
+		t.Error("reading through a link: got no error")
 	}
 	if err := d.Remove(web); !errors.Is(err, errIrregular) {
-		t.Errorf("removing a link: got %v", err)
+		t.Errorf("removing a link: got %v, want %v", err, errIrregular)
 	}
 	if got, _ := os.ReadFile(secret); string(got) != "outside" {
-		t.Errorf("what the link leads to has %q", got)
+		t.Errorf("target of the link: got %q, want it unchanged", got)
 	}
 	for _, name := range []string{"mine.yaml", ".podd-1.tmp", ".podd-rc"} {
 		if err := os.WriteFile(filepath.Join(d.path, name), nil, 0o644); err != nil {
@@ -140,11 +142,11 @@ func TestForeignFilesAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestObject_FileName(t *testing.T) {
 	long := strings.Repeat("a", 250)
 	for _, c := range []struct {
 		object Object
-		file   string // "": refused
+		file   string // "" if the object has no valid name
 	}{
 		{web, "pod_default_web.json"},
 		{Object{"PersistentVolumeClaim", "shop", "a.b"}, "persistentvolumeclaim_shop_a.b.json"},
@@ -178,7 +180,7 @@ func TestNames(t *testing.T) {
 	for _, name := range []string{long, long + "b", long + ".b"} {
 		o := Object{"PersistentVolumeClaim", "a-namespace-of-some-length", name}
 		if file := o.fileName(); len(file) > maxFileName || seen[file] || !source.IsManifest(file) {
-			t.Errorf("%s: got the file %q", name, file)
+			t.Errorf("%s: got file name %q, want a short and unique one", name, file)
 		}
 		seen[o.fileName()] = true
 		if err := d.Write(o, []byte("x")); err != nil {
@@ -187,8 +189,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Whoever reads meanwhile has one content or another, whole.
-func TestReadersSeeWholeFiles(t *testing.T) {
+// TestDir_Write_Concurrent checks that a reader gets one complete content or the other.
+func TestDir_Write_Concurrent(t *testing.T) {
 	d := open(t)
 	contents := []string{strings.Repeat("a", 100_000), strings.Repeat("b", 50_000)}
 	if err := d.Write(web, []byte(contents[0])); err != nil {
@@ -202,7 +204,7 @@ func TestReadersSeeWholeFiles(t *testing.T) {
 					t.Error(err)
 				}
 				if got, err := d.Read(web); err != nil || !slices.Contains(contents, string(got)) {
-					t.Errorf("got %d bytes, %v", len(got), err)
+					t.Errorf("got %d bytes, %v; want one complete content", len(got), err)
 				}
 			}
 		})
@@ -210,16 +212,16 @@ func TestReadersSeeWholeFiles(t *testing.T) {
 	all.Wait()
 }
 
-// A disk that is full leaves what was there.
-func TestWriteFails(t *testing.T) {
+// TestDir_Write_DiskFull checks that a failed write keeps the previous content.
+func TestDir_Write_DiskFull(t *testing.T) {
 	d := open(t)
 	if err := d.Write(web, []byte("first")); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Write(web, make([]byte, MaxSize+1)); !errors.Is(err, errTooLarge) {
-		t.Errorf("got %v, want too large", err)
+		t.Errorf("got %v, want %v", err, errTooLarge)
 	}
 	if got, err := d.Read(web); err != nil || string(got) != "first" {
-		t.Errorf("got %q, %v", got, err)
+		t.Errorf("got %q, %v; want the previous content", got, err)
 	}
 }

@@ -25,11 +25,11 @@ const maxFileName = 255
 func (o Object) check() error {
 	switch {
 	case !slices.Contains(kinds, o.Kind):
-		return fmt.Errorf("%.80q is no kind that is written", o.Kind)
+		return fmt.Errorf("unsupported kind %.80q", o.Kind)
 	case len(validation.IsDNS1123Subdomain(o.Name)) > 0:
-		return fmt.Errorf("%.80q is no name of a %s", o.Name, o.Kind)
+		return fmt.Errorf("invalid name %.80q of a %s", o.Name, o.Kind)
 	case (o.Kind == "PersistentVolume") != (o.Namespace == ""), o.Namespace != "" && len(validation.IsDNS1123Label(o.Namespace)) > 0:
-		return fmt.Errorf("%.80q is no namespace of a %s", o.Namespace, o.Kind)
+		return fmt.Errorf("invalid namespace %.80q of a %s", o.Namespace, o.Kind)
 	}
 	return nil
 }

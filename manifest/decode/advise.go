@@ -17,11 +17,11 @@ import (
 func (n *notes) advise(p *manifest.Pod, o Options) {
 	spec := &p.Spec.Spec
 	if l := len(p.Key.Name); l > validation.DNS1123LabelMaxLength && l <= validation.DNS1123SubdomainMaxLength && spec.Hostname == "" && !spec.HostNetwork {
-		n.warn("metadata.name", "with the node's name is longer than a hostname can be, %d, so that is cut; set spec.hostname", validation.DNS1123LabelMaxLength)
+		n.warn("metadata.name", "the full pod name is longer than a hostname (limit %d), so the hostname is truncated; set spec.hostname", validation.DNS1123LabelMaxLength)
 	}
 	path := field.NewPath("spec")
 	if len(spec.ReadinessGates) > 0 {
-		n.warn(path.Child("readinessGates").String(), "keep the pod from ever being ready; without an API server nobody sets their conditions")
+		n.warn(path.Child("readinessGates").String(), "the pod can never be ready, because without an API server nothing sets these conditions; remove the gates")
 	}
 	for i := range spec.InitContainers {
 		if o.RestartRules {
@@ -38,7 +38,7 @@ func (n *notes) advise(p *manifest.Pod, o Options) {
 // grace period by 1.
 func (n *notes) adviseGrace(pod *v1.Pod) {
 	if g := pod.Spec.TerminationGracePeriodSeconds; g != nil && *g < 0 {
-		n.warn("spec.terminationGracePeriodSeconds", "%d is taken as 1; write what you mean", *g)
+		n.warn("spec.terminationGracePeriodSeconds", "%d is treated as 1; set the intended value", *g)
 	}
 }
 
@@ -47,7 +47,7 @@ func (n *notes) adviseContainer(spec *v1.PodSpec, c *v1.Container, path *field.P
 	for i := range c.Env {
 		name := c.Env[i].Name
 		if first, twice := last[name]; twice && name != "" {
-			n.warn(path.Child("env").Index(i).Child("name").String(), "%q is set by env[%d] too, and the last one counts; remove one", wording.Clip(name, 80), first)
+			n.warn(path.Child("env").Index(i).Child("name").String(), "%q is also set by env[%d], and the last value is used; remove one", wording.Clip(name, 80), first)
 		}
 		last[name] = i
 	}
@@ -67,7 +67,7 @@ func (n *notes) adviseContainer(spec *v1.PodSpec, c *v1.Container, path *field.P
 // which are valid but have no effect.
 func (n *notes) adviseRestart(c *v1.Container, path *field.Path) {
 	if c.RestartPolicy == nil && len(c.RestartPolicyRules) > 0 {
-		n.warn(path.Child("restartPolicyRules").String(), "have no effect without restartPolicy beside them; set it to Never or OnFailure")
+		n.warn(path.Child("restartPolicyRules").String(), "have no effect without a restartPolicy of the container; set it to Never or OnFailure")
 	}
 }
 
@@ -79,7 +79,7 @@ func (n *notes) adviseUser(spec *v1.PodSpec, c *v1.Container, path *field.Path) 
 		user, nonRoot = cmp.Or(sc.RunAsUser, user), cmp.Or(sc.RunAsNonRoot, nonRoot)
 	}
 	if user != nil && *user == 0 && nonRoot != nil && *nonRoot {
-		n.warn(path.Child("runAsUser").String(), "0 is root and runAsNonRoot is true, so that container %q can never start; set another", wording.Clip(c.Name, 80))
+		n.warn(path.Child("runAsUser").String(), "0 is root, but runAsNonRoot is true, so container %q can never start; set another user", wording.Clip(c.Name, 80))
 	}
 }
 
@@ -107,7 +107,7 @@ func (n *notes) advisePort(c *v1.Container, port intstr.IntOrString, path *field
 		slices.ContainsFunc(c.Ports, func(has v1.ContainerPort) bool { return has.Name == port.StrVal }) {
 		return
 	}
-	n.warn(path.String(), "%q is no port of this container, so that it can never be asked; name one in ports, or write a number", wording.Clip(port.StrVal, 80))
+	n.warn(path.String(), "%q is not a port name of this container, so the probe or hook always fails; add it to ports, or use a number", wording.Clip(port.StrVal, 80))
 }
 
 // adviseMemory warns about fractions of a byte: the suffix "m" means thousandths.
@@ -128,6 +128,6 @@ func (n *notes) isWritten(path string) bool {
 func adviseReclaim(pv *v1.PersistentVolume, n *notes) {
 	switch policy := pv.Spec.PersistentVolumeReclaimPolicy; policy {
 	case v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRecycle:
-		n.warn("spec.persistentVolumeReclaimPolicy", "%s has no effect; podd removes nothing of a PersistentVolume, as with Retain", policy)
+		n.warn("spec.persistentVolumeReclaimPolicy", "%s has no effect; podd never deletes the data of a PersistentVolume, as with Retain", policy)
 	}
 }

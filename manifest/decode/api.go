@@ -15,7 +15,7 @@ import (
 
 // FromAPI returns the Pod for an object of an API server, which it does not modify. The
 // server has validated it and set its defaults. Refused names the first field that podd
-// does not serve; such a pod never runs. o has the meaning that it has for File, with
+// does not support; such a pod never runs. o has the meaning that it has for File, with
 // Kind KindAPI; Now is the time at which the pod was first observed. FromAPI returns nil if
 // the UID cannot be the name of a directory, which no API server assigns.
 //
@@ -28,7 +28,7 @@ func FromAPI(pod *v1.Pod, o Options) *manifest.Pod {
 		return nil
 	}
 	p := &manifest.Pod{
-		Key: manifest.KeyOf(pod.Namespace, pod.Name), UID: pod.UID, FixedUID: true,
+		Key: manifest.NewKey(pod.Namespace, pod.Name), UID: pod.UID, FixedUID: true,
 		Origin: manifest.Origin{Kind: manifest.KindAPI, Source: o.Source, Path: o.Path}, Spec: pod.DeepCopy(),
 	}
 	defaults.Pod(p.Spec)
@@ -72,7 +72,7 @@ func annotationsOf(pod *v1.Pod, o Options) map[string]string {
 	return all
 }
 
-// refusal returns the first problem of a pod whose defaults are set, or "" if podd serves
+// refusal returns the first problem of a pod whose defaults are set, or "" if podd supports
 // all of its fields.
 func refusal(pod *v1.Pod, o Options) string {
 	n := &notes{path: o.Path}
@@ -84,7 +84,7 @@ func refusal(pod *v1.Pod, o Options) string {
 	n.invalid(validate.Pod(pod, o.validation()))
 	for _, p := range n.list {
 		if p.Severity == manifest.Error {
-			return p.What()
+			return p.Text()
 		}
 	}
 	return ""

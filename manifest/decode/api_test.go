@@ -16,7 +16,7 @@ import (
 	"podd/manifest/refs"
 )
 
-// scheduled is a pod of a Deployment as a cluster's API server has it, with all that
+// scheduled returns a pod of a Deployment as an API server stores it, with everything that
 // admission and the scheduler add.
 func scheduled() *v1.Pod {
 	is, seconds, mode := true, int64(300), int32(0o644)
@@ -57,7 +57,7 @@ func scheduled() *v1.Pod {
 
 var ofAPI = decode.Options{Kind: manifest.KindAPI, Source: "the cluster", Path: "the cluster", Node: "n1", Now: time.Unix(1_700_000_100, 0)}
 
-// What is told of a pod by its cluster is taken as it is, and kept as it is.
+// TestFromAPI checks that podd uses a pod of an API server as it is and does not change it.
 func TestFromAPI(t *testing.T) {
 	pod := scheduled()
 	before := pod.DeepCopy()
@@ -66,21 +66,22 @@ func TestFromAPI(t *testing.T) {
 		t.Fatalf("got %+v", p)
 	}
 	if a := p.Spec.Annotations; a[manifest.AnnotationConfigSource] != "api" || a[manifest.AnnotationConfigSeen] == "" || a[manifest.AnnotationConfigHash] != "" {
-		t.Errorf("annotations: %v", a)
+		t.Errorf("annotations: got %v", a)
 	}
 	if p.Spec.Generation != 1 || p.Spec.OwnerReferences == nil || p.Spec.Spec.NodeName != "n1" || len(p.Spec.Spec.Tolerations) != 2 {
 		t.Errorf("got %+v", p.Spec)
 	}
 	if !equality.Semantic.DeepEqual(pod, before) {
-		t.Error("what was given was written")
+		t.Error("the given pod was changed")
 	}
 	if uses := refs.List(p); len(uses) != 2 || uses[0].Token == nil || uses[1].Object.Name != "kube-root-ca.crt" {
-		t.Errorf("uses %v", uses)
+		t.Errorf("references: got %v", uses)
 	}
 }
 
-// What an API server lets be changed is no other version of a pod.
-func TestFromAPIAfterChanges(t *testing.T) {
+// TestFromAPI_Changes checks which hashes a change in the API server changes. Fields that are
+// mutable there do not change the version of the pod.
+func TestFromAPI_Changes(t *testing.T) {
 	const same, image, size, another = "same", "image", "size", "another"
 	for _, test := range []struct {
 		note   string
@@ -93,7 +94,7 @@ func TestFromAPIAfterChanges(t *testing.T) {
 		{"deadline", func(p *v1.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(5)) }, same},
 		{"grace", func(p *v1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(1)) }, same},
 		{"status", func(p *v1.Pod) { p.Status.Phase, p.ResourceVersion = v1.PodRunning, "900" }, same},
-		{"what a newer API server adds", func(p *v1.Pod) { p.Spec.SetHostnameAsFQDN = new(false) }, same},
+		{"a default of a newer API server", func(p *v1.Pod) { p.Spec.SetHostnameAsFQDN = new(false) }, same},
 		{"image", func(p *v1.Pod) { p.Spec.Containers[0].Image = "web:2" }, image},
 		{"resize", func(p *v1.Pod) {
 			p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse("200m")}
@@ -119,7 +120,7 @@ func TestFromAPIAfterChanges(t *testing.T) {
 	}
 }
 
-func TestFromAPIRefuses(t *testing.T) {
+func TestFromAPI_Refused(t *testing.T) {
 	for _, test := range []struct {
 		change func(*v1.Pod)
 		want   string
@@ -140,7 +141,7 @@ func TestFromAPIRefuses(t *testing.T) {
 			p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: "v", VolumeSource: v1.VolumeSource{Ephemeral: &v1.EphemeralVolumeSource{VolumeClaimTemplate: template}}})
 			p.Spec.Containers[0].VolumeDevices = []v1.VolumeDevice{{Name: "v", DevicePath: "/dev/v"}}
 		}, ""},
-		{func(p *v1.Pod) { p.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "x"}} }, "spec.resourceClaims: is not served yet"},
+		{func(p *v1.Pod) { p.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "x"}} }, "spec.resourceClaims: is not supported for pods of a cluster"},
 		{func(p *v1.Pod) { p.Spec.Containers[0].VolumeMounts[0].MountPath = "" }, "spec.containers[0].volumeMounts[0].mountPath: "},
 		{func(p *v1.Pod) { p.Spec.OS = &v1.PodOS{Name: v1.Windows} }, ""},
 		{func(p *v1.Pod) {
@@ -161,18 +162,18 @@ func TestFromAPIRefuses(t *testing.T) {
 	}
 }
 
-// A pod that is deleted, or has ended, is none that is to run.
-func TestFromAPIEnding(t *testing.T) {
+// TestFromAPI_Deleted checks that a deleted or completed pod is not a desired pod.
+func TestFromAPI_Deleted(t *testing.T) {
 	at := metav1.NewTime(time.Unix(1_700_000_200, 0))
 	for _, test := range []struct {
-		asked *int64
+		grace *int64
 		want  time.Duration
 	}{{nil, 30 * time.Second}, {new(int64(7)), 7 * time.Second}, {new(int64(0)), time.Second}, {new(int64(1 << 62)), 100 * 365 * 24 * time.Hour}} {
 		pod := scheduled()
-		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &at, test.asked
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &at, test.grace
 		p := decode.FromAPI(pod, ofAPI)
 		if p.Deletion == nil || p.Deletion.Grace != test.want {
-			t.Errorf("asked for %v: got %+v, want %s", test.asked, p.Deletion, test.want)
+			t.Errorf("grace period %v: got %+v, want %s", test.grace, p.Deletion, test.want)
 		}
 		set := merge.Batches([]manifest.Batch{{Source: "the cluster", Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Version: 3}})
 		if len(set.Pods) > 0 || set.Leaving[p.Key] != p || set.Versions["the cluster"] != 3 {
@@ -182,6 +183,6 @@ func TestFromAPIEnding(t *testing.T) {
 	pod := scheduled()
 	pod.Status.Phase = v1.PodFailed
 	if !decode.FromAPI(pod, ofAPI).Over() {
-		t.Error("a failed pod is to run")
+		t.Error("Over of a failed pod: got false, want true")
 	}
 }

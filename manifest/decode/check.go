@@ -44,7 +44,7 @@ func (s *shape) check(tree any, path string, n *notes) any {
 		}
 		return tree
 	}
-	n.typeError(path, fmt.Sprintf("must be %s, not %s", s.wanted(), found(tree)))
+	n.typeError(path, fmt.Sprintf("must be %s, not %s", s.expected(), typeName(tree)))
 	return nil
 }
 
@@ -77,26 +77,26 @@ func (s *shape) mismatch(v any) string {
 		_, ok = v.(string)
 		hint = "; put it in quotes"
 		if _, isBool := v.(bool); isBool {
-			hint += ", YAML takes yes, no, on, off, y and n for true or false"
+			hint += ", because YAML reads yes, no, on, off, y and n as booleans"
 		}
 	case truth:
 		_, ok = v.(bool)
-		hint = "; write true or false, without quotes"
+		hint = "; write true or false without quotes"
 	case number:
 		_, isWhole := v.(int64)
 		_, isFloat := v.(float64)
 		ok = isWhole || isFloat
 	case whole:
-		return s.notWhole(v)
+		return s.checkInteger(v)
 	case encoded:
 		var str string
 		if str, ok = v.(string); ok {
 			if _, err := base64.StdEncoding.DecodeString(str); err != nil {
-				return "is not base64; encode it, or use stringData in a Secret"
+				return "is not valid base64; encode the value, or use stringData in a Secret"
 			}
 		}
 	case custom:
-		return s.notDecoded(v)
+		return s.checkDecoder(v)
 	}
 	if ok {
 		return ""
@@ -104,28 +104,28 @@ func (s *shape) mismatch(v any) string {
 	if _, scalar := scalarName(v); !scalar {
 		hint = ""
 	}
-	return fmt.Sprintf("must be %s, not %s%s", s.wanted(), found(v), hint)
+	return fmt.Sprintf("must be %s, not %s%s", s.expected(), typeName(v), hint)
 }
 
-func (s *shape) notWhole(v any) string {
+func (s *shape) checkInteger(v any) string {
 	switch x := v.(type) {
 	case int64:
 		if s.bits == 32 && (x < math.MinInt32 || x > math.MaxInt32) {
-			return "is out of range; at most 2147483647"
+			return "is out of range; must be between -2147483648 and 2147483647"
 		}
 		return ""
 	case float64:
-		return "must be a whole number of at most 64 bits"
+		return "must be an integer of at most 64 bits"
 	case string:
 		if _, err := strconv.ParseInt(x, 10, s.bits); err == nil {
-			return "must be a whole number, not a string; remove the quotes"
+			return "must be an integer, not a string; remove the quotes"
 		}
 	}
-	return "must be a whole number, not " + found(v)
+	return "must be an integer, not " + typeName(v)
 }
 
-// notDecoded checks a type with its own UnmarshalJSON.
-func (s *shape) notDecoded(v any) string {
+// checkDecoder checks a type with its own UnmarshalJSON.
+func (s *shape) checkDecoder(v any) string {
 	raw, err := utiljson.Marshal(v)
 	if err == nil {
 		err = utiljson.Unmarshal(raw, reflect.New(s.typ).Interface())
@@ -137,28 +137,28 @@ func (s *shape) notDecoded(v any) string {
 	case reflect.TypeFor[resource.Quantity]():
 		return "is not a quantity; write something like 100m, 0.5, 64Mi or 1Gi"
 	case reflect.TypeFor[intstr.IntOrString]():
-		return "must be a number or a string, not " + found(v)
+		return "must be a number or a string, not " + typeName(v)
 	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime]():
 		return "is not a time; write it as 2006-01-02T15:04:05Z"
 	}
-	return "cannot be read as " + s.typ.Name()
+	return "cannot be decoded as " + s.typ.Name()
 }
 
-func (s *shape) wanted() string {
+func (s *shape) expected() string {
 	switch s.kind {
 	case object, dict:
 		return "an object"
 	case list:
 		return "a list"
 	case truth:
-		return "true or false"
+		return "a boolean"
 	case number:
 		return "a number"
 	}
 	return "a string"
 }
 
-func found(v any) string {
+func typeName(v any) string {
 	if name, ok := scalarName(v); ok {
 		return name
 	}
@@ -176,7 +176,7 @@ func scalarName(v any) (string, bool) {
 	case string:
 		return "a string", true
 	case bool:
-		return "true or false", true
+		return "a boolean", true
 	case int64, float64:
 		return "a number", true
 	}
@@ -202,7 +202,7 @@ func checkSources(written map[string]any, known any, n *notes) {
 		}
 		for _, key := range slices.Sorted(maps.Keys(w)) {
 			if podShape().fields["spec"].fields["volumes"].elem.fields[key] == nil {
-				n.fail(fmt.Sprintf("spec.volumes[%d]", i), "names no source that is known and would be an emptyDir; mend %q", wording.Clip(key, 80))
+				n.fail(fmt.Sprintf("spec.volumes[%d]", i), "has no known source and would become an emptyDir; correct %q", wording.Clip(key, 80))
 			}
 		}
 	}

@@ -56,7 +56,7 @@ type Options struct {
 // decoded. An empty text is a File without pods.
 //
 // The pods have the defaults of Kubernetes 1.34 and the names and UIDs of static pods, and
-// all fields are valid and served by podd. The input may be hostile: size, depth, aliases
+// all fields are valid and supported by podd. The input may be hostile: size, depth, aliases
 // and the number of Problems are limited.
 func File(data []byte, o Options) *manifest.File {
 	if o.Kind == "" {
@@ -72,7 +72,7 @@ func File(data []byte, o Options) *manifest.File {
 		d.document(part)
 	}
 	if n := len(d.unlisted); n > 0 {
-		rest := manifest.Problem{Severity: manifest.Warning, Path: d.Path, Message: fmt.Sprintf("%d more problems are not listed; mend these first", n)}
+		rest := manifest.Problem{Severity: manifest.Warning, Path: d.Path, Message: fmt.Sprintf("%d more problems are not listed; fix these first", n)}
 		if slices.Contains(d.unlisted, manifest.Error) {
 			rest.Severity, rest.Refused = manifest.Error, true
 		}
@@ -149,7 +149,7 @@ func (d *decoder) pod(v value) {
 	checkSources(written, known, n)
 	d.identify(p, v, written, n)
 	n.advise(p, d.Options)
-	n.finish(named(p.Key))
+	n.finish(validKey(p.Key))
 	d.addProblems(n.list...)
 	if !n.refused {
 		d.file.Pods = append(d.file.Pods, p)
@@ -170,9 +170,9 @@ func (d *decoder) effective(known any) any {
 	return pod
 }
 
-// named returns key, or the zero value if it is not a valid name, so that a Problem never
+// validKey returns key, or the zero value if it is not a valid name, so that a Problem never
 // contains an invalid name.
-func named(key types.NamespacedName) types.NamespacedName {
+func validKey(key types.NamespacedName) types.NamespacedName {
 	if len(validation.IsDNS1123Subdomain(key.Name))+len(validation.IsDNS1123Label(key.Namespace)) > 0 {
 		return types.NamespacedName{}
 	}

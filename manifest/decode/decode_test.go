@@ -12,7 +12,7 @@ import (
 
 const web = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: main, image: \"i:1\"}]}\n"
 
-// problems are the Problems of a text as lines.
+// problems returns the Problems of a text as lines.
 func problems(text string, o decode.Options) []string {
 	var lines []string
 	for _, p := range decode.File([]byte(text), o).Problems {
@@ -21,8 +21,8 @@ func problems(text string, o decode.Options) []string {
 	return lines
 }
 
-// TestTexts: how many pods texts of every form hold, and what is said of them.
-func TestTexts(t *testing.T) {
+// TestFile checks the number of pods and the Problems of texts in all forms.
+func TestFile(t *testing.T) {
 	tests := map[string]struct {
 		text string
 		pods int
@@ -45,14 +45,14 @@ func TestTexts(t *testing.T) {
 		"inline documents":  {"--- {apiVersion: v1, kind: List, items: []}\n--- {}\n", 0, []string{`f:2:5: error: kind: required; podd reads Pod, ConfigMap, Secret, PersistentVolumeClaim, PersistentVolume and lists of them`}},
 		"empty list":        {"apiVersion: v1\nkind: PodList\nitems: []\n", 0, nil},
 		"null list":         {`{"apiVersion":"v1","kind":"PodList","items":null}`, 0, nil},
-		"list of no list":   {"apiVersion: v1\nkind: List\nitems: {}\n", 0, []string{`f:3:1: error: items: must be a list; write [] for an empty one`}},
-		"list without list": {"apiVersion: v1\nkind: List\n", 0, []string{`f:1:1: error: items: must be a list; write [] for an empty one`}},
-		"utf-16":            {"\xff\xfea\x00", 0, []string{`f: error: the text is UTF-16; save it as UTF-8`}},
-		"latin-1":           {"a: \xe9\n", 0, []string{`f: error: the text is not UTF-8; podd reads YAML and JSON`}},
-		"kind of a number":  {"apiVersion: v1\nkind: 1\n", 0, []string{`f:2:1: error: kind: required; podd reads Pod, ConfigMap, Secret, PersistentVolumeClaim, PersistentVolume and lists of them`}},
-		"two in one":        {`{"a": 1} {"b": 2}`, 0, []string{`f:1: error: parsing YAML: did not find expected <document start>`}},
+		"items is a map":    {"apiVersion: v1\nkind: List\nitems: {}\n", 0, []string{`f:3:1: error: items: must be a list; write [] for an empty one`}},
+		"no items":          {"apiVersion: v1\nkind: List\n", 0, []string{`f:1:1: error: items: must be a list; write [] for an empty one`}},
+		"utf-16":            {"\xff\xfea\x00", 0, []string{`f: error: the file is encoded in UTF-16; save it in UTF-8`}},
+		"latin-1":           {"a: \xe9\n", 0, []string{`f: error: the file is not valid UTF-8; write YAML or JSON`}},
+		"kind is a number":  {"apiVersion: v1\nkind: 1\n", 0, []string{`f:2:1: error: kind: required; podd reads Pod, ConfigMap, Secret, PersistentVolumeClaim, PersistentVolume and lists of them`}},
+		"two values":        {`{"a": 1} {"b": 2}`, 0, []string{`f:1: error: parsing YAML: did not find expected <document start>`}},
 		"broken json":       {"{\n\"a\": 1,\n\"b\": }x\n", 0, []string{`f:3: error: parsing YAML: did not find expected <document start>`}},
-		"tab":               {"a:\n\tb: c\n", 0, []string{`f:2: error: parsing YAML: found character that cannot start any token; the line is indented with a tab, YAML wants spaces`}},
+		"tab":               {"a:\n\tb: c\n", 0, []string{`f:2: error: parsing YAML: found character that cannot start any token; the line is indented with a tab, use spaces`}},
 		"open quote":        {"a: b\nc: \"d\ne: f\ng: h\n", 0, []string{`f:2: error: parsing YAML: found unexpected end of stream`}},
 		"wrong indent":      {"a:\n  b: c\n  d:\n    e: f\n   g: h\n", 0, []string{`f:5: error: parsing YAML: did not find expected key`}},
 		"open bracket":      {"a: [b,\nc: d\n", 0, []string{`f:3: error: parsing YAML: did not find expected ',' or ']'`}},
@@ -64,37 +64,37 @@ func TestTexts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := decode.File([]byte(tt.text), decode.Options{Path: "f", Node: "n"})
 			if len(f.Pods) != tt.pods {
-				t.Errorf("%d pods, want %d", len(f.Pods), tt.pods)
+				t.Errorf("got %d pods, want %d", len(f.Pods), tt.pods)
 			}
 			if diff := cmp.Diff(tt.want, problems(tt.text, decode.Options{Path: "f", Node: "n"})); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
 			if f.Refused() != (len(tt.want) > 0) {
-				t.Errorf("Refused() = %t with problems %v", f.Refused(), f.Problems)
+				t.Errorf("Refused: got %t with problems %v", f.Refused(), f.Problems)
 			}
 		})
 	}
 }
 
-// TestBounds: what would take too much memory is refused before it does.
-func TestBounds(t *testing.T) {
+// TestFile_Limits checks that a text which would need too much memory is refused early.
+func TestFile_Limits(t *testing.T) {
 	laughs := "a: &a [x,x,x,x,x,x,x,x,x]\n"
 	for c := 'b'; c < 'j'; c++ {
 		laughs += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c,", c-1), 9), ","))
 	}
 	long := fmt.Sprintf("a: &a %s\nb: [%s]\n", strings.Repeat("x", 1<<20), strings.TrimSuffix(strings.Repeat("*a,", 100), ","))
 	tests := map[string]struct{ text, want string }{
-		"size":        {strings.Repeat(" ", 10<<20+1), "f: error: 10485761 bytes are more than podd reads, 10485760; split the file"},
-		"laughs":      {laughs, "f:1:1: error: the document's aliases expand to too much; write it out"},
-		"long laughs": {long, "f:1:1: error: the document's aliases expand to too much; write it out"},
-		"cycle":       {"a: &a [*a]\n", "f:1:1: error: the document nests too deep; podd reads 100 levels"},
-		"merge cycle": {"a: &a\n  <<: *a\n", "f:1:1: error: the document nests too deep; podd reads 100 levels"},
-		"depth":       {strings.Repeat("[", 200) + strings.Repeat("]", 200), "f:1:1: error: the document nests too deep; podd reads 100 levels"},
-		"json depth":  {strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200), "f:1:1: error: the document nests too deep; podd reads 100 levels"},
-		"more depth":  {strings.Repeat("[", 1<<20), "f:1:1: error: the document has more than 100000 lines and items; split it"},
-		"dashes":      {strings.Repeat("- ", 1<<20), "f:1:1: error: the document has more than 100000 lines and items; split it"},
-		"documents":   {strings.Repeat("---\n", 10001), "f: error: 10001 documents are more than podd reads, 10000; split the file"},
-		"lines":       {"a:\n" + strings.Repeat("- b\n", 1<<17), "f:1:1: error: the document has more than 100000 lines and items; split it"},
+		"size":        {strings.Repeat(" ", 10<<20+1), "f: error: file too large: 10485761 bytes (limit 10485760); split it"},
+		"laughs":      {laughs, "f:1:1: error: aliases expand to too much data; replace them with their values"},
+		"long laughs": {long, "f:1:1: error: aliases expand to too much data; replace them with their values"},
+		"cycle":       {"a: &a [*a]\n", "f:1:1: error: document nested too deeply (limit 100 levels)"},
+		"merge cycle": {"a: &a\n  <<: *a\n", "f:1:1: error: document nested too deeply (limit 100 levels)"},
+		"depth":       {strings.Repeat("[", 200) + strings.Repeat("]", 200), "f:1:1: error: document nested too deeply (limit 100 levels)"},
+		"json depth":  {strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200), "f:1:1: error: document nested too deeply (limit 100 levels)"},
+		"more depth":  {strings.Repeat("[", 1<<20), "f:1:1: error: document too large: more than 100000 lines and items; split it"},
+		"dashes":      {strings.Repeat("- ", 1<<20), "f:1:1: error: document too large: more than 100000 lines and items; split it"},
+		"documents":   {strings.Repeat("---\n", 10001), "f: error: too many documents: 10001 (limit 10000); split the file"},
+		"lines":       {"a:\n" + strings.Repeat("- b\n", 1<<17), "f:1:1: error: document too large: more than 100000 lines and items; split it"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -105,50 +105,52 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestManyProblems: a text cannot fill the memory with Problems.
-func TestManyProblems(t *testing.T) {
+// TestFile_ManyProblems checks that the number of Problems is limited.
+func TestFile_ManyProblems(t *testing.T) {
 	text := web
 	for i := range 1000 {
 		text += fmt.Sprintf("unknown%d: 1\n", i)
 	}
 	got := problems(text, decode.Options{Path: "f"})
-	if len(got) != 101 || got[0] != "f:1:1: warning: 900 more problems are not listed; mend these first" {
-		t.Errorf("%d problems, the first is %q", len(got), got[0])
+	if len(got) != 101 || got[0] != "f:1:1: warning: 900 more problems are not listed; fix these first" {
+		t.Errorf("got %d problems, the first is %q", len(got), got[0])
 	}
 	if n := len(decode.File([]byte(text), decode.Options{}).Pods); n != 1 {
-		t.Errorf("%d pods, want 1: warnings refuse nothing", n)
+		t.Errorf("got %d pods, want 1 because there are only warnings", n)
 	}
 }
 
-// TestManyBadDocuments: nor can many documents, each with a few.
-func TestManyBadDocuments(t *testing.T) {
+// TestFile_ManyInvalidDocuments checks that the number of Problems of all documents is
+// limited.
+func TestFile_ManyInvalidDocuments(t *testing.T) {
 	f := decode.File([]byte(strings.Repeat("---\nkind: What\n", 5000)), decode.Options{Path: "f"})
-	if n := len(f.Problems); n != 1001 || f.Problems[n-1].String() != "f: error: 4000 more problems are not listed; mend these first" {
-		t.Errorf("%d problems, the last is %s", n, f.Problems[n-1])
+	if n := len(f.Problems); n != 1001 || f.Problems[n-1].String() != "f: error: 4000 more problems are not listed; fix these first" {
+		t.Errorf("got %d problems, the last is %s", n, f.Problems[n-1])
 	}
 }
 
-// TestStrict: what is a warning else refuses a pod.
-func TestStrict(t *testing.T) {
+// TestFile_Strict checks that a pod with a warning is refused in strict mode.
+func TestFile_Strict(t *testing.T) {
 	text := web + "kinds: Pod\nkind: Pod\n"
 	want := []string{
 		`f:5:1: error: kinds: unknown field; did you mean "kind"?`,
-		`f:6:1: error: kind: repeated, it is on line 2 too and the last one counts; remove one`,
+		`f:6:1: error: kind: duplicate field, also on line 2, and the last value is used; remove one`,
 	}
 	f := decode.File([]byte(text), decode.Options{Path: "f", Strict: true})
 	if len(f.Pods) != 0 || !f.Refused() {
-		t.Errorf("%d pods, Refused() = %t", len(f.Pods), f.Refused())
+		t.Errorf("got %d pods, Refused %t", len(f.Pods), f.Refused())
 	}
 	if diff := cmp.Diff(want, problems(text, decode.Options{Path: "f", Strict: true})); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 	if f := decode.File([]byte(text), decode.Options{Path: "f"}); len(f.Pods) != 1 || f.Refused() || len(f.Problems) != 2 {
-		t.Errorf("not strict: %d pods, problems %v", len(f.Pods), f.Problems)
+		t.Errorf("not strict: got %d pods, problems %v", len(f.Pods), f.Problems)
 	}
 }
 
-// TestSecretsStaySecret: no Problem repeats a value of a Secret or of env.
-func TestSecretsStaySecret(t *testing.T) {
+// TestFile_HidesSecrets checks that no Problem contains a value of a Secret or of an
+// environment variable.
+func TestFile_HidesSecrets(t *testing.T) {
 	for _, text := range []string{
 		"apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {p: hunter2!}\n",
 		"apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {p: [hunter2]}\nstringData: {q: {hunter2: x}}\n",

@@ -59,19 +59,19 @@ func TestAddEphemeral(t *testing.T) {
 		t.Errorf("got %v %v", names, errs)
 	}
 	if again, errs := AddEphemeral(two, two.Spec.Spec.EphemeralContainers); again != two || len(errs) > 0 {
-		t.Errorf("the same list made another pod: %v", errs)
+		t.Errorf("the same list: got a different pod: %v", errs)
 	}
 }
 
-func TestAddEphemeralRefuses(t *testing.T) {
+func TestAddEphemeral_Refused(t *testing.T) {
 	const d = `{name: d, image: busybox}`
 	p, errs := AddEphemeral(debuggedPod(t), ephemeral(t, "["+d+"]"))
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
 	for _, c := range []struct{ list, want string }{
-		{`[]`, `spec.ephemeralContainers: Forbidden: "d" is there and cannot be removed; it ends with its pod`},
-		{`[{name: d, image: busybox, env: [{name: A, value: s3cret}]}]`, `spec.ephemeralContainers: Forbidden: "d" is there and cannot be changed; add one of another name`},
+		{`[]`, `spec.ephemeralContainers: Forbidden: "d" exists and cannot be removed; it is removed with its pod`},
+		{`[{name: d, image: busybox, env: [{name: A, value: s3cret}]}]`, `spec.ephemeralContainers: Forbidden: "d" exists and cannot be changed; add a container with another name`},
 		{`[` + d + `, {image: b}]`, `spec.ephemeralContainers[1].name: Required`},
 		{`[` + d + `, {name: e}]`, `spec.ephemeralContainers[1].image: Required`},
 		{`[` + d + `, {name: main, image: b}]`, `spec.ephemeralContainers[1].name: Duplicate value: "main"`},

@@ -15,9 +15,9 @@ import (
 	"podd/manifest/decode"
 )
 
-// TestFormatsAreEqual: one pod, written in any order and format, is one pod to
-// every hash, and every field is found in every format.
-func TestFormatsAreEqual(t *testing.T) {
+// TestFile_Formats checks that a pod has the same hashes and field positions in every format
+// and field order.
+func TestFile_Formats(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pod := drawPod(t)
 		block, err := yaml.Marshal(pod)
@@ -39,23 +39,23 @@ func TestFormatsAreEqual(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(texts)) {
 			f := decode.File([]byte(texts[name]), decode.Options{Path: name, Node: "n"})
 			if len(f.Pods) != 1 {
-				t.Fatalf("%s: no pod in\n%s\n%v", name, texts[name], f.Problems)
+				t.Fatalf("%s: got no pod from\n%s\n%v", name, texts[name], f.Problems)
 			}
 			p := f.Pods[0]
 			if first == nil {
 				first = p
 			}
 			if p.UID != first.UID || p.Hash != first.Hash || p.SandboxHash != first.SandboxHash || !maps.Equal(p.Containers, first.Containers) {
-				t.Fatalf("%s: %s %s, but elsewhere %s %s\n%s", name, p.UID, p.Hash, first.UID, first.Hash, texts[name])
+				t.Fatalf("%s: got uid %s and hash %s, want %s and %s as in the first format\n%s", name, p.UID, p.Hash, first.UID, first.Hash, texts[name])
 			}
 			if !slices.Equal(slices.Sorted(maps.Keys(p.Origin.Fields)), slices.Sorted(maps.Keys(first.Origin.Fields))) {
-				t.Fatalf("%s: other fields are found than elsewhere", name)
+				t.Fatalf("%s: got positions of other fields than in the first format", name)
 			}
 		}
 	})
 }
 
-// drawPod is a pod that podd serves, as its JSON.
+// drawPod returns a valid pod as decoded JSON.
 func drawPod(t *rapid.T) map[string]any {
 	text := rapid.StringOf(rapid.RuneFrom([]rune("ab01 :#-'\"\\{}[],&*!|>%@`~\néß✓")))
 	name := rapid.StringMatching(`[a-z][a-z0-9]{0,8}`)
@@ -103,7 +103,7 @@ func toAny(list []string) []any {
 	return out
 }
 
-// shuffled is a value as JSON with its keys in any order.
+// shuffled returns a value as JSON with its keys in a random order.
 func shuffled(t *rapid.T, v any) string {
 	switch v := v.(type) {
 	case map[string]any:

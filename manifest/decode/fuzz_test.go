@@ -22,8 +22,8 @@ var (
 	safeName = regexp.MustCompile(`^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$`)
 )
 
-// FuzzDecode: no text makes File panic, and what it gives is safe to name
-// files after, the same each time, and the same as JSON.
+// FuzzDecode checks that File does not panic, and that its result contains only safe file
+// names, is deterministic, and is the same for the text as JSON.
 func FuzzDecode(f *testing.F) {
 	for _, pattern := range []string{"*.yaml", "*.json", "kubeadm/*.yaml"} {
 		paths, err := filepath.Glob(filepath.Join(manifests, pattern))
@@ -44,11 +44,11 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file := decode.File(data, o)
 		if diff := cmp.Diff(file, decode.File(data, o)); diff != "" {
-			t.Fatalf("the second time differs:\n%s", diff)
+			t.Fatalf("decoding again differs:\n%s", diff)
 		}
 		for _, p := range file.Problems {
 			if p.Message == "" || p.Refused != (p.Severity == manifest.Error) || strings.Count(p.String(), "\n") > 0 {
-				t.Errorf("problem %#v", p)
+				t.Errorf("invalid problem %#v", p)
 			}
 		}
 		for _, p := range file.Pods {
@@ -60,43 +60,43 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// checkPod checks what others rely on without asking.
+// checkPod checks the properties of a pod that other packages rely on.
 func checkPod(t *testing.T, p *manifest.Pod, o decode.Options) {
 	if !safeUID.MatchString(string(p.UID)) || !safeName.MatchString(p.Key.Name) || !safeName.MatchString(p.Key.Namespace) || len(p.Key.Namespace) > 63 {
-		t.Errorf("pod %q with uid %q", p.Key, p.UID)
+		t.Errorf("unsafe pod %q or uid %q", p.Key, p.UID)
 	}
 	if p.Spec == nil || len(p.Spec.Spec.Containers) == 0 || len(p.Containers) != len(p.Spec.Spec.Containers)+len(p.Spec.Spec.InitContainers) {
-		t.Fatalf("pod %s has %d hashes", p.Key, len(p.Containers))
+		t.Fatalf("pod %s: got %d hashes", p.Key, len(p.Containers))
 	}
 	for name := range p.Containers {
 		if !safeName.MatchString(name) || len(name) > 63 {
-			t.Errorf("container %q", name)
+			t.Errorf("invalid container name %q", name)
 		}
 	}
 	for _, v := range p.Spec.Spec.Volumes {
 		if !safeName.MatchString(v.Name) || v.HostPath != nil && (v.HostPath.Path[0] != '/' || strings.Contains(v.HostPath.Path+"/", "/../")) {
-			t.Errorf("volume %#v", v)
+			t.Errorf("invalid volume %#v", v)
 		}
 	}
 	if !strings.HasSuffix(p.Key.Name, "-node") || p.Short().Name+"-node" != p.Key.Name || p.Spec.Spec.NodeName != o.Node {
-		t.Errorf("%s is %s on %s", p.Short(), p.Key, p.Spec.Spec.NodeName)
+		t.Errorf("Short: got %s for %s on node %s", p.Short(), p.Key, p.Spec.Spec.NodeName)
 	}
 	if _, err := json.Marshal(p.Spec); err != nil {
-		t.Errorf("%s cannot be written: %v", p.Key, err)
+		t.Errorf("encoding %s: %v", p.Key, err)
 	}
 }
 
-// checkAsJSON: the same text as JSON is the same pod.
+// checkAsJSON checks that a text as JSON decodes to the same pod.
 func checkAsJSON(t *testing.T, data []byte, file *manifest.File, o decode.Options) {
 	if len(file.Pods) != 1 || len(file.Problems) > 0 || bytes.Contains(data, []byte("---")) || bytes.Contains(data, []byte("...")) {
 		return
 	}
 	text, err := yaml.YAMLToJSON(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
 	if err != nil {
-		t.Fatalf("a pod was decoded, and yet: %v", err)
+		t.Fatalf("converting a valid pod to JSON: %v", err)
 	}
 	again := decode.File(text, o)
 	if len(again.Pods) != 1 || again.Pods[0].UID != file.Pods[0].UID || again.Pods[0].Hash != file.Pods[0].Hash {
-		t.Errorf("as JSON %s is another pod: %v, problems %v", text, again.Pods, again.Problems)
+		t.Errorf("as JSON %s: got a different pod %v, problems %v", text, again.Pods, again.Problems)
 	}
 }

@@ -43,13 +43,13 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("%s (-want +got; go test ./manifest -update rewrites it):\n%s", golden, diff)
+				t.Errorf("%s (-want +got; go test ./manifest/decode -update rewrites it):\n%s", golden, diff)
 			}
 		})
 	}
 }
 
-// texts are the files to decode.
+// texts returns the paths of the manifests to decode.
 func texts(t *testing.T) []string {
 	t.Helper()
 	var paths []string
@@ -61,12 +61,12 @@ func texts(t *testing.T) []string {
 		paths = append(paths, found...)
 	}
 	if len(paths) == 0 {
-		t.Fatalf("%s holds no manifests", manifests)
+		t.Fatalf("%s contains no manifests", manifests)
 	}
 	return paths
 }
 
-// transcript is what File says, as text.
+// transcript returns the result of File as text.
 func transcript(t *testing.T, data []byte, o decode.Options) string {
 	t.Helper()
 	var b strings.Builder

@@ -39,7 +39,7 @@ func (d *decoder) identify(p *manifest.Pod, v value, written map[string]any, n *
 	resolvePriority(&p.Spec.Spec, n)
 	meta := &p.Spec.ObjectMeta
 	p.UID, p.FixedUID = meta.UID, meta.UID != "" && d.Suffix == ""
-	p.Key = manifest.KeyOf(meta.Namespace, meta.Name)
+	p.Key = manifest.NewKey(meta.Namespace, meta.Name)
 	if d.Kind == manifest.KindAPI {
 		return
 	}
@@ -53,7 +53,7 @@ func (d *decoder) identify(p *manifest.Pod, v value, written map[string]any, n *
 	*meta = metav1.ObjectMeta{
 		Name: p.Key.Name, Namespace: p.Key.Namespace, UID: p.UID,
 		Labels: meta.Labels, Annotations: d.annotations(p),
-		GenerateName: d.generateName(meta), CreationTimestamp: d.created(v), ManagedFields: d.managers(v),
+		GenerateName: d.generateName(meta), CreationTimestamp: d.created(v), ManagedFields: d.managedFields(v),
 	}
 	p.Spec.Spec.NodeName = d.Node
 	p.Spec.Status = v1.PodStatus{Phase: v1.PodPending}
@@ -83,9 +83,9 @@ func (d *decoder) created(v value) metav1.Time {
 	return metav1.NewTime(at)
 }
 
-// managers returns the managed fields of a pod that podd's API created; nil for other pods
+// managedFields returns the managed fields of a pod that podd's API created; nil for other pods
 // and for invalid ones.
-func (d *decoder) managers(v value) []metav1.ManagedFieldsEntry {
+func (d *decoder) managedFields(v value) []metav1.ManagedFieldsEntry {
 	tree, _ := v.tree.(map[string]any)
 	meta, _ := tree["metadata"].(map[string]any)
 	if !d.Written || meta["managedFields"] == nil {
@@ -141,10 +141,10 @@ func resolvePriority(spec *v1.PodSpec, n *notes) {
 	value, ok := builtinPriority[spec.PriorityClassName]
 	switch {
 	case !ok:
-		n.fail("spec.priorityClassName", "%q cannot be looked up, there is no cluster; write spec.priority instead, or system-node-critical or system-cluster-critical", wording.Clip(spec.PriorityClassName, 80))
+		n.fail("spec.priorityClassName", "%q not found, because there is no cluster; set spec.priority instead, or use system-node-critical or system-cluster-critical", wording.Clip(spec.PriorityClassName, 80))
 	case spec.Priority == nil:
 		spec.Priority = &value
 	case *spec.Priority != value:
-		n.fail("spec.priority", "%d is not the %d of class %s; remove it", *spec.Priority, value, spec.PriorityClassName)
+		n.fail("spec.priority", "%d differs from the priority %d of class %s; remove it", *spec.Priority, value, spec.PriorityClassName)
 	}
 }

@@ -12,18 +12,18 @@ import (
 	"podd/manifest/manifesttest"
 )
 
-// TestStaticIdentity: names, annotations and toleration of contract §1.3.
-func TestStaticIdentity(t *testing.T) {
+// TestFile_StaticPod checks the name, annotations and toleration of a static pod.
+func TestFile_StaticPod(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	p := manifesttest.One(t, web, decode.Options{Kind: manifest.KindFile, Source: "/etc/m", Path: "/etc/m/web.yaml", Node: "Node.Example", Now: now})
 	if got := p.Key.String(); got != "default/web-node.example" {
-		t.Errorf("Key = %s", got)
+		t.Errorf("Key: got %s", got)
 	}
 	if got := p.Short().String(); got != "default/web" {
-		t.Errorf("Short() = %s", got)
+		t.Errorf("Short: got %s", got)
 	}
 	if p.Spec.Name != p.Key.Name || p.Spec.Namespace != p.Key.Namespace || p.Spec.UID != p.UID || p.Spec.Spec.NodeName != "Node.Example" {
-		t.Errorf("object is %s/%s %s on %s", p.Spec.Namespace, p.Spec.Name, p.Spec.UID, p.Spec.Spec.NodeName)
+		t.Errorf("got pod %s/%s with uid %s on node %s", p.Spec.Namespace, p.Spec.Name, p.Spec.UID, p.Spec.Spec.NodeName)
 	}
 	want := map[string]string{
 		manifest.AnnotationConfigHash:   string(p.UID),
@@ -32,58 +32,60 @@ func TestStaticIdentity(t *testing.T) {
 	}
 	for key, value := range want {
 		if p.Spec.Annotations[key] != value {
-			t.Errorf("annotation %s = %q, want %q", key, p.Spec.Annotations[key], value)
+			t.Errorf("annotation %s: got %q, want %q", key, p.Spec.Annotations[key], value)
 		}
 	}
 	if p.Spec.Status.Phase != v1.PodPending {
-		t.Errorf("phase = %s", p.Spec.Status.Phase)
+		t.Errorf("phase: got %s", p.Spec.Status.Phase)
 	}
 	if got := p.Spec.Spec.Tolerations; len(got) != 1 || got[0] != (v1.Toleration{Operator: "Exists", Effect: "NoExecute"}) {
-		t.Errorf("tolerations = %v", got)
+		t.Errorf("tolerations: got %v", got)
 	}
 	if p.Origin.Source != "/etc/m" || p.Origin.String() != "/etc/m/web.yaml:1" || p.Origin.Position("spec.containers[0].image") != (manifest.Position{Line: 4, Column: 34}) {
-		t.Errorf("origin = %s, image at %v", p.Origin, p.Origin.Position("spec.containers[0].image"))
+		t.Errorf("got origin %s, image at %v", p.Origin, p.Origin.Position("spec.containers[0].image"))
 	}
 }
 
-// TestURLIdentity: a pod from a URL tolerates nothing by itself.
-func TestURLIdentity(t *testing.T) {
+// TestFile_URLPod checks that a pod from a URL gets no default toleration.
+func TestFile_URLPod(t *testing.T) {
 	p := manifesttest.One(t, web, decode.Options{Kind: manifest.KindURL, Node: "n"})
 	if p.Spec.Annotations[manifest.AnnotationConfigSource] != "http" || len(p.Spec.Spec.Tolerations) != 0 {
-		t.Errorf("annotations %v, tolerations %v", p.Spec.Annotations, p.Spec.Spec.Tolerations)
+		t.Errorf("got annotations %v, tolerations %v", p.Spec.Annotations, p.Spec.Spec.Tolerations)
 	}
 }
 
-// TestFixedUID: the user's UID stays, in config.hash too; Hash tells of edits.
-func TestFixedUID(t *testing.T) {
+// TestFile_FixedUID checks that a pod keeps the UID in its manifest, also in config.hash, and
+// that an edit changes only its Hash.
+func TestFile_FixedUID(t *testing.T) {
 	fixed := strings.Replace(web, "{name: web}", "{name: web, uid: my-own-uid}", 1)
 	p := manifesttest.One(t, fixed, decode.Options{Node: "n"})
 	edited := manifesttest.One(t, strings.Replace(fixed, "i:1", "i:2", 1), decode.Options{Node: "n"})
 	if p.UID != "my-own-uid" || !p.FixedUID || p.Spec.Annotations[manifest.AnnotationConfigHash] != "my-own-uid" {
-		t.Errorf("uid %s, fixed %t, annotations %v", p.UID, p.FixedUID, p.Spec.Annotations)
+		t.Errorf("got uid %s, fixed %t, annotations %v", p.UID, p.FixedUID, p.Spec.Annotations)
 	}
 	if edited.UID != p.UID || edited.Hash == p.Hash {
-		t.Errorf("edited: uid %s, hash %s like before %t", edited.UID, edited.Hash, edited.Hash == p.Hash)
+		t.Errorf("after an edit: got uid %s, hash %s, same hash %t", edited.UID, edited.Hash, edited.Hash == p.Hash)
 	}
 }
 
-// TestSuffix: pods of two runs share neither name nor UID, and are shown alike.
-func TestSuffix(t *testing.T) {
+// TestFile_Suffix checks that pods of two runs have different names and UIDs, but the same
+// short name.
+func TestFile_Suffix(t *testing.T) {
 	fixed := strings.Replace(web, "name: web", "name: web, uid: fixed", 1)
 	for _, text := range []string{web, fixed} {
 		a := manifesttest.One(t, text, decode.Options{Node: "n", Suffix: "r1"})
 		b := manifesttest.One(t, text, decode.Options{Node: "n", Suffix: "r2"})
 		if a.Key.Name != "web-r1" || a.Short() != b.Short() || a.Short().Name != "web" || a.Spec.Spec.NodeName != "n" {
-			t.Errorf("%q is %s, shown as %s, on %q", text, a.Key, a.Short(), a.Spec.Spec.NodeName)
+			t.Errorf("%q: got pod %s, short name %s, node %q", text, a.Key, a.Short(), a.Spec.Spec.NodeName)
 		}
 		if a.UID == b.UID || a.UID == "fixed" || a.FixedUID || a.UID != a.Spec.UID {
-			t.Errorf("%q: uids %q and %q, fixed: %t", text, a.UID, b.UID, a.FixedUID)
+			t.Errorf("%q: got uids %q and %q, fixed %t", text, a.UID, b.UID, a.FixedUID)
 		}
 	}
 }
 
-// TestUIDIsOf: what a generated UID depends on, and what not.
-func TestUIDIsOf(t *testing.T) {
+// TestFile_UID checks what a generated UID depends on.
+func TestFile_UID(t *testing.T) {
 	at := decode.Options{Path: "/a/web.yaml", Source: "/a", Node: "n"}
 	uid := manifesttest.One(t, web, at).UID
 	same := map[string]struct {
@@ -109,7 +111,7 @@ func TestUIDIsOf(t *testing.T) {
 	}
 	for name, tt := range same {
 		if got := manifesttest.One(t, tt.text, tt.o).UID; got != uid {
-			t.Errorf("%s: uid %s, want %s as before", name, got, uid)
+			t.Errorf("%s: got uid %s, want %s", name, got, uid)
 		}
 	}
 	differs := map[string]struct {
@@ -125,19 +127,20 @@ func TestUIDIsOf(t *testing.T) {
 	}
 	for name, tt := range differs {
 		if got := manifesttest.One(t, tt.text, tt.o).UID; got == uid {
-			t.Errorf("%s: the uid is still %s", name, got)
+			t.Errorf("%s: got the same uid %s", name, got)
 		}
 	}
 }
 
-// TestPriority: the two classes that need no cluster.
-func TestPriority(t *testing.T) {
+// TestFile_Priority checks that only the two priority classes of Kubernetes itself are
+// accepted.
+func TestFile_Priority(t *testing.T) {
 	tests := []struct{ spec, want string }{
 		{"priority: 7", ""},
 		{"priorityClassName: system-node-critical", ""},
 		{"priorityClassName: system-cluster-critical, priority: 2000000000", ""},
-		{"priorityClassName: system-cluster-critical, priority: 1", "1 is not the 2000000000 of class system-cluster-critical; remove it"},
-		{"priorityClassName: gold, priority: 1", `"gold" cannot be looked up, there is no cluster; write spec.priority instead, or system-node-critical or system-cluster-critical`},
+		{"priorityClassName: system-cluster-critical, priority: 1", "1 differs from the priority 2000000000 of class system-cluster-critical; remove it"},
+		{"priorityClassName: gold, priority: 1", `"gold" not found, because there is no cluster; set spec.priority instead, or use system-node-critical or system-cluster-critical`},
 	}
 	for _, tt := range tests {
 		f := decode.File([]byte(strings.Replace(web, "spec: {", "spec: {"+tt.spec+",", 1)), decode.Options{})
@@ -146,20 +149,21 @@ func TestPriority(t *testing.T) {
 			got = f.Problems[0].Message
 		}
 		if got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.spec, got, tt.want)
+			t.Errorf("%s: got %q, want %q", tt.spec, got, tt.want)
 		}
 	}
 }
 
-// TestLongNames: the suffix counts for the name and the hostname.
-func TestLongNames(t *testing.T) {
+// TestFile_LongNames checks that the length limits of the name and the hostname include the
+// suffix.
+func TestFile_LongNames(t *testing.T) {
 	tests := []struct {
 		name, node string
 		severity   manifest.Severity
 		want       string
 	}{
 		{strings.Repeat("a", 251), "n", manifest.Warning, "hostname"},
-		{strings.Repeat("a", 252), "n", manifest.Error, "is 254 characters long with the node's name behind it; at most 253"},
+		{strings.Repeat("a", 252), "n", manifest.Error, "is too long: 254 characters with the node's name appended (limit 253)"},
 		{strings.Repeat("a", 61), "n", "", ""},
 		{strings.Repeat("a", 62), "n", manifest.Warning, "hostname"},
 		{"web", "", "", ""},
@@ -171,7 +175,7 @@ func TestLongNames(t *testing.T) {
 			p = f.Problems[0]
 		}
 		if p.Severity != tt.severity || !strings.Contains(p.Message, tt.want) || len(f.Problems) > 1 {
-			t.Errorf("%d letters: %v, want %s %q", len(tt.name), f.Problems, tt.severity, tt.want)
+			t.Errorf("name of %d letters: got %v, want %s %q", len(tt.name), f.Problems, tt.severity, tt.want)
 		}
 	}
 }

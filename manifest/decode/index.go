@@ -21,7 +21,7 @@ type indexer struct {
 }
 
 func (ix indexer) walk(node *yamlv3.Node, s *shape, path string) {
-	node = target(node)
+	node = resolveAlias(node)
 	switch {
 	case node == nil || s == nil:
 	case node.Kind == yamlv3.MappingNode && (s.kind == object || s.kind == dict):
@@ -42,7 +42,7 @@ func (ix indexer) mapping(node *yamlv3.Node, s *shape, path string) {
 		field := s.step(path, key)
 		at := place(k, ix.before)
 		if line, twice := seen[key]; twice && !merged {
-			ix.lenient(at, field, "repeated, it is on line %d too and the last one counts; remove one", line)
+			ix.lenient(at, field, "duplicate field, also on line %d, and the last value is used; remove one", line)
 		}
 		if !merged {
 			seen[key] = int(at.Line)

@@ -26,7 +26,7 @@ var templated = map[string]string{
 func (d *decoder) item(v value, assumed, at string) {
 	m, ok := v.tree.(map[string]any)
 	if !ok {
-		d.refuse(v.position(), at, fmt.Sprintf("a document must be an object with apiVersion and kind, not %s", found(v.tree)))
+		d.refuse(v.position(), at, fmt.Sprintf("a document must be an object with apiVersion and kind, not %s", typeName(v.tree)))
 		return
 	}
 	kind, _ := m["kind"].(string)
@@ -44,7 +44,7 @@ func (d *decoder) item(v value, assumed, at string) {
 	case isKnown(kind) && version == "":
 		d.refuseField(v, at, "apiVersion", "required; write v1")
 	case isKnown(kind):
-		d.refuseField(v, at, "apiVersion", fmt.Sprintf("%q has no %s; write v1", wording.Clip(version, 80), kind))
+		d.refuseField(v, at, "apiVersion", fmt.Sprintf("%q has no kind %s; write v1", wording.Clip(version, 80), kind))
 	default:
 		d.refuseField(v, at, "kind", unsupportedKind(kind))
 	}
@@ -92,9 +92,9 @@ func isKnown(kind string) bool {
 // unsupportedKind returns the message for a kind that podd does not read.
 func unsupportedKind(kind string) string {
 	if where, ok := templated[kind]; ok {
-		return kind + ": podd runs pods; write its " + where + " as a Pod"
+		return kind + " is not supported; write its " + where + " as a Pod"
 	}
-	return wording.Clip(kind, 80) + ": podd runs pods; take this document out of the file"
+	return wording.Clip(kind, 80) + " is not supported; remove this document from the file"
 }
 
 // refuseField refuses an item because of one of its fields.

@@ -10,8 +10,8 @@ import (
 	"podd/manifest/decode"
 )
 
-// TestKubeadm decodes what kubeadm 1.34 writes, of which there is nothing to say.
-func TestKubeadm(t *testing.T) {
+// TestFile_Kubeadm checks that the manifests of kubeadm 1.34 have no Problem.
+func TestFile_Kubeadm(t *testing.T) {
 	probes := map[string]int{"etcd": 3, "kube-apiserver": 3, "kube-controller-manager": 2, "kube-scheduler": 3}
 	for name, want := range probes {
 		t.Run(name, func(t *testing.T) {
@@ -21,15 +21,15 @@ func TestKubeadm(t *testing.T) {
 			}
 			f := decode.File(data, decode.Options{Path: name + ".yaml", Node: "cp-0"})
 			if len(f.Problems) > 0 || len(f.Pods) != 1 {
-				t.Fatalf("%d pods, problems %v", len(f.Pods), f.Problems)
+				t.Fatalf("got %d pods, problems %v", len(f.Pods), f.Problems)
 			}
 			spec := f.Pods[0].Spec.Spec
 			if spec.Priority == nil || *spec.Priority != 2000001000 {
-				t.Errorf("priority is %v", spec.Priority)
+				t.Errorf("priority: got %v", spec.Priority)
 			}
 			c := &spec.Containers[0]
 			if port := c.Ports[0]; port.HostPort != port.ContainerPort {
-				t.Errorf("host port %d for container port %d on the host's network", port.HostPort, port.ContainerPort)
+				t.Errorf("host network: got host port %d for container port %d", port.HostPort, port.ContainerPort)
 			}
 			got := 0
 			for _, p := range []*v1.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
@@ -38,7 +38,7 @@ func TestKubeadm(t *testing.T) {
 				}
 			}
 			if got != want {
-				t.Errorf("%d whole probes, want %d", got, want)
+				t.Errorf("got %d probes with defaults, want %d", got, want)
 			}
 		})
 	}

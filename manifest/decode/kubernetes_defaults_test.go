@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// difference is what defaulting made of a pod.
+// difference returns the fields of a pod that defaulting changed.
 func difference(text []byte, pod *v1.Pod) map[string]any {
 	after, err := json.Marshal(pod)
 	if err != nil {
@@ -19,12 +19,12 @@ func difference(text []byte, pod *v1.Pod) map[string]any {
 		panic("not JSON")
 	}
 	out := map[string]any{}
-	differ(b, a, "", out)
+	addDifferences(b, a, "", out)
 	return out
 }
 
-// differ gathers the leaves that differ; null for one that is gone.
-func differ(before, after any, path string, out map[string]any) {
+// addDifferences adds the leaves that differ to out, with nil for a removed leaf.
+func addDifferences(before, after any, path string, out map[string]any) {
 	if reflect.DeepEqual(before, after) || path == ".status" || path == ".kind" || path == ".apiVersion" {
 		return
 	}
@@ -34,11 +34,11 @@ func differ(before, after any, path string, out map[string]any) {
 			out[path] = map[string]any{}
 		}
 		for key := range a {
-			differ(b[key], a[key], path+"."+key, out)
+			addDifferences(b[key], a[key], path+"."+key, out)
 		}
 		for key := range b {
 			if _, kept := a[key]; !kept {
-				differ(b[key], nil, path+"."+key, out)
+				addDifferences(b[key], nil, path+"."+key, out)
 			}
 		}
 		return
@@ -46,7 +46,7 @@ func differ(before, after any, path string, out map[string]any) {
 	l, isList := before.([]any)
 	if a, ok := after.([]any); ok && isList && len(a) == len(l) {
 		for i := range a {
-			differ(l[i], a[i], path+"["+strconv.Itoa(i)+"]", out)
+			addDifferences(l[i], a[i], path+"["+strconv.Itoa(i)+"]", out)
 		}
 		return
 	}

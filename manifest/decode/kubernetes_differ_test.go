@@ -11,9 +11,9 @@ import (
 	"podd/manifest/manifesttest/kubernetes"
 )
 
-// coarser tells, by what podd calls a field, what Kubernetes calls it: where it
-// names one that holds it, or leaves an index out, podd names the very field.
-var coarser = []struct {
+// lessPrecise maps the name of a field in errors of podd to the name in errors of Kubernetes,
+// which names the parent or omits an index.
+var lessPrecise = []struct {
 	ours   *regexp.Regexp
 	theirs string
 }{
@@ -43,26 +43,27 @@ var coarser = []struct {
 	{regexp.MustCompile(`(\.resizePolicy)\[\d+\]\.(?:resourceName|restartPolicy)$`), "$1"},
 	{regexp.MustCompile(`(\.projected)\.sources\[\d+\]\..*\.path$`), "$1"},
 	{regexp.MustCompile(`(\.projected)\.sources\[\d+\]\.downwardAPI\.items\[\d+\]$`), "$1"},
-	{regexp.MustCompile(`(spec\.initContainers)\[\d+\](\.ports\[\d+\]\.hostPort)$`), "$1[0]$2"}, // always the first
+	{regexp.MustCompile(`(spec\.initContainers)\[\d+\](\.ports\[\d+\]\.hostPort)$`), "$1[0]$2"}, // Kubernetes always names the first
 }
 
-// several is a source of a volume that has another one: Kubernetes names each
-// but the first, podd the volume.
-var several = regexp.MustCompile(`^(spec\.volumes\[\d+\])\.\w+$`)
+// volumeSource matches a source of a volume. If a volume has several sources, Kubernetes names
+// all except the first, and podd names the volume.
+var volumeSource = regexp.MustCompile(`^(spec\.volumes\[\d+\])\.\w+$`)
 
-func severalAt(fields map[string]bool, volume string) bool {
+func hasSeveralSources(fields map[string]bool, volume string) bool {
 	for field := range fields {
-		if m := several.FindStringSubmatch(field); m != nil && m[1] == volume {
+		if m := volumeSource.FindStringSubmatch(field); m != nil && m[1] == volume {
 			return true
 		}
 	}
 	return false
 }
 
-// coarse is what a field may be called, podd's own name first.
-func coarse(field string) []string {
+// kubernetesNames returns the names that a field can have in errors of Kubernetes. The first
+// is the name in podd.
+func kubernetesNames(field string) []string {
 	names := []string{field}
-	for _, c := range coarser {
+	for _, c := range lessPrecise {
 		for _, name := range names {
 			if other := c.ours.ReplaceAllString(name, c.theirs); !slices.Contains(names, other) {
 				names = append(names, other)
@@ -72,8 +73,8 @@ func coarse(field string) []string {
 	return names
 }
 
-// consequences are errors of Kubernetes that follow from another one, or from
-// a field that podd does not serve; the cause alone is what there is to mend.
+// consequences lists errors of Kubernetes that another error or an unsupported field causes.
+// podd reports only the cause.
 var consequences = []struct{ field, cause string }{
 	{"spec.resources.containers[][ephemeral-storage].limits", "spec.resources.limits"},
 	{"spec.resources.containers[][example.com/gpu].limits", "spec.resources.limits"},
@@ -87,12 +88,12 @@ var consequences = []struct{ field, cause string }{
 	{"spec.nodeName", "spec.schedulingGates"},
 	{"spec.hostNetwork", "spec.securityContext.windowsOptions"},
 	{"spec.hostNetwork", "spec.containers[].securityContext.windowsOptions"},
-	{"spec.", "spec.os.name"}, // what Windows has not
+	{"spec.", "spec.os.name"}, // fields that Windows does not have
 }
 
-// follows says that an error is a consequence. A request that was made from a
-// limit is as wrong as the limit.
-func follows(field string, theirs map[string]bool, unserved []string) bool {
+// isConsequence reports whether another error or an unsupported field causes an error. A
+// request that was defaulted from a limit is invalid because of the limit.
+func isConsequence(field string, theirs map[string]bool, unsupported []string) bool {
 	if theirs[strings.Replace(field, ".requests[", ".limits[", 1)] && strings.Contains(field, ".requests[") {
 		return true
 	}
@@ -106,70 +107,70 @@ func follows(field string, theirs map[string]bool, unserved []string) bool {
 				return true
 			}
 		}
-		if slices.ContainsFunc(unserved, func(f string) bool { return isCause(c.cause, f) }) {
+		if slices.ContainsFunc(unsupported, func(f string) bool { return isCause(c.cause, f) }) {
 			return true
 		}
 	}
 	return false
 }
 
-// exception is a field of which podd thinks otherwise, and why.
+// exception is a field that podd validates differently on purpose.
 type exception struct {
-	field, why string
-	whole      bool // what is in the field, too
+	field, reason string
+	whole         bool // includes the fields below it
 }
 
-// stricter are the fields where podd refuses what Kubernetes takes.
+// stricter lists the fields where podd refuses values that Kubernetes accepts.
 var stricter = []exception{
-	{"metadata.uid", "it names a directory", false},
-	{"metadata.annotations[kubernetes.io/config.mirror]", "a mirror is not run; Kubernetes wants a nodeName beside it", false},
-	{"spec.priority", "not validation but admission compares it with the class", false},
-	{"spec.priorityClassName", "not validation but admission looks it up", false},
-	{"spec.overhead", "not validation but admission wants its class beside it", false},
-	{"spec.hostAliases[].ip", "leading zeros mean octal to some who read the file", false},
-	{"spec.dnsConfig.nameservers[]", "leading zeros mean octal to some who read the file", false},
-	{"spec.containers[].ports[].hostIP", "what is no address is found out only by the runtime", false},
-	{"spec.initContainers[].ports[].hostIP", "what is no address is found out only by the runtime", false},
-	{"spec.containers[].volumeDevices[].devicePath", "a volume that is mounted at two places counts for one there", false},
+	{"metadata.uid", "it is the name of a directory", false},
+	{"metadata.annotations[kubernetes.io/config.mirror]", "podd does not run mirror pods; Kubernetes requires a nodeName with it", false},
+	{"spec.priority", "Kubernetes compares it with the class in admission, not in validation", false},
+	{"spec.priorityClassName", "Kubernetes looks it up in admission, not in validation", false},
+	{"spec.overhead", "Kubernetes requires the RuntimeClass in admission, not in validation", false},
+	{"spec.hostAliases[].ip", "some programs read numbers with leading zeros as octal", false},
+	{"spec.dnsConfig.nameservers[]", "some programs read numbers with leading zeros as octal", false},
+	{"spec.containers[].ports[].hostIP", "otherwise only the runtime would report an invalid address", false},
+	{"spec.initContainers[].ports[].hostIP", "otherwise only the runtime would report an invalid address", false},
+	{"spec.containers[].volumeDevices[].devicePath", "Kubernetes counts a volume that is mounted at two paths only once", false},
 	{"spec.volumes[].nfs.server", "no server can have such a name", false},
 	{"spec.imagePullSecrets[].name", "no Secret can have such a name", false},
 	{"spec.volumes[].configMap.name", "no ConfigMap can have such a name", false},
 	{"spec.volumes[].secret.secretName", "no Secret can have such a name", false},
 	{"spec.volumes[].projected.sources[].configMap.name", "no ConfigMap can have such a name", false},
 	{"spec.volumes[].projected.sources[].secret.name", "no Secret can have such a name", false},
-	{"spec.volumes[].configMap.items[].path", "no file can have so long a name", false},
-	{"spec.volumes[].secret.items[].path", "no file can have so long a name", false},
-	{"spec.volumes[].downwardAPI.items[].path", "no file can have so long a name", false},
-	{"spec.volumes[].projected.sources[].configMap.items[].path", "no file can have so long a name, and two paths can be one", false},
-	{"spec.volumes[].projected.sources[].secret.items[].path", "no file can have so long a name, and two paths can be one", false},
-	{"spec.volumes[].projected.sources[].downwardAPI.items[].path", "no file can have so long a name, and two paths can be one", false},
-	{"spec.volumes[].projected.sources[]", "a source of nothing is a mistake", false},
-	{"spec.volumes[].image.reference", "no image has a blank at the edge of its name", false},
+	{"spec.volumes[].configMap.items[].path", "no file can have a name of this length", false},
+	{"spec.volumes[].secret.items[].path", "no file can have a name of this length", false},
+	{"spec.volumes[].downwardAPI.items[].path", "no file can have a name of this length", false},
+	{"spec.volumes[].projected.sources[].configMap.items[].path", "no file can have a name of this length, and two spellings can be the same path", false},
+	{"spec.volumes[].projected.sources[].secret.items[].path", "no file can have a name of this length, and two spellings can be the same path", false},
+	{"spec.volumes[].projected.sources[].downwardAPI.items[].path", "no file can have a name of this length, and two spellings can be the same path", false},
+	{"spec.volumes[].projected.sources[]", "an empty source is a mistake", false},
+	{"spec.volumes[].image.reference", "the name of an image cannot begin or end with a space", false},
 	{"spec.volumes[].persistentVolumeClaim.claimName", "no claim can have such a name", false},
-	{"spec.volumes[].hostPath.path", "it would be relative to where the runtime was started", false},
-	{"spec.volumes[].emptyDir.medium", "the kubelet finds out when it mounts it", false},
-	{"spec.securityContext.sysctls[].name", "two names can be one, with dots and with slashes", false},
-	{"spec.securityContext.seccompProfile.localhostProfile", "it must not name the directory of the profiles", false},
-	{"spec.containers[].securityContext.seccompProfile.localhostProfile", "it must not name the directory of the profiles", false},
-	{"spec.containers[].restartPolicyRules", "its gate is off, and Kubernetes drops them in silence", false},
-	{"spec.initContainers[].restartPolicyRules", "its gate is off, and Kubernetes drops them in silence", false},
-	{"spec.containers[].volumeMounts[].mountPath", "two paths can be one, /a and /a/", false},
+	{"spec.volumes[].hostPath.path", "it would be relative to the working directory of the runtime", false},
+	{"spec.volumes[].emptyDir.medium", "the kubelet reports it only when it mounts the volume", false},
+	{"spec.securityContext.sysctls[].name", "with dots and slashes, two spellings can be the same name", false},
+	{"spec.securityContext.seccompProfile.localhostProfile", "it must not be the directory of the profiles itself", false},
+	{"spec.containers[].securityContext.seccompProfile.localhostProfile", "it must not be the directory of the profiles itself", false},
+	{"spec.containers[].restartPolicyRules", "the feature gate is disabled, and Kubernetes drops the field silently", false},
+	{"spec.initContainers[].restartPolicyRules", "the feature gate is disabled, and Kubernetes drops the field silently", false},
+	{"spec.containers[].volumeMounts[].mountPath", "two spellings can be the same path: /a and /a/", false},
 }
 
-// laxer are those where podd takes what Kubernetes refuses.
+// laxer lists the fields where podd accepts values that Kubernetes refuses.
 var laxer = []exception{
-	{"spec.affinity.podAffinity", "it has no effect, so that nobody looks into it", true},
-	{"spec.affinity.podAntiAffinity", "it has no effect, so that nobody looks into it", true},
-	{"spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", "it has no effect, so that nobody looks into it", true},
-	{"spec.topologySpreadConstraints", "it has no effect, so that nobody looks into it", true},
-	{"spec.resources.claims", "an empty list is as if it were not written", false},
-	{"spec.volumes[].image.pullPolicy", "1.34 has a default for it only behind a feature gate", false},
-	{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata.ownerReferences", "an empty list is as if it were not written", false},
-	{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata.finalizers", "an empty list is as if it were not written", false},
-	{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata.managedFields", "an empty list is as if it were not written", false},
+	{"spec.affinity.podAffinity", "it has no effect, so podd does not validate it", true},
+	{"spec.affinity.podAntiAffinity", "it has no effect, so podd does not validate it", true},
+	{"spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", "it has no effect, so podd does not validate it", true},
+	{"spec.topologySpreadConstraints", "it has no effect, so podd does not validate it", true},
+	{"spec.resources.claims", "an empty list counts as not set", false},
+	{"spec.volumes[].image.pullPolicy", "Kubernetes 1.34 sets its default only with a feature gate", false},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata.ownerReferences", "an empty list counts as not set", false},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata.finalizers", "an empty list counts as not set", false},
+	{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata.managedFields", "an empty list counts as not set", false},
 }
 
-// find names the exception that a field is one of, or is in.
+// find returns the field of the exception that includes a field, or "".
 func find(list []exception, field string) string {
 	for _, e := range list {
 		if f := anyIndex(field); f == e.field || e.whole && within(f, e.field) {
@@ -179,18 +180,18 @@ func find(list []exception, field string) string {
 	return ""
 }
 
-// emptied says that a case is about a text without content, which podd takes as
-// one that is not there.
-func emptied(c *kubernetes.Case, field string) bool {
+// isEmptyString reports whether a case sets field to an empty string, which counts as not set
+// in podd.
+func isEmptyString(c *kubernetes.Case, field string) bool {
 	if len(c.Set) == 0 {
 		return false
 	}
 	last := c.Set[len(c.Set)-1]
-	return last.Value == "" && slices.Contains(coarse(dotted(last.Path)), field)
+	return last.Value == "" && slices.Contains(kubernetesNames(fieldPath(last.Path)), field)
 }
 
-// dotted writes a path as errors do.
-func dotted(path []string) string {
+// fieldPath returns a path as it is written in errors.
+func fieldPath(path []string) string {
 	var b strings.Builder
 	for i, step := range path {
 		if _, err := strconv.Atoi(step); err == nil {
@@ -207,10 +208,10 @@ func dotted(path []string) string {
 
 var index = regexp.MustCompile(`\[[0-9]+\]|\.[0-9]+\b`)
 
-// anyIndex makes one field of those that differ by where they are in a list.
+// anyIndex removes the indexes from a field.
 func anyIndex(field string) string { return index.ReplaceAllString(field, "[]") }
 
-func counted(list map[string]int) string {
+func formatCounts(list map[string]int) string {
 	var b strings.Builder
 	for _, key := range slices.SortedFunc(maps.Keys(list), func(a, b string) int { return list[b] - list[a] }) {
 		fmt.Fprintf(&b, "\n%6d %s", list[key], key)

@@ -18,30 +18,29 @@ import (
 	"podd/manifest/validate"
 )
 
-// TestKubernetes compares decoding, defaults and validation with what Kubernetes
-// made of the same pods: the same ones are refused, for the same fields, and
-// valid ones get the same defaults. What podd does not serve is refused beside,
-// and counted; run it with -v to see what is left.
+// TestKubernetes compares decoding, defaults and validation with the recorded results of
+// Kubernetes: the same pods must be refused for the same fields, and valid pods must get the
+// same defaults. Unsupported fields are refused in addition; -v lists how often.
 func TestKubernetes(t *testing.T) {
 	cases, differ := 0, map[string][]string{}
-	unserved, own := map[string]int{}, map[string]int{}
+	unsupported, own := map[string]int{}, map[string]int{}
 	kubernetes.Read(t, func(c kubernetes.Case) {
 		cases++
 		got := replay(c.Text())
-		for _, field := range got.unserved {
-			unserved[anyIndex(field)]++
+		for _, field := range got.unsupported {
+			unsupported[anyIndex(field)]++
 		}
 		for _, d := range compare(&c, got, own) {
 			differ[d] = append(differ[d], c.String())
 		}
 	})
 	for _, d := range slices.SortedFunc(maps.Keys(differ), func(a, b string) int { return len(differ[b]) - len(differ[a]) }) {
-		t.Errorf("%d times %s, as for\n\t%s", len(differ[d]), d, differ[d][0])
+		t.Errorf("%d cases: %s, for example\n\t%s", len(differ[d]), d, differ[d][0])
 	}
 	if cases < 10000 {
-		t.Errorf("the recording has only %d cases", cases)
+		t.Errorf("the recording has %d cases, want at least 10000", cases)
 	}
-	t.Logf("%d cases; refused as not served:%s\nother than Kubernetes, on purpose:%s", cases, counted(unserved), counted(own))
+	t.Logf("%d cases; unsupported fields:%s\nintended differences to Kubernetes:%s", cases, formatCounts(unsupported), formatCounts(own))
 	for _, e := range append(slices.Clone(stricter), laxer...) {
 		if own[e.field] == 0 {
 			t.Errorf("%s: no case needs this exception; remove it", e.field)
@@ -49,15 +48,15 @@ func TestKubernetes(t *testing.T) {
 	}
 }
 
-// replayed is what podd made of a pod.
+// replayed contains the results of podd for a pod.
 type replayed struct {
-	refused   []string // fields
-	unserved  []string // those of them that podd does not serve yet
-	mistyped  bool
-	defaulted *v1.Pod
+	refused     []string // fields
+	unsupported []string // the refused fields that podd does not support
+	mistyped    bool
+	defaulted   *v1.Pod
 }
 
-// replay does what decoder.pod does, and looks in between.
+// replay decodes a pod like decoder.pod and records the intermediate results.
 func replay(text []byte) replayed {
 	var r replayed
 	var tree map[string]any
@@ -77,7 +76,7 @@ func replay(text []byte) replayed {
 	checkSources(written, known, n)
 	for i, problem := range n.list {
 		if problem.Severity == manifest.Error && i >= validated {
-			r.unserved = append(r.unserved, strings.TrimSuffix(problem.Field, ".type"))
+			r.unsupported = append(r.unsupported, strings.TrimSuffix(problem.Field, ".type"))
 		}
 	}
 	resolvePriority(&pod.Spec, n)
@@ -89,28 +88,28 @@ func replay(text []byte) replayed {
 	return r
 }
 
-// compare says what differs, with any index for each.
+// compare returns the differences to Kubernetes, without the indexes of fields.
 func compare(c *kubernetes.Case, got replayed, own map[string]int) (list []string) {
 	if c.Undecodable || got.mistyped {
 		if c.Undecodable != (len(got.refused) > 0 && got.mistyped) {
-			list = append(list, fmt.Sprintf("podd can read it: %t, Kubernetes: %t: %s", !got.mistyped, !c.Undecodable, anyIndex(changed(c))))
+			list = append(list, fmt.Sprintf("readable by podd: %t, by Kubernetes: %t: %s", !got.mistyped, !c.Undecodable, anyIndex(changedField(c))))
 		}
 		return list
 	}
 	switch c.Refers {
-	case "", "configmaps", "secrets", "serviceaccounts", "persistentvolumeclaims": // podd has these beside the pod, or warns
+	case "", "configmaps", "secrets", "serviceaccounts", "persistentvolumeclaims": // podd reads these from the source of the pod, or warns
 	default:
 		if len(got.refused) == 0 {
-			list = append(list, "podd takes a reference to "+c.Refers)
+			list = append(list, "podd accepts a reference to "+c.Refers)
 		}
 	}
 	theirs, ours := errorFields(c), map[string]bool{}
 	for _, field := range got.refused {
-		names := coarse(field)
+		names := kubernetesNames(field)
 		for _, name := range names {
 			ours[name] = true
 		}
-		if covered(field, got.unserved) || slices.ContainsFunc(names, func(name string) bool { return theirs[name] || severalAt(theirs, name) }) {
+		if isCovered(field, got.unsupported) || slices.ContainsFunc(names, func(name string) bool { return theirs[name] || hasSeveralSources(theirs, name) }) {
 			continue
 		}
 		if s := find(stricter, field); s != "" {
@@ -120,15 +119,15 @@ func compare(c *kubernetes.Case, got replayed, own map[string]int) (list []strin
 		list = append(list, "podd refuses, Kubernetes does not: "+anyIndex(field))
 	}
 	for field := range theirs {
-		if ours[field] || ours[several.ReplaceAllString(field, "$1")] || covered(field, got.unserved) || follows(field, theirs, got.unserved) {
+		if ours[field] || ours[volumeSource.ReplaceAllString(field, "$1")] || isCovered(field, got.unsupported) || isConsequence(field, theirs, got.unsupported) {
 			continue
 		}
 		if s := find(laxer, field); s != "" {
 			own[s]++
 			continue
 		}
-		if emptied(c, field) {
-			own["an empty text is as if not written"]++
+		if isEmptyString(c, field) {
+			own["an empty string counts as not set"]++
 			continue
 		}
 		list = append(list, "Kubernetes refuses, podd does not: "+anyIndex(field))
@@ -150,29 +149,29 @@ func compare(c *kubernetes.Case, got replayed, own map[string]int) (list []strin
 	return list
 }
 
-// errorFields are the fields that Kubernetes refused.
+// errorFields returns the fields that Kubernetes refused.
 func errorFields(c *kubernetes.Case) map[string]bool {
 	out := map[string]bool{}
 	for _, e := range c.Errors {
 		_, field, _ := strings.Cut(e, " ")
-		field = strings.Replace(field, "spec.overhead.limits[", "spec.overhead[", 1) // it checks a container's limits
+		field = strings.Replace(field, "spec.overhead.limits[", "spec.overhead[", 1) // Kubernetes validates the overhead like limits
 		out[field] = true
 	}
 	return out
 }
 
-// changed is the field that a case is about.
-func changed(c *kubernetes.Case) string {
+// changedField returns the field that a case changes.
+func changedField(c *kubernetes.Case) string {
 	if len(c.Set) == 0 {
 		return c.Base
 	}
 	return strings.Join(c.Set[len(c.Set)-1].Path, ".")
 }
 
-// covered says that a field, or one in it, or one that it is in, is refused as
-// not served: of such a field podd says no more.
-func covered(field string, unserved []string) bool {
-	for _, u := range unserved {
+// isCovered reports whether a field, its parent or a field below it is unsupported. For these
+// podd reports no other error.
+func isCovered(field string, unsupported []string) bool {
+	for _, u := range unsupported {
 		if within(field, u) || within(u, field) {
 			return true
 		}

@@ -114,15 +114,15 @@ func (n *notes) unmarshal(tree any, into any) {
 // invalid records validation errors, except those about a field that has the wrong type.
 func (n *notes) invalid(errs field.ErrorList) {
 	for _, e := range errs {
-		if !n.known(e) {
+		if !n.isReported(e) {
 			n.fail(e.Field, "%s", errorMessage(e))
 		}
 	}
 }
 
-// known reports whether an error is about a field of the wrong type, a field below it, or a
+// isReported reports whether an error is about a field of the wrong type, a field below it, or a
 // required field that is missing because of it.
-func (n *notes) known(e *field.Error) bool {
+func (n *notes) isReported(e *field.Error) bool {
 	if _, above := n.mistyped[e.Field]; above && (e.BadValue == "" || e.Type == field.ErrorTypeRequired) {
 		return true
 	}
@@ -143,7 +143,7 @@ func (n *notes) finish(key types.NamespacedName) {
 			severity = manifest.Error
 		}
 		n.list = append(n.list, manifest.Problem{Severity: severity, Path: n.path, Position: n.start,
-			Message: fmt.Sprintf("%d more problems are not listed; mend these first", n.unlisted)})
+			Message: fmt.Sprintf("%d more problems are not listed; fix these first", n.unlisted)})
 	}
 	for i := range n.list {
 		n.list[i].Pod = key

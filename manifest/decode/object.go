@@ -21,10 +21,10 @@ func (d *decoder) object(v value, kind string, s *shape, into any, meta *metav1.
 	known := s.check(v.tree, "", n)
 	n.unmarshal(known, into)
 	n.invalid(validate.Meta(meta))
-	ref := manifest.ObjectRef{Kind: kind, NamespacedName: manifest.KeyOf(meta.Namespace, meta.Name)}
+	ref := manifest.ObjectRef{Kind: kind, NamespacedName: manifest.NewKey(meta.Namespace, meta.Name)}
 	if kind == manifest.VolumeKind {
 		if meta.Namespace != "" {
-			n.fail("metadata.namespace", "a %s is in no namespace; remove it", kind)
+			n.fail("metadata.namespace", "a %s has no namespace; remove it", kind)
 		}
 		ref.Namespace = ""
 	}
@@ -32,7 +32,7 @@ func (d *decoder) object(v value, kind string, s *shape, into any, meta *metav1.
 	n.invalid(complete(n))
 	n.addAll(supported.Object(kind, known))
 	if first, taken := d.file.Objects.Origins[ref]; taken {
-		n.fail("metadata.name", "%s is already at %s; remove one", ref, first)
+		n.fail("metadata.name", "%s is already defined at %s; remove one", ref, first)
 	}
 	n.finish(types.NamespacedName{})
 	d.addProblems(n.list...)

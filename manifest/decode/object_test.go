@@ -12,8 +12,9 @@ const small = manifesttest.SmallVolume
 
 var claimText, volumeText = manifesttest.Claim, manifesttest.Volume
 
-// TestClaimDocuments: what is wrong with a claim or volume is told by its field.
-func TestClaimDocuments(t *testing.T) {
+// TestFile_InvalidVolumes checks the fields that the Problems of invalid claims and volumes
+// name.
+func TestFile_InvalidVolumes(t *testing.T) {
 	for text, want := range map[string]string{
 		claimText("a", ", dataSource: {kind: PersistentVolumeClaim, name: b}"):                    "spec.dataSource",
 		claimText("a", ", volumeMode: Tape"):                                                      "spec.volumeMode",
@@ -44,13 +45,13 @@ func TestClaimDocuments(t *testing.T) {
 	} {
 		f := decode.File([]byte(text), decode.Options{})
 		if len(f.Problems) != 1 || f.Problems[0].Field != want || !f.Refused() {
-			t.Errorf("%s\nwant one problem about %s: %v", text, want, f.Problems)
+			t.Errorf("%s\ngot %v, want one problem of %s", text, f.Problems, want)
 		}
 	}
 }
 
-// TestVolumeWarnings: what is taken and not done is told.
-func TestVolumeWarnings(t *testing.T) {
+// TestFile_VolumeWarnings checks the warnings about fields of a volume that have no effect.
+func TestFile_VolumeWarnings(t *testing.T) {
 	for more, want := range map[string]string{
 		", persistentVolumeReclaimPolicy: Retain":                                                             "",
 		", persistentVolumeReclaimPolicy: Delete":                                                             "spec.persistentVolumeReclaimPolicy",
@@ -63,7 +64,7 @@ func TestVolumeWarnings(t *testing.T) {
 			got += p.Field
 		}
 		if got != want || f.Refused() {
-			t.Errorf("%s: want one warning about %q: %v", more, want, f.Problems)
+			t.Errorf("%s: got %v, want one warning of %q", more, f.Problems, want)
 		}
 	}
 }

@@ -26,7 +26,7 @@ type document struct {
 // parse parses one document.
 func parse(p part) (*document, *syntaxError) {
 	if tooMany(p.text) {
-		return nil, &syntaxError{p.first(), fmt.Errorf("the document has more than %d lines and items; split it", maxMarks)}
+		return nil, &syntaxError{p.firstPosition(), fmt.Errorf("document too large: more than %d lines and items; split it", maxMarks)}
 	}
 	asJSON := looksLikeJSON(p.text)
 	text := p.text
@@ -94,7 +94,7 @@ func nodes(text []byte) (*yamlv3.Node, error) {
 	}
 	switch err := decoder.Decode(&more); {
 	case err == nil:
-		return nil, fmt.Errorf("yaml: line %d: a second document begins; put --- on a line of its own before it", more.Line)
+		return nil, fmt.Errorf("yaml: line %d: another document begins here; separate documents by a line with ---", more.Line)
 	case !errors.Is(err, io.EOF):
 		return nil, err
 	}

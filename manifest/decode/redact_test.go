@@ -6,10 +6,9 @@ import (
 	"testing"
 )
 
-// TestProblemsQuoteNothingPrivate writes a private value in ways that are refused or
-// warned about, and looks for it in the problems: these are in the log, in events and
-// on the page that needs no login.
-func TestProblemsQuoteNothingPrivate(t *testing.T) {
+// TestFile_HidesPrivate uses a private value in invalid fields and checks that no Problem
+// contains it, because Problems are in the log, in events and on the public page.
+func TestFile_HidesPrivate(t *testing.T) {
 	const secret = "hunter2hunter2"
 	forms := map[string]string{
 		"plain":        secret,

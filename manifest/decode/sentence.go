@@ -33,9 +33,9 @@ func errorMessage(e *field.Error) string {
 		}
 		return "required; " + detail
 	case field.ErrorTypeDuplicate:
-		return shown + " is there twice; make them differ"
+		return shown + " is a duplicate; make the values different"
 	case field.ErrorTypeNotSupported:
-		return shown + " is not known; " + strings.Replace(detail, "supported values:", "use one of", 1)
+		return shown + " is not supported; " + strings.Replace(detail, "supported values:", "use one of", 1)
 	case field.ErrorTypeNotFound:
 		return shown + " not found" + detail
 	case field.ErrorTypeForbidden, field.ErrorTypeTooLong, field.ErrorTypeTooMany:

@@ -35,14 +35,14 @@ type part struct {
 // the library.
 func split(data []byte) ([]part, error) {
 	if len(data) > maxBytes {
-		return nil, fmt.Errorf("%d bytes are more than podd reads, %d; split the file", len(data), maxBytes)
+		return nil, fmt.Errorf("file too large: %d bytes (limit %d); split it", len(data), maxBytes)
 	}
 	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
-		return nil, fmt.Errorf("the text is UTF-16; save it as UTF-8")
+		return nil, fmt.Errorf("the file is encoded in UTF-16; save it in UTF-8")
 	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if !utf8.Valid(data) {
-		return nil, fmt.Errorf("the text is not UTF-8; podd reads YAML and JSON")
+		return nil, fmt.Errorf("the file is not valid UTF-8; write YAML or JSON")
 	}
 	var parts []part
 	current := part{}
@@ -66,7 +66,7 @@ func split(data []byte) ([]part, error) {
 	}
 	cut(len(data))
 	if len(parts) > maxDocuments {
-		return nil, fmt.Errorf("%d documents are more than podd reads, %d; split the file", len(parts), maxDocuments)
+		return nil, fmt.Errorf("too many documents: %d (limit %d); split the file", len(parts), maxDocuments)
 	}
 	return parts, nil
 }

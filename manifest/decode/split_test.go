@@ -11,12 +11,12 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
-// FuzzSplit: where the YAML library reads a whole text as documents, split cuts
-// the same text into the same documents, each on the line where it stands.
+// FuzzSplit checks that split returns the same documents at the same lines as the YAML
+// library, if that can decode the whole text.
 func FuzzSplit(f *testing.F) {
 	paths, err := filepath.Glob("../../testdata/manifests/*.yaml")
 	if err != nil || len(paths) == 0 {
-		f.Fatalf("%d manifests, %v", len(paths), err)
+		f.Fatalf("got %d manifests, %v", len(paths), err)
 	}
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
@@ -28,36 +28,37 @@ func FuzzSplit(f *testing.F) {
 	f.Add([]byte("--- |\n ---\n ...\n--- >\n a\n...\n# c\n%YAML 1.1\n--- 'a\n --- b'\n---\n--- # c\nd"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		parts, err := split(data)
-		if err != nil || exotic(data) {
+		if err != nil || hasUnicodeBreak(data) {
 			return
 		}
-		want, err := wholeText(data)
+		want, err := decodeAll(data)
 		if err != nil {
 			return
 		}
-		var got []standing
+		var got []comparedDocument
 		for _, p := range parts {
 			node, err := nodes(p.text)
 			if err != nil {
-				t.Fatalf("split breaks a document: %v\n%q of %q", err, p.text, data)
+				t.Fatalf("split returned an invalid document: %v\n%q of %q", err, p.text, data)
 			}
 			if node != nil && node.Tag != "!!null" {
-				got = append(got, standing{node.Kind, node.Value, node.Line + p.before, node.Column})
+				got = append(got, comparedDocument{node.Kind, node.Value, node.Line + p.before, node.Column})
 			}
 		}
 		if len(got) != len(want) {
-			t.Fatalf("%d documents, want %d: %q", len(got), len(want), data)
+			t.Fatalf("got %d documents, want %d: %q", len(got), len(want), data)
 		}
 		for i := range got {
 			if got[i] != want[i] {
-				t.Errorf("document %d is %v, want %v: %q", i, got[i], want[i], data)
+				t.Errorf("document %d: got %v, want %v: %q", i, got[i], want[i], data)
 			}
 		}
 	})
 }
 
-// exotic are the line breaks of YAML 1.1 that no editor counts as one.
-func exotic(data []byte) bool {
+// hasUnicodeBreak reports whether a text contains a line break of YAML 1.1 that editors do not
+// count as a line.
+func hasUnicodeBreak(data []byte) bool {
 	for _, mark := range []string{"\u0085", "\u2028", "\u2029"} {
 		if bytes.Contains(data, []byte(mark)) {
 			return true
@@ -66,16 +67,16 @@ func exotic(data []byte) bool {
 	return false
 }
 
-// standing is what is compared of a document.
-type standing struct {
+// comparedDocument contains the compared properties of a document.
+type comparedDocument struct {
 	kind         yamlv3.Kind
 	value        string
 	line, column int
 }
 
-// wholeText is what the library makes of a text, empty documents left out.
-func wholeText(data []byte) ([]standing, error) {
-	var out []standing
+// decodeAll returns the documents of a text as the library decodes them, without empty ones.
+func decodeAll(data []byte) ([]comparedDocument, error) {
+	var out []comparedDocument
 	decoder := yamlv3.NewDecoder(bytes.NewReader(data))
 	for {
 		var doc yamlv3.Node
@@ -87,7 +88,7 @@ func wholeText(data []byte) ([]standing, error) {
 		}
 		if len(doc.Content) > 0 && doc.Content[0].Tag != "!!null" {
 			n := doc.Content[0]
-			out = append(out, standing{n.Kind, n.Value, n.Line, n.Column})
+			out = append(out, comparedDocument{n.Kind, n.Value, n.Line, n.Column})
 		}
 	}
 }

@@ -19,8 +19,8 @@ type syntaxError struct {
 	error
 }
 
-// first returns the position of the first line with content.
-func (p part) first() manifest.Position {
+// firstPosition returns the position of the first line with content.
+func (p part) firstPosition() manifest.Position {
 	line := p.before + 1
 	for at := 0; at < len(p.text); line++ {
 		end := lineEnd(p.text, at)
@@ -52,7 +52,7 @@ var quotation = regexp.MustCompile("(anchor) '[^']*'| `[^`]*`")
 func (p part) syntax(err error) *syntaxError {
 	found := yamlError.FindStringSubmatch(err.Error())
 	if found == nil {
-		return &syntaxError{p.first(), errors.New("parsing: " + wording.Clip(err.Error(), 300))}
+		return &syntaxError{p.firstPosition(), errors.New("parsing: " + wording.Clip(err.Error(), 300))}
 	}
 	message := quotation.ReplaceAllString(strings.TrimSpace(found[2]), "$1")
 	if strings.HasPrefix(message, "unknown anchor") {
@@ -63,8 +63,8 @@ func (p part) syntax(err error) *syntaxError {
 		line = p.grammarLine(line) + 1
 	}
 	line = max(line, 1)
-	if p.tabbed(line) {
-		message += "; the line is indented with a tab, YAML wants spaces"
+	if p.hasTabIndent(line) {
+		message += "; the line is indented with a tab, use spaces"
 	}
 	return &syntaxError{manifest.Position{Line: uint32(p.before + line)}, errors.New("parsing YAML: " + wording.Clip(message, 300))}
 }
@@ -84,8 +84,8 @@ func (p part) grammarLine(v3 int) int {
 	return before
 }
 
-// tabbed reports whether line n of the part has a tab in its indentation.
-func (p part) tabbed(n int) bool {
+// hasTabIndent reports whether line n of the part has a tab in its indentation.
+func (p part) hasTabIndent(n int) bool {
 	at := 0
 	for ; n > 1 && at < len(p.text); n-- {
 		at = lineEnd(p.text, at)

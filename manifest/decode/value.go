@@ -19,7 +19,7 @@ type value struct {
 }
 
 func (d *document) root() value {
-	return value{tree: d.tree, node: d.node, before: d.before, fallback: d.first()}
+	return value{tree: d.tree, node: d.node, before: d.before, fallback: d.firstPosition()}
 }
 
 // position returns where the value begins.
@@ -43,7 +43,7 @@ func (v value) items(key string) []value {
 	for i := range list {
 		out[i] = value{tree: list[i], before: v.before, fallback: v.position()}
 		if node != nil && node.Kind == yamlv3.SequenceNode && i < len(node.Content) {
-			out[i].node = target(node.Content[i])
+			out[i].node = resolveAlias(node.Content[i])
 		}
 	}
 	return out
@@ -52,16 +52,16 @@ func (v value) items(key string) []value {
 // child returns the value at a key of a mapping, or nil.
 func child(n *yamlv3.Node, key string) *yamlv3.Node {
 	var found *yamlv3.Node
-	eachPair(target(n), 0, func(k, v *yamlv3.Node, _ bool) {
+	eachPair(resolveAlias(n), 0, func(k, v *yamlv3.Node, _ bool) {
 		if k.Value == key {
-			found = target(v)
+			found = resolveAlias(v)
 		}
 	})
 	return found
 }
 
-// target follows aliases. measure has verified that they end.
-func target(n *yamlv3.Node) *yamlv3.Node {
+// resolveAlias follows aliases. measure has verified that they end.
+func resolveAlias(n *yamlv3.Node) *yamlv3.Node {
 	for n != nil && n.Kind == yamlv3.AliasNode {
 		n = n.Alias
 	}
@@ -77,15 +77,15 @@ func eachPair(n *yamlv3.Node, depth int, visit func(k, v *yamlv3.Node, merged bo
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
 		if k.Tag != "!!merge" {
-			visit(target(k), v, depth > 0)
+			visit(resolveAlias(k), v, depth > 0)
 			continue
 		}
-		sources := []*yamlv3.Node{target(v)}
+		sources := []*yamlv3.Node{resolveAlias(v)}
 		if sources[0] != nil && sources[0].Kind == yamlv3.SequenceNode {
 			sources = sources[0].Content
 		}
 		for _, source := range sources {
-			eachPair(target(source), depth+1, visit)
+			eachPair(resolveAlias(source), depth+1, visit)
 		}
 	}
 }
@@ -100,8 +100,8 @@ func measure(n *yamlv3.Node) error {
 type meter struct{ nodes, bytes int }
 
 var (
-	errDeep    = errors.New("the document nests too deep; podd reads 100 levels")
-	errAliases = errors.New("the document's aliases expand to too much; write it out")
+	errDeep    = errors.New("document nested too deeply (limit 100 levels)")
+	errAliases = errors.New("aliases expand to too much data; replace them with their values")
 )
 
 func (m *meter) add(n *yamlv3.Node, depth int, aliased bool) error {

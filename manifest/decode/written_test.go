@@ -10,14 +10,14 @@ import (
 	"podd/manifest/refs"
 )
 
-// A pod of the API keeps its name, its uid and what a server knows of it, and is
-// the same version whatever an apiserver lets be changed of it.
-func TestDecodeWritten(t *testing.T) {
+// TestFile_Written checks that a pod of the API keeps its name, UID and server metadata, and
+// that fields which are mutable in Kubernetes do not change its version.
+func TestFile_Written(t *testing.T) {
 	read := func(text string) *manifest.Pod {
 		t.Helper()
 		f := decode.File([]byte(text), decode.Options{Node: "n1", Written: true})
 		if len(f.Pods) != 1 || len(f.Problems) > 0 {
-			t.Fatalf("got %v of %s", f.Problems, text)
+			t.Fatalf("got problems %v of %s", f.Problems, text)
 		}
 		return f.Pods[0]
 	}
@@ -42,20 +42,20 @@ spec:
 	} {
 		q := read(strings.Replace(was, old, now, 1))
 		if q.Hash != p.Hash || q.UID != p.UID {
-			t.Errorf("%s for %s makes another version", now, old)
+			t.Errorf("%s instead of %s: got a different version", now, old)
 		}
 		if (q.Containers["a"].Start != p.Containers["a"].Start) != (old == "a:1") {
-			t.Errorf("%s for %s: the container starts anew: %v", now, old, q.Containers["a"].Start != p.Containers["a"].Start)
+			t.Errorf("%s instead of %s: got container restart %v", now, old, q.Containers["a"].Start != p.Containers["a"].Start)
 		}
 	}
 	shown := strings.Replace(was, "spec:", "spec:\n  volumes: [{name: v, downwardAPI: {items: [{path: l, fieldRef: {fieldPath: metadata.labels}}]}}]", 1)
 	files := func(text string) string { return refs.Resolve(read(text), &manifest.Set{}, "", nil).Files }
 	if files(shown) == files(strings.Replace(shown, "{a: b}", "{a: z}", 1)) || refs.Resolve(p, &manifest.Set{}, "", nil) != nil {
-		t.Error("its files do not follow its labels, or others do")
+		t.Error("the files of a downwardAPI volume do not depend on the labels, or other files do")
 	}
 	for old, now := range map[string]string{"name: a,": "name: b,", "spec:": "spec:\n  hostNetwork: true", "uid: u1": "uid: u2"} {
 		if q := read(strings.Replace(was, old, now, 1)); q.Hash == p.Hash && q.UID == p.UID {
-			t.Errorf("%s for %s makes no other version", now, old)
+			t.Errorf("%s instead of %s: got the same version", now, old)
 		}
 	}
 }

@@ -8,17 +8,17 @@ import (
 
 // Container sets the defaults of a container of any kind.
 func Container(c *v1.Container) {
-	orElse(&c.ImagePullPolicy, pullPolicy(c.Image))
-	orElse(&c.TerminationMessagePath, v1.TerminationMessagePathDefault)
-	orElse(&c.TerminationMessagePolicy, v1.TerminationMessageReadFile)
+	setIfZero(&c.ImagePullPolicy, pullPolicy(c.Image))
+	setIfZero(&c.TerminationMessagePath, v1.TerminationMessagePathDefault)
+	setIfZero(&c.TerminationMessagePolicy, v1.TerminationMessageReadFile)
 	for i := range c.Ports {
-		orElse(&c.Ports[i].Protocol, v1.ProtocolTCP)
+		setIfZero(&c.Ports[i].Protocol, v1.ProtocolTCP)
 	}
 	for i := range c.Env {
 		if from := c.Env[i].ValueFrom; from != nil {
 			setFieldRefDefaults(from.FieldRef)
 			if from.FileKeyRef != nil {
-				fill(&from.FileKeyRef.Optional, false)
+				setIfNil(&from.FileKeyRef.Optional, false)
 			}
 		}
 	}
@@ -63,13 +63,13 @@ func setProbeDefaults(p *v1.Probe) {
 	if p == nil {
 		return
 	}
-	orElse(&p.TimeoutSeconds, 1)
-	orElse(&p.PeriodSeconds, 10)
-	orElse(&p.SuccessThreshold, 1)
-	orElse(&p.FailureThreshold, 3)
+	setIfZero(&p.TimeoutSeconds, 1)
+	setIfZero(&p.PeriodSeconds, 10)
+	setIfZero(&p.SuccessThreshold, 1)
+	setIfZero(&p.FailureThreshold, 3)
 	setHTTPDefaults(p.HTTPGet)
 	if p.GRPC != nil {
-		fill(&p.GRPC.Service, "")
+		setIfNil(&p.GRPC.Service, "")
 	}
 }
 
@@ -81,13 +81,13 @@ func setHookDefaults(h *v1.LifecycleHandler) {
 
 func setHTTPDefaults(get *v1.HTTPGetAction) {
 	if get != nil {
-		orElse(&get.Path, "/")
-		orElse(&get.Scheme, v1.URISchemeHTTP)
+		setIfZero(&get.Path, "/")
+		setIfZero(&get.Scheme, v1.URISchemeHTTP)
 	}
 }
 
 func setFieldRefDefaults(ref *v1.ObjectFieldSelector) {
 	if ref != nil {
-		orElse(&ref.APIVersion, "v1")
+		setIfZero(&ref.APIVersion, "v1")
 	}
 }

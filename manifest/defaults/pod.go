@@ -41,11 +41,11 @@ func Pod(pod *v1.Pod) {
 }
 
 func setSpecDefaults(spec *v1.PodSpec) {
-	fill(&spec.EnableServiceLinks, v1.DefaultEnableServiceLinks)
-	orElse(&spec.DNSPolicy, v1.DNSClusterFirst)
-	orElse(&spec.RestartPolicy, v1.RestartPolicyAlways)
-	orElse(&spec.SchedulerName, v1.DefaultSchedulerName)
-	fill(&spec.TerminationGracePeriodSeconds, v1.DefaultTerminationGracePeriodSeconds)
+	setIfNil(&spec.EnableServiceLinks, v1.DefaultEnableServiceLinks)
+	setIfZero(&spec.DNSPolicy, v1.DNSClusterFirst)
+	setIfZero(&spec.RestartPolicy, v1.RestartPolicyAlways)
+	setIfZero(&spec.SchedulerName, v1.DefaultSchedulerName)
+	setIfNil(&spec.TerminationGracePeriodSeconds, v1.DefaultTerminationGracePeriodSeconds)
 	if *spec.TerminationGracePeriodSeconds < 0 {
 		spec.TerminationGracePeriodSeconds = new(int64(1)) // as in an API server; decode warns about it
 	}
@@ -53,7 +53,7 @@ func setSpecDefaults(spec *v1.PodSpec) {
 		spec.SecurityContext = &v1.PodSecurityContext{}
 	}
 	// The old and the new name mean the same; conversion sets both.
-	orElse(&spec.ServiceAccountName, spec.DeprecatedServiceAccount)
+	setIfZero(&spec.ServiceAccountName, spec.DeprecatedServiceAccount)
 	spec.DeprecatedServiceAccount = spec.ServiceAccountName
 }
 
@@ -62,21 +62,21 @@ func publishPorts(containers []v1.Container) {
 	for i := range containers {
 		for j := range containers[i].Ports {
 			port := &containers[i].Ports[j]
-			orElse(&port.HostPort, port.ContainerPort)
+			setIfZero(&port.HostPort, port.ContainerPort)
 		}
 	}
 }
 
-// orElse sets *p to v if it is zero.
-func orElse[T comparable](p *T, v T) {
+// setIfZero sets *p to v if it is zero.
+func setIfZero[T comparable](p *T, v T) {
 	var zero T
 	if *p == zero {
 		*p = v
 	}
 }
 
-// fill sets *p if it is nil.
-func fill[T any](p **T, v T) {
+// setIfNil sets *p if it is nil.
+func setIfNil[T any](p **T, v T) {
 	if *p == nil {
 		*p = &v
 	}

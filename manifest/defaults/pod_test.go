@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestDefaults compares with what the defaulting functions of Kubernetes 1.34.4
-// itself made of the same pod; the golden file is theirs and is not updated.
+// TestDefaults compares the defaults with those that Kubernetes 1.34.4 sets in the same pod.
+// Kubernetes wrote the golden file, so it is not updated.
 func TestDefaults(t *testing.T) {
 	const dir = "../../testdata/manifests/defaults/"
 	pod := readPod(t, dir+"all.yaml")
@@ -22,7 +22,7 @@ func TestDefaults(t *testing.T) {
 	again := pod.DeepCopy()
 	Pod(again)
 	if diff := cmp.Diff(pod, again); diff != "" {
-		t.Errorf("the second time changes (-first +second):\n%s", diff)
+		t.Errorf("defaulting again changes the pod (-first +second):\n%s", diff)
 	}
 }
 

@@ -3,6 +3,7 @@ package defaults
 import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	"podd/manifest"
 )
@@ -40,7 +41,7 @@ func setPodResources(spec *v1.PodSpec) {
 	if len(r.Limits) == 0 && len(r.Requests) == 0 {
 		return
 	}
-	limits := manifest.Total(spec, manifest.Limits)
+	limits := manifest.ContainerLimits(spec)
 	for name, q := range limits {
 		_, limited := r.Limits[name]
 		_, requested := r.Requests[name]
@@ -51,14 +52,14 @@ func setPodResources(spec *v1.PodSpec) {
 	if len(r.Limits) == 0 {
 		return
 	}
-	requests := manifest.Total(spec, manifest.Requests)
+	requests := manifest.ContainerRequests(spec)
 	for name, q := range requests {
 		if _, ok := r.Requests[name]; !ok && (name == v1.ResourceCPU || name == v1.ResourceMemory) {
 			setAmount(&r.Requests, name, q)
 		}
 	}
 	for name, q := range r.Limits {
-		if _, ok := r.Requests[name]; !ok && manifest.IsPodLevel(name) {
+		if _, ok := r.Requests[name]; !ok && resourcehelper.IsSupportedPodLevelResource(name) {
 			setAmount(&r.Requests, name, q.DeepCopy())
 		}
 	}

@@ -9,20 +9,20 @@ func setVolumeDefaults(v *v1.Volume) {
 	}
 	// A volume with several sources is refused later.
 	if source.Image != nil {
-		orElse(&source.Image.PullPolicy, pullPolicy(source.Image.Reference))
+		setIfZero(&source.Image.PullPolicy, pullPolicy(source.Image.Reference))
 	}
 	if source.Ephemeral != nil && source.Ephemeral.VolumeClaimTemplate != nil {
 		setClaimSpecDefaults(&source.Ephemeral.VolumeClaimTemplate.Spec)
 	}
 	switch {
 	case source.HostPath != nil:
-		fill(&source.HostPath.Type, v1.HostPathUnset)
+		setIfNil(&source.HostPath.Type, v1.HostPathUnset)
 	case source.Secret != nil:
-		fill(&source.Secret.DefaultMode, v1.SecretVolumeSourceDefaultMode)
+		setIfNil(&source.Secret.DefaultMode, v1.SecretVolumeSourceDefaultMode)
 	case source.ConfigMap != nil:
-		fill(&source.ConfigMap.DefaultMode, v1.ConfigMapVolumeSourceDefaultMode)
+		setIfNil(&source.ConfigMap.DefaultMode, v1.ConfigMapVolumeSourceDefaultMode)
 	case source.DownwardAPI != nil:
-		fill(&source.DownwardAPI.DefaultMode, v1.DownwardAPIVolumeSourceDefaultMode)
+		setIfNil(&source.DownwardAPI.DefaultMode, v1.DownwardAPIVolumeSourceDefaultMode)
 		setDownwardDefaults(source.DownwardAPI.Items)
 	case source.Projected != nil:
 		setProjectedDefaults(source.Projected)
@@ -38,13 +38,13 @@ func setDownwardDefaults(files []v1.DownwardAPIVolumeFile) {
 }
 
 func setProjectedDefaults(p *v1.ProjectedVolumeSource) {
-	fill(&p.DefaultMode, v1.ProjectedVolumeSourceDefaultMode)
+	setIfNil(&p.DefaultMode, v1.ProjectedVolumeSourceDefaultMode)
 	for i := range p.Sources {
 		if p.Sources[i].DownwardAPI != nil {
 			setDownwardDefaults(p.Sources[i].DownwardAPI.Items)
 		}
 		if token := p.Sources[i].ServiceAccountToken; token != nil {
-			fill(&token.ExpirationSeconds, 3600)
+			setIfNil(&token.ExpirationSeconds, 3600)
 		}
 	}
 }
@@ -53,33 +53,33 @@ func setProjectedDefaults(p *v1.ProjectedVolumeSource) {
 func setRemoteDefaults(source *v1.VolumeSource) {
 	switch {
 	case source.ISCSI != nil:
-		orElse(&source.ISCSI.ISCSIInterface, "default")
+		setIfZero(&source.ISCSI.ISCSIInterface, "default")
 	case source.RBD != nil:
-		orElse(&source.RBD.RBDPool, "rbd")
-		orElse(&source.RBD.RadosUser, "admin")
-		orElse(&source.RBD.Keyring, "/etc/ceph/keyring")
+		setIfZero(&source.RBD.RBDPool, "rbd")
+		setIfZero(&source.RBD.RadosUser, "admin")
+		setIfZero(&source.RBD.Keyring, "/etc/ceph/keyring")
 	case source.AzureDisk != nil:
-		fill(&source.AzureDisk.CachingMode, v1.AzureDataDiskCachingReadWrite)
-		fill(&source.AzureDisk.FSType, "ext4")
-		fill(&source.AzureDisk.ReadOnly, false)
-		fill(&source.AzureDisk.Kind, v1.AzureSharedBlobDisk)
+		setIfNil(&source.AzureDisk.CachingMode, v1.AzureDataDiskCachingReadWrite)
+		setIfNil(&source.AzureDisk.FSType, "ext4")
+		setIfNil(&source.AzureDisk.ReadOnly, false)
+		setIfNil(&source.AzureDisk.Kind, v1.AzureSharedBlobDisk)
 	case source.ScaleIO != nil:
-		orElse(&source.ScaleIO.StorageMode, "ThinProvisioned")
-		orElse(&source.ScaleIO.FSType, "xfs")
+		setIfZero(&source.ScaleIO.StorageMode, "ThinProvisioned")
+		setIfZero(&source.ScaleIO.FSType, "xfs")
 	}
 }
 
 func setClaimSpecDefaults(spec *v1.PersistentVolumeClaimSpec) {
-	fill(&spec.VolumeMode, v1.PersistentVolumeFilesystem)
+	setIfNil(&spec.VolumeMode, v1.PersistentVolumeFilesystem)
 	roundUp(spec.Resources.Limits)
 	roundUp(spec.Resources.Requests)
 }
 
 // PersistentVolume sets the defaults of a PersistentVolume.
 func PersistentVolume(pv *v1.PersistentVolume) {
-	fill(&pv.Spec.VolumeMode, v1.PersistentVolumeFilesystem)
+	setIfNil(&pv.Spec.VolumeMode, v1.PersistentVolumeFilesystem)
 	if h := pv.Spec.HostPath; h != nil {
-		fill(&h.Type, v1.HostPathUnset)
+		setIfNil(&h.Type, v1.HostPathUnset)
 	}
 	roundUp(pv.Spec.Capacity)
 }

@@ -35,7 +35,7 @@ func One(t testing.TB, text string, o decode.Options) *manifest.Pod {
 	return f.Pods[0]
 }
 
-// ClaimUser is the document of a pod that uses the claim "a".
+// ClaimUser is a document of a pod that uses the claim "a".
 const ClaimUser = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {volumes: [{name: v, persistentVolumeClaim: {claimName: a}}], containers: [{name: main, image: \"i:1\"}]}\n"
 
 // Claim returns the document of a PersistentVolumeClaim that requests 1Gi, with more in its

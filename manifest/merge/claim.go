@@ -37,7 +37,7 @@ func (m *merger) dropSharedClaims(ordered []manifest.Batch) {
 			if before, taken := first[ref]; taken {
 				m.set.Problems = append(m.set.Problems, manifest.Problem{
 					Severity: manifest.Error, Path: origin.Path, Position: origin.Position(""), Refused: true,
-					Message: ref.String() + " is already at " + before.String() + ", whose pods have its data; give one another name",
+					Message: ref.String() + " is already defined at " + before.String() + ", whose pods use its data; rename one",
 				})
 				delete(o.Claims, key)
 				delete(o.Origins, ref)
@@ -83,17 +83,17 @@ func (m *merger) warnSharedGroups() {
 			if before, taken := first[at]; !taken {
 				first[at] = groupOf{p, *s.FSGroup}
 			} else if before.group != *s.FSGroup {
-				m.set.Problems = append(m.set.Problems, before.other(p, *s.FSGroup, use.ClaimName))
+				m.set.Problems = append(m.set.Problems, before.problem(p, *s.FSGroup, use.ClaimName))
 			}
 		}
 	}
 }
 
-func (g groupOf) other(p *manifest.Pod, group int64, claim string) manifest.Problem {
+func (g groupOf) problem(p *manifest.Pod, group int64, claim string) manifest.Problem {
 	const field = "spec.securityContext.fsGroup"
 	return manifest.Problem{
 		Severity: manifest.Warning, Path: p.Origin.Path, Position: p.Origin.Position(field), Pod: p.Key, Field: field,
-		Message: fmt.Sprintf("gives the files of the claim %q to group %d, and %s (%s) to %d: whichever starts takes them from the other; write one group in both",
+		Message: fmt.Sprintf("changes the group of the files of claim %q to %d, but %s (%s) changes it to %d; use the same group in both",
 			claim, group, g.pod.Key, g.pod.Origin.Short(field), g.group),
 	}
 }
@@ -110,6 +110,6 @@ func (m *merger) changesGroup(source string, key types.NamespacedName) bool {
 		claims = refs.NewClaims(&o)
 		m.claims[source] = claims
 	}
-	bound, lack := claims.Binding(c)
-	return lack == "" && (bound.Volume == nil || bound.Volume.Spec.Local != nil)
+	bound, reason := claims.Binding(c)
+	return reason == "" && (bound.Volume == nil || bound.Volume.Spec.Local != nil)
 }

@@ -59,7 +59,7 @@ func Batches(batches []manifest.Batch) *manifest.Set {
 	}
 	m.dropSharedClaims(ordered)
 	m.warnSharedGroups()
-	m.set.Problems = distinct(m.set.Problems)
+	m.set.Problems = removeDuplicates(m.set.Problems)
 	slices.SortStableFunc(m.set.Files, func(a, b manifest.FileState) int { return cmp.Compare(a.Path, b.Path) })
 	return m.set
 }
@@ -113,9 +113,9 @@ func (m *merger) pod(p *manifest.Pod) {
 	other, sameUID := m.uids[p.UID]
 	switch {
 	case sameName:
-		m.refuse(p, "metadata.name", "pod "+p.Short().String()+" is at "+first.Origin.String()+", too, which comes first and counts; rename or remove one")
+		m.refuse(p, "metadata.name", "pod "+p.Short().String()+" is also defined at "+first.Origin.String()+", which takes precedence; rename or remove one")
 	case sameUID:
-		m.refuse(p, "metadata.uid", "pod "+other.Short().String()+" ("+other.Origin.String()+") has this uid, too; remove it from one")
+		m.refuse(p, "metadata.uid", "pod "+other.Short().String()+" ("+other.Origin.String()+") has the same uid; remove it from one")
 	default:
 		m.set.Pods[p.Key] = p
 		m.uids[p.UID] = p
@@ -129,8 +129,8 @@ func (m *merger) refuse(p *manifest.Pod, path, message string) {
 	})
 }
 
-// distinct removes duplicate Problems.
-func distinct(list []manifest.Problem) []manifest.Problem {
+// removeDuplicates removes duplicate Problems.
+func removeDuplicates(list []manifest.Problem) []manifest.Problem {
 	seen := make(map[manifest.Problem]bool, len(list))
 	return slices.DeleteFunc(slices.Clone(list), func(p manifest.Problem) bool {
 		twice := seen[p]

@@ -19,9 +19,9 @@ func lines(problems []manifest.Problem) []string {
 	return out
 }
 
-// TestPrecedence: a file before a URL before the API, then the order of batches
-// and of pods; the loser is told with both places.
-func TestPrecedence(t *testing.T) {
+// TestBatches_Precedence checks the precedence of files over URLs over the API, then of
+// earlier batches and pods. The Problem of the ignored pod names both places.
+func TestBatches_Precedence(t *testing.T) {
 	file, url, api := manifesttest.Pod("web", ""), "#\n"+manifesttest.Pod("web", "")+manifesttest.Pod("db", ""), manifesttest.Pod("web-n", "")+manifesttest.Pod("db-n", "")
 	set := merge.Batches([]manifest.Batch{
 		manifesttest.Batch(manifest.KindAPI, "api", api),
@@ -38,11 +38,11 @@ func TestPrecedence(t *testing.T) {
 		t.Errorf("pods (-want +got):\n%s", diff)
 	}
 	wantProblems := []string{
-		"a.yaml:4:12: error: metadata.name: pod default/web is at b.yaml:2, too, which comes first and counts; rename or remove one",
-		"a.yaml:9:12: error: metadata.name: pod default/web is at b.yaml:2, too, which comes first and counts; rename or remove one",
-		"https://x:5:12: error: metadata.name: pod default/web is at b.yaml:2, too, which comes first and counts; rename or remove one",
-		"api:4:12: error: metadata.name: pod default/web-n is at b.yaml:2, too, which comes first and counts; rename or remove one",
-		"api:9:12: error: metadata.name: pod default/db-n is at https://x:8, too, which comes first and counts; rename or remove one",
+		"a.yaml:4:12: error: metadata.name: pod default/web is also defined at b.yaml:2, which takes precedence; rename or remove one",
+		"a.yaml:9:12: error: metadata.name: pod default/web is also defined at b.yaml:2, which takes precedence; rename or remove one",
+		"https://x:5:12: error: metadata.name: pod default/web is also defined at b.yaml:2, which takes precedence; rename or remove one",
+		"api:4:12: error: metadata.name: pod default/web-n is also defined at b.yaml:2, which takes precedence; rename or remove one",
+		"api:9:12: error: metadata.name: pod default/db-n is also defined at https://x:8, which takes precedence; rename or remove one",
 	}
 	if diff := cmp.Diff(wantProblems, lines(set.Problems)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
@@ -51,21 +51,23 @@ func TestPrecedence(t *testing.T) {
 		t.Errorf("complete (-want +got):\n%s", diff)
 	}
 	if len(set.Files) != 4 || set.Files[0].Path != "a.yaml" || set.Files[3].Path != "https://x" {
-		t.Errorf("files = %v", set.Files)
+		t.Errorf("files: got %v", set.Files)
 	}
 }
 
-// TestSharedUID: two pods cannot have one directory.
-func TestSharedUID(t *testing.T) {
+// TestBatches_SharedUID checks that only one of two pods with the same UID is used, because
+// they would share a directory.
+func TestBatches_SharedUID(t *testing.T) {
 	set := merge.Batches([]manifest.Batch{manifesttest.Batch(manifest.KindFile, "a.yaml", manifesttest.Pod("web", ", uid: u")+manifesttest.Pod("db", ", uid: u"))})
-	want := []string{"a.yaml:9:22: error: metadata.uid: pod default/web (a.yaml:2) has this uid, too; remove it from one"}
+	want := []string{"a.yaml:9:22: error: metadata.uid: pod default/web (a.yaml:2) has the same uid; remove it from one"}
 	if diff := cmp.Diff(want, lines(set.Problems)); diff != "" || len(set.Pods) != 1 {
-		t.Errorf("%d pods; problems (-want +got):\n%s", len(set.Pods), diff)
+		t.Errorf("got %d pods; problems (-want +got):\n%s", len(set.Pods), diff)
 	}
 }
 
-// TestObjects: objects stay with their source; in one source the first wins.
-func TestObjects(t *testing.T) {
+// TestBatches_Objects checks that a pod uses only objects of its own source, and that the
+// first of two equal names in a source is used.
+func TestBatches_Objects(t *testing.T) {
 	conf := func(value string) string {
 		return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {k: " + value + "}\n"
 	}
@@ -78,30 +80,30 @@ func TestObjects(t *testing.T) {
 	for source, want := range map[string]string{"/etc/m": "one", "https://x": "three"} {
 		for key, c := range set.Objects[source].ConfigMaps {
 			if key.String() != "default/c" || c.Data["k"] != want {
-				t.Errorf("%s has %s = %q, want %q", source, key, c.Data["k"], want)
+				t.Errorf("%s: ConfigMap %s: got %q, want %q", source, key, c.Data["k"], want)
 			}
 		}
 		if len(set.Objects[source].ConfigMaps) != 1 {
-			t.Errorf("%s has %d ConfigMaps", source, len(set.Objects[source].ConfigMaps))
+			t.Errorf("%s: got %d ConfigMaps", source, len(set.Objects[source].ConfigMaps))
 		}
 	}
-	want := []string{"/etc/m/b.yaml:3: error: ConfigMap default/c is at /etc/m/a.yaml:2, too, which comes first and counts; remove one"}
+	want := []string{"/etc/m/b.yaml:3: error: ConfigMap default/c is also defined at /etc/m/a.yaml:2, which takes precedence; remove one"}
 	if diff := cmp.Diff(want, lines(set.Problems)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 }
 
-// TestEqualProblemsAreOne: a source told twice is told once.
-func TestEqualProblemsAreOne(t *testing.T) {
+// TestBatches_EqualProblems checks that equal Problems of a source are reported once.
+func TestBatches_EqualProblems(t *testing.T) {
 	b := manifesttest.Batch(manifest.KindFile, "a.yaml", manifesttest.Pod("web", "")+"---\nkind: What\n")
 	b.Problems = append(b.Problems, b.Problems...)
 	if set := merge.Batches([]manifest.Batch{b}); len(set.Problems) != 1 {
-		t.Errorf("problems = %v", set.Problems)
+		t.Errorf("problems: got %v, want one", set.Problems)
 	}
 }
 
-// TestNothingIsWritten: Batches and Conflicts leave what they are given as it is.
-func TestNothingIsWritten(t *testing.T) {
+// TestBatches_ChangesNothing checks that Batches and Conflicts do not change their input.
+func TestBatches_ChangesNothing(t *testing.T) {
 	text := manifesttest.Pod("web", ", uid: u, labels: {a: b}") + manifesttest.Pod("web", "") + manifesttest.Pod("db", ", uid: u") +
 		"---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: b}\n" + "---\nkind: What\n"
 	make := func() []manifest.Batch {
@@ -116,7 +118,7 @@ func TestNothingIsWritten(t *testing.T) {
 		manifest.Conflicts(batches[i].Pods)
 	}
 	if diff := cmp.Diff(untouched, batches); diff != "" {
-		t.Errorf("written (-before +after):\n%s", diff)
+		t.Errorf("the input was changed (-before +after):\n%s", diff)
 	}
 	if diff := cmp.Diff(set, merge.Batches(batches)); diff != "" {
 		t.Errorf("the second merge differs (-first +second):\n%s", diff)

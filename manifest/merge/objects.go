@@ -12,7 +12,7 @@ func Objects(list ...manifest.Objects) (manifest.Objects, []manifest.Problem) {
 			if first, taken := joined.Origins[ref]; taken {
 				problems = append(problems, manifest.Problem{
 					Severity: manifest.Error, Path: origin.Path, Position: origin.Position(""), Refused: true,
-					Message: ref.String() + " is at " + first.String() + ", too, which comes first and counts; remove one",
+					Message: ref.String() + " is also defined at " + first.String() + ", which takes precedence; remove one",
 				})
 				continue
 			}

@@ -126,14 +126,14 @@ var privatePaths = regexp.MustCompile(`(^|\.)annotations\[[^]]*\]$|\.env\[\d+\]\
 // its value.
 func IsPrivate(path string) bool { return privatePaths.MatchString(path) }
 
-// partly lists private fields that have a public part. Each function removes the private
+// partlyPrivate lists private fields that have a public part. Each function removes the private
 // part of the field.
 var partlyPrivate = map[string]func(reflect.Value){
 	"ObjectMeta.Annotations": keepSourceAnnotations,
 	"HTTPGetAction.Path":     dropQuery,
 }
 
-// config lists the annotations in which a node agent records the source of a pod.
+// sourceAnnotations lists the annotations in which a node agent records the source of a pod.
 var sourceAnnotations = []string{"kubernetes.io/config.hash", "kubernetes.io/config.mirror", "kubernetes.io/config.seen", "kubernetes.io/config.source"}
 
 func keepSourceAnnotations(field reflect.Value) {
@@ -155,7 +155,7 @@ func dropQuery(field reflect.Value) {
 	field.SetString(path)
 }
 
-// parse parses lines of the form "Type: Field Field".
+// parseFields parses lines of the form "Type: Field Field".
 func parseFields(table string) map[string]map[string]bool {
 	all := map[string]map[string]bool{}
 	for line := range strings.Lines(strings.TrimSpace(table)) {

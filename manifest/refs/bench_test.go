@@ -12,7 +12,7 @@ import (
 	"podd/manifest/refs"
 )
 
-// BenchmarkResolveSet: as many claims, each with its pod, as volumes.
+// BenchmarkResolveSet resolves n pods, each with its own claim, and n volumes.
 func BenchmarkResolveSet(b *testing.B) {
 	for _, n := range []int{100, 200} {
 		var text strings.Builder
@@ -25,7 +25,7 @@ func BenchmarkResolveSet(b *testing.B) {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			for b.Loop() {
 				if bound := refs.ResolveSet(set, "salt", nil, nil); len(bound.Refs) != n {
-					b.Fatalf("%d refs", len(bound.Refs))
+					b.Fatalf("got %d refs", len(bound.Refs))
 				}
 			}
 		})

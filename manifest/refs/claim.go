@@ -26,8 +26,8 @@ type Claim struct {
 	Owner string
 }
 
-// Single reports whether only one pod at a time may use the claim.
-func (c *Claim) Single() bool {
+// isSingle reports whether only one pod at a time may use the claim.
+func (c *Claim) isSingle() bool {
 	return slices.Contains(c.Spec.AccessModes, v1.ReadWriteOncePod)
 }
 
@@ -47,7 +47,7 @@ func SingleClaims(s *manifest.Set) map[ClaimRef]bool {
 	var single map[ClaimRef]bool
 	for _, o := range s.Objects {
 		for key, c := range o.Claims {
-			if (&Claim{PersistentVolumeClaim: c}).Single() {
+			if (&Claim{PersistentVolumeClaim: c}).isSingle() {
 				if single == nil {
 					single = map[ClaimRef]bool{}
 				}
@@ -92,7 +92,7 @@ func (c *Claim) text() []byte {
 		text = append(append(text, c.Volume.Name...), more...)
 	}
 	if err != nil {
-		panic("refs: a decoded claim is no JSON: " + err.Error())
+		panic("refs: encoding a claim: " + err.Error())
 	}
 	return text
 }
@@ -108,25 +108,25 @@ func NewClaims(o *manifest.Objects) *Claims { return &Claims{lookup{Objects: o}}
 // the claim, or the only one that fits it and no other claim. It never chooses between
 // volumes, because the choice, and so the data, could change when a volume is added. For
 // the same reason a claim that has a directory keeps it, as a bound claim does in
-// Kubernetes, unless it names a volume. lack is the reason why the claim cannot be bound.
+// Kubernetes, unless it names a volume. reason is the reason why the claim cannot be bound.
 // If no volume fits, the claim gets a directory, unless it excludes dynamic provisioning.
-func (cs *Claims) Binding(c *v1.PersistentVolumeClaim) (bound Claim, lack string) {
+func (cs *Claims) Binding(c *v1.PersistentVolumeClaim) (bound Claim, reason string) {
 	return cs.of.binding(c)
 }
 
-func (o *lookup) binding(c *v1.PersistentVolumeClaim) (bound Claim, lack string) {
+func (o *lookup) binding(c *v1.PersistentVolumeClaim) (bound Claim, reason string) {
 	if o.Cluster != nil {
 		pv := o.Volumes[types.NamespacedName{Name: c.Spec.VolumeName}]
-		return Claim{PersistentVolumeClaim: c, Volume: pv}, Unbound(c, pv)
+		return Claim{PersistentVolumeClaim: c, Volume: pv}, UnboundReason(c, pv)
 	}
 	bound = Claim{PersistentVolumeClaim: c, Owner: o.owner(c)}
 	if name := c.Spec.VolumeName; name != "" {
 		pv := o.Volumes[types.NamespacedName{Name: name}]
 		if pv == nil {
-			return bound, fmt.Sprintf("names the PersistentVolume %q, which is not beside it", name)
+			return bound, fmt.Sprintf("refers to the PersistentVolume %q, which the same source does not define", name)
 		}
 		bound.Volume = pv
-		if text := cmp.Or(whyUnfit(pv, c), o.excludedByAffinity(pv)); text != "" {
+		if text := cmp.Or(mismatch(pv, c), o.excludedByAffinity(pv)); text != "" {
 			return bound, text
 		}
 		return bound, o.alsoNamedBy(c, pv)
@@ -135,33 +135,33 @@ func (o *lookup) binding(c *v1.PersistentVolumeClaim) (bound Claim, lack string)
 		return bound, ""
 	}
 	index := o.claimIndex()
-	var fit, away []*v1.PersistentVolume
+	var fit, onOtherNode []*v1.PersistentVolume
 	for _, key := range index.volumes {
 		pv := o.Volumes[key]
 		if refersTo(pv, c) {
 			bound.Volume = pv
-			return bound, cmp.Or(whyUnfit(pv, c), o.excludedByAffinity(pv))
+			return bound, cmp.Or(mismatch(pv, c), o.excludedByAffinity(pv))
 		}
 		switch {
-		case !index.free(pv) || whyUnfit(pv, c) != "" || !selects(c, pv):
+		case !index.isFree(pv) || mismatch(pv, c) != "" || !selects(c, pv):
 		case o.excludedByAffinity(pv) != "":
-			away = append(away, pv)
+			onOtherNode = append(onOtherNode, pv)
 		default:
 			fit = append(fit, pv)
 		}
 	}
 	switch {
 	case len(fit) > 1:
-		return bound, fmt.Sprintf("fits the PersistentVolumes %s; name one of them in its spec.volumeName", quoteAll(fit))
+		return bound, fmt.Sprintf("matches several PersistentVolumes (%s); set its spec.volumeName to one of them", quoteAll(fit))
 	case len(fit) == 1:
 		bound.Volume = fit[0]
 		return bound, o.alsoFits(index, c, fit[0])
-	case len(away) > 0: // an empty directory would replace its data
-		return bound, o.excludedByAffinity(away[0])
+	case len(onOtherNode) > 0: // an empty directory would replace its data
+		return bound, o.excludedByAffinity(onOtherNode[0])
 	case *c.Spec.VolumeMode == v1.PersistentVolumeBlock:
-		return bound, "has the volumeMode Block, and podd makes directories, no devices; write a PersistentVolume of volumeMode Block with local.path, the device, beside it"
+		return bound, "has volumeMode Block, but podd provides directories only; define a PersistentVolume with volumeMode Block and the device as local.path"
 	case c.Spec.StorageClassName != nil && *c.Spec.StorageClassName == "" || c.Spec.Selector != nil:
-		return bound, "wants a PersistentVolume, and none beside it fits; leave out storageClassName and selector for a directory of podd's"
+		return bound, "requires a PersistentVolume, but none matches; remove storageClassName and selector to use a directory that podd manages"
 	}
 	return bound, ""
 }
@@ -180,8 +180,8 @@ func (o *lookup) hasDirectory(c *v1.PersistentVolumeClaim) bool {
 	return !block && o.Kept[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}]
 }
 
-// free reports whether a volume is not reserved for a claim and not named by one.
-func (i *claimIndex) free(pv *v1.PersistentVolume) bool {
+// isFree reports whether a volume is not reserved for a claim and not named by one.
+func (i *claimIndex) isFree(pv *v1.PersistentVolume) bool {
 	return pv.Spec.ClaimRef == nil && !i.named[pv.Name]
 }
 
@@ -190,8 +190,8 @@ func (i *claimIndex) free(pv *v1.PersistentVolume) bool {
 // namespace.
 func (o *lookup) alsoNamedBy(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
 	for _, key := range o.claimIndex().claims {
-		if other := o.Claims[key]; other != c && other.Spec.VolumeName == pv.Name && whyUnfit(pv, other) == "" {
-			return fmt.Sprintf("names the PersistentVolume %q, as %s does; name one of them in its spec.claimRef", pv.Name, key)
+		if other := o.Claims[key]; other != c && other.Spec.VolumeName == pv.Name && mismatch(pv, other) == "" {
+			return fmt.Sprintf("refers to the PersistentVolume %q, as does %s; set its spec.claimRef to one of them", pv.Name, key)
 		}
 	}
 	return ""
@@ -201,40 +201,40 @@ func (o *lookup) alsoNamedBy(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolum
 func (o *lookup) alsoFits(index *claimIndex, c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
 	for _, key := range index.claims {
 		other := o.Claims[key]
-		if other == c || other.Spec.VolumeName != "" || index.referred[key] || whyUnfit(pv, other) != "" || !selects(other, pv) {
+		if other == c || other.Spec.VolumeName != "" || index.referred[key] || mismatch(pv, other) != "" || !selects(other, pv) {
 			continue
 		}
-		return fmt.Sprintf("fits the PersistentVolume %q as well as %s does; name it in the spec.volumeName of one", pv.Name, key)
+		return fmt.Sprintf("matches the PersistentVolume %q, as does %s; set the spec.volumeName of one of them", pv.Name, key)
 	}
 	return ""
 }
 
 func refersTo(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) bool {
 	ref := pv.Spec.ClaimRef
-	return ref != nil && manifest.KeyOf(ref.Namespace, ref.Name) == manifest.KeyOf(c.Namespace, c.Name)
+	return ref != nil && manifest.NewKey(ref.Namespace, ref.Name) == manifest.NewKey(c.Namespace, c.Name)
 }
 
-// whyUnfit returns the reason why a volume does not fit a claim, or "" if it does.
-func whyUnfit(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) string {
+// mismatch returns the reason why a volume does not fit a claim, or "" if it does.
+func mismatch(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) string {
 	have, want := pv.Spec.Capacity[v1.ResourceStorage], c.Spec.Resources.Requests[v1.ResourceStorage]
 	class := ""
 	if c.Spec.StorageClassName != nil {
 		class = *c.Spec.StorageClassName
 	}
-	it := func() string { return fmt.Sprintf("cannot have the PersistentVolume %q: ", pv.Name) }
+	prefix := func() string { return fmt.Sprintf("cannot use the PersistentVolume %q: ", pv.Name) }
 	switch {
 	case pv.Spec.ClaimRef != nil && !refersTo(pv, c):
-		return it() + "its claimRef is " + manifest.KeyOf(pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name).String()
+		return prefix() + "its claimRef is " + manifest.NewKey(pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name).String()
 	case have.Cmp(want) < 0:
-		return it() + "it has " + have.String() + ", and the claim requests " + want.String()
+		return prefix() + "its capacity is " + have.String() + ", but the claim requests " + want.String()
 	case *pv.Spec.VolumeMode != *c.Spec.VolumeMode:
-		return it() + "its volumeMode is " + string(*pv.Spec.VolumeMode)
+		return prefix() + "its volumeMode is " + string(*pv.Spec.VolumeMode)
 	case pv.Spec.StorageClassName != class:
-		return it() + fmt.Sprintf("its storageClassName is %q", pv.Spec.StorageClassName)
+		return prefix() + fmt.Sprintf("its storageClassName is %q", pv.Spec.StorageClassName)
 	}
 	for _, mode := range c.Spec.AccessModes {
 		if !slices.Contains(pv.Spec.AccessModes, mode) {
-			return it() + "it has no accessMode " + string(mode)
+			return prefix() + "it does not allow the access mode " + string(mode)
 		}
 	}
 	return ""
@@ -246,7 +246,7 @@ func (o *lookup) excludedByAffinity(pv *v1.PersistentVolume) string {
 	if !o.Elsewhere[types.NamespacedName{Name: pv.Name}] {
 		return ""
 	}
-	return fmt.Sprintf("cannot have the PersistentVolume %q: its nodeAffinity is for nodes with other labels than this one has (--node-labels)", pv.Name)
+	return fmt.Sprintf("cannot use the PersistentVolume %q: its nodeAffinity does not match the labels of this node (--node-labels)", pv.Name)
 }
 
 func selects(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) bool {
@@ -271,25 +271,25 @@ func quoteAll(list []*v1.PersistentVolume) string {
 // directory waits for neither, because its data does not change.
 func (o *lookup) missingOfClaim(p *manifest.Pod, u Ref, what string) []missingRef {
 	if o.Before != "" && !o.hasDirectory(o.Claims[u.Object.NamespacedName]) {
-		return []missingRef{{u, what, "may be at " + o.Before + ", too, which comes first and was not read whole yet"}}
+		return []missingRef{{u, what, "may also be defined in " + o.Before + ", which takes precedence and was not read completely yet"}}
 	}
 	bound, text := o.binding(o.Claims[u.Object.NamespacedName])
 	if text == "" {
-		text = whyMisused(p, &bound)
+		text = misuse(p, &bound)
 	}
 	switch {
 	case text != "":
 		return []missingRef{{u, what, text}}
 	case bound.Volume == nil && !o.hasDirectory(bound.PersistentVolumeClaim):
 		u.Optional = true
-		return []missingRef{{u, what, "may have a PersistentVolume in a file that is not read yet"}}
+		return []missingRef{{u, what, "may match a PersistentVolume in a file that was not read yet"}}
 	}
 	return nil
 }
 
-// whyMisused returns a message if a container mounts a block volume, or uses a file system as
+// misuse returns a message if a container mounts a block volume, or uses a file system as
 // a block device; otherwise "".
-func whyMisused(p *manifest.Pod, c *Claim) (text string) {
+func misuse(p *manifest.Pod, c *Claim) (text string) {
 	block := c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == v1.PersistentVolumeBlock
 	of := func(name string) bool {
 		for i := range p.Spec.Spec.Volumes {
@@ -304,9 +304,9 @@ func whyMisused(p *manifest.Pod, c *Claim) (text string) {
 		for i := range list {
 			switch ctr := &list[i]; {
 			case block && slices.ContainsFunc(ctr.VolumeMounts, func(m v1.VolumeMount) bool { return of(m.Name) }):
-				return fmt.Sprintf("has the volumeMode Block, and container %s has it among its volumeMounts; write it under volumeDevices", ctr.Name)
+				return fmt.Sprintf("has volumeMode Block, but container %s has it in volumeMounts; move it to volumeDevices", ctr.Name)
 			case !block && slices.ContainsFunc(ctr.VolumeDevices, func(d v1.VolumeDevice) bool { return of(d.Name) }):
-				return fmt.Sprintf("has the volumeMode Filesystem, and container %s has it among its volumeDevices; write it under volumeMounts", ctr.Name)
+				return fmt.Sprintf("has volumeMode Filesystem, but container %s has it in volumeDevices; move it to volumeMounts", ctr.Name)
 			}
 		}
 	}

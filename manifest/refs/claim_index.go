@@ -28,7 +28,7 @@ func newClaimIndex(o *manifest.Objects) *claimIndex {
 	}
 	for _, pv := range o.Volumes {
 		if ref := pv.Spec.ClaimRef; ref != nil {
-			i.referred[manifest.KeyOf(ref.Namespace, ref.Name)] = true
+			i.referred[manifest.NewKey(ref.Namespace, ref.Name)] = true
 		}
 	}
 	return i

@@ -26,38 +26,38 @@ const (
 
 var batch, claimText, volumeText = manifesttest.Batch, manifesttest.Claim, manifesttest.Volume
 
-// TestResolve_Claims: what the claim "a" gets, "directory" for one of podd's, or what
-// is missing.
+// TestResolve_Claims checks the volume that claim "a" gets ("directory" if podd provides one)
+// or the reason why it gets none.
 func TestResolve_Claims(t *testing.T) {
 	for _, test := range []struct{ documents, want string }{
-		{"", `PersistentVolumeClaim "a" (x:5) is not in x`},
-		{claimText("b", ""), `is not in x (did you mean "b"?)`},
+		{"", `PersistentVolumeClaim "a" (x:5) is not defined in x`},
+		{claimText("b", ""), `is not defined in x (did you mean "b"?)`},
 		{claimText("a", ""), "directory"},
 		{claimText("a", ", storageClassName: fast"), "directory"},
-		{claimText("a", ", storageClassName: ''"), "none beside it fits"},
-		{claimText("a", ", selector: {matchLabels: {disk: x}}"), "none beside it fits"},
+		{claimText("a", ", storageClassName: ''"), "but none matches"},
+		{claimText("a", ", selector: {matchLabels: {disk: x}}"), "but none matches"},
 		{claimText("a", "") + volumeText("x", small), "x"},
 		{claimText("a", ", storageClassName: ''") + volumeText("x", small), "x"},
 		{claimText("a", ", volumeName: x") + volumeText("x", small), "x"},
-		{claimText("a", ", volumeName: z") + volumeText("x", small), `names the PersistentVolume "z"`},
-		{claimText("a", ", volumeName: x") + claimText("b", ", volumeName: x") + volumeText("x", small), `names the PersistentVolume "x", as default/b does`},
-		{claimText("a", ", volumeName: x") + shopClaim("b", ", volumeName: x") + volumeText("x", small), `names the PersistentVolume "x", as shop/b does`},
+		{claimText("a", ", volumeName: z") + volumeText("x", small), `refers to the PersistentVolume "z"`},
+		{claimText("a", ", volumeName: x") + claimText("b", ", volumeName: x") + volumeText("x", small), `refers to the PersistentVolume "x", as does default/b`},
+		{claimText("a", ", volumeName: x") + shopClaim("b", ", volumeName: x") + volumeText("x", small), `refers to the PersistentVolume "x", as does shop/b`},
 		{claimText("a", ", volumeName: x") + shopClaim("b", ", volumeName: x") + volumeText("x", small+", claimRef: {name: a}"), "x"},
 		{claimText("a", ", volumeName: x") + shopClaim("b", ", volumeName: x, volumeMode: Block") + volumeText("x", small), "x"},
-		{claimText("a", ", volumeName: x") + volumeText("x", tiny), "it has 1Mi, and the claim requests 1Gi"},
+		{claimText("a", ", volumeName: x") + volumeText("x", tiny), "its capacity is 1Mi, but the claim requests 1Gi"},
 		{claimText("a", ", volumeName: x, storageClassName: fast") + volumeText("x", small), `its storageClassName is ""`},
 		{claimText("a", ", volumeName: x, volumeMode: Block") + volumeText("x", small), "its volumeMode is Filesystem"},
-		{strings.Replace(claimText("a", ", volumeName: x"), "ReadWriteOnce", "ReadOnlyMany", 1) + volumeText("x", small), "it has no accessMode ReadOnlyMany"},
+		{strings.Replace(claimText("a", ", volumeName: x"), "ReadWriteOnce", "ReadOnlyMany", 1) + volumeText("x", small), "it does not allow the access mode ReadOnlyMany"},
 		{claimText("a", "") + volumeText("x", tiny), "directory"},
 		{claimText("a", ", storageClassName: fast") + volumeText("x", small), "directory"},
 		{claimText("a", ", storageClassName: fast") + volumeText("x", small+", storageClassName: fast"), "x"},
-		{claimText("a", "") + volumeText("x", small) + volumeText("z", small), `fits the PersistentVolumes "x", "z"`},
+		{claimText("a", "") + volumeText("x", small) + volumeText("z", small), `matches several PersistentVolumes ("x", "z")`},
 		{claimText("a", ", selector: {matchLabels: {disk: z}}") + volumeText("x", small) + volumeText("z", small), "z"},
-		{claimText("a", "") + claimText("b", "") + volumeText("x", small), `fits the PersistentVolume "x" as well as default/b does`},
+		{claimText("a", "") + claimText("b", "") + volumeText("x", small), `matches the PersistentVolume "x", as does default/b`},
 		{claimText("a", "") + claimText("b", ", volumeName: x") + volumeText("x", small), "directory"},
 		{claimText("a", "") + claimText("b", ", volumeName: z") + volumeText("x", small) + volumeText("z", small), "x"},
 		{claimText("a", "") + volumeText("x", small+", claimRef: {namespace: default, name: a}") + volumeText("z", small), "x"},
-		{claimText("a", "") + volumeText("x", tiny+", claimRef: {name: a}"), "it has 1Mi"},
+		{claimText("a", "") + volumeText("x", tiny+", claimRef: {name: a}"), "its capacity is 1Mi"},
 		{claimText("a", "") + volumeText("x", small+", claimRef: {namespace: shop, name: a}"), "directory"},
 		{claimText("a", ", volumeName: x") + volumeText("x", small+", claimRef: {namespace: shop, name: a}"), "its claimRef is shop/a"},
 		{claimText("a", "") + claimText("b", "") + volumeText("x", small) + volumeText("z", small+", claimRef: {name: b}"), "x"},
@@ -79,13 +79,13 @@ func TestResolve_Claims(t *testing.T) {
 			t.Errorf("%s\ngot %q, want %q", test.documents, got, test.want)
 		}
 		if again := refs.Resolve(b.Pods[0], set, "salt", s); again != s {
-			t.Errorf("%s: the same again is new", test.documents)
+			t.Errorf("%s: resolving the same again returned a new value", test.documents)
 		}
 	}
 }
 
-// TestResolveSet_KeptClaims: a claim whose data is in a directory of podd's stays there,
-// whatever volumes come, unless it names one.
+// TestResolveSet_KeptClaims checks that a claim with data in a directory of podd keeps it
+// although a volume matches, unless the claim names a volume.
 func TestResolveSet_KeptClaims(t *testing.T) {
 	for _, test := range []struct{ documents, want string }{
 		{claimText("a", ""), "directory"},
@@ -95,8 +95,8 @@ func TestResolveSet_KeptClaims(t *testing.T) {
 		{claimText("a", "") + volumeText("x", small+onNode1), "directory"},
 		{claimText("a", ", storageClassName: ''"), "directory"},
 		{claimText("a", ", volumeName: x") + volumeText("x", small), "x"},
-		{claimText("a", ", volumeMode: Block") + volumeText("x", small), "podd makes directories, no devices"},
-		{shopClaim("a", ""), "is not in x in namespace default"},
+		{claimText("a", ", volumeMode: Block") + volumeText("x", small), "podd provides directories only"},
+		{shopClaim("a", ""), "is not defined in x in namespace default"},
 	} {
 		b := batch(manifest.KindFile, "x", user+test.documents)
 		set := merge.Batches([]manifest.Batch{b})
@@ -112,7 +112,7 @@ func TestResolveSet_KeptClaims(t *testing.T) {
 			t.Errorf("%s\ngot %q, want %q", test.documents, got, test.want)
 		}
 		if set.Objects["x"].Kept != nil {
-			t.Error("the set was written to")
+			t.Error("the given set was changed")
 		}
 	}
 }
@@ -123,17 +123,17 @@ const (
 	onNode1 = ", nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [node1]}]}]}}"
 )
 
-// TestResolve_Devices: a claim is a device or a file system, and used as what it is.
+// TestResolve_Devices checks that containers must use a claim according to its volumeMode.
 func TestResolve_Devices(t *testing.T) {
 	asDevice, asFiles := fmt.Sprintf(taker, "volumeDevices", "devicePath"), fmt.Sprintf(taker, "volumeMounts", "mountPath")
 	block := claimText("a", ", volumeMode: Block")
 	for _, tt := range []struct{ text, want string }{
 		{asDevice + block + device, ""},
 		{asFiles + claimText("a", ""), ""},
-		{asFiles + block + device, "has the volumeMode Block, and container main has it among its volumeMounts"},
-		{asDevice + claimText("a", ""), "has the volumeMode Filesystem, and container main has it among its volumeDevices"},
-		{asDevice + block, "podd makes directories, no devices; write a PersistentVolume"},
-		{asDevice + block + volumeText("x", small), "podd makes directories, no devices"},
+		{asFiles + block + device, "has volumeMode Block, but container main has it in volumeMounts"},
+		{asDevice + claimText("a", ""), "has volumeMode Filesystem, but container main has it in volumeDevices"},
+		{asDevice + block, "podd provides directories only; define a PersistentVolume"},
+		{asDevice + block + volumeText("x", small), "podd provides directories only"},
 		{asFiles + claimText("a", ", volumeName: x") + device, "its volumeMode is Block"},
 	} {
 		b := batch(manifest.KindFile, "x", tt.text)
@@ -147,18 +147,18 @@ func TestResolve_Devices(t *testing.T) {
 	}
 }
 
-// TestVolumesOfOtherNodes: what is on another node is no claim's here, and no
-// directory takes its place.
-func TestVolumesOfOtherNodes(t *testing.T) {
-	away := `cannot have the PersistentVolume "x": its nodeAffinity is for nodes with other labels`
+// TestResolve_OtherNodes checks that a claim gets neither a volume of another node nor a
+// directory instead of it.
+func TestResolve_OtherNodes(t *testing.T) {
+	otherNode := `cannot use the PersistentVolume "x": its nodeAffinity does not match the labels of this node`
 	for _, tt := range []struct{ documents, host, want string }{
 		{claimText("a", "") + volumeText("x", small+onNode1), "node1", ""},
-		{claimText("a", "") + volumeText("x", small+onNode1), "node2", away},
-		{claimText("a", ", volumeName: x") + volumeText("x", small+onNode1), "node2", away},
-		{claimText("a", "") + volumeText("x", small+onNode1+", claimRef: {name: a}"), "node2", away},
+		{claimText("a", "") + volumeText("x", small+onNode1), "node2", otherNode},
+		{claimText("a", ", volumeName: x") + volumeText("x", small+onNode1), "node2", otherNode},
+		{claimText("a", "") + volumeText("x", small+onNode1+", claimRef: {name: a}"), "node2", otherNode},
 		{claimText("a", "") + volumeText("x", small+onNode1) + volumeText("z", small), "node2", ""},
 		{claimText("a", "") + volumeText("x", tiny+onNode1), "node2", ""},
-		{claimText("a", "") + volumeText("x", small+onNode1), "", ""}, // nobody knows the labels
+		{claimText("a", "") + volumeText("x", small+onNode1), "", ""}, // without labels, every volume matches
 	} {
 		o := decode.Options{Source: "x", Path: "x", Node: tt.host}
 		if tt.host != "" {
@@ -177,16 +177,16 @@ func TestVolumesOfOtherNodes(t *testing.T) {
 	}
 }
 
-// TestClaimsOfLaterSources: a file source that was not read whole yet may have
-// the claims of those after it, but one that has its data waits for none; a source
-// of another kind has its own.
-func TestClaimsOfLaterSources(t *testing.T) {
+// TestResolveSet_LaterSource checks that a claim of a file source waits until all file sources
+// before it were read, because they may define it too. It does not wait if it has data, or for
+// sources of other kinds.
+func TestResolveSet_LaterSource(t *testing.T) {
 	later := strings.Replace(user, "name: web", "name: other", 1) + claimText("a", "")
-	wait := `PersistentVolumeClaim "a" (y:5) may be at x, too, which comes first and was not read whole yet`
+	wait := `PersistentVolumeClaim "a" (y:5) may also be defined in x, which takes precedence and was not read completely yet`
 	for _, test := range []struct {
-		kind     string // of the first source
+		first    string // the kind of the first source
 		complete bool
-		then     string // the kind of the second
+		second   string // the kind of the second source
 		kept     bool
 		want     string
 	}{
@@ -196,7 +196,7 @@ func TestClaimsOfLaterSources(t *testing.T) {
 		{manifest.KindURL, false, manifest.KindFile, false, ""},
 		{manifest.KindFile, false, manifest.KindURL, false, ""},
 	} {
-		x, y := batch(test.kind, "x", ""), batch(test.then, "y", later)
+		x, y := batch(test.first, "x", ""), batch(test.second, "y", later)
 		x.Complete = test.complete
 		set := merge.Batches([]manifest.Batch{x, y})
 		kept := map[types.NamespacedName]bool{{Namespace: "default", Name: "a"}: test.kept}
@@ -206,13 +206,14 @@ func TestClaimsOfLaterSources(t *testing.T) {
 	}
 }
 
-// TestClaimWaitsForTheWholeSource: a volume may be in a file not read yet.
-func TestClaimWaitsForTheWholeSource(t *testing.T) {
+// TestResolve_IncompleteSource checks that a claim waits until its source was read, because a
+// volume may be in a file that was not.
+func TestResolve_IncompleteSource(t *testing.T) {
 	b := batch(manifest.KindFile, "x", user+claimText("a", ""))
 	b.Complete = false
 	s := refs.Resolve(b.Pods[0], merge.Batches([]manifest.Batch{b}), "salt", nil)
-	if !strings.Contains(s.Missing, "may have a PersistentVolume in a file that is not read yet") {
-		t.Errorf("missing: %q", s.Missing)
+	if !strings.Contains(s.Missing, "may match a PersistentVolume in a file that was not read yet") {
+		t.Errorf("Missing: got %q", s.Missing)
 	}
 }
 
@@ -221,10 +222,10 @@ func TestSingleClaims(t *testing.T) {
 	api := batch(manifest.KindAPI, "cluster", claimText("a", "")+strings.Replace(claimText("b", ""), "ReadWriteOnce", "ReadWriteOncePod", 1))
 	api.Objects.Cluster = &manifest.Cluster{}
 	set := merge.Batches([]manifest.Batch{batch(manifest.KindFile, "x", once+claimText("b", "")), api})
-	local, clusters := refs.ClaimRef{}, refs.ClaimRef{Cluster: true}
+	local, ofCluster := refs.ClaimRef{}, refs.ClaimRef{Cluster: true}
 	local.NamespacedName = types.NamespacedName{Namespace: "default", Name: "a"}
-	clusters.NamespacedName = types.NamespacedName{Namespace: "default", Name: "b"}
-	if got := refs.SingleClaims(set); len(got) != 2 || !got[local] || !got[clusters] {
-		t.Errorf("%v", got)
+	ofCluster.NamespacedName = types.NamespacedName{Namespace: "default", Name: "b"}
+	if got := refs.SingleClaims(set); len(got) != 2 || !got[local] || !got[ofCluster] {
+		t.Errorf("got %v, want %v and %v", got, local, ofCluster)
 	}
 }

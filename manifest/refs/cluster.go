@@ -36,11 +36,11 @@ func (o *lookup) lookedUp(ref manifest.ObjectRef) bool {
 	if o.Cluster == nil {
 		return false
 	}
-	_, lacks := o.Cluster.Lacks[ref]
-	return lacks || o.there(ref)
+	_, isMissing := o.Cluster.Missing[ref]
+	return isMissing || o.exists(ref)
 }
 
-func (o *lookup) there(ref manifest.ObjectRef) (is bool) {
+func (o *lookup) exists(ref manifest.ObjectRef) (is bool) {
 	switch ref.Kind {
 	case manifest.ConfigMapKind:
 		_, is = o.ConfigMaps[ref.NamespacedName]
@@ -58,9 +58,9 @@ func (o *lookup) there(ref manifest.ObjectRef) (is bool) {
 	return is
 }
 
-// waitOf returns what a pod of an API server needs before it can be set up. Objects for
+// wait returns what a pod of an API server needs before it can be set up. Objects for
 // variables are not included, because only their containers wait for them.
-func (o *lookup) waitOf(p *manifest.Pod, used []Ref, node *manifest.Node) Wait {
+func (o *lookup) wait(p *manifest.Pod, used []Ref, node *manifest.Node) Wait {
 	if o.Cluster == nil || o.Cluster.Services == nil {
 		return Wait{Missing: "the Services of the cluster are not known yet", Soon: true}
 	}
@@ -68,55 +68,55 @@ func (o *lookup) waitOf(p *manifest.Pod, used []Ref, node *manifest.Node) Wait {
 		return Wait{Missing: "the CSIDrivers of the cluster are not known yet", Soon: true}
 	}
 	for _, u := range used {
-		if !o.lookedUp(u.Object) && u.Role != ForEphemeral {
-			return Wait{Missing: shown(u.Object) + " is being looked up", Soon: true}
+		if !o.lookedUp(u.Object) && u.role != forEphemeral {
+			return Wait{Missing: displayName(u.Object) + " is being looked up", Soon: true}
 		}
 	}
 	for _, u := range used {
-		switch u.Role {
-		case ForFiles, ForMount, ForSandbox, ForDriver:
-			if why := o.whyMissing(p, u, node); why != "" {
-				return Wait{Missing: why, Volume: u.volumeOf(p.Spec), Soon: o.Cluster.Lacks[u.Object].Soon}
+		switch u.role {
+		case forFiles, forMount, forSandbox, forDriver:
+			if why := o.missingReason(p, u, node); why != "" {
+				return Wait{Missing: why, Volume: u.volumeOf(p.Spec), Soon: o.Cluster.Missing[u.Object].Soon}
 			}
 		}
 	}
 	return o.driversWait(p)
 }
 
-// whyMissing returns the reason why a reference is missing, or "" if it exists or is
+// missingReason returns the reason why a reference is missing, or "" if it exists or is
 // optional.
-func (o *lookup) whyMissing(p *manifest.Pod, u Ref, node *manifest.Node) string {
-	lack, lacks := o.Cluster.Lacks[u.Object]
+func (o *lookup) missingReason(p *manifest.Pod, u Ref, node *manifest.Node) string {
+	missing, isMissing := o.Cluster.Missing[u.Object]
 	switch {
-	case lacks && u.Optional && (lack.Absent || u.Role == ForDriver):
+	case isMissing && u.Optional && (missing.Absent || u.role == forDriver):
 		return ""
-	case lacks && u.Role == ForDriver && u.Object.Kind == manifest.SecretKind:
-		return fmt.Sprintf("fetching %s %s failed: %s", u.Field[strings.LastIndex(u.Field, ".")+1:], u.Object.NamespacedName, lack.Why)
-	case lacks:
-		return lack.Why
+	case isMissing && u.role == forDriver && u.Object.Kind == manifest.SecretKind:
+		return fmt.Sprintf("fetching %s %s failed: %s", u.Field[strings.LastIndex(u.Field, ".")+1:], u.Object.NamespacedName, missing.Why)
+	case isMissing:
+		return missing.Why
 	case u.Object.Kind == manifest.ClaimKind:
-		return o.claimOf(p, u, node)
+		return o.claimProblem(p, u, node)
 	case u.Optional:
 		return ""
 	}
 	for _, key := range u.Keys {
-		if !o.has(u.Object, key, u.Role) {
-			return fmt.Sprintf("references non-existent %s key: %s", configOr(u.Object.Kind), wording.Clip(key, 80))
+		if !o.has(u.Object, key, u.role) {
+			return fmt.Sprintf("references non-existent %s key: %s", kindInMessage(u.Object.Kind), wording.Clip(key, 80))
 		}
 	}
 	return ""
 }
 
-// configOr returns the kubelet's name of a kind in the message about a key.
-func configOr(kind string) string {
+// kindInMessage returns the kubelet's name of a kind in the message about a key.
+func kindInMessage(kind string) string {
 	if kind == manifest.ConfigMapKind {
 		return "config"
 	}
 	return strings.ToLower(kind)
 }
 
-// shown is like ObjectRef.String, but omits names that podd has generated.
-func shown(r manifest.ObjectRef) string {
+// displayName is like ObjectRef.String, but omits names that podd has generated.
+func displayName(r manifest.ObjectRef) string {
 	switch r.Kind {
 	case manifest.TokenKind:
 		return "a token of the pod's service account"

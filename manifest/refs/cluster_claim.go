@@ -11,20 +11,20 @@ import (
 	"podd/manifest"
 )
 
-// claimOf returns the reason why a pod cannot use an existing claim of the cluster, or "".
-func (o *lookup) claimOf(p *manifest.Pod, u Ref, node *manifest.Node) string {
+// claimProblem returns the reason why a pod cannot use an existing claim of the cluster, or "".
+func (o *lookup) claimProblem(p *manifest.Pod, u Ref, node *manifest.Node) string {
 	c := o.Claims[u.Object.NamespacedName]
 	pv := o.Volumes[types.NamespacedName{Name: c.Spec.VolumeName}]
-	if why := Unbound(c, pv); why != "" {
+	if why := UnboundReason(c, pv); why != "" {
 		return why
 	}
 	if a := pv.Spec.NodeAffinity; a != nil && node != nil && !manifest.SelectsNode(a.Required, p.Spec.Spec.NodeName, node.Labels) {
-		return fmt.Sprintf("the nodeAffinity of PersistentVolume %q is for nodes with other labels than this one has", pv.Name)
+		return fmt.Sprintf("the nodeAffinity of PersistentVolume %q does not match the labels of this node", pv.Name)
 	}
 	if v := u.volumeOf(p.Spec); u.Object.Name == EphemeralClaim(p.Spec, v) && isEphemeral(p.Spec, v) && !metav1.IsControlledBy(c, p.Spec) {
 		return fmt.Sprintf("PVC %s/%s was not created for pod %s (pod is not owner)", c.Namespace, c.Name, p.Key)
 	}
-	if text := whyMisused(p, &Claim{PersistentVolumeClaim: c, Volume: pv}); text != "" {
+	if text := misuse(p, &Claim{PersistentVolumeClaim: c, Volume: pv}); text != "" {
 		return fmt.Sprintf("PersistentVolumeClaim %q %s", c.Name, text)
 	}
 	return ""
@@ -42,10 +42,10 @@ func isEphemeral(pod *v1.Pod, volume string) bool {
 // claimProtection is the finalizer of a claim that is in use by a pod.
 const claimProtection = "kubernetes.io/pvc-protection"
 
-// Unbound returns the reason why a claim of a cluster is not bound to pv, the volume it
+// UnboundReason returns the reason why a claim of a cluster is not bound to pv, the volume it
 // names, or "" if it is. pv is nil if the volume does not exist. Only the cluster binds
 // claims.
-func Unbound(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
+func UnboundReason(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
 	claim := c.Namespace + "/" + c.Name
 	switch {
 	case c.DeletionTimestamp != nil && !slices.Contains(c.Finalizers, claimProtection):

@@ -20,8 +20,8 @@ import (
 
 const apiSource = "https://cluster"
 
-// asked is a pod of an API server that reads all that one may.
-func asked() *manifest.Pod {
+// clusterPod returns a pod of an API server with references of all kinds.
+func clusterPod() *manifest.Pod {
 	class, yes := "gvisor", true
 	ref := func(name string) v1.LocalObjectReference { return v1.LocalObjectReference{Name: name} }
 	pod := &v1.Pod{
@@ -53,8 +53,8 @@ func in(name string) types.NamespacedName {
 
 func meta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "shop", Name: name} }
 
-// answered is a cluster that has all that asked reads.
-func answered(p *manifest.Pod) manifest.Objects {
+// clusterObjects returns all objects that clusterPod references.
+func clusterObjects(p *manifest.Pod) manifest.Objects {
 	claim := func(name, volume string) *v1.PersistentVolumeClaim {
 		return &v1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)},
@@ -75,7 +75,7 @@ func answered(p *manifest.Pod) manifest.Objects {
 		Claims:  map[types.NamespacedName]*v1.PersistentVolumeClaim{in("data"): claim("data", "pv1"), in("web-tmp"): own},
 		Volumes: map[types.NamespacedName]*v1.PersistentVolume{{Name: "pv1"}: volume("pv1", "data"), {Name: "pv2"}: volume("pv2", "web-tmp")},
 		Cluster: &manifest.Cluster{
-			Lacks:    map[manifest.ObjectRef]manifest.Lack{{Kind: "Secret", NamespacedName: in("maybe")}: {Absent: true, Why: `secret "maybe" not found`}},
+			Missing:  map[manifest.ObjectRef]manifest.MissingObject{{Kind: "Secret", NamespacedName: in("maybe")}: {Absent: true, Why: `secret "maybe" not found`}},
 			Tokens:   map[types.NamespacedName]manifest.Token{in("u1/3600/"): {Text: []byte("t0ken")}},
 			Handlers: map[string]string{"gvisor": "runsc"},
 			Services: map[string]*manifest.Services{},
@@ -84,14 +84,15 @@ func answered(p *manifest.Pod) manifest.Objects {
 	}
 }
 
-func supplied(p *manifest.Pod, o manifest.Objects, before *refs.ResolvedSet) (*refs.ResolvedSet, *refs.Resolved) {
+// resolve resolves the references of a pod of a cluster.
+func resolve(p *manifest.Pod, o manifest.Objects, before *refs.ResolvedSet) (*refs.ResolvedSet, *refs.Resolved) {
 	set := merge.Batches([]manifest.Batch{{Source: apiSource, Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Objects: o, Complete: true, Node: &manifest.Node{Labels: map[string]string{"zone": "a"}}}})
 	b := refs.ResolveSet(set, "salt", nil, before)
 	return b, b.Refs[p.Key]
 }
 
-func TestPodsOfAClusterWait(t *testing.T) {
-	lacks := func(kind, name, why string, absent bool) func(*manifest.Objects) {
+func TestResolveSet_ClusterWait(t *testing.T) {
+	without := func(kind, name, why string, absent bool) func(*manifest.Objects) {
 		return func(o *manifest.Objects) {
 			delete(o.ConfigMaps, in(name))
 			delete(o.Secrets, in(name))
@@ -102,62 +103,63 @@ func TestPodsOfAClusterWait(t *testing.T) {
 			if kind == "RuntimeClass" {
 				ref.Namespace = ""
 			}
-			delete(o.Cluster.Lacks, ref)
+			delete(o.Cluster.Missing, ref)
 			if why != "" {
-				o.Cluster.Lacks[ref] = manifest.Lack{Absent: absent, Why: why}
+				o.Cluster.Missing[ref] = manifest.MissingObject{Absent: absent, Why: why}
 			}
 		}
 	}
 	for name, test := range map[string]struct {
-		but  func(*manifest.Objects)
+		edit func(*manifest.Objects)
 		want refs.Wait
 	}{
-		"all is there":     {func(*manifest.Objects) {}, refs.Wait{}},
-		"no answer at all": {func(o *manifest.Objects) { *o = manifest.Objects{} }, refs.Wait{Missing: "the Services of the cluster are not known yet", Soon: true}},
-		"no Services yet":  {func(o *manifest.Objects) { o.Cluster.Services = nil }, refs.Wait{Missing: "the Services of the cluster are not known yet", Soon: true}},
-		"asked":            {lacks("ConfigMap", "conf", "", false), refs.Wait{Missing: "ConfigMap shop/conf is being looked up", Soon: true}},
-		"variables asked":  {lacks("Secret", "env", "", false), refs.Wait{Missing: "Secret shop/env is being looked up", Soon: true}},
-		"optional asked":   {lacks("Secret", "maybe", "", false), refs.Wait{Missing: "Secret shop/maybe is being looked up", Soon: true}},
-		"token asked":      {lacks("TokenRequest", "u1/3600/", "", false), refs.Wait{Missing: "a token of the pod's service account is being looked up", Soon: true}},
-		"absent":           {lacks("ConfigMap", "conf", `configmap "conf" not found`, true), refs.Wait{Missing: `configmap "conf" not found`, Volume: "conf"}},
-		"forbidden":        {lacks("Secret", "maybe", "secrets is forbidden", false), refs.Wait{Missing: "secrets is forbidden", Volume: "api"}},
-		"no token":         {lacks("TokenRequest", "u1/3600/", "failed to fetch token", false), refs.Wait{Missing: "failed to fetch token", Volume: "api"}},
-		"no class":         {lacks("RuntimeClass", "gvisor", `RuntimeClass "gvisor" not found`, true), refs.Wait{Missing: `RuntimeClass "gvisor" not found`}},
-		// A container waits for these by itself, and an image is pulled without.
-		"variables absent": {lacks("Secret", "env", `secret "env" not found`, true), refs.Wait{}},
-		"pull absent":      {lacks("Secret", "pull", `secret "pull" not found`, true), refs.Wait{}},
+		"all objects":         {func(*manifest.Objects) {}, refs.Wait{}},
+		"no response":         {func(o *manifest.Objects) { *o = manifest.Objects{} }, refs.Wait{Missing: "the Services of the cluster are not known yet", Soon: true}},
+		"no Services yet":     {func(o *manifest.Objects) { o.Cluster.Services = nil }, refs.Wait{Missing: "the Services of the cluster are not known yet", Soon: true}},
+		"requested":           {without("ConfigMap", "conf", "", false), refs.Wait{Missing: "ConfigMap shop/conf is being looked up", Soon: true}},
+		"variables requested": {without("Secret", "env", "", false), refs.Wait{Missing: "Secret shop/env is being looked up", Soon: true}},
+		"optional requested":  {without("Secret", "maybe", "", false), refs.Wait{Missing: "Secret shop/maybe is being looked up", Soon: true}},
+		"token requested":     {without("TokenRequest", "u1/3600/", "", false), refs.Wait{Missing: "a token of the pod's service account is being looked up", Soon: true}},
+		"absent":              {without("ConfigMap", "conf", `configmap "conf" not found`, true), refs.Wait{Missing: `configmap "conf" not found`, Volume: "conf"}},
+		"forbidden":           {without("Secret", "maybe", "secrets is forbidden", false), refs.Wait{Missing: "secrets is forbidden", Volume: "api"}},
+		"no token":            {without("TokenRequest", "u1/3600/", "failed to fetch token", false), refs.Wait{Missing: "failed to fetch token", Volume: "api"}},
+		"no class":            {without("RuntimeClass", "gvisor", `RuntimeClass "gvisor" not found`, true), refs.Wait{Missing: `RuntimeClass "gvisor" not found`}},
+		// Only the container waits for its variables. An image is pulled without the Secret.
+		"variables absent": {without("Secret", "env", `secret "env" not found`, true), refs.Wait{}},
+		"pull absent":      {without("Secret", "pull", `secret "pull" not found`, true), refs.Wait{}},
 		"no key": {func(o *manifest.Objects) { o.ConfigMaps[in("conf")].Data = nil },
 			refs.Wait{Missing: "references non-existent config key: a", Volume: "conf"}},
-		"no claim": {lacks("PersistentVolumeClaim", "data", `persistentvolumeclaim "data" not found`, true),
+		"no claim": {without("PersistentVolumeClaim", "data", `persistentvolumeclaim "data" not found`, true),
 			refs.Wait{Missing: `persistentvolumeclaim "data" not found`, Volume: "data"}},
 		"claim pending": {func(o *manifest.Objects) {
 			o.Claims[in("data")].Status.Phase, o.Claims[in("data")].Spec.VolumeName = v1.ClaimPending, ""
 		}, refs.Wait{Missing: `PVC shop/data has non-bound phase ("Pending") or empty pvc.Spec.VolumeName ("")`, Volume: "data"}},
-		"volume gone": {func(o *manifest.Objects) { delete(o.Volumes, types.NamespacedName{Name: "pv1"}) },
+		"volume missing": {func(o *manifest.Objects) { delete(o.Volumes, types.NamespacedName{Name: "pv1"}) },
 			refs.Wait{Missing: `persistentvolume "pv1" not found`, Volume: "data"}},
-		"another's volume": {func(o *manifest.Objects) { o.Volumes[types.NamespacedName{Name: "pv1"}].Spec.ClaimRef.UID = "other" },
+		"volume of another claim": {func(o *manifest.Objects) { o.Volumes[types.NamespacedName{Name: "pv1"}].Spec.ClaimRef.UID = "other" },
 			refs.Wait{Missing: `the PersistentVolume "pv1" is bound to another claim than PVC shop/data`, Volume: "data"}},
-		"volume elsewhere": {func(o *manifest.Objects) {
+		"volume of another node": {func(o *manifest.Objects) {
 			term := v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "zone", Operator: v1.NodeSelectorOpIn, Values: []string{"b"}}}}
 			o.Volumes[types.NamespacedName{Name: "pv1"}].Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{term}}}
 		},
-			refs.Wait{Missing: `the nodeAffinity of PersistentVolume "pv1" is for nodes with other labels than this one has`, Volume: "data"}},
-		"ephemeral of another": {func(o *manifest.Objects) { o.Claims[in("web-tmp")].OwnerReferences = nil },
+			refs.Wait{Missing: `the nodeAffinity of PersistentVolume "pv1" does not match the labels of this node`, Volume: "data"}},
+		"ephemeral claim of another pod": {func(o *manifest.Objects) { o.Claims[in("web-tmp")].OwnerReferences = nil },
 			refs.Wait{Missing: "PVC shop/web-tmp was not created for pod shop/web (pod is not owner)", Volume: "tmp"}},
 	} {
-		p := asked()
-		o := answered(p)
-		test.but(&o)
-		if _, s := supplied(p, o, nil); s.Wait != test.want {
+		p := clusterPod()
+		o := clusterObjects(p)
+		test.edit(&o)
+		if _, s := resolve(p, o, nil); s.Wait != test.want {
 			t.Errorf("%s: got %+v, want %+v", name, s.Wait, test.want)
 		}
 	}
 }
 
-// A pod of a cluster sees none of the objects beside manifests.
-func TestPodsOfAClusterReadNoManifests(t *testing.T) {
-	p := asked()
-	files := manifest.Batch{Source: "/a", Kind: manifest.KindFile, Objects: answered(p), Complete: true}
+// TestResolveSet_ClusterIgnoresFiles checks that a pod of a cluster does not use objects of
+// file sources.
+func TestResolveSet_ClusterIgnoresFiles(t *testing.T) {
+	p := clusterPod()
+	files := manifest.Batch{Source: "/a", Kind: manifest.KindFile, Objects: clusterObjects(p), Complete: true}
 	files.Objects.Cluster = nil
 	own := manifest.Batch{Source: apiSource, Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Complete: true}
 	s := refs.ResolveSet(merge.Batches([]manifest.Batch{files, own}), "salt", nil, nil).Refs[p.Key]
@@ -166,56 +168,56 @@ func TestPodsOfAClusterReadNoManifests(t *testing.T) {
 	}
 }
 
-// What a pod does not read of the cluster leaves its Supply as it is, and of
-// Services it gets the newest without trying anything anew.
+// TestResolveSet_ClusterUnchanged checks that other objects of the cluster do not change the
+// Resolved of a pod, and that changed Services do not restart anything.
 func TestResolveSet_ClusterUnchanged(t *testing.T) {
-	p := asked()
-	o := answered(p)
-	b, was := supplied(p, o, nil)
+	p := clusterPod()
+	o := clusterObjects(p)
+	b, was := resolve(p, o, nil)
 	if h := b.Set.Pods[p.Key].Handler; h == nil || *h != "runsc" {
-		t.Fatalf("handler: %v", h)
+		t.Fatalf("handler: got %v", h)
 	}
-	again := func(but func(*manifest.Cluster)) (*refs.ResolvedSet, *refs.Resolved) {
+	again := func(edit func(*manifest.Cluster)) (*refs.ResolvedSet, *refs.Resolved) {
 		next, c := o, *o.Cluster
 		c.Tokens = maps.Clone(c.Tokens)
-		but(&c)
+		edit(&c)
 		next.Cluster = &c
-		return supplied(p, next, b)
+		return resolve(p, next, b)
 	}
 	same, s := again(func(c *manifest.Cluster) {
 		c.Services = map[string]*manifest.Services{"other": {}}
 		c.Tokens[in("u2/3600/")] = manifest.Token{Text: []byte("x")}
 	})
 	if s != was || same.Set.Pods[p.Key] != b.Set.Pods[p.Key] {
-		t.Error("what others read made another Supply or version")
+		t.Error("objects of other pods changed the Resolved or the version")
 	}
 	_, s = again(func(c *manifest.Cluster) { c.Services = map[string]*manifest.Services{"shop": {}} })
 	if s == was || !s.Same(was) {
-		t.Error("Services: the newest are not there, or count as content")
+		t.Error("Services are not the newest, or changed the content")
 	}
 	_, s = again(func(c *manifest.Cluster) { c.Tokens[in("u1/3600/")] = manifest.Token{Text: []byte("n3w")} })
 	if s.Files == was.Files || s.Env != was.Env || s.Same(was) {
-		t.Error("a new token is not in the files")
+		t.Error("a new token did not change Files")
 	}
 	if text := fmt.Sprint(*s); strings.Contains(s.Files+s.Env+s.Missing, "n3w") {
-		t.Error("the token can be read: " + text)
+		t.Error("Resolved contains the token: " + text)
 	}
 }
 
 func TestServiceVariables(t *testing.T) {
 	of := func(ip string, ports ...v1.ServicePort) manifest.Service {
-		return *manifest.ServiceOf(&v1.Service{Spec: v1.ServiceSpec{ClusterIP: ip, Ports: ports}})
+		return *manifest.NewService(&v1.Service{Spec: v1.ServiceSpec{ClusterIP: ip, Ports: ports}})
 	}
 	api := of("10.0.0.1", v1.ServicePort{Name: "https", Port: 443, Protocol: v1.ProtocolTCP})
-	p := asked()
-	o := answered(p)
+	p := clusterPod()
+	o := clusterObjects(p)
 	o.Cluster.Services = map[string]*manifest.Services{
 		"default": {ByName: map[string]manifest.Service{"kubernetes": api, "other": of("10.0.0.9", v1.ServicePort{Port: 1})}},
 		"shop": {ByName: map[string]manifest.Service{
 			"my-db": of("fd00::1", v1.ServicePort{Name: "sql", Port: 5432}, v1.ServicePort{Name: "dns-udp", Port: 53, Protocol: v1.ProtocolUDP}),
 		}},
 	}
-	_, s := supplied(p, o, nil)
+	_, s := resolve(p, o, nil)
 	var got []string
 	for _, v := range s.ServiceVariables() {
 		got = append(got, v.Name+"="+v.Value)
@@ -234,11 +236,11 @@ func TestServiceVariables(t *testing.T) {
 	}
 	no := false
 	p.Spec.Spec.EnableServiceLinks = &no
-	_, s = supplied(p, o, nil)
+	_, s = resolve(p, o, nil)
 	if vars := s.ServiceVariables(); len(vars) != 8 || slices.ContainsFunc(vars, func(v v1.EnvVar) bool { return !strings.HasPrefix(v.Name, "KUBERNETES_") }) {
-		t.Errorf("without links: got %v", vars)
+		t.Errorf("without enableServiceLinks: got %v", vars)
 	}
-	if manifest.ServiceOf(&v1.Service{Spec: v1.ServiceSpec{ClusterIP: "None", Ports: []v1.ServicePort{{Port: 1}}}}) != nil {
-		t.Error("a Service without an address has variables")
+	if manifest.NewService(&v1.Service{Spec: v1.ServiceSpec{ClusterIP: "None", Ports: []v1.ServicePort{{Port: 1}}}}) != nil {
+		t.Error("a Service without an address: got variables")
 	}
 }

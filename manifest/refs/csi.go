@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	storage "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	"podd/manifest"
 )
@@ -36,15 +37,15 @@ type CSI struct {
 	Capacity int64
 	// The Secrets for the calls of these names; nil: none.
 	StageSecret, PublishSecret, ExpandSecret map[string][]byte
-	// Wishes is the spec of the CSIDriver, for example podInfoOnMount and fsGroupPolicy. It
+	// DriverSpec is the spec of the CSIDriver, for example podInfoOnMount and fsGroupPolicy. It
 	// is nil if the cluster has no CSIDriver of this name, which means the defaults.
-	Wishes *storage.CSIDriverSpec
+	DriverSpec *storage.CSIDriverSpec
 	// Tokens contains the pod's tokens by audience, as JSON for the volume context; "" if
 	// the driver does not request tokens.
 	Tokens string
-	// Grow reports that the claim has less than Capacity, so the node must still expand the
+	// MustExpand reports that the claim has less than Capacity, so the node must still expand the
 	// volume.
-	Grow bool
+	MustExpand bool
 }
 
 // CSI returns the parameters for the driver of a volume. It returns nil while they are
@@ -83,7 +84,7 @@ func (o *lookup) complete(p *manifest.Pod, d *csiVolume, node *manifest.Node) bo
 		all = append(all, *d.claim)
 	}
 	for _, u := range all {
-		if !o.lookedUp(u.Object) || o.whyMissing(p, u, node) != "" {
+		if !o.lookedUp(u.Object) || o.missingReason(p, u, node) != "" {
 			return false
 		}
 	}
@@ -92,7 +93,7 @@ func (o *lookup) complete(p *manifest.Pod, d *csiVolume, node *manifest.Node) bo
 
 // csiParameters returns the parameters for a volume for which everything is available.
 func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSI {
-	c := &CSI{Driver: d.driver, Wishes: o.Cluster.Drivers[d.driver], Tokens: o.tokensFor(pod, d.driver)}
+	c := &CSI{Driver: d.driver, DriverSpec: o.Cluster.Drivers[d.driver], Tokens: o.tokensFor(pod, d.driver)}
 	secret := func(u *Ref) map[string][]byte {
 		if u == nil || o.Secrets[u.Object.NamespacedName] == nil {
 			return nil
@@ -101,7 +102,7 @@ func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSI {
 	}
 	c.StageSecret, c.PublishSecret, c.ExpandSecret = secret(d.stage), secret(d.publish), secret(d.expand)
 	if s := d.inline; s != nil {
-		c.ReadOnly, c.Attributes, c.AccessMode = isTrue(s.ReadOnly), s.VolumeAttributes, v1.ReadWriteOnce
+		c.ReadOnly, c.Attributes, c.AccessMode = ptr.Deref(s.ReadOnly, false), s.VolumeAttributes, v1.ReadWriteOnce
 		if s.FSType != nil {
 			c.FSType = *s.FSType
 		}
@@ -112,8 +113,8 @@ func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSI {
 	c.Handle, c.Volume, c.FSType, c.ReadOnly, c.Attributes = s.VolumeHandle, d.pv.Name, s.FSType, d.readOnly, s.VolumeAttributes
 	c.Block = d.pv.Spec.VolumeMode != nil && *d.pv.Spec.VolumeMode == v1.PersistentVolumeBlock
 	c.AccessMode, c.MountOptions, c.Capacity = v1.ReadWriteOnce, d.pv.Spec.MountOptions, size.Value()
-	if to, grows := Growth(d.bound, d.pv); grows && !c.ReadOnly {
-		c.Grow, c.Capacity = true, to.Value()
+	if to, grows := ExpansionSize(d.bound, d.pv); grows && !c.ReadOnly {
+		c.MustExpand, c.Capacity = true, to.Value()
 	}
 	if len(d.pv.Spec.AccessModes) > 0 { // as in the kubelet
 		c.AccessMode = d.pv.Spec.AccessModes[0]
@@ -124,10 +125,10 @@ func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSI {
 	return c
 }
 
-// Growth returns the size to which this node must expand the volume of a claim, and whether
+// ExpansionSize returns the size to which this node must expand the volume of a claim, and whether
 // it must. If the controller reports its progress in the claim's status, the node waits for
 // it. An older controller reports nothing, so the size of the volume decides.
-func Growth(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) (to resource.Quantity, grows bool) {
+func ExpansionSize(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) (to resource.Quantity, grows bool) {
 	s := &c.Status
 	has, step := s.Capacity[v1.ResourceStorage], s.AllocatedResourceStatuses[v1.ResourceStorage]
 	if s.AllocatedResources == nil && step == "" {
@@ -142,18 +143,18 @@ func Growth(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) (to resource.Q
 // tokensFor returns the tokens that a driver requests for a pod, as JSON for the volume
 // context.
 func (o *lookup) tokensFor(pod *v1.Pod, driver string) string {
-	wants := o.Cluster.Drivers[driver]
-	if wants == nil || len(wants.TokenRequests) == 0 {
+	spec := o.Cluster.Drivers[driver]
+	if spec == nil || len(spec.TokenRequests) == 0 {
 		return ""
 	}
 	all := map[string]authentication.TokenRequestStatus{}
-	for i := range wants.TokenRequests {
-		token := o.Cluster.Tokens[tokenRef(pod, &wants.TokenRequests[i], "").Object.NamespacedName]
-		all[wants.TokenRequests[i].Audience] = authentication.TokenRequestStatus{Token: string(token.Text), ExpirationTimestamp: token.Expires}
+	for i := range spec.TokenRequests {
+		token := o.Cluster.Tokens[tokenRef(pod, &spec.TokenRequests[i], "").Object.NamespacedName]
+		all[spec.TokenRequests[i].Audience] = authentication.TokenRequestStatus{Token: string(token.Text), ExpirationTimestamp: token.Expires}
 	}
 	text, err := json.Marshal(all)
 	if err != nil {
-		panic("refs: tokens are no JSON: " + err.Error())
+		panic("refs: encoding tokens: " + err.Error())
 	}
 	return string(text)
 }
@@ -165,11 +166,11 @@ func (s *Resolved) calls() []byte {
 	var all []byte
 	for _, volume := range slices.Sorted(maps.Keys(s.csi)) {
 		c := s.csi[volume]
-		again := CSI{Grow: c.Grow}
-		if c.Grow {
+		again := CSI{MustExpand: c.MustExpand}
+		if c.MustExpand {
 			again.Capacity = c.Capacity
 		}
-		if c.Wishes != nil && isTrue(c.Wishes.RequiresRepublish) {
+		if c.DriverSpec != nil && ptr.Deref(c.DriverSpec.RequiresRepublish, false) {
 			again = *c
 		}
 		all = append(append(all, volume...), again.text()...)
@@ -181,7 +182,7 @@ func (s *Resolved) calls() []byte {
 func (c *CSI) text() []byte {
 	text, err := json.Marshal(c)
 	if err != nil {
-		panic("refs: what a driver is told is no JSON: " + err.Error())
+		panic("refs: encoding CSI parameters: " + err.Error())
 	}
 	return text
 }

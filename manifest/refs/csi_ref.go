@@ -34,7 +34,7 @@ func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 	d := &csiVolume{volume: v.Name, field: at}
 	secret := func(namespace, name, field string, optional bool) *Ref {
 		ref := manifest.ObjectRef{Kind: manifest.SecretKind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
-		return &Ref{Object: ref, Role: ForDriver, Optional: optional, Field: at + ".csi." + field}
+		return &Ref{Object: ref, role: forDriver, Optional: optional, Field: at + ".csi." + field}
 	}
 	if v.CSI != nil {
 		d.driver, d.inline = v.CSI.Driver, v.CSI
@@ -55,7 +55,7 @@ func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 		return nil
 	}
 	d.pv = o.Volumes[types.NamespacedName{Name: d.bound.Spec.VolumeName}]
-	if d.pv == nil || d.pv.Spec.CSI == nil || Unbound(d.bound, d.pv) != "" {
+	if d.pv == nil || d.pv.Spec.CSI == nil || UnboundReason(d.bound, d.pv) != "" {
 		return nil
 	}
 	s := d.pv.Spec.CSI
@@ -112,11 +112,11 @@ func (o *lookup) refsOf(pod *v1.Pod, d *csiVolume) []Ref {
 	if d.pv != nil && o.attaches(d) {
 		handle := d.pv.Spec.CSI.VolumeHandle
 		ref := manifest.ObjectRef{Kind: manifest.AttachmentKind, NamespacedName: types.NamespacedName{Name: AttachmentName(d.driver, handle, pod.Spec.NodeName)}}
-		all = append(all, Ref{Object: ref, Role: ForDriver, Field: d.field, Volume: UniqueVolume(d.driver, handle)})
+		all = append(all, Ref{Object: ref, role: forDriver, Field: d.field, Volume: UniqueVolume(d.driver, handle)})
 	}
-	if wants := o.Cluster.Drivers[d.driver]; wants != nil {
-		for i := range wants.TokenRequests {
-			all = append(all, tokenRef(pod, &wants.TokenRequests[i], d.field))
+	if spec := o.Cluster.Drivers[d.driver]; spec != nil {
+		for i := range spec.TokenRequests {
+			all = append(all, tokenRef(pod, &spec.TokenRequests[i], d.field))
 		}
 	}
 	return all
@@ -128,14 +128,14 @@ func (d *csiVolume) secrets() []*Ref {
 
 func tokenRef(pod *v1.Pod, r *storage.TokenRequest, field string) Ref {
 	t := &v1.ServiceAccountTokenProjection{Audience: r.Audience, ExpirationSeconds: r.ExpirationSeconds}
-	return Ref{Object: TokenRef(pod, t), Role: ForDriver, Field: field, Token: t}
+	return Ref{Object: TokenRef(pod, t), role: forDriver, Field: field, Token: t}
 }
 
 // attaches reports whether volumes of the driver are attached. They are if the cluster has
 // no CSIDriver object.
 func (o *lookup) attaches(d *csiVolume) bool {
-	wants := o.Cluster.Drivers[d.driver]
-	return d.pv != nil && (wants == nil || wants.AttachRequired == nil || *wants.AttachRequired)
+	spec := o.Cluster.Drivers[d.driver]
+	return d.pv != nil && (spec == nil || spec.AttachRequired == nil || *spec.AttachRequired)
 }
 
 // driversWait returns why a pod cannot be set up although everything that its drivers need
@@ -160,32 +160,32 @@ func (o *lookup) driverWait(d *csiVolume) string {
 	}
 	for _, secret := range d.secrets() {
 		if len(validation.IsDNS1123Subdomain(secret.Object.Name))+len(validation.IsDNS1123Label(secret.Object.Namespace)) > 0 {
-			return fmt.Sprintf("%s has %q for a Secret, which is no name of one", whose, wording.Clip(secret.Object.NamespacedName.String(), 80))
+			return fmt.Sprintf("%s refers to a Secret with the invalid name %q", whose, wording.Clip(secret.Object.NamespacedName.String(), 80))
 		}
 	}
-	wants := o.Cluster.Drivers[d.driver]
+	spec := o.Cluster.Drivers[d.driver]
 	switch {
-	case !manifest.SafeDriver(d.driver):
-		return fmt.Sprintf("%s has %q for a CSI driver, which is no name of one", whose, wording.Clip(d.driver, 80))
+	case !manifest.IsSafeDriver(d.driver):
+		return fmt.Sprintf("%s refers to a CSI driver with the invalid name %q", whose, wording.Clip(d.driver, 80))
 	case d.pv != nil && (d.pv.Spec.CSI.VolumeHandle == "" || strings.Contains(d.pv.Spec.CSI.VolumeHandle, "\x00")):
-		return whose + " has no volumeHandle that a driver could know"
-	case d.pv != nil && len(d.pv.Spec.CSI.VolumeHandle) > LongestHandle:
-		return fmt.Sprintf("%s has a volumeHandle of %d bytes; podd takes %d", whose, len(d.pv.Spec.CSI.VolumeHandle), LongestHandle)
+		return whose + " has no valid volumeHandle"
+	case d.pv != nil && len(d.pv.Spec.CSI.VolumeHandle) > MaxHandleLength:
+		return fmt.Sprintf("%s has a volumeHandle of %d bytes (limit %d)", whose, len(d.pv.Spec.CSI.VolumeHandle), MaxHandleLength)
 	case d.pv != nil && len(validation.IsDNS1123Subdomain(d.pv.Name)) > 0:
-		return whose + " has a name that no directory can have"
-	case o.Cluster.Drivers == nil, wants == nil && d.pv != nil:
+		return whose + " has an invalid name"
+	case o.Cluster.Drivers == nil, spec == nil && d.pv != nil:
 		return ""
-	case wants == nil:
+	case spec == nil:
 		return fmt.Sprintf("volume mode %q not supported by driver %s (no CSIDriver object)", mode, d.driver)
-	case !slices.Contains(wants.VolumeLifecycleModes, mode):
-		return fmt.Sprintf("volume mode %q not supported by driver %s (only supports %q)", mode, d.driver, wants.VolumeLifecycleModes)
+	case !slices.Contains(spec.VolumeLifecycleModes, mode):
+		return fmt.Sprintf("volume mode %q not supported by driver %s (only supports %q)", mode, d.driver, spec.VolumeLifecycleModes)
 	}
 	return ""
 }
 
-// LongestHandle is the maximum length in bytes of a volume ID, which the Node's status and
+// MaxHandleLength is the maximum length in bytes of a volume ID, which the Node's status and
 // files contain. The CSI specification allows 128 bytes.
-const LongestHandle = 4096
+const MaxHandleLength = 4096
 
 // AttachmentName returns the name of the VolumeAttachment for a driver's volume and a node.
 func AttachmentName(driver, handle, node string) string {

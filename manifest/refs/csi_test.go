@@ -20,9 +20,9 @@ import (
 
 const diskDriver = "disk.example"
 
-// csiVolume is a pod with a volume of a driver, and another of the pod's own.
-func csiVolume() *manifest.Pod {
-	p := asked()
+// csiPod returns a pod with a persistent and an ephemeral CSI volume.
+func csiPod() *manifest.Pod {
+	p := clusterPod()
 	p.Spec.Spec = v1.PodSpec{NodeName: "n1", ServiceAccountName: "default", Volumes: []v1.Volume{
 		{Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data", ReadOnly: true}}},
 		{Name: "own", VolumeSource: v1.VolumeSource{CSI: &v1.CSIVolumeSource{
@@ -32,9 +32,9 @@ func csiVolume() *manifest.Pod {
 	return p
 }
 
-// attached is a cluster that has all that driven needs.
-func attached(p *manifest.Pod) manifest.Objects {
-	o := answered(p)
+// csiObjects returns all objects that csiPod needs.
+func csiObjects(p *manifest.Pod) manifest.Objects {
+	o := clusterObjects(p)
 	size, block := resource.MustParse("2Gi"), v1.PersistentVolumeBlock
 	storageSecret := func(name string) *v1.SecretReference {
 		return &v1.SecretReference{Namespace: "storage", Name: name}
@@ -49,7 +49,7 @@ func attached(p *manifest.Pod) manifest.Objects {
 	o.Secrets[types.NamespacedName{Namespace: "storage", Name: "key"}] = &v1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "key"}, Data: map[string][]byte{"of": []byte("s3cret")}}
 	c := o.Cluster
-	c.Lacks[manifest.ObjectRef{Kind: "Secret", NamespacedName: types.NamespacedName{Namespace: "storage", Name: "grow"}}] = manifest.Lack{Why: "forbidden"}
+	c.Missing[manifest.ObjectRef{Kind: "Secret", NamespacedName: types.NamespacedName{Namespace: "storage", Name: "grow"}}] = manifest.MissingObject{Why: "forbidden"}
 	c.Drivers["own.example"] = &storage.CSIDriverSpec{
 		VolumeLifecycleModes: []storage.VolumeLifecycleMode{storage.VolumeLifecycleEphemeral},
 		TokenRequests:        []storage.TokenRequest{{Audience: "vault", ExpirationSeconds: new(int64(600))}, {}},
@@ -59,12 +59,12 @@ func attached(p *manifest.Pod) manifest.Objects {
 	return o
 }
 
-func TestCSI(t *testing.T) {
-	p := csiVolume()
-	o := attached(p)
-	_, s := supplied(p, o, nil)
+func TestResolved_CSI(t *testing.T) {
+	p := csiPod()
+	o := csiObjects(p)
+	_, s := resolve(p, o, nil)
 	if s.Wait != (refs.Wait{}) {
-		t.Fatalf("waits: %+v", s.Wait)
+		t.Fatalf("got %+v, want no wait", s.Wait)
 	}
 	want := &refs.CSI{
 		Driver: diskDriver, Handle: "../h", Volume: "pv1", FSType: "ext4", ReadOnly: true, Block: true,
@@ -72,51 +72,52 @@ func TestCSI(t *testing.T) {
 		Published: map[string]string{"devicePath": "/dev/x"}, StageSecret: map[string][]byte{"of": []byte("s3cret")},
 	}
 	if diff := cmp.Diff(want, s.CSI(&p.Spec.Spec.Volumes[0])); diff != "" {
-		t.Errorf("of a claim: -want +got:\n%s", diff)
+		t.Errorf("persistent volume (-want +got):\n%s", diff)
 	}
 	want = &refs.CSI{
 		Driver: "own.example", AccessMode: v1.ReadWriteOnce, Attributes: map[string]string{"a": "1"},
-		PublishSecret: map[string][]byte{"of": []byte("shop")}, Wishes: o.Cluster.Drivers["own.example"],
+		PublishSecret: map[string][]byte{"of": []byte("shop")}, DriverSpec: o.Cluster.Drivers["own.example"],
 		Tokens: `{"":{"token":"t0ken","expirationTimestamp":null},"vault":{"token":"v","expirationTimestamp":"2023-11-14T22:13:20Z"}}`,
 	}
 	if diff := cmp.Diff(want, s.CSI(&p.Spec.Spec.Volumes[1])); diff != "" {
-		t.Errorf("of the pod's own: -want +got:\n%s", diff)
+		t.Errorf("ephemeral volume (-want +got):\n%s", diff)
 	}
 	if s.Secret("key") != nil {
-		t.Error("the pod can read what is for a driver")
+		t.Error("the pod can read a Secret that is for a driver")
 	}
 	if s.CSI(&v1.Volume{Name: "other"}) != nil || (*refs.Resolved)(nil).CSI(&v1.Volume{}) != nil {
-		t.Error("of no driver's volume")
+		t.Error("got a CSI value for a volume without driver")
 	}
 	var names []string
 	for _, u := range refs.ListDrivers(&o, p.Spec) {
 		names = append(names, u.Object.Kind+" "+u.Object.String())
 	}
 	if len(names) != 6 || !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, "storage/grow") }) {
-		t.Errorf("uses: %v", names)
+		t.Errorf("ListDrivers: got %v", names)
 	}
 }
 
-// What the pod is not set up without, and which of its volumes is known meanwhile.
-func TestCSIWaits(t *testing.T) {
+// TestResolved_CSI_Wait checks what a pod waits for, and which volumes have a CSI value before
+// it is ready.
+func TestResolved_CSI_Wait(t *testing.T) {
 	ref := manifest.ObjectRef{Kind: "VolumeAttachment", NamespacedName: types.NamespacedName{Name: refs.AttachmentName(diskDriver, "../h", "n1")}}
 	pv := func(o *manifest.Objects) *v1.PersistentVolumeSpec {
 		return &o.Volumes[types.NamespacedName{Name: "pv1"}].Spec
 	}
 	for name, test := range map[string]struct {
-		but   func(*manifest.Objects)
-		want  refs.Wait
-		known string
+		edit func(*manifest.Objects)
+		want refs.Wait
+		csi  string // the volumes with a CSI value
 	}{
 		"not attached": {func(o *manifest.Objects) {
 			delete(o.Cluster.Attached, ref.Name)
-			o.Cluster.Lacks[ref] = manifest.Lack{Why: "not attached yet", Soon: true}
+			o.Cluster.Missing[ref] = manifest.MissingObject{Why: "not attached yet", Soon: true}
 		}, refs.Wait{Missing: "not attached yet", Volume: "data", Soon: true}, "own"},
 		"attaching fails": {func(o *manifest.Objects) {
 			delete(o.Cluster.Attached, ref.Name)
-			o.Cluster.Lacks[ref] = manifest.Lack{Why: "rpc error"}
+			o.Cluster.Missing[ref] = manifest.MissingObject{Why: "rpc error"}
 		}, refs.Wait{Missing: "rpc error", Volume: "data"}, "own"},
-		"not asked": {func(o *manifest.Objects) { delete(o.Cluster.Attached, ref.Name) },
+		"not requested": {func(o *manifest.Objects) { delete(o.Cluster.Attached, ref.Name) },
 			refs.Wait{Missing: "whether a volume is attached is being looked up", Soon: true}, "own"},
 		"needs no attachment": {func(o *manifest.Objects) {
 			delete(o.Cluster.Attached, ref.Name)
@@ -124,64 +125,64 @@ func TestCSIWaits(t *testing.T) {
 		}, refs.Wait{}, "data own"},
 		"only ephemeral": {func(o *manifest.Objects) { o.Cluster.Drivers[diskDriver] = o.Cluster.Drivers["own.example"] },
 			refs.Wait{Missing: `volume mode "Persistent" not supported by driver disk.example (only supports ["Ephemeral"])`, Volume: "data"}, "own"},
-		"driver unknown": {func(o *manifest.Objects) { delete(o.Cluster.Drivers, "own.example") },
+		"no driver": {func(o *manifest.Objects) { delete(o.Cluster.Drivers, "own.example") },
 			refs.Wait{Missing: `volume mode "Ephemeral" not supported by driver own.example (no CSIDriver object)`, Volume: "own"}, "data"},
-		"drivers unknown": {func(o *manifest.Objects) { o.Cluster.Drivers = nil },
+		"no drivers yet": {func(o *manifest.Objects) { o.Cluster.Drivers = nil },
 			refs.Wait{Missing: "the CSIDrivers of the cluster are not known yet", Soon: true}, ""},
 		"no secret": {func(o *manifest.Objects) {
-			gone := manifest.ObjectRef{Kind: "Secret", NamespacedName: types.NamespacedName{Namespace: "storage", Name: "key"}}
-			delete(o.Secrets, gone.NamespacedName)
-			o.Cluster.Lacks[gone] = manifest.Lack{Absent: true, Why: `secret "key" not found`}
+			deleted := manifest.ObjectRef{Kind: "Secret", NamespacedName: types.NamespacedName{Namespace: "storage", Name: "key"}}
+			delete(o.Secrets, deleted.NamespacedName)
+			o.Cluster.Missing[deleted] = manifest.MissingObject{Absent: true, Why: `secret "key" not found`}
 		}, refs.Wait{Missing: `fetching nodeStageSecretRef storage/key failed: secret "key" not found`, Volume: "data"}, "own"},
 		"no token": {func(o *manifest.Objects) { delete(o.Cluster.Tokens, in("u1/600/vault")) },
 			refs.Wait{Missing: "a token of the pod's service account is being looked up", Soon: true}, "data"},
-		"elsewhere": {func(o *manifest.Objects) {
+		"on another node": {func(o *manifest.Objects) {
 			term := v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "zone", Operator: v1.NodeSelectorOpIn, Values: []string{"b"}}}}
 			pv(o).NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{term}}}
-		}, refs.Wait{Missing: `the nodeAffinity of PersistentVolume "pv1" is for nodes with other labels than this one has`, Volume: "data"}, "own"},
-		"a path for a driver": {func(o *manifest.Objects) { pv(o).CSI.Driver = "../../etc" },
-			refs.Wait{Missing: `PersistentVolume "pv1" has "../../etc" for a CSI driver, which is no name of one`, Volume: "data"}, "own"},
-		"a path for a Secret": {func(o *manifest.Objects) { pv(o).CSI.NodeStageSecretRef.Name = "a,metadata.name!=b" },
-			refs.Wait{Missing: `PersistentVolume "pv1" has "storage/a,metadata.name!=b" for a Secret, which is no name of one`, Volume: "data"}, "own"},
-		"a long handle": {func(o *manifest.Objects) { pv(o).CSI.VolumeHandle = strings.Repeat("h", 4097) },
-			refs.Wait{Missing: `PersistentVolume "pv1" has a volumeHandle of 4097 bytes; podd takes 4096`, Volume: "data"}, "own"},
+		}, refs.Wait{Missing: `the nodeAffinity of PersistentVolume "pv1" does not match the labels of this node`, Volume: "data"}, "own"},
+		"path as driver": {func(o *manifest.Objects) { pv(o).CSI.Driver = "../../etc" },
+			refs.Wait{Missing: `PersistentVolume "pv1" refers to a CSI driver with the invalid name "../../etc"`, Volume: "data"}, "own"},
+		"selector as Secret": {func(o *manifest.Objects) { pv(o).CSI.NodeStageSecretRef.Name = "a,metadata.name!=b" },
+			refs.Wait{Missing: `PersistentVolume "pv1" refers to a Secret with the invalid name "storage/a,metadata.name!=b"`, Volume: "data"}, "own"},
+		"long handle": {func(o *manifest.Objects) { pv(o).CSI.VolumeHandle = strings.Repeat("h", 4097) },
+			refs.Wait{Missing: `PersistentVolume "pv1" has a volumeHandle of 4097 bytes (limit 4096)`, Volume: "data"}, "own"},
 		"no handle": {func(o *manifest.Objects) { pv(o).CSI.VolumeHandle = "" },
-			refs.Wait{Missing: `PersistentVolume "pv1" has no volumeHandle that a driver could know`, Volume: "data"}, "own"},
+			refs.Wait{Missing: `PersistentVolume "pv1" has no valid volumeHandle`, Volume: "data"}, "own"},
 	} {
-		p := csiVolume()
-		o := attached(p)
-		test.but(&o)
-		_, s := supplied(p, o, nil)
+		p := csiPod()
+		o := csiObjects(p)
+		test.edit(&o)
+		_, s := resolve(p, o, nil)
 		if s.Wait != test.want {
 			t.Errorf("%s: got %+v, want %+v", name, s.Wait, test.want)
 		}
-		var known []string
+		var volumes []string
 		for i := range p.Spec.Spec.Volumes {
 			if v := &p.Spec.Spec.Volumes[i]; s.CSI(v) != nil {
-				known = append(known, v.Name)
+				volumes = append(volumes, v.Name)
 			}
 		}
-		if got := strings.Join(known, " "); got != test.known {
-			t.Errorf("%s: known: got %q, want %q", name, got, test.known)
+		if got := strings.Join(volumes, " "); got != test.csi {
+			t.Errorf("%s: volumes with a CSI value: got %q, want %q", name, got, test.csi)
 		}
 	}
 }
 
-// What drivers are told keeps its pointer, and tells of another content without
-// making another version of the pod.
-func TestCSIStays(t *testing.T) {
-	p := csiVolume()
-	o := attached(p)
-	b, was := supplied(p, o, nil)
-	again := func(but func(*manifest.Objects)) (*refs.ResolvedSet, *refs.Resolved) {
+// TestResolved_CSI_Changes checks that an unchanged CSI value keeps its pointer, and that
+// changed content for a driver does not change the version of the pod.
+func TestResolved_CSI_Changes(t *testing.T) {
+	p := csiPod()
+	o := csiObjects(p)
+	b, was := resolve(p, o, nil)
+	again := func(edit func(*manifest.Objects)) (*refs.ResolvedSet, *refs.Resolved) {
 		next, c := o, *o.Cluster
 		next.Secrets, c.Tokens = maps.Clone(o.Secrets), maps.Clone(c.Tokens)
 		next.Cluster = &c
-		but(&next)
-		return supplied(p, next, b)
+		edit(&next)
+		return resolve(p, next, b)
 	}
 	if _, s := again(func(o *manifest.Objects) { o.Cluster.Tokens[in("u9/600/")] = manifest.Token{} }); s != was {
-		t.Error("what others read made another Supply")
+		t.Error("objects of other pods changed the Resolved")
 	}
 	next, s := again(func(o *manifest.Objects) {
 		o.Secrets[in("key")] = &v1.Secret{ObjectMeta: meta("key"), Data: map[string][]byte{"of": []byte("other")}}
@@ -191,23 +192,23 @@ func TestCSIStays(t *testing.T) {
 	case s == was || s.Same(was) || s.Mount == was.Mount || string(s.CSI(own).PublishSecret["of"]) != "other":
 		t.Errorf("a changed Secret: got %+v", s.CSI(own))
 	case s.CSI(data) != was.CSI(data):
-		t.Error("what did not change is another value")
+		t.Error("an unchanged CSI value has a new pointer")
 	case next.Set.Pods[p.Key] != b.Set.Pods[p.Key] || s.Files != was.Files || s.Env != was.Env:
-		t.Error("a changed Secret of a driver is another version of the pod")
+		t.Error("a changed Secret of a driver changed the version of the pod")
 	case strings.Contains(s.Mount, "other"):
-		t.Error("the Secret can be read")
+		t.Error("Mount contains the Secret")
 	}
 }
 
-// While a pod runs its drivers are called again when its volume is to grow, and
-// where they asked to be for new tokens and Secrets: Files says so.
-func TestCSICalls(t *testing.T) {
-	p := csiVolume()
+// TestResolved_CSI_Republish checks that Files changes if a driver must be called again: to
+// expand a volume, or for new tokens and Secrets if it requires republishing.
+func TestResolved_CSI_Republish(t *testing.T) {
+	p := csiPod()
 	p.Spec.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = false
-	files := func(but func(*manifest.Objects)) (string, *refs.CSI) {
-		o := attached(p)
-		but(&o)
-		_, s := supplied(p, o, nil)
+	files := func(edit func(*manifest.Objects)) (string, *refs.CSI) {
+		o := csiObjects(p)
+		edit(&o)
+		_, s := resolve(p, o, nil)
 		return s.Files, s.CSI(&p.Spec.Spec.Volumes[0])
 	}
 	token := func(text string, again bool) func(*manifest.Objects) {
@@ -223,14 +224,14 @@ func TestCSICalls(t *testing.T) {
 	}
 	none, _ := files(func(*manifest.Objects) {})
 	if a, _ := files(token("a", false)); a != none || none == "" {
-		t.Errorf("a driver that did not ask is called again: %q, %q", none, a)
+		t.Errorf("without requiresRepublish: got Files %q, then %q; want no change", none, a)
 	}
 	a, _ := files(token("a", true))
 	if b, _ := files(token("b", true)); a == b || a == none {
-		t.Errorf("a new token: got %q after %q", b, a)
+		t.Errorf("new token: got Files %q after %q", b, a)
 	}
-	if grown, csi := files(has("2Gi")); grown != none || csi.Grow {
-		t.Errorf("of the size that it has: got %q", grown)
+	if grown, csi := files(has("2Gi")); grown != none || csi.MustExpand {
+		t.Errorf("claim has the requested size: got Files %q", grown)
 	}
 	allocated := func(step v1.ClaimResourceStatus) func(*manifest.Objects) {
 		return func(o *manifest.Objects) {
@@ -240,24 +241,24 @@ func TestCSICalls(t *testing.T) {
 			s.AllocatedResourceStatuses = map[v1.ResourceName]v1.ClaimResourceStatus{v1.ResourceStorage: step}
 		}
 	}
-	if waits, csi := files(allocated(v1.PersistentVolumeClaimControllerResizeInProgress)); waits != none || csi.Grow {
-		t.Errorf("while its controller is at it: got %q", waits)
+	if waits, csi := files(allocated(v1.PersistentVolumeClaimControllerResizeInProgress)); waits != none || csi.MustExpand {
+		t.Errorf("controller resize in progress: got Files %q", waits)
 	}
-	if _, csi := files(allocated(v1.PersistentVolumeClaimNodeResizePending)); !csi.Grow || csi.Capacity != 1536<<20 {
-		t.Errorf("after its controller: got %+v", csi)
+	if _, csi := files(allocated(v1.PersistentVolumeClaimNodeResizePending)); !csi.MustExpand || csi.Capacity != 1536<<20 {
+		t.Errorf("node resize pending: got %+v", csi)
 	}
-	if grows, csi := files(has("1Gi")); grows == none || !csi.Grow || csi.Capacity != 2<<30 {
-		t.Errorf("smaller than its volume: got %q, %+v", grows, csi)
+	if grows, csi := files(has("1Gi")); grows == none || !csi.MustExpand || csi.Capacity != 2<<30 {
+		t.Errorf("claim smaller than its volume: got Files %q, %+v", grows, csi)
 	}
 }
 
-// The names are those by which the controllers know them.
+// TestCSINames compares names with those that the controllers of Kubernetes use.
 func TestCSINames(t *testing.T) {
 	if got := refs.UniqueVolume("d.example", "vol-1"); got != "kubernetes.io/csi/d.example^vol-1" {
-		t.Errorf("got %s", got)
+		t.Errorf("UniqueVolume: got %s", got)
 	}
 	want := "csi-2403980985f4a2f14fca5ef1efa9ccc39b35027f8eeead24a448d2659ba4bd58"
 	if got := refs.AttachmentName("d.example", "vol-1", "n1"); got != want {
-		t.Errorf("got %s", got)
+		t.Errorf("AttachmentName: got %s, want %s", got, want)
 	}
 }

@@ -13,25 +13,25 @@ import (
 // missingRef is a missing object, or a missing key of an object.
 type missingRef struct {
 	Ref
-	what string // the object
-	text string // what is missing
+	object string // kind and name
+	text   string // what is missing
 }
 
-// whyMissing returns what a pod cannot start without. Until its source was read completely, an
+// wait returns what a pod cannot start without. Until its source was read completely, an
 // optional object may still be found, so the pod waits for it too.
-func (r *resolver) whyMissing(p *manifest.Pod, used []Ref) Wait {
+func (r *resolver) wait(p *manifest.Pod, used []Ref) Wait {
 	complete := r.set.Complete[p.Origin.Source]
-	lacks := slices.DeleteFunc(r.missingRefs(p, used), func(l missingRef) bool {
-		return l.Role == ForPull || l.Role == ForEphemeral || l.Optional && complete
+	missing := slices.DeleteFunc(r.missingRefs(p, used), func(l missingRef) bool {
+		return l.role == forPull || l.role == forEphemeral || l.Optional && complete
 	})
-	if len(lacks) == 0 {
+	if len(missing) == 0 {
 		return Wait{}
 	}
-	first := lacks[0]
-	text := fmt.Sprintf("%s (%s) %s", first.what, p.Origin.Short(first.Field), first.text)
-	text += others(p, lacks[1:])
+	first := missing[0]
+	text := fmt.Sprintf("%s (%s) %s", first.object, p.Origin.Short(first.Field), first.text)
+	text += formatOthers(p, missing[1:])
 	if !complete {
-		text += ", which was not read whole yet"
+		text += ", which was not read completely yet"
 	}
 	return Wait{Missing: text, Volume: first.volumeOf(p.Spec), Reason: "CreateContainerConfigError"}
 }
@@ -39,38 +39,38 @@ func (r *resolver) whyMissing(p *manifest.Pod, used []Ref) Wait {
 // maxOthers is the maximum number of further missing objects in a message.
 const maxOthers = 3
 
-// others lists further missing objects, or returns "".
-func others(p *manifest.Pod, lacks []missingRef) string {
-	if len(lacks) == 0 {
+// formatOthers lists further missing objects, or returns "".
+func formatOthers(p *manifest.Pod, missing []missingRef) string {
+	if len(missing) == 0 {
 		return ""
 	}
 	var named []string
-	for _, l := range lacks[:min(len(lacks), maxOthers)] {
-		named = append(named, l.what+" at "+p.Origin.Short(l.Field))
+	for _, l := range missing[:min(len(missing), maxOthers)] {
+		named = append(named, l.object+" at "+p.Origin.Short(l.Field))
 	}
-	text := " (likewise " + strings.Join(named, ", ")
-	if n := len(lacks) - maxOthers; n > 0 {
+	text := " (also missing: " + strings.Join(named, ", ")
+	if n := len(missing) - maxOthers; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
 	}
 	return text + ")"
 }
 
-// Missing returns Problems for the objects and keys that pods refer to and that are
+// CheckMissing returns Problems for the objects and keys that pods refer to and that are
 // missing, one for each object and pod. Optional references are ignored.
-func Missing(pods []*manifest.Pod, objects map[string]manifest.Objects, severity manifest.Severity) []manifest.Problem {
+func CheckMissing(pods []*manifest.Pod, objects map[string]manifest.Objects, severity manifest.Severity) []manifest.Problem {
 	var problems []manifest.Problem
 	r := newResolver(&manifest.Set{Objects: objects})
 	for _, p := range pods {
-		told := map[string]bool{}
+		reported := map[string]bool{}
 		for _, l := range r.missingRefs(p, List(p)) {
-			text := l.what + " " + l.text
-			if l.Optional && l.Role != ForPull || told[text] {
+			text := l.object + " " + l.text
+			if l.Optional && l.role != forPull || reported[text] {
 				continue
 			}
-			told[text] = true
+			reported[text] = true
 			problem := manifest.Problem{Severity: severity, Path: p.Origin.Path, Position: p.Origin.Position(l.Field), Pod: p.Key, Field: l.Field}
-			problem.Message = text + "; the pod waits until it is there"
-			if l.Role == ForPull {
+			problem.Message = text + "; the pod waits until it exists"
+			if l.role == forPull {
 				problem.Severity, problem.Message = manifest.Warning, text+"; the image is pulled without it"
 			}
 			problems = append(problems, problem)
@@ -81,35 +81,35 @@ func Missing(pods []*manifest.Pod, objects map[string]manifest.Objects, severity
 
 func (r *resolver) missingRefs(p *manifest.Pod, used []Ref) []missingRef {
 	own := r.source(p.Origin.Source)
-	var lacks []missingRef
+	var missing []missingRef
 	for _, u := range used {
 		what := fmt.Sprintf("%s %q", u.Object.Kind, u.Object.Name)
 		origin, there := own.Origins[u.Object]
 		if !there {
-			lacks = append(lacks, missingRef{u, what, "is " + searchedIn(p, u.Object, r.set.Objects)})
+			missing = append(missing, missingRef{u, what, "is " + searchedIn(p, u.Object, r.set.Objects)})
 			continue
 		}
 		if u.Object.Kind == manifest.ClaimKind {
-			lacks = append(lacks, own.missingOfClaim(p, u, what)...)
+			missing = append(missing, own.missingOfClaim(p, u, what)...)
 		}
 		for _, key := range u.Keys {
-			if !own.has(u.Object, key, u.Role) {
-				lacks = append(lacks, missingRef{u, what, fmt.Sprintf("at %s has no key %q%s", origin.Short(""), wording.Clip(key, 80), suggestion(key, own.keys(u.Object)))})
+			if !own.has(u.Object, key, u.role) {
+				missing = append(missing, missingRef{u, what, fmt.Sprintf("at %s has no key %q%s", origin.Short(""), wording.Clip(key, 80), suggestion(key, own.keys(u.Object)))})
 			}
 		}
 	}
-	return lacks
+	return missing
 }
 
 // searchedIn describes where an object was searched.
 func searchedIn(p *manifest.Pod, ref manifest.ObjectRef, objects map[string]manifest.Objects) string {
-	text := "in none of the files"
+	text := "not defined in any of the files"
 	if p.Origin.Source != "" {
-		text = "not in " + p.Origin.Source
+		text = "not defined in " + p.Origin.Source
 	}
 	for _, other := range slices.Sorted(maps.Keys(objects)) {
 		if _, there := objects[other].Origins[ref]; there {
-			return text + " (the one in " + other + " serves pods from there alone)"
+			return text + " (the one in " + other + " is for pods from there only)"
 		}
 	}
 	var names, namespaces []string
@@ -139,7 +139,7 @@ func suggestion(name string, known []string) string {
 
 // has reports whether an object has a key. For a variable only the text data of a ConfigMap
 // counts.
-func (o *lookup) has(ref manifest.ObjectRef, key string, role Role) bool {
+func (o *lookup) has(ref manifest.ObjectRef, key string, role role) bool {
 	if ref.Kind == manifest.SecretKind {
 		_, ok := o.Secrets[ref.NamespacedName].Data[key]
 		return ok
@@ -147,7 +147,7 @@ func (o *lookup) has(ref manifest.ObjectRef, key string, role Role) bool {
 	c := o.ConfigMaps[ref.NamespacedName]
 	_, text := c.Data[key]
 	_, bytes := c.BinaryData[key]
-	return text || bytes && role == ForFiles
+	return text || bytes && role == forFiles
 }
 
 func (o *lookup) keys(ref manifest.ObjectRef) []string {

@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"podd/manifest"
 )
@@ -12,7 +13,7 @@ import (
 // A Ref is a reference from a pod to an object.
 type Ref struct {
 	Object manifest.ObjectRef
-	Role   Role
+	role   role
 	// Keys are required in addition to the object; usually there are none.
 	Keys []string
 	// Optional reports whether the pod starts without the object or its keys.
@@ -26,21 +27,21 @@ type Ref struct {
 	Volume v1.UniqueVolumeName
 }
 
-// A Role is the purpose for which an object is read.
-type Role int
+// A role is the purpose for which an object is read.
+type role int
 
 // Mounted files are updated while the pod runs, variables are read when their container
 // starts, credentials when an image is pulled, and the volume of a claim is mounted. Only
 // an ephemeral container waits for the objects that it reads. A RuntimeClass determines the
 // handler of the sandbox. Only the CSI driver gets the objects that are read for it.
 const (
-	ForFiles Role = iota
-	ForEnv
-	ForPull
-	ForMount
-	ForEphemeral
-	ForSandbox
-	ForDriver
+	forFiles role = iota
+	forEnv
+	forPull
+	forMount
+	forEphemeral
+	forSandbox
+	forDriver
 )
 
 // List returns the references of a pod, in the order of its fields.
@@ -59,7 +60,7 @@ func List(p *manifest.Pod) []Ref {
 func ListCluster(pod *v1.Pod) []Ref {
 	l := &lister{namespace: pod.Namespace, pod: pod}
 	if class := pod.Spec.RuntimeClassName; class != nil && *class != "" {
-		l.all = append(l.all, Ref{Object: manifest.ObjectRef{Kind: manifest.RuntimeClassKind, NamespacedName: types.NamespacedName{Name: *class}}, Role: ForSandbox, Field: "spec.runtimeClassName"})
+		l.all = append(l.all, Ref{Object: manifest.ObjectRef{Kind: manifest.RuntimeClassKind, NamespacedName: types.NamespacedName{Name: *class}}, role: forSandbox, Field: "spec.runtimeClassName"})
 	}
 	return l.of(&pod.Spec)
 }
@@ -72,17 +73,17 @@ func (l *lister) of(spec *v1.PodSpec) []Ref {
 		if ref.Name == "" {
 			continue
 		}
-		l.add(manifest.SecretKind, ref.Name, ForPull, new(true), fmt.Sprintf("spec.imagePullSecrets[%d].name", i))
+		l.add(manifest.SecretKind, ref.Name, forPull, new(true), fmt.Sprintf("spec.imagePullSecrets[%d].name", i))
 	}
 	for i := range spec.InitContainers {
-		l.container(&spec.InitContainers[i], ForEnv, fmt.Sprintf("spec.initContainers[%d]", i))
+		l.container(&spec.InitContainers[i], forEnv, fmt.Sprintf("spec.initContainers[%d]", i))
 	}
 	for i := range spec.Containers {
-		l.container(&spec.Containers[i], ForEnv, fmt.Sprintf("spec.containers[%d]", i))
+		l.container(&spec.Containers[i], forEnv, fmt.Sprintf("spec.containers[%d]", i))
 	}
 	for i := range spec.EphemeralContainers {
 		c := (*v1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon)
-		l.container(c, ForEphemeral, fmt.Sprintf("spec.ephemeralContainers[%d]", i))
+		l.container(c, forEphemeral, fmt.Sprintf("spec.ephemeralContainers[%d]", i))
 	}
 	return l.all
 }
@@ -93,43 +94,43 @@ type lister struct {
 	all       []Ref
 }
 
-func (l *lister) add(kind, name string, role Role, optional *bool, field string, keys ...string) {
+func (l *lister) add(kind, name string, role role, optional *bool, field string, keys ...string) {
 	if name == "" {
 		return
 	}
 	l.all = append(l.all, Ref{
 		Object: manifest.ObjectRef{Kind: kind, NamespacedName: types.NamespacedName{Namespace: l.namespace, Name: name}},
-		Role:   role, Keys: keys, Optional: isTrue(optional), Field: field,
+		role:   role, Keys: keys, Optional: ptr.Deref(optional, false), Field: field,
 	})
 }
 
 func (l *lister) volume(v *v1.Volume, at string) {
 	switch {
 	case v.PersistentVolumeClaim != nil:
-		l.add(manifest.ClaimKind, v.PersistentVolumeClaim.ClaimName, ForMount, nil, at+".persistentVolumeClaim.claimName")
+		l.add(manifest.ClaimKind, v.PersistentVolumeClaim.ClaimName, forMount, nil, at+".persistentVolumeClaim.claimName")
 	case v.Ephemeral != nil && l.pod != nil: // otherwise it is a directory
-		l.add(manifest.ClaimKind, EphemeralClaim(l.pod, v.Name), ForMount, nil, at+".ephemeral")
+		l.add(manifest.ClaimKind, EphemeralClaim(l.pod, v.Name), forMount, nil, at+".ephemeral")
 	case v.ConfigMap != nil:
-		l.add(manifest.ConfigMapKind, v.ConfigMap.Name, ForFiles, v.ConfigMap.Optional, at+".configMap.name", keysOf(v.ConfigMap.Items)...)
+		l.add(manifest.ConfigMapKind, v.ConfigMap.Name, forFiles, v.ConfigMap.Optional, at+".configMap.name", keysOf(v.ConfigMap.Items)...)
 	case v.Secret != nil:
-		l.add(manifest.SecretKind, v.Secret.SecretName, ForFiles, v.Secret.Optional, at+".secret.secretName", keysOf(v.Secret.Items)...)
+		l.add(manifest.SecretKind, v.Secret.SecretName, forFiles, v.Secret.Optional, at+".secret.secretName", keysOf(v.Secret.Items)...)
 	case v.Projected != nil:
 		for i := range v.Projected.Sources {
 			s, at := &v.Projected.Sources[i], fmt.Sprintf("%s.projected.sources[%d]", at, i)
 			if s.ConfigMap != nil {
-				l.add(manifest.ConfigMapKind, s.ConfigMap.Name, ForFiles, s.ConfigMap.Optional, at+".configMap.name", keysOf(s.ConfigMap.Items)...)
+				l.add(manifest.ConfigMapKind, s.ConfigMap.Name, forFiles, s.ConfigMap.Optional, at+".configMap.name", keysOf(s.ConfigMap.Items)...)
 			}
 			if s.Secret != nil {
-				l.add(manifest.SecretKind, s.Secret.Name, ForFiles, s.Secret.Optional, at+".secret.name", keysOf(s.Secret.Items)...)
+				l.add(manifest.SecretKind, s.Secret.Name, forFiles, s.Secret.Optional, at+".secret.name", keysOf(s.Secret.Items)...)
 			}
 			if t := s.ServiceAccountToken; t != nil && l.pod != nil {
-				l.all = append(l.all, Ref{Object: TokenRef(l.pod, t), Role: ForFiles, Field: at + ".serviceAccountToken", Token: t})
+				l.all = append(l.all, Ref{Object: TokenRef(l.pod, t), role: forFiles, Field: at + ".serviceAccountToken", Token: t})
 			}
 		}
 	}
 }
 
-func (l *lister) container(c *v1.Container, role Role, at string) {
+func (l *lister) container(c *v1.Container, role role, at string) {
 	for i := range c.EnvFrom {
 		e, at := &c.EnvFrom[i], fmt.Sprintf("%s.envFrom[%d]", at, i)
 		if e.ConfigMapRef != nil {
@@ -160,5 +161,3 @@ func keysOf(items []v1.KeyToPath) []string {
 	}
 	return keys
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }

@@ -10,8 +10,8 @@ import (
 	"podd/manifest/refs"
 )
 
-// TestList_Ephemeral: what such a container reads is looked up, and is nothing
-// that the pod itself lacks.
+// TestList_Ephemeral checks that references of an ephemeral container are listed, but that the
+// pod does not wait for them.
 func TestList_Ephemeral(t *testing.T) {
 	f := decode.File([]byte("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: main, image: 'i:1'}]}\n"), decode.Options{})
 	p, errs := decode.AddEphemeral(f.Pods[0], []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{

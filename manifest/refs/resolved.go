@@ -33,16 +33,16 @@ type Resolved struct {
 
 	pod *manifest.Pod // whose references these are
 
-	lacks         map[manifest.ObjectRef]manifest.Lack // for an API server; empty for other sources
-	tokens        map[string][]byte                    // by name
-	services, api *manifest.Services                   // of the pod's namespace, and of the API server's
-	csi           map[string]*CSI                      // by the pod's volume
+	missingObjects map[manifest.ObjectRef]manifest.MissingObject // for an API server; empty for other sources
+	tokens         map[string][]byte                             // by name
+	services, api  *manifest.Services                            // of the pod's namespace, and of the API server's
+	csi            map[string]*CSI                               // by the pod's volume
 }
 
 func newResolved(p *manifest.Pod) *Resolved {
 	return &Resolved{
 		ConfigMaps: map[string]*v1.ConfigMap{}, Secrets: map[string]*v1.Secret{}, Claims: map[string]Claim{},
-		pod: p, lacks: map[manifest.ObjectRef]manifest.Lack{}, tokens: map[string][]byte{}, csi: map[string]*CSI{},
+		pod: p, missingObjects: map[manifest.ObjectRef]manifest.MissingObject{}, tokens: map[string][]byte{}, csi: map[string]*CSI{},
 	}
 }
 
@@ -95,15 +95,15 @@ func (s *Resolved) Token(t *v1.ServiceAccountTokenProjection) []byte {
 	return s.tokens[TokenRef(s.pod.Spec, t).Name]
 }
 
-// Lack returns the reason why an object is missing. The object must be missing.
-func (s *Resolved) Lack(kind, name string) manifest.Lack {
+// MissingObject returns the reason why an object is missing. The object must be missing.
+func (s *Resolved) MissingObject(kind, name string) manifest.MissingObject {
 	if s == nil || s.pod == nil || s.pod.Origin.Kind != manifest.KindAPI {
-		return manifest.Lack{Absent: true, Why: fmt.Sprintf("%s %q is not there", kind, name)}
+		return manifest.MissingObject{Absent: true, Why: fmt.Sprintf("%s %q does not exist", kind, name)}
 	}
-	if lack, ok := s.lacks[manifest.ObjectRef{Kind: kind, NamespacedName: types.NamespacedName{Namespace: s.pod.Key.Namespace, Name: name}}]; ok {
-		return lack
+	if missing, ok := s.missingObjects[manifest.ObjectRef{Kind: kind, NamespacedName: types.NamespacedName{Namespace: s.pod.Key.Namespace, Name: name}}]; ok {
+		return missing
 	}
-	return manifest.Lack{Why: fmt.Sprintf("%s %q is being looked up", kind, name)}
+	return manifest.MissingObject{Why: fmt.Sprintf("%s %q is being looked up", kind, name)}
 }
 
 // Same reports whether a failed start of the pod need not be retried when s replaces o.
@@ -111,7 +111,7 @@ func (s *Resolved) Same(o *Resolved) bool {
 	if s == nil || o == nil {
 		return s == o
 	}
-	return s == o || samePod(s.pod, o.pod) && s.sameText(o) && maps.Equal(s.lacks, o.lacks)
+	return s == o || samePod(s.pod, o.pod) && s.sameText(o) && maps.Equal(s.missingObjects, o.missingObjects)
 }
 
 // samePod reports whether two versions read the same objects. All versions of a pod of an
@@ -140,11 +140,11 @@ func (r *resolver) resolve(p *manifest.Pod, salt string, before *Resolved) *Reso
 	s := newResolved(p)
 	if ofCluster {
 		all := append(slices.Clip(used), own.driverRefs(p.Spec)...)
-		s.Wait = own.waitOf(p, all, r.set.Node)
+		s.Wait = own.wait(p, all, r.set.Node)
 		s.addLookups(own.Cluster, all)
 		s.addCSI(own, r.set.Node, before)
 	} else {
-		s.Wait = r.whyMissing(p, used)
+		s.Wait = r.wait(p, used)
 	}
 	for _, u := range used {
 		s.addObject(own, u.Object)
@@ -153,12 +153,12 @@ func (r *resolver) resolve(p *manifest.Pod, salt string, before *Resolved) *Reso
 	if known && before.pod == p && s.Wait == before.Wait && s.sameObjects(before) {
 		return before
 	}
-	s.Files, s.Env = s.version(salt, used, ForFiles)+metadataText(p), s.version(salt, used, ForEnv)
+	s.Files, s.Env = s.version(salt, used, forFiles)+metadataText(p), s.version(salt, used, forEnv)
 	if calls := s.calls(); calls != nil {
-		s.Files += keyed(salt, calls)
+		s.Files += keyedDigest(salt, calls)
 	}
-	s.Pull, s.Mount = s.version(salt, used, ForPull), s.version(salt, used, ForMount)
-	s.Ephemeral = s.version(salt, used, ForEphemeral)
+	s.Pull, s.Mount = s.version(salt, used, forPull), s.version(salt, used, forMount)
+	s.Ephemeral = s.version(salt, used, forEphemeral)
 	if known && s.sameText(before) && s.sameLookups(before) {
 		return before
 	}
@@ -178,7 +178,7 @@ func (s *Resolved) addObject(own *lookup, ref manifest.ObjectRef) {
 		}
 	case manifest.ClaimKind:
 		if c := own.Claims[ref.NamespacedName]; c != nil {
-			if bound, lack := own.binding(c); lack == "" {
+			if bound, reason := own.binding(c); reason == "" {
 				s.Claims[c.Name] = bound
 			}
 		}
@@ -192,11 +192,11 @@ func (s *Resolved) addLookups(c *manifest.Cluster, used []Ref) {
 	}
 	s.services, s.api = c.Services[s.pod.Key.Namespace], c.Services[apiService.Namespace]
 	for _, u := range used {
-		if token, ok := c.Tokens[u.Object.NamespacedName]; ok && u.Object.Kind == manifest.TokenKind && u.Role == ForFiles {
+		if token, ok := c.Tokens[u.Object.NamespacedName]; ok && u.Object.Kind == manifest.TokenKind && u.role == forFiles {
 			s.tokens[u.Object.Name] = token.Text
 		}
-		if lack, ok := c.Lacks[u.Object]; ok {
-			s.lacks[u.Object] = lack
+		if missing, ok := c.Missing[u.Object]; ok {
+			s.missingObjects[u.Object] = missing
 		}
 	}
 }
@@ -208,7 +208,7 @@ func (s *Resolved) sameObjects(o *Resolved) bool {
 }
 
 func (s *Resolved) sameLookups(o *Resolved) bool {
-	return s.services == o.services && s.api == o.api && maps.Equal(s.lacks, o.lacks) &&
+	return s.services == o.services && s.api == o.api && maps.Equal(s.missingObjects, o.missingObjects) &&
 		maps.EqualFunc(s.tokens, o.tokens, bytes.Equal) && maps.Equal(s.csi, o.csi)
 }
 
@@ -234,11 +234,11 @@ func metadataText(p *manifest.Pod) string {
 
 // version returns a digest of the objects of one role, "" if there are none. Missing
 // objects are included.
-func (s *Resolved) version(salt string, used []Ref, role Role) string {
+func (s *Resolved) version(salt string, used []Ref, role role) string {
 	mac := hmac.New(sha256.New, []byte(salt))
 	var done []manifest.ObjectRef
 	for _, u := range used {
-		if u.Role != role || slices.Contains(done, u.Object) {
+		if u.role != role || slices.Contains(done, u.Object) {
 			continue
 		}
 		done = append(done, u.Object)
@@ -249,7 +249,7 @@ func (s *Resolved) version(salt string, used []Ref, role Role) string {
 		}
 		if c := s.Secret(u.Object.Name); c != nil && u.Object.Kind == manifest.SecretKind {
 			writeMap(mac, c.Data)
-			if role == ForPull { // the type determines how the data are parsed
+			if role == forPull { // the type determines how the data are parsed
 				write(mac, []byte(c.Type))
 			}
 		}
@@ -260,18 +260,18 @@ func (s *Resolved) version(salt string, used []Ref, role Role) string {
 			write(mac, s.tokens[u.Object.Name])
 		}
 	}
-	if role == ForMount {
+	if role == forMount {
 		for _, volume := range slices.Sorted(maps.Keys(s.csi)) {
 			write(mac, []byte(volume), s.csi[volume].text())
 		}
 	}
-	if len(done) == 0 && (role != ForMount || len(s.csi) == 0) {
+	if len(done) == 0 && (role != forMount || len(s.csi) == 0) {
 		return ""
 	}
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-func keyed(salt string, text []byte) string {
+func keyedDigest(salt string, text []byte) string {
 	mac := hmac.New(sha256.New, []byte(salt))
 	mac.Write(text)
 	return hex.EncodeToString(mac.Sum(nil)[:16])

@@ -27,16 +27,16 @@ spec:
 ---
 `
 
-func configOf(name, data string) string {
+func configMap(name, data string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", namespace: shop}\ndata: " + data + "\n---\n"
 }
 
-func secretOf(name, data string) string {
-	return strings.Replace(strings.Replace(configOf(name, data), "ConfigMap", "Secret", 1), "\ndata", "\nstringData", 1)
+func secret(name, data string) string {
+	return strings.Replace(strings.Replace(configMap(name, data), "ConfigMap", "Secret", 1), "\ndata", "\nstringData", 1)
 }
 
-// setOf is what sources hold, each one text.
-func setOf(t *testing.T, texts map[string]string) *manifest.Set {
+// newSet returns the set of two sources with one file each.
+func newSet(t *testing.T, texts map[string]string) *manifest.Set {
 	t.Helper()
 	var batches []manifest.Batch
 	for _, name := range []string{"/a", "/b"} {
@@ -55,49 +55,49 @@ var webKey = types.NamespacedName{Namespace: "shop", Name: "web-n"}
 
 func TestResolveSet_Missing(t *testing.T) {
 	pod := strings.ReplaceAll(reader, "%s", "")
-	good := configOf("conf", "{a: x}") + secretOf("key", "{p: hunter2}")
+	good := configMap("conf", "{a: x}") + secret("key", "{p: hunter2}")
 	for name, test := range map[string]struct{ a, b, want string }{
-		"all there":       {pod + good, "", ""},
-		"nothing there":   {pod, "", `ConfigMap "conf" (x.yaml:7) is not in /a (likewise Secret "key" at x.yaml:11)`},
-		"another source":  {pod + secretOf("key", "{p: x}"), configOf("conf", "{a: x}"), `ConfigMap "conf" (x.yaml:7) is not in /a (the one in /b serves pods from there alone)`},
-		"another name":    {pod + secretOf("key", "{p: x}") + configOf("config", "{a: x}"), "", `ConfigMap "conf" (x.yaml:7) is not in /a (did you mean "config"?)`},
-		"another space":   {pod + secretOf("key", "{p: x}") + strings.Replace(configOf("conf", "{a: x}"), "shop", "mall", 1), "", `ConfigMap "conf" (x.yaml:7) is not in /a in namespace shop (there is one in mall)`},
-		"no key of files": {pod + secretOf("key", "{p: x}") + configOf("conf", "{b: x}"), "", `ConfigMap "conf" (x.yaml:7) at x.yaml:18 has no key "a" (did you mean "b"?)`},
-		"no key of a var": {pod + secretOf("key", "{P: hunter2}") + configOf("conf", "{a: x}"), "", `Secret "key" (x.yaml:11) at x.yaml:13 has no key "p" (did you mean "P"?)`},
-		"of another kind": {pod + secretOf("key", "{p: x}") + secretOf("conf", "{a: x}"), "", `ConfigMap "conf" (x.yaml:7) is not in /a`},
+		"complete":              {pod + good, "", ""},
+		"no objects":            {pod, "", `ConfigMap "conf" (x.yaml:7) is not defined in /a (also missing: Secret "key" at x.yaml:11)`},
+		"other source":          {pod + secret("key", "{p: x}"), configMap("conf", "{a: x}"), `ConfigMap "conf" (x.yaml:7) is not defined in /a (the one in /b is for pods from there only)`},
+		"other name":            {pod + secret("key", "{p: x}") + configMap("config", "{a: x}"), "", `ConfigMap "conf" (x.yaml:7) is not defined in /a (did you mean "config"?)`},
+		"other namespace":       {pod + secret("key", "{p: x}") + strings.Replace(configMap("conf", "{a: x}"), "shop", "mall", 1), "", `ConfigMap "conf" (x.yaml:7) is not defined in /a in namespace shop (there is one in mall)`},
+		"no key for a file":     {pod + secret("key", "{p: x}") + configMap("conf", "{b: x}"), "", `ConfigMap "conf" (x.yaml:7) at x.yaml:18 has no key "a" (did you mean "b"?)`},
+		"no key for a variable": {pod + secret("key", "{P: hunter2}") + configMap("conf", "{a: x}"), "", `Secret "key" (x.yaml:11) at x.yaml:13 has no key "p" (did you mean "P"?)`},
+		"other kind":            {pod + secret("key", "{p: x}") + secret("conf", "{a: x}"), "", `ConfigMap "conf" (x.yaml:7) is not defined in /a`},
 	} {
-		set := setOf(t, map[string]string{"/a": test.a, "/b": test.b})
+		set := newSet(t, map[string]string{"/a": test.a, "/b": test.b})
 		s := refs.ResolveSet(set, "salt", nil, nil).Refs[webKey]
 		if s.Missing != test.want {
 			t.Errorf("%s: got %q, want %q", name, s.Missing, test.want)
 		}
-		if name == "all there" && (s.ConfigMap("conf") == nil || s.Secret("key") == nil || s.Secret("pull") != nil) {
+		if name == "complete" && (s.ConfigMap("conf") == nil || s.Secret("key") == nil || s.Secret("pull") != nil) {
 			t.Errorf("%s: got %+v", name, s)
 		}
 	}
 }
 
-// TestResolveSet_IncompleteSource: what is optional may yet come, so nobody
-// starts, or starts again, without it.
+// TestResolveSet_IncompleteSource checks that a pod waits for optional objects until its source
+// was read completely, because they may be in a file that was not.
 func TestResolveSet_IncompleteSource(t *testing.T) {
 	pod := strings.Replace(strings.ReplaceAll(reader, "%s", ""), "{name: conf, items", "{name: conf, optional: true, items", 1)
-	set := setOf(t, map[string]string{"/a": pod + secretOf("key", "{p: x}")})
+	set := newSet(t, map[string]string{"/a": pod + secret("key", "{p: x}")})
 	if s := refs.ResolveSet(set, "salt", nil, nil).Refs[webKey]; s.Missing != "" {
 		t.Errorf("got %q", s.Missing)
 	}
 	set.Complete["/a"] = false
-	if s := refs.ResolveSet(set, "salt", nil, nil).Refs[webKey]; s.Missing != `ConfigMap "conf" (x.yaml:7) is not in /a, which was not read whole yet` {
+	if s := refs.ResolveSet(set, "salt", nil, nil).Refs[webKey]; s.Missing != `ConfigMap "conf" (x.yaml:7) is not defined in /a, which was not read completely yet` {
 		t.Errorf("got %q", s.Missing)
 	}
 }
 
-// An edit of what a pod does not read keeps every pointer; an edit of what it
-// reads makes another supply, and another version only of a pod that asks for it.
+// TestResolveSet_Changes checks that an unrelated edit keeps every pointer, and that an edit of
+// a referenced object changes the Resolved, and the version of a pod with restart-on-change.
 func TestResolveSet_Changes(t *testing.T) {
 	for _, note := range []string{"", `, annotations: {podd/restart-on-change: "true"}`, `, uid: fixed, annotations: {podd/restart-on-change: "true"}`} {
 		pod := strings.ReplaceAll(reader, "%s", note)
 		of := func(a, p, pull, other string) *manifest.Set {
-			return setOf(t, map[string]string{"/a": configOf("other", other) + configOf("conf", "{a: v"+a+"}") + secretOf("key", "{p: v"+p+"}") + secretOf("pull", "{x: v"+pull+"}") + pod})
+			return newSet(t, map[string]string{"/a": configMap("other", other) + configMap("conf", "{a: v"+a+"}") + secret("key", "{p: v"+p+"}") + secret("pull", "{x: v"+pull+"}") + pod})
 		}
 		first := of("1", "1", "1", "{}")
 		one := refs.ResolveSet(first, "salt", nil, nil)
@@ -105,9 +105,9 @@ func TestResolveSet_Changes(t *testing.T) {
 		same.Objects = of("1", "1", "1", "{b: new}").Objects
 		two := refs.ResolveSet(&same, "salt", nil, one)
 		if two.Refs[webKey] != one.Refs[webKey] || two.Set.Pods[webKey] != one.Set.Pods[webKey] {
-			t.Errorf("%s: an unrelated edit is a change", note)
+			t.Errorf("%s: an unrelated edit changed the pod", note)
 		}
-		asked := note != ""
+		restartOnChange := note != ""
 		for name, next := range map[string]*manifest.Set{
 			"files": of("2", "1", "1", "{}"), "env": of("1", "2", "1", "{}"), "pull": of("1", "1", "2", "{}"),
 			"type of pull": of("1", "1", "1}\ntype: example.com/other #", "{}"),
@@ -116,36 +116,37 @@ func TestResolveSet_Changes(t *testing.T) {
 			edited.Objects = next.Objects
 			b := refs.ResolveSet(&edited, "salt", nil, one)
 			if b.Refs[webKey] == one.Refs[webKey] {
-				t.Errorf("%s: the supply stayed after an edit of %s", note, name)
+				t.Errorf("%s: an edit of %s did not change the Resolved", note, name)
 			}
 			was, now := one.Set.Pods[webKey], b.Set.Pods[webKey]
-			if changed := was.Hash != now.Hash; changed != (asked && !strings.HasSuffix(name, "pull")) {
-				t.Errorf("%s: an edit of %s makes another version: %v", note, name, changed)
+			if changed := was.Hash != now.Hash; changed != (restartOnChange && !strings.HasSuffix(name, "pull")) {
+				t.Errorf("%s: edit of %s: got new version %v", note, name, changed)
 			}
 			if now.FixedUID && now.UID != was.UID || !now.FixedUID && (now.UID != was.UID) != (now.Hash != was.Hash) || now.Spec.UID != now.UID {
-				t.Errorf("%s: uid %s (%s), was %s", note, now.UID, now.Spec.UID, was.UID)
+				t.Errorf("%s: got uid %s (%s), was %s", note, now.UID, now.Spec.UID, was.UID)
 			}
 			again := refs.ResolveSet(&edited, "salt", nil, nil).Set.Pods[webKey]
 			if again.Hash != now.Hash || again.UID != now.UID {
-				t.Errorf("%s: another podd makes another version of it", note)
+				t.Errorf("%s: resolving again returned a different version", note)
 			}
 		}
-		if asked && refs.ResolveSet(first, "pepper", nil, nil).Set.Pods[webKey].Hash == one.Set.Pods[webKey].Hash {
-			t.Errorf("%s: the content can be guessed", note)
+		if restartOnChange && refs.ResolveSet(first, "pepper", nil, nil).Set.Pods[webKey].Hash == one.Set.Pods[webKey].Hash {
+			t.Errorf("%s: the hash does not depend on the salt", note)
 		}
 		if first.Pods[webKey].Spec.UID != first.Pods[webKey].UID {
-			t.Errorf("%s: the manifest's pod was written", note)
+			t.Errorf("%s: the given pod was changed", note)
 		}
 	}
 }
 
-// TestResolveSet_OtherRole: an edit may read the same objects for another role.
+// TestResolveSet_OtherRole checks an edit that uses the same object in a volume instead of
+// variables.
 func TestResolveSet_OtherRole(t *testing.T) {
 	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: shop}\nspec: {containers: [{name: main, image: 'i:1'%s}]%s}\n---\n"
-	objects := configOf("conf", "{a: x}")
-	one := refs.ResolveSet(setOf(t, map[string]string{"/a": fmt.Sprintf(pod, ", envFrom: [{configMapRef: {name: conf}}]", "") + objects}), "salt", nil, nil)
+	objects := configMap("conf", "{a: x}")
+	one := refs.ResolveSet(newSet(t, map[string]string{"/a": fmt.Sprintf(pod, ", envFrom: [{configMapRef: {name: conf}}]", "") + objects}), "salt", nil, nil)
 	edited := *one.Set
-	edited.Pods = setOf(t, map[string]string{"/a": fmt.Sprintf(pod, "", ", volumes: [{name: v, configMap: {name: conf}}]") + objects}).Pods
+	edited.Pods = newSet(t, map[string]string{"/a": fmt.Sprintf(pod, "", ", volumes: [{name: v, configMap: {name: conf}}]") + objects}).Pods
 	two := refs.ResolveSet(&edited, "salt", nil, one)
 	if s := two.Refs[webKey]; s.Files == "" || s.Env != "" {
 		t.Errorf("got %+v", s)

@@ -29,7 +29,7 @@ func (f *follower) batch() manifest.Batch {
 	var running, going []*manifest.File
 	for _, path := range slices.Sorted(maps.Keys(f.files)) {
 		it := f.files[path]
-		there := it.goneSince.IsZero()
+		there := it.missingSince.IsZero()
 		if there {
 			b.Problems = append(b.Problems, it.fileProblems()...)
 		}
@@ -60,13 +60,13 @@ func (f *follower) complete() bool {
 		}
 	}
 	if f.listErr != nil {
-		return f.cache.known && unread == 0 && !f.missesUnknown()
+		return f.cache.known && unread == 0 && !f.mayMissUncached()
 	}
 	return f.listed && (unread == 0 || f.opts.Now().Sub(f.started) >= f.opts.CheckFrequency)
 }
 
-// missesUnknown reports whether manifests may be missing that are not in the cache.
-func (f *follower) missesUnknown() bool {
+// mayMissUncached reports whether manifests may be missing that are not in the cache.
+func (f *follower) mayMissUncached() bool {
 	other, ok := errors.AsType[*placeError](f.listErr)
 	return ok && other.missing == 0
 }
@@ -80,23 +80,23 @@ func (f *follower) sourceProblems() []manifest.Problem {
 	if f.listErr != nil {
 		severity, rest := manifest.Error, "podd waits for it"
 		if f.hasContent() {
-			rest = "its last good content runs on"
+			rest = "using its last valid content"
 		}
 		if other, ok := errors.AsType[*placeError](f.listErr); ok && other.settles() {
 			severity = manifest.Warning
 		}
 		problem(severity, "reading manifests: %v; %s", withoutPath(f.listErr), rest)
 	} else if f.only != "" && len(f.files) == 0 {
-		problem(manifest.Warning, "there is no such file; podd waits for it")
+		problem(manifest.Warning, "the file does not exist; podd waits for it")
 	}
 	if f.unsafe {
-		problem(manifest.Warning, "others than root can write its directory, and so run anything as root; give it to root alone (chown root, chmod go-w)")
+		problem(manifest.Warning, "users other than root can write to its directory and so run any pod as root; restrict it to root (chown root, chmod go-w)")
 	}
 	if f.remote {
-		problem(manifest.Warning, "it is on a network filesystem, which does not tell of changes made elsewhere; podd looks every %v", min(pollEvery, f.opts.CheckFrequency))
+		problem(manifest.Warning, "it is on a network file system, which does not report changes by other hosts; podd polls it every %v", min(pollEvery, f.opts.CheckFrequency))
 	}
 	if f.watchErr != nil {
-		problem(manifest.Warning, "watching for changes: %v; podd looks every %v instead", f.watchErr, min(pollEvery, f.opts.CheckFrequency))
+		problem(manifest.Warning, "watching for changes: %v; podd polls every %v instead", f.watchErr, min(pollEvery, f.opts.CheckFrequency))
 	}
 	for _, s := range f.skipped {
 		if s.isProblem {

@@ -130,7 +130,7 @@ func (c *cache) readIndex(st *store) error {
 		}
 	}
 	if _, failed := errors.AsType[*fs.PathError](err); failed {
-		return fmt.Errorf("reading its index %q: %w", path, err)
+		return fmt.Errorf("reading index %q: %w", path, err)
 	}
 	var records map[string]record
 	var place *identity
@@ -142,10 +142,10 @@ func (c *cache) readIndex(st *store) error {
 	switch {
 	case errors.Is(err, errSetAside):
 		c.unread = true
-		c.addDamage(c.source, fmt.Errorf("reading its index %q: %w", path, err))
+		c.addDamage(c.source, fmt.Errorf("reading index %q: %w", path, err))
 	case err != nil:
 		c.unread, c.setAside = true, true
-		c.addDamage(c.source, fmt.Errorf("reading its index %q: %w; the next change moves it to %q", path, err, st.root.Name()+unreadableSuffix))
+		c.addDamage(c.source, fmt.Errorf("reading index %q: %w; the next change moves it to %q", path, err, st.root.Name()+unreadableSuffix))
 	case c.accepted:
 		c.unread, c.indexDue = false, true
 	default:
@@ -186,7 +186,7 @@ func (c *cache) load(path string) ([]byte, record, bool) {
 		err = errSeal
 	}
 	if err != nil {
-		c.addDamage(path, fmt.Errorf("reading it: %w", err))
+		c.addDamage(path, err)
 		return nil, record{}, false
 	}
 	return data, r, true
@@ -206,7 +206,7 @@ func (c *cache) find(path string) (ch *change, coming bool, r record, st *store)
 func (c *cache) addDamage(path string, err error) {
 	p := manifest.Problem{
 		Severity: manifest.Warning, Path: path,
-		Message: fmt.Sprintf("its last good content in %s is damaged and ignored: %v; the next good content replaces it", c.dir, err),
+		Message: fmt.Sprintf("its last valid content in %s is damaged and ignored: %v; the next valid content replaces it", c.dir, err),
 	}
 	if !slices.Contains(c.damage, p) {
 		c.damage = append(c.damage, p)

@@ -18,8 +18,8 @@ const (
 )
 
 var (
-	errSeal    = errors.New("its checksum is wrong")
-	errVersion = errors.New("its format is that of another version of podd")
+	errSeal    = errors.New("checksum mismatch")
+	errVersion = errors.New("written by an incompatible version of podd")
 )
 
 // seal prepends the line to payload.
@@ -67,23 +67,23 @@ type record struct {
 func parseIndex(payload []byte, source string) (map[string]record, *identity, error) {
 	var x index
 	if err := json.Unmarshal(payload, &x); err != nil {
-		return nil, nil, fmt.Errorf("it is no index: %w", err)
+		return nil, nil, fmt.Errorf("invalid index: %w", err)
 	}
 	if string(x.Source) != source {
-		return nil, nil, errors.New("it is of another source")
+		return nil, nil, errors.New("the index of another source")
 	}
 	if len(x.Entries) > maxNames {
-		return nil, nil, fmt.Errorf("it has %d entries", len(x.Entries))
+		return nil, nil, fmt.Errorf("too many entries in the index: %d (limit %d)", len(x.Entries), maxNames)
 	}
 	records := map[string]record{}
 	for _, r := range x.Entries {
 		if !isDigest(r.Digest) {
-			return nil, nil, errors.New("it has a digest that is none")
+			return nil, nil, errors.New("invalid digest in the index")
 		}
 		records[string(r.Path)] = r
 	}
 	if len(records) != len(x.Entries) {
-		return nil, nil, errors.New("it has a path twice")
+		return nil, nil, errors.New("duplicate path in the index")
 	}
 	return records, x.Place, nil
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestIndexFormats checks that an index of each format that a podd has written is read.
+// TestIndexFormats checks that the index formats of all podd versions can be read.
 func TestIndexFormats(t *testing.T) {
 	const entries = `"source":"L20=","saved":"2026-11-01T12:00:00Z","entries":[{"path":"L20vYS55YW1s","digest":"sha256:` +
 		`e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","version":"2026-11-01T12:00:00Z"}]`
@@ -27,23 +27,23 @@ func TestIndexFormats(t *testing.T) {
 	}
 }
 
-// TestUnseal_Damaged checks that no truncated or changed file is taken for a whole one,
-// and that one of another version is named so.
+// TestUnseal_Damaged checks that truncated and changed files are detected, and that a file of a
+// newer version has its own error.
 func TestUnseal_Damaged(t *testing.T) {
 	data := seal([]byte("kind: Pod\n"))
 	for n := range data {
 		if _, _, err := unseal(data[:n]); err == nil {
-			t.Errorf("the first %d bytes are taken for the whole file", n)
+			t.Errorf("unseal of the first %d bytes: got no error", n)
 		}
 		for bit := range 8 {
 			data[n] ^= 1 << bit
 			if _, _, err := unseal(data); err == nil {
-				t.Errorf("%q is taken for a file without damage", data)
+				t.Errorf("unseal of the damaged file %q: got no error", data)
 			}
 			data[n] ^= 1 << bit
 		}
 	}
 	if _, _, err := unseal([]byte("podd-cache 2 anything\n")); !errors.Is(err, errVersion) {
-		t.Errorf("of a newer version: got %v", err)
+		t.Errorf("newer version: got %v", err)
 	}
 }

@@ -48,7 +48,7 @@ func openStore(dir, name string) (*store, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("%s is no directory; remove it", filepath.Join(dir, name))
+		return nil, fmt.Errorf("%s is not a directory; remove it", filepath.Join(dir, name))
 	}
 	root, err := all.OpenRoot(name)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *store) read(name string) (payload []byte, digest string, err error) {
 		return nil, "", err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, "", notRegular(info.Mode())
+		return nil, "", irregularError(info.Mode())
 	}
 	f, err := s.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -127,7 +127,7 @@ func setAside(dir, name string) error {
 	return atomicfile.Sync(all)
 }
 
-var errSetAside = errors.New("it is missing, and an earlier one could not be read")
+var errSetAside = errors.New("missing, and an earlier one could not be read")
 
 // checkSetAside returns errSetAside if a directory of the source was set aside.
 func (c *cache) checkSetAside() error {

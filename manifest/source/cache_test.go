@@ -21,7 +21,7 @@ func reopen(t *testing.T, c *cache) *cache {
 	c.close()
 	n := openCache(c.dir, c.source)
 	if len(n.problems()) != 0 {
-		t.Fatalf("problems of a cache that was closed: %v", n.problems())
+		t.Fatalf("problems after reopening: got %v, want none", n.problems())
 	}
 	return n
 }
@@ -30,7 +30,7 @@ func put(c *cache, path, content string) {
 	c.put(path, record{Digest: digestOf([]byte(content)), Version: time.Unix(7, 0).UTC(), ETag: `"e"`}, []byte(content))
 }
 
-func TestCacheKeepsOverRestarts(t *testing.T) {
+func TestCache_Restart(t *testing.T) {
 	c := openCache(filepath.Join(t.TempDir(), "root", "sources"), "/m")
 	put(c, "/m/a", "one")
 	put(c, "/m/\xff", "two")
@@ -90,7 +90,7 @@ func files(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-func TestCacheWritesOnlyWhatChanges(t *testing.T) {
+func TestCache_WritesOnlyChanges(t *testing.T) {
 	c := openCache(filepath.Join(t.TempDir(), "sources"), "/m")
 	put(c, "/m/a", "one")
 	c.markListed()
@@ -102,14 +102,14 @@ func TestCacheWritesOnlyWhatChanges(t *testing.T) {
 	c.retry()
 	c.close()
 	if diff := cmp.Diff(before, files(t, c.dir)); diff != "" {
-		t.Errorf("what is known was written again:\n%s", diff)
+		t.Errorf("unchanged content was written again:\n%s", diff)
 	}
 }
 
-func TestCacheOfEmptyListing(t *testing.T) {
+func TestCache_EmptyListing(t *testing.T) {
 	c := openCache(filepath.Join(t.TempDir(), "sources"), "/m")
 	if c.known {
-		t.Error("known before anything was listed")
+		t.Error("known before the first listing: got true")
 	}
 	c.markListed()
 	c = reopen(t, c)
@@ -119,7 +119,7 @@ func TestCacheOfEmptyListing(t *testing.T) {
 	}
 }
 
-func TestCacheIgnoresDamage(t *testing.T) {
+func TestCache_Damaged(t *testing.T) {
 	for name, damage := range map[string]func(path string) error{
 		"cut": func(path string) error {
 			info, err := os.Stat(path)
@@ -181,8 +181,9 @@ func appendTo(path, text string) error {
 	return os.WriteFile(path, append(data, text...), 0o600)
 }
 
-// A cache that cannot be written is a Problem. It works as soon as it can be written.
-func TestCacheWithoutADirectory(t *testing.T) {
+// TestCache_NoDirectory checks that a cache which cannot be written has a Problem, and works as
+// soon as it can be written.
+func TestCache_NoDirectory(t *testing.T) {
 	root := t.TempDir()
 	dir := filepath.Join(root, "sources")
 	if err := os.WriteFile(dir, nil, 0o600); err != nil {
@@ -190,11 +191,11 @@ func TestCacheWithoutADirectory(t *testing.T) {
 	}
 	c := openCache(dir, "/m")
 	put(c, "/m/a", "one")
-	if got := fmt.Sprint(c.problems()); !strings.Contains(got, "keeping its last good content") {
+	if got := fmt.Sprint(c.problems()); !strings.Contains(got, "storing its last valid content") {
 		t.Errorf("problems: got %s", got)
 	}
 	if data, _, ok := c.load("/m/a"); !ok || string(data) != "one" {
-		t.Errorf("load of what cannot be written: got %q %v", data, ok)
+		t.Errorf("load of unwritten content: got %q %v", data, ok)
 	}
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
@@ -203,11 +204,11 @@ func TestCacheWithoutADirectory(t *testing.T) {
 	c = reopen(t, c)
 	defer c.close()
 	if data, _, ok := c.load("/m/a"); !ok || string(data) != "one" {
-		t.Errorf("after the directory could be made: got %q %v", data, ok)
+		t.Errorf("load after the directory can be created: got %q %v", data, ok)
 	}
 }
 
-func TestCacheReportsFailedAndRestoredWrites(t *testing.T) {
+func TestCache_FailedWrite(t *testing.T) {
 	c := openCache(filepath.Join(t.TempDir(), "sources"), "/m")
 	defer c.close()
 	blocker := filepath.Join(c.store.root.Name(), c.bodyName("/m/a", digestOf([]byte("one")))+tempSuffix)
@@ -216,7 +217,7 @@ func TestCacheReportsFailedAndRestoredWrites(t *testing.T) {
 	}
 	put(c, "/m/a", "one")
 	<-c.failedChanged
-	if got := fmt.Sprint(c.problems()); !strings.Contains(got, "keeping its last good content") {
+	if got := fmt.Sprint(c.problems()); !strings.Contains(got, "storing its last valid content") {
 		t.Errorf("problems: got %s", got)
 	}
 	if err := os.RemoveAll(blocker); err != nil {
@@ -225,11 +226,11 @@ func TestCacheReportsFailedAndRestoredWrites(t *testing.T) {
 	c.retry()
 	<-c.failedChanged
 	if got := c.problems(); len(got) != 0 {
-		t.Errorf("problems after mending: got %v", got)
+		t.Errorf("problems after a successful write: got %v, want none", got)
 	}
 }
 
-func TestCacheNamesComeFromHashes(t *testing.T) {
+func TestCache_FileNames(t *testing.T) {
 	for _, source := range []string{"../../etc", "/m", "https://h/\x00/..", strings.Repeat("x", 5000)} {
 		c := openCache(filepath.Join(t.TempDir(), "sources"), source)
 		put(c, "../../../etc/passwd", "one")
@@ -268,16 +269,17 @@ func TestPrune(t *testing.T) {
 	}
 	for _, name := range left {
 		if name != "mine" && name != hashOf("/stays") {
-			t.Errorf("left: %s", name)
+			t.Errorf("%s was not removed", name)
 		}
 	}
 	if len(left) != 3 {
-		t.Errorf("left: %q, want a foreign file, an index and a content", left)
+		t.Errorf("remaining files: got %q, want an unrelated file, an index and a content", left)
 	}
 }
 
-// After any sequence of put, drop and restart the cache has the last content.
-func TestCacheHasLastContent(t *testing.T) {
+// TestCache_Property checks that the cache has the last content after any sequence of put, drop
+// and restart.
+func TestCache_Property(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := openCache(filepath.Join(t.TempDir(), "sources"), "/m")
 		defer func() { c.close() }()

@@ -85,9 +85,9 @@ func truncate(t *testing.T, path string) {
 	}
 }
 
-// TestDirWithUnreadableCache_EmptyMountPoint checks that podd, which cannot read whether an
+// TestDir_UnreadableCache_EmptyMountPoint checks that podd, which cannot read whether an
 // empty directory had manifests, does not take it for a complete listing.
-func TestDirWithUnreadableCache_EmptyMountPoint(t *testing.T) {
+func TestDir_UnreadableCache_EmptyMountPoint(t *testing.T) {
 	for name, damage := range unreadable {
 		t.Run(name, func(t *testing.T) {
 			d, o := newTree(t), testOptions(t)
@@ -123,7 +123,7 @@ func TestDirWithUnreadableCache_EmptyMountPoint(t *testing.T) {
 				r = run(t, NewDir(d.path, o))
 				r.untilProblem("podd accept empty " + d.path)
 				repair()
-				r.untilProblem("the filesystem with its manifests is not mounted", "a")
+				r.untilProblem("the file system with its manifests is not mounted", "a")
 			} else {
 				r = run(t, NewDir(d.path, o))
 			}
@@ -137,9 +137,9 @@ func TestDirWithUnreadableCache_EmptyMountPoint(t *testing.T) {
 	}
 }
 
-// TestDirWithUnreadableCache_Accept checks that a user can accept an empty directory, and
+// TestDir_UnreadableCache_Accept checks that a user can accept an empty directory, and
 // that this holds after a restart or when the cache can be read later.
-func TestDirWithUnreadableCache_Accept(t *testing.T) {
+func TestDir_UnreadableCache_Accept(t *testing.T) {
 	for name, damage := range unreadable {
 		t.Run(name, func(t *testing.T) {
 			d, o := newTree(t), testOptions(t)
@@ -182,9 +182,9 @@ func TestDirWithUnreadableCache_Accept(t *testing.T) {
 	}
 }
 
-// TestDirWithLateCache checks that podd uses a cache that it can open only after it has read
+// TestDir_LateCache checks that podd uses a cache that it can open only after it has read
 // the directory, and that it does not overwrite the cache before.
-func TestDirWithLateCache(t *testing.T) {
+func TestDir_LateCache(t *testing.T) {
 	for _, name := range []string{"I/O error reading the index", "directory of the source cannot be opened"} {
 		t.Run(name, func(t *testing.T) {
 			d, o := newTree(t), testOptions(t)
@@ -224,9 +224,9 @@ func TestDirWithLateCache(t *testing.T) {
 	}
 }
 
-// TestURLWithLateCache checks that the cached content of a URL runs as soon as the cache can
+// TestURL_LateCache checks that the cached content of a URL runs as soon as the cache can
 // be opened, and that an invalid content does not replace it before.
-func TestURLWithLateCache(t *testing.T) {
+func TestURL_LateCache(t *testing.T) {
 	for name, now := range map[string]struct {
 		content string
 		pods    []string
@@ -237,7 +237,7 @@ func TestURLWithLateCache(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f, o := newFleet(t, list("a")), urlOptions(t)
+				f, o := newFakeServer(t, list("a")), urlOptions(t)
 				r := poll(t, f.url("/x", o))
 				r.untilPods("a")
 				r.stop()
@@ -245,7 +245,7 @@ func TestURLWithLateCache(t *testing.T) {
 				if now.content == "" {
 					answer = status(503)
 				}
-				f.now(answer)
+				f.handle(answer)
 				u := f.url("/x", o)
 				repair := unreadable["directory of the source cannot be opened"](t, filepath.Join(o.Cache, hashOf(u.Name())))
 				r = poll(t, u)
@@ -253,7 +253,7 @@ func TestURLWithLateCache(t *testing.T) {
 				repair()
 				r.untilProblem(now.problem, "a")
 				r.stop()
-				f.now(status(503))
+				f.handle(status(503))
 				r = poll(t, f.url("/x", o))
 				r.untilProblem("503", "a")
 				r.stop()
@@ -262,9 +262,9 @@ func TestURLWithLateCache(t *testing.T) {
 	}
 }
 
-// TestCacheSetsUnreadableIndexAside checks that an index which cannot be used is kept with
+// TestCache_KeepsUnreadableIndex checks that an index which cannot be used is kept with
 // its contents, but only the last one.
-func TestCacheSetsUnreadableIndexAside(t *testing.T) {
+func TestCache_KeepsUnreadableIndex(t *testing.T) {
 	for _, name := range []string{"index truncated", "index of a newer version", "directory instead of an index"} {
 		t.Run(name, func(t *testing.T) {
 			c := openCache(filepath.Join(t.TempDir(), "sources"), "/m")
@@ -304,9 +304,9 @@ func TestCacheSetsUnreadableIndexAside(t *testing.T) {
 	}
 }
 
-// TestPrune_SetAside checks that an unreadable cache is kept as long as its source is
+// TestPrune_UnreadableCache checks that an unreadable cache is kept as long as its source is
 // configured.
-func TestPrune_SetAside(t *testing.T) {
+func TestPrune_UnreadableCache(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sources")
 	for _, source := range []string{"/stays", "/goes"} {
 		if err := os.MkdirAll(filepath.Join(dir, hashOf(source)+".unreadable"), 0o700); err != nil {
@@ -318,6 +318,6 @@ func TestPrune_SetAside(t *testing.T) {
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 || entries[0].Name() != hashOf("/stays")+".unreadable" {
-		t.Errorf("left: %v, %v", entries, err)
+		t.Errorf("remaining files: got %v, %v", entries, err)
 	}
 }

@@ -26,7 +26,7 @@ func viewCache(dir, source string) *cache {
 	}
 	if err != nil {
 		c.unread = true
-		c.addDamage(source, fmt.Errorf("opening it: %w", err))
+		c.addDamage(source, fmt.Errorf("opening the cache: %w", err))
 	}
 	return c
 }

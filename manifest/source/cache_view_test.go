@@ -7,8 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The cache of another podd is read, and nothing is written.
-func TestDirReadsForeignCache(t *testing.T) {
+// TestDir_ReadOnly_Cache checks that a read-only source reads the cache of a running podd and
+// does not write to it.
+func TestDir_ReadOnly_Cache(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	d.write("a.yaml", yaml("a"))
 	d.write("b.yaml", yaml("b"))
@@ -30,7 +31,7 @@ func TestDirReadsForeignCache(t *testing.T) {
 	}
 }
 
-func TestDirReadOnlyCreatesNoCache(t *testing.T) {
+func TestDir_ReadOnly_CreatesNoCache(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	d.write("a.yaml", yaml("a"))
 	o.CacheReadOnly = true
@@ -40,6 +41,6 @@ func TestDirReadOnlyCreatesNoCache(t *testing.T) {
 	}
 	r.stop()
 	if all, err := filepath.Glob(o.Cache + "*"); err != nil || len(all) > 0 {
-		t.Errorf("made %q, %v", all, err)
+		t.Errorf("created %q, %v", all, err)
 	}
 }

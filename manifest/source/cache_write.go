@@ -44,7 +44,7 @@ func (c *cache) change(path string, ch *change) {
 		return
 	}
 	c.pending[path] = ch
-	c.poke(c.wake)
+	c.notify(c.wake)
 }
 
 // markListed records that the source was read completely. The index shows that, even if it has
@@ -57,7 +57,7 @@ func (c *cache) markListed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.indexDue = true
-	c.poke(c.wake)
+	c.notify(c.wake)
 }
 
 // setPlace records the directory from which manifests are read; nil if it has none.
@@ -70,13 +70,13 @@ func (c *cache) setPlace(id *identity) {
 	c.place = id
 	if c.dir != "" && !c.readOnly {
 		c.indexDue = true
-		c.poke(c.wake)
+		c.notify(c.wake)
 	}
 }
 
-// isPlace reports whether id is the directory from which manifests were read, and returns
+// isRecordedPlace reports whether id is the directory from which manifests were read, and returns
 // the recorded identity; nil if none is recorded.
-func (c *cache) isPlace(id identity) (bool, *identity) {
+func (c *cache) isRecordedPlace(id identity) (bool, *identity) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.place != nil && c.place.is(id), c.place
@@ -107,7 +107,7 @@ func (c *cache) retry() (opened bool) {
 		return false
 	}
 	if closed || failed {
-		c.poke(c.wake)
+		c.notify(c.wake)
 	}
 	return closed
 }
@@ -125,12 +125,12 @@ func (c *cache) problems() []manifest.Problem {
 	}
 	return append(slices.Clip(c.damage), manifest.Problem{
 		Severity: manifest.Warning, Path: c.source,
-		Message: fmt.Sprintf("keeping its last good content in %s: %v; until that works, %s", c.dir, c.failed, until),
+		Message: fmt.Sprintf("storing its last valid content in %s: %v; until this succeeds, %s", c.dir, c.failed, until),
 	})
 }
 
-// poke wakes the receiver of ch without blocking.
-func (*cache) poke(ch chan<- struct{}) {
+// notify wakes the receiver of ch without blocking.
+func (*cache) notify(ch chan<- struct{}) {
 	select {
 	case ch <- struct{}{}:
 	default:
@@ -176,7 +176,7 @@ func (c *cache) flush() {
 		c.pending, c.indexDue = changes, fresh || c.indexDue
 	}
 	if fmt.Sprint(err) != fmt.Sprint(c.failed) {
-		c.poke(c.failedChanged)
+		c.notify(c.failedChanged)
 	}
 	c.failed = err
 }
@@ -231,7 +231,7 @@ func (c *cache) writableStore() (*store, error) {
 	}
 	name := hashOf(c.source)
 	if err := setAside(c.dir, name); err != nil {
-		return nil, fmt.Errorf("moving what cannot be read to %q: %w", filepath.Join(c.dir, name+unreadableSuffix), err)
+		return nil, fmt.Errorf("moving the unreadable cache to %q: %w", filepath.Join(c.dir, name+unreadableSuffix), err)
 	}
 	c.setAside = false
 	c.store.root.Close()

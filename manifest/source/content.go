@@ -26,7 +26,7 @@ type content struct {
 	inUse   *manifest.File
 	digest  string // digest of the bytes of inUse
 	version time.Time
-	// there is the digest of the bytes that were offered last; "" before the first.
+	// offered is the digest of the bytes that were offered last; "" before the first.
 	offered string
 	// problems are those of the content that is there now.
 	problems []manifest.Problem
@@ -41,7 +41,7 @@ const (
 	behindWriting = "write begun"
 	behindRead    = "reading failed"
 	behindGone    = "gone"
-	behindAnswer  = "fetch failed"
+	behindFetch   = "fetch failed"
 )
 
 // offer processes a content that was read completely. It reports whether the version in use

@@ -89,7 +89,7 @@ func (d *Dir) Run(ctx context.Context, emit func(manifest.Batch)) error {
 		case <-ctx.Done():
 			return nil
 		case event, ok := <-f.notify.Events():
-			f.touch(event, ok)
+			f.scheduleCheck(event, ok)
 		case err, ok := <-f.notify.Errors():
 			f.overflow(err, ok)
 		case <-f.cache.failedChanged:

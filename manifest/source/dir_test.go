@@ -19,7 +19,7 @@ import (
 	"podd/manifest/decode"
 )
 
-func TestDirPollsWithoutInotify(t *testing.T) {
+func TestDir_PollsWithoutInotify(t *testing.T) {
 	for name, watcher := range map[string]func() (*fsnotify.Watcher, error){
 		"no instance": func() (*fsnotify.Watcher, error) { return nil, fmt.Errorf("making inotify: %w", unix.EMFILE) },
 		"closed": func() (*fsnotify.Watcher, error) {
@@ -37,7 +37,7 @@ func TestDirPollsWithoutInotify(t *testing.T) {
 			s := NewDir(d.path, testOptions(t))
 			s.watcher = watcher
 			r := run(t, s)
-			r.untilProblem("podd looks every 1s instead", "a")
+			r.untilProblem("podd polls every 1s instead", "a")
 			d.write("a.yaml", yaml("a=2"))
 			r.untilPods("a=2")
 			d.remove("a.yaml")
@@ -46,7 +46,7 @@ func TestDirPollsWithoutInotify(t *testing.T) {
 	}
 }
 
-func TestDirReadsTwiceWithoutLeases(t *testing.T) {
+func TestDir_ReadsTwiceWithoutLeases(t *testing.T) {
 	t.Parallel()
 	d := newTree(t)
 	d.write("a.yaml", yaml("a"))
@@ -65,8 +65,9 @@ func TestDirReadsTwiceWithoutLeases(t *testing.T) {
 	r.untilPods("a=2")
 }
 
-// A file is read twice if the kernel does not report writers.
-func TestDraftsMustBeEqual(t *testing.T) {
+// TestDir_EqualReadings checks that a file must be read twice with the same content if the
+// kernel does not report writers.
+func TestDir_EqualReadings(t *testing.T) {
 	now := time.Now()
 	one, two := text{digest: "1", stamp: stamp{size: 1}}, text{digest: "2", stamp: stamp{size: 1}}
 	touched := text{digest: "1", stamp: stamp{size: 1, mtime: 9}}
@@ -85,12 +86,12 @@ func TestDraftsMustBeEqual(t *testing.T) {
 	}
 }
 
-// An idle source opens no manifest and emits nothing, however often it checks.
-func TestDirIdles(t *testing.T) {
+// TestDir_Idle checks that a source without changes opens no file and emits no Batch.
+func TestDir_Idle(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	d.write("a.yaml", yaml("a"))
 	d.write("b.yaml", broken)
-	now := time.Now().Add(time.Hour) // every stamp is old enough to be trusted
+	now := time.Now().Add(time.Hour) // all modification times are old enough to be relied on
 	s := NewDir(d.path, o)
 	opened, emitted := 0, 0
 	s.reader.lease = func(f *os.File) writerState { opened++; return checkLease(f) }
@@ -104,14 +105,14 @@ func TestDirIdles(t *testing.T) {
 		}
 	}
 	if opened != 0 || emitted != 1 {
-		t.Errorf("nine idle looks: opened files %d times and emitted %d batches, want 0 and 1", opened, emitted)
+		t.Errorf("nine idle checks: opened files %d times and emitted %d batches, want 0 and 1", opened, emitted)
 	}
 }
 
-// TestDirRename_ListedInBetween checks that a renamed file keeps its last valid content if
+// TestDir_Rename_ListedInBetween checks that a renamed file keeps its last valid content if
 // a listing has neither of its names, because it was read during the rename, and podd lists
 // the directory again only after removeDelay.
-func TestDirRename_ListedInBetween(t *testing.T) {
+func TestDir_Rename_ListedInBetween(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	now := time.Now().Add(time.Hour)
 	var last manifest.Batch
@@ -141,8 +142,8 @@ func TestDirRename_ListedInBetween(t *testing.T) {
 	check()
 }
 
-// A link must not lead out of a sticky, untrusted directory.
-func TestDirFollowsNoLinkOutOfAnUntrustedPlace(t *testing.T) {
+// TestDir_UntrustedLink checks that a link out of a sticky, untrusted directory is refused.
+func TestDir_UntrustedLink(t *testing.T) {
 	d := newTree(t)
 	outside := filepath.Join(filepath.Dir(d.path), "secret.yaml")
 	if err := os.WriteFile(outside, []byte(yaml("secret")), 0o600); err != nil {
@@ -164,12 +165,12 @@ func TestDirFollowsNoLinkOutOfAnUntrustedPlace(t *testing.T) {
 	r.untilPods("inside")
 }
 
-func TestDirKeeps(t *testing.T) {
+func TestDir_HasCachedContent(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	keeps := func(want bool) {
 		t.Helper()
 		if got := NewDir(d.path, o).HasCachedContent(); got != want {
-			t.Errorf("keeps: got %v, want %v", got, want)
+			t.Errorf("HasCachedContent: got %v, want %v", got, want)
 		}
 	}
 	keeps(false)
@@ -193,7 +194,7 @@ func TestDirKeeps(t *testing.T) {
 	keeps(true)
 }
 
-func TestDirRefusesTooManyFiles(t *testing.T) {
+func TestDir_TooManyFiles(t *testing.T) {
 	d := newTree(t)
 	d.write("a.yaml", yaml("a"))
 	r := run(t, NewDir(d.path, testOptions(t)))
@@ -205,13 +206,13 @@ func TestDirRefusesTooManyFiles(t *testing.T) {
 		}
 	}
 	d.write("a.yaml", yaml("evil"))
-	b := r.until("too many entries", func(b manifest.Batch) bool { return strings.Contains(problemsOf(b), "more entries than podd reads") })
+	b := r.until("too many entries", func(b manifest.Batch) bool { return strings.Contains(problemsOf(b), "too many entries (limit 10000)") })
 	if podsOf(b) != "a" {
-		t.Errorf("got %s, want what ran before", show(b))
+		t.Errorf("got %s, want the previous pods", show(b))
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestKindOf(t *testing.T) {
 	for name, want := range map[string]nameKind{
 		"a.yaml": nameManifest, "a.yml": nameManifest, "a.json": nameManifest, "a.b.yaml": nameManifest,
 		"4913.yaml": nameManifest, "\xff.yaml": nameManifest,
@@ -227,7 +228,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-func TestDirLogsSkippedFilesOnce(t *testing.T) {
+func TestDir_LogsSkippedFilesOnce(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	d.write("README", "")
 	d.write("a.yaml~", "")
@@ -236,7 +237,7 @@ func TestDirLogsSkippedFilesOnce(t *testing.T) {
 	var log syncBuilder
 	o.Log = log.logger()
 	r := run(t, NewDir(d.path, o))
-	r.untilProblem("README: warning: not read: its name does not end in .yaml, .yml, .json")
+	r.untilProblem("README: warning: ignored: its name does not end in .yaml, .yml, .json")
 	d.write("b.yaml", yaml("b"))
 	r.untilPods("b")
 	if got := strings.Count(log.String(), "README"); got != 1 {
@@ -247,8 +248,9 @@ func TestDirLogsSkippedFilesOnce(t *testing.T) {
 	}
 }
 
-// After any sequence of changes the desired pods are those of the files that exist.
-func TestDirConvergesToFiles(t *testing.T) {
+// TestDir_Property checks that after any sequence of changes the desired pods are those of the
+// existing files.
+func TestDir_Property(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		d := tree{t, filepath.Join(t.TempDir(), "m")}.mkdir()
@@ -304,23 +306,23 @@ func (d tree) pods(rt *rapid.T) string {
 	return podsOf(b)
 }
 
-// known is the model of a file: the pods of its last valid content, and whether the file
+// fileModel is the model of a file: the pods of its last valid content, and whether the file
 // has that content now.
-type known struct {
-	pods  string
-	there bool
+type fileModel struct {
+	pods    string
+	isValid bool
 }
 
-// After any sequence of valid and invalid contents, with restarts, the last valid content
-// of each file runs.
-func TestDirRunsLastGoodContents(t *testing.T) {
+// TestDir_LastValidContent_Property checks that after any sequence of valid and invalid
+// contents and restarts the last valid content of each file runs.
+func TestDir_LastValidContent_Property(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		d, o := tree{t, filepath.Join(t.TempDir(), "m")}.mkdir(), testOptions(t)
 		o.Cache = filepath.Join(filepath.Dir(d.path), "sources")
 		r := run(t, NewDir(d.path, o))
 		defer func() { r.stop() }()
-		model, n := map[string]known{}, 0
+		model, n := map[string]fileModel{}, 0
 		names := rapid.SampledFrom([]string{"a.yaml", "b.yaml", "c.yaml"})
 		rt.Repeat(map[string]func(*rapid.T){
 			"write": func(rt *rapid.T) {
@@ -328,12 +330,12 @@ func TestDirRunsLastGoodContents(t *testing.T) {
 				n++
 				pod := fmt.Sprint("pod", n)
 				d.write(name, yaml(pod))
-				model[name] = known{pod, true}
+				model[name] = fileModel{pod, true}
 			},
 			"break": func(rt *rapid.T) {
 				name := names.Draw(rt, "name")
 				d.write(name, broken)
-				model[name] = known{model[name].pods, false}
+				model[name] = fileModel{model[name].pods, false}
 			},
 			"rename": func(rt *rapid.T) {
 				from, to := names.Draw(rt, "from"), names.Draw(rt, "to")
@@ -342,7 +344,7 @@ func TestDirRunsLastGoodContents(t *testing.T) {
 					rt.Skip("nothing to rename")
 				}
 				d.rename(from, to)
-				if old := model[to].pods; !moved.there && old != "" {
+				if old := model[to].pods; !moved.isValid && old != "" {
 					moved.pods = old
 				}
 				delete(model, from)
@@ -367,10 +369,11 @@ func TestDirRunsLastGoodContents(t *testing.T) {
 	})
 }
 
-func expected(d tree, model map[string]known) string {
+// expected returns the Batch of a model as text.
+func expected(d tree, model map[string]fileModel) string {
 	var lines []string
 	for name, k := range model {
-		lines = append(lines, fmt.Sprintf("%s runs=%v there=%v", d.in(name), k.pods != "", k.there))
+		lines = append(lines, fmt.Sprintf("%s runs=%v valid=%v", d.in(name), k.pods != "", k.isValid))
 		if k.pods != "" {
 			lines = append(lines, k.pods+" from "+d.in(name))
 		}
@@ -379,11 +382,12 @@ func expected(d tree, model map[string]known) string {
 	return strings.Join(lines, "\n")
 }
 
+// observed returns a Batch as text.
 func observed(b manifest.Batch) string {
 	var lines []string
 	for _, f := range b.Files {
 		broken := f.Behind != "" || f.Digest == ""
-		lines = append(lines, fmt.Sprintf("%s runs=%v there=%v", f.Path, f.Digest != "", !broken))
+		lines = append(lines, fmt.Sprintf("%s runs=%v valid=%v", f.Path, f.Digest != "", !broken))
 	}
 	for _, p := range b.Pods {
 		lines = append(lines, strings.TrimSuffix(p.Key.Name, "-node")+" from "+p.Origin.Path)

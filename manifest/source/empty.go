@@ -9,19 +9,19 @@ import (
 
 // decode decodes data and refuses empty content.
 func (o Options) decode(data []byte, path string) *manifest.File {
-	return NotEmpty(o.Decode(data, path), data, path)
+	return RefuseEmpty(o.Decode(data, path), data, path)
 }
 
-// NotEmpty returns f, the result of decoding data, or a refused File if f contains nothing
+// RefuseEmpty returns f, the result of decoding data, or a refused File if f contains nothing
 // and data does not explicitly contain an empty list. A truncated write or response, a full
 // disk and a failed template would otherwise look like an empty manifest.
-func NotEmpty(f *manifest.File, data []byte, path string) *manifest.File {
+func RefuseEmpty(f *manifest.File, data []byte, path string) *manifest.File {
 	if hasObjects(f) || f.Refused() || emptyList(data) {
 		return f
 	}
 	return &manifest.File{Problems: append([]manifest.Problem{{
 		Severity: manifest.Error, Path: path, Refused: true,
-		Message: "holds no pod and no object; to run nothing of it write an empty list (kind: List, items: [])",
+		Message: "contains no pods or other objects; if this is intended, write an empty list (kind: List, items: [])",
 	}}, f.Problems...)}
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// touch schedules a check. The event's payload is not used as state.
-func (f *follower) touch(event fsnotify.Event, ok bool) {
+// scheduleCheck schedules a check. The event's payload is not used as state.
+func (f *follower) scheduleCheck(event fsnotify.Event, ok bool) {
 	if !ok {
 		f.overflow(fsnotify.ErrClosed, ok)
 		return
@@ -18,16 +18,16 @@ func (f *follower) touch(event fsnotify.Event, ok bool) {
 	if event.Has(fsnotify.Remove) || event.Has(fsnotify.Rename) {
 		f.notify.Forget(event.Name)
 	}
-	if !f.concerns(event.Name) {
+	if !f.isRelevant(event.Name) {
 		return
 	}
 	f.touched[event.Name] = true
 	f.scanBy(f.opts.Now().Add(eventDelay))
 }
 
-// concerns reports whether an event can be about a manifest. A directory that is watched
+// isRelevant reports whether an event can be about a manifest. A directory that is watched
 // for one name, or that contains editors' temporary files, has many other events.
-func (f *follower) concerns(name string) bool {
+func (f *follower) isRelevant(name string) bool {
 	dir, kind := filepath.Dir(name), kindOf(filepath.Base(name))
 	switch {
 	case f.listErr != nil:
@@ -54,7 +54,7 @@ func (f *follower) overflow(err error, ok bool) {
 		f.notify.Close()
 	case errors.Is(err, fsnotify.ErrEventOverflow):
 	default:
-		f.opts.Log.Warn("watching manifests", "path", f.path, "error", err)
+		f.opts.Log.Warn("watching manifests failed; checking all files", "path", f.path, "err", err)
 	}
 	f.notify.Forget("")
 	f.touchAll = true

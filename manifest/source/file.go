@@ -21,14 +21,14 @@ type file struct {
 	birth   birth
 	// readErr is the error of the last read; nil if it succeeded.
 	readErr error
-	// writingSince and askAt are zero unless the file is incomplete.
+	// writingSince and retryAt are zero unless the file is incomplete.
 	writingSince time.Time
 	retryAt      time.Time
 	draft        draft
 	shared       bool // a user other than root can write the file
 	astray       bool // as in found
-	// goneSince is zero while the file is in its directory.
-	goneSince time.Time
+	// missingSince is zero while the file is in its directory.
+	missingSince time.Time
 	// seenIn is the directory in which the file was found last in this run of podd.
 	seenIn identity
 	// renamedFrom is the entry of the file before it was renamed, or nil.
@@ -89,21 +89,21 @@ func (f *file) fileProblems() []manifest.Problem {
 		p := manifest.Problem{Severity: s, Path: f.path, Message: fmt.Sprintf(format, args...)}
 		own = append(own[:len(own):len(own)], p)
 	}
-	rest := "nothing of it runs"
+	rest := "no content is in use"
 	if f.inUse != nil && hasObjects(f.inUse) {
-		rest = "its last good content runs on"
+		rest = "using its last valid content"
 	}
 	switch {
 	case f.readErr != nil:
-		problem(manifest.Error, "reading it: %v; %s", f.readErr, rest)
+		problem(manifest.Error, "reading the file: %v; %s", f.readErr, rest)
 	case f.behind == behindWriting:
-		problem(manifest.Warning, "a program has it open for writing; %s until it is closed", rest)
+		problem(manifest.Warning, "a process has it open for writing; %s until it is closed", rest)
 	}
 	if f.shared {
-		problem(manifest.Warning, "others than root can write it, and so run anything as root; give it to root alone (chown root, chmod go-w)")
+		problem(manifest.Warning, "users other than root can write to it and so run any pod as root; restrict it to root (chown root, chmod go-w)")
 	}
 	if f.astray {
-		problem(manifest.Warning, "it is a link into a directory that others than root can write, and so run anything as root; give that to root alone (chown root, chmod go-w)")
+		problem(manifest.Warning, "it is a link into a directory to which users other than root can write and so run any pod as root; restrict that directory to root (chown root, chmod go-w)")
 	}
 	return own
 }

@@ -99,7 +99,7 @@ func (f *follower) check(now time.Time) {
 }
 
 // ErrNothingMissing is returned by AcceptEmpty if there is nothing to accept.
-var ErrNothingMissing = errors.New("it is not a directory in the place of one with manifests that are missing now")
+var ErrNothingMissing = errors.New("nothing to accept: the directory was not replaced, or no manifest is missing")
 
 // acceptEmpty accepts a place that is not the directory which had the missing files.
 func (f *follower) acceptEmpty(now time.Time) error {

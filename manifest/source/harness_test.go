@@ -15,7 +15,7 @@ import (
 	"podd/manifest"
 )
 
-// yaml returns a manifest with these pods.
+// yaml returns a manifest with these pods, given as "name" or "name=arg".
 func yaml(names ...string) string {
 	var docs []string
 	for _, n := range names {
@@ -90,7 +90,7 @@ func run(t *testing.T, s Source) *running {
 	return runWithin(t, s, time.Minute)
 }
 
-// runWithin is run with a time limit for all that the test waits for.
+// runWithin is run with a time limit for each wait.
 func runWithin(t *testing.T, s Source, limit time.Duration) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -14,9 +14,9 @@ import (
 	"podd/manifest"
 )
 
-// TestDirRecognizesItsDirectory checks that an empty directory removes no pods unless it is
+// TestDir_EmptyDirectory checks that an empty directory removes no pods unless it is
 // the one that had their manifests, while podd runs and after a restart.
-func TestDirRecognizesItsDirectory(t *testing.T) {
+func TestDir_EmptyDirectory(t *testing.T) {
 	mount := func(t *testing.T, d tree) {
 		t.Helper()
 		if err := unix.Mount("podd-test", d.path, "tmpfs", 0, "size=1m,mode=755"); err != nil {
@@ -37,15 +37,15 @@ func TestDirRecognizesItsDirectory(t *testing.T) {
 	}{
 		"files removed":              {nothing, func(_ *testing.T, d tree) { d.remove("a.yaml") }, ""},
 		"files removed from a mount": {mount, func(_ *testing.T, d tree) { d.remove("a.yaml") }, ""},
-		"unmounted":                  {mount, unmount, "the filesystem with its manifests is not mounted"},
+		"unmounted":                  {mount, unmount, "the file system with its manifests is not mounted"},
 		"bind mount gone": {func(t *testing.T, d tree) {
 			if err := unix.Mount(t.TempDir(), d.path, "", unix.MS_BIND, ""); err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = unix.Unmount(d.path, unix.MNT_DETACH) })
-		}, unmount, "the filesystem with its manifests is not mounted"},
-		"another filesystem mounted": {mount, func(t *testing.T, d tree) { unmount(t, d); mount(t, d) }, "another directory"},
-		"mounted over":               {nothing, mount, "another directory"},
+		}, unmount, "the file system with its manifests is not mounted"},
+		"another filesystem mounted": {mount, func(t *testing.T, d tree) { unmount(t, d); mount(t, d) }, "it is not the directory"},
+		"mounted over":               {nothing, mount, "it is not the directory"},
 		"made anew": {nothing, func(t *testing.T, d tree) {
 			// podd must not list the directory between the removal of its file and its own.
 			if err := os.Rename(d.path, d.path+".old"); err != nil {
@@ -55,13 +55,13 @@ func TestDirRecognizesItsDirectory(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.mkdir()
-		}, "another directory"},
+		}, "it is not the directory"},
 		"renamed and made anew": {nothing, func(t *testing.T, d tree) {
 			if err := os.Rename(d.path, d.path+".old"); err != nil {
 				t.Fatal(err)
 			}
 			d.mkdir()
-		}, "another directory"},
+		}, "it is not the directory"},
 	} {
 		for _, running := range []bool{true, false} {
 			t.Run(name+map[bool]string{true: ", seen", false: ", unseen"}[running], func(t *testing.T) {
@@ -108,9 +108,9 @@ func TestDirRecognizesItsDirectory(t *testing.T) {
 	}
 }
 
-// TestDirMountedLate checks manifests on a mount that is missing when podd starts, and is
+// TestDir_LateMount checks manifests on a mount that is missing when podd starts, and is
 // mounted and unmounted later.
-func TestDirMountedLate(t *testing.T) {
+func TestDir_LateMount(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	there := tree{t, filepath.Join(t.TempDir(), "fs")}.mkdir()
 	there.write("a.yaml", yaml("a"))
@@ -143,9 +143,9 @@ func TestDirMountedLate(t *testing.T) {
 	}
 }
 
-// TestDirMountOfUnstoredFile checks that an empty directory is not trusted if podd recorded a
+// TestDir_UnmountedBeforeStore checks that an empty directory is not trusted if podd recorded a
 // mount there but the host stopped before the content of a file was stored.
-func TestDirMountOfUnstoredFile(t *testing.T) {
+func TestDir_UnmountedBeforeStore(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	if err := unix.Mount("podd-test", d.path, "tmpfs", 0, "size=1m,mode=755"); err != nil {
 		t.Fatal(err)
@@ -172,9 +172,9 @@ func TestDirMountOfUnstoredFile(t *testing.T) {
 	r.until("the directory is accepted", func(b manifest.Batch) bool { return b.Complete && len(b.Problems) == 0 })
 }
 
-// TestDirEmptiedAndUnmounted checks that nothing is missing from a mount that was emptied
+// TestDir_UnmountedEmpty checks that nothing is missing from a mount that was emptied
 // before it was unmounted.
-func TestDirEmptiedAndUnmounted(t *testing.T) {
+func TestDir_UnmountedEmpty(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	if err := unix.Mount("podd-test", d.path, "tmpfs", 0, "size=1m,mode=755"); err != nil {
 		t.Fatal(err)
@@ -193,9 +193,9 @@ func TestDirEmptiedAndUnmounted(t *testing.T) {
 	r.until("a complete batch", func(b manifest.Batch) bool { return b.Complete && len(b.Problems) == 0 })
 }
 
-// TestDirOfUnknownIdentity checks that an index without the identity of the directory makes
+// TestDir_UnknownIdentity checks that an index without the identity of the directory makes
 // an empty directory wait until a user accepts it.
-func TestDirOfUnknownIdentity(t *testing.T) {
+func TestDir_UnknownIdentity(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	d.write("a.yaml", yaml("a"))
 	r := run(t, NewDir(d.path, o))
@@ -204,7 +204,7 @@ func TestDirOfUnknownIdentity(t *testing.T) {
 	c := openCache(o.Cache, d.path)
 	c.place = nil
 	c.indexDue = true
-	c.poke(c.wake)
+	c.notify(c.wake)
 	c.close()
 	d.remove("a.yaml")
 	s := NewDir(d.path, o)

@@ -22,7 +22,7 @@ func keepImmutable(f, earlier *manifest.File) *manifest.File {
 		}
 		broken = append(broken, manifest.Problem{
 			Severity: manifest.Error, Path: origin.Path, Position: origin.Position(""), Field: "data", Refused: true,
-			Message: ref.Kind + " " + ref.NamespacedName.String() + " is immutable and was another one; give the new content a new name",
+			Message: ref.Kind + " " + ref.NamespacedName.String() + " is immutable and cannot be changed; rename the new one",
 		})
 	}
 	if len(broken) == 0 {

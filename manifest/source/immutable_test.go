@@ -8,7 +8,7 @@ import (
 	"podd/manifest/decode"
 )
 
-func TestImmutableStays(t *testing.T) {
+func TestKeepImmutable(t *testing.T) {
 	configOf := func(name, data string) string {
 		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: " + data + "\n---\n"
 	}

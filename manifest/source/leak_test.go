@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// held lists the resources of the process that a source could leave behind.
-func held(t *testing.T) (goroutines, fds int) {
+// countResources returns the numbers of goroutines and open files of the process.
+func countResources(t *testing.T) (goroutines, fds int) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -22,8 +22,8 @@ func held(t *testing.T) (goroutines, fds int) {
 	return runtime.NumGoroutine(), len(entries)
 }
 
-// Sources that have stopped leave no resources, whatever happened to them.
-func TestSourcesLeaveNothing(t *testing.T) {
+// TestWatch_LeaksNothing checks that stopped sources release all resources.
+func TestWatch_LeaksNothing(t *testing.T) {
 	d := newTree(t)
 	d.write("a.yaml", yaml("a"))
 	d.write("b.yaml", broken)
@@ -35,7 +35,7 @@ func TestSourcesLeaveNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer writing.Close()
-	u, err := NewURL("http://127.0.0.1:1/nobody", urlOptions(t))
+	u, err := NewURL("http://127.0.0.1:1/none", urlOptions(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,23 +50,23 @@ func TestSourcesLeaveNothing(t *testing.T) {
 			}
 		}
 	}
-	once() // what the first use of net and os starts stays
-	goroutines, fds := held(t)
+	once() // the first use of net and os starts goroutines that stay
+	goroutines, fds := countResources(t)
 	for range 10 {
 		once()
 	}
-	awaitHeld(t, goroutines, fds)
+	awaitResources(t, goroutines, fds)
 }
 
-// awaitHeld waits until no more than these resources are held. A connection ends a moment
-// after it is closed.
-func awaitHeld(t *testing.T, goroutines, fds int) {
+// awaitResources waits until the process has at most these resources. Closing a connection
+// takes a moment.
+func awaitResources(t *testing.T, goroutines, fds int) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.After(time.Minute)
 	for {
-		g, f := held(t)
+		g, f := countResources(t)
 		if g <= goroutines && f <= fds {
 			return
 		}
@@ -74,50 +74,52 @@ func awaitHeld(t *testing.T, goroutines, fds int) {
 		case <-tick.C:
 		case <-deadline:
 			stacks := make([]byte, 1<<16)
-			t.Fatalf("%d goroutines and %d fds, want %d and %d at most\n%s", g, f, goroutines, fds, stacks[:runtime.Stack(stacks, true)])
+			t.Fatalf("got %d goroutines and %d open files, want at most %d and %d\n%s", g, f, goroutines, fds, stacks[:runtime.Stack(stacks, true)])
 		}
 	}
 }
 
-// The connection of a URL ends with its source. Otherwise the synctest bubble would not
-// end.
-func TestURLLeavesNoConnection(t *testing.T) {
+// TestURL_ClosesConnection checks that a source closes its connection when it stops. Otherwise
+// the synctest bubble would not end.
+func TestURL_ClosesConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, list("a"))
+		f := newFakeServer(t, list("a"))
 		r := poll(t, f.url("/x", urlOptions(t)))
 		r.untilPods("a")
 		r.stop()
 	})
 }
 
-// A server that does not respond does not delay the stop.
-func TestURLStopsDuringRequest(t *testing.T) {
+// TestURL_StopsDuringRequest checks that a server which does not respond does not delay the
+// stop.
+func TestURL_StopsDuringRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asked := make(chan struct{})
-		f := newFleet(t, nil)
-		f.now(func(_ http.ResponseWriter, r *http.Request) {
-			close(asked)
+		requested := make(chan struct{})
+		f := newFakeServer(t, nil)
+		f.handle(func(_ http.ResponseWriter, r *http.Request) {
+			close(requested)
 			<-r.Context().Done()
 		})
 		r := poll(t, f.url("/x", urlOptions(t)))
-		<-asked
+		<-requested
 		began := time.Now()
 		r.stop()
 		if took := time.Since(began); took != 0 {
-			t.Errorf("ended after %v, want at once", took)
+			t.Errorf("stopped after %v, want at once", took)
 		}
 		if all, _ := r.batches(); len(all) != 0 {
-			t.Errorf("the end was told as %s", show(all[0]))
+			t.Errorf("stopping emitted %s", show(all[0]))
 		}
 	})
 }
 
-// Neither names nor Problems show the secret parts of a URL.
-func TestURLShowsNoSecret(t *testing.T) {
+// TestURL_HidesSecrets checks that names and Problems do not contain the secret parts of a
+// URL.
+func TestURL_HidesSecrets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := urlOptions(t)
 		o.Header = map[string][]string{"Authorization": {"Bearer hunter2"}}
-		f := newFleet(t, status(401))
+		f := newFakeServer(t, status(401))
 		u, err := NewURL("http://me:hunter2@127.0.0.1/x?key=hunter2", o)
 		if err != nil {
 			t.Fatal(err)
@@ -125,11 +127,11 @@ func TestURLShowsNoSecret(t *testing.T) {
 		u.dial = f.wire.dial
 		r := poll(t, u)
 		b := r.untilProblem("401 Unauthorized")
-		f.now(raw(""))
+		f.handle(raw(""))
 		b2 := r.untilProblem("EOF")
 		for _, text := range []string{u.Name(), show(b), show(b2)} {
 			if strings.Contains(text, "hunter2") || strings.Contains(text, "me:") {
-				t.Errorf("shown: %s", text)
+				t.Errorf("got a secret in %s", text)
 			}
 		}
 		if f.requests()[0].header.Get("Authorization") != "Bearer hunter2" {

@@ -24,22 +24,22 @@ func checkLease(f *os.File) writerState {
 	if err != nil {
 		return unknownWriter
 	}
-	answer := unknownWriter
+	state := unknownWriter
 	err = raw.Control(func(fd uintptr) {
 		_, err := unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_RDLCK)
 		switch {
 		case err == nil:
-			answer = noWriter
+			state = noWriter
 			// This cannot fail for the holder. Closing f also drops the lease.
 			_, _ = unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_UNLCK)
 		case errors.Is(err, unix.EAGAIN):
-			answer = hasWriter
+			state = hasWriter
 		}
 	})
 	if err != nil {
 		return unknownWriter
 	}
-	return answer
+	return state
 }
 
 // remote lists the filesystems on which another host can write, because neither leases nor

@@ -33,10 +33,10 @@ type found struct {
 	astray bool
 }
 
-// skip is an entry that is not read. why is logged once.
+// skip is an entry that is not read. reason is logged once.
 type skip struct {
-	name string
-	why  string
+	name   string
+	reason string
 	// isProblem reports whether the entry may be meant as a manifest, so that it becomes a
 	// Problem and not only a log message.
 	isProblem bool
@@ -45,7 +45,7 @@ type skip struct {
 // list reads the names in the place.
 func (p *place) list(now time.Time) (*listing, error) {
 	if p.only != "" {
-		return p.listOnly()
+		return p.listSingle()
 	}
 	dir, err := p.root.Open(".")
 	if err != nil {
@@ -67,8 +67,8 @@ func (p *place) list(now time.Time) (*listing, error) {
 	return l, nil
 }
 
-// listOnly returns the listing of a single file, which may have any name.
-func (p *place) listOnly() (*listing, error) {
+// listSingle returns the listing of a single file, which may have any name.
+func (p *place) listSingle() (*listing, error) {
 	info, err := p.root.Lstat(p.only)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &listing{}, nil
@@ -82,8 +82,8 @@ func (p *place) listOnly() (*listing, error) {
 // addEntry adds one entry to the files or the skipped entries of the listing.
 func (p *place) addEntry(l *listing, e fs.DirEntry, now time.Time) {
 	name := e.Name()
-	skipped := func(telling bool, format string, args ...any) {
-		l.skipped = append(l.skipped, skip{name, fmt.Sprintf(format, args...), telling})
+	skipped := func(isProblem bool, format string, args ...any) {
+		l.skipped = append(l.skipped, skip{name, fmt.Sprintf(format, args...), isProblem})
 	}
 	kind := kindOf(name)
 	switch {
@@ -91,9 +91,9 @@ func (p *place) addEntry(l *listing, e fs.DirEntry, now time.Time) {
 	case kind == nameHidden:
 		skipped(false, "its name begins with a dot")
 	case kind == nameBackup:
-		skipped(false, "its name is that of a backup")
+		skipped(false, "its name is that of a backup file")
 	case e.IsDir():
-		skipped(true, "podd does not look into subdirectories")
+		skipped(true, "podd does not read subdirectories")
 	case kind == nameOther:
 		skipped(p.isStable(e, now), "its name does not end in %s", strings.Join(manifestSuffixes, ", "))
 	default:
@@ -120,7 +120,7 @@ func (p *place) find(name string, mode fs.FileMode) found {
 	case err != nil:
 		f.err = err
 	case !info.Mode().IsRegular():
-		f.err = notRegular(info.Mode())
+		f.err = irregularError(info.Mode())
 	default:
 		f.stamp = stampOf(info)
 		if f.link {
@@ -130,9 +130,9 @@ func (p *place) find(name string, mode fs.FileMode) found {
 	return f
 }
 
-// targets returns the directories outside the place that contain files which links lead to,
+// linkDirs returns the directories outside the place that contain files which links lead to,
 // because edits of those files cause events only there.
-func (p *place) targets(l *listing) []string {
+func (p *place) linkDirs(l *listing) []string {
 	var dirs []string
 	for _, f := range l.files {
 		if !f.link || !p.trusted || len(dirs) >= maxTargets {
@@ -153,6 +153,6 @@ const maxTargets = 64
 func (s skip) warning(dir string) manifest.Problem {
 	return manifest.Problem{
 		Severity: manifest.Warning, Path: filepath.Join(dir, s.name),
-		Message: "not read: " + s.why,
+		Message: "ignored: " + s.reason,
 	}
 }

@@ -34,8 +34,9 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// No wait is shorter than the server requested, or longer than maxWait.
-func TestPaceBounds(t *testing.T) {
+// TestPace_Property checks that no wait is shorter than the server requested or longer than
+// maxWait.
+func TestPace_Property(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		frequency := time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(rt, "frequency"))
 		after := time.Duration(rapid.Int64Range(0, int64(maxWait)).Draw(rt, "after"))

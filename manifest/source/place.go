@@ -27,10 +27,10 @@ type place struct {
 
 // Reasons to refuse a place or a file in it.
 var (
-	errNeither  = errors.New("it is neither a directory nor a regular file")
-	errAnyone   = errors.New("everyone can write it, and so run anything as root; take that right away (chmod o-w)")
-	errAstray   = errors.New("it is a link into a directory that everyone can write, and so run anything as root; take that right away (chmod o-w)")
-	errUnlisted = errors.New("it has more entries than podd reads; move what is no manifest away")
+	errNeither  = errors.New("neither a directory nor a regular file")
+	errAnyone   = errors.New("all users can write to it and so run any pod as root; remove that permission (chmod o-w)")
+	errAstray   = errors.New("a link into a directory to which all users can write and so run any pod as root; remove that permission (chmod o-w)")
+	errUnlisted = fmt.Errorf("too many entries (limit %d); move files that are not manifests to another directory", maxNames)
 )
 
 // openPlace opens a directory, or the directory of a single file. If single is true, a
@@ -127,7 +127,7 @@ func (p *place) open(name string, link bool) (*os.File, fs.FileInfo, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = notRegular(info.Mode())
+		err = irregularError(info.Mode())
 	}
 	if err != nil {
 		f.Close()
@@ -136,8 +136,8 @@ func (p *place) open(name string, link bool) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// notRegular returns the error for a file that is not regular, with its type.
-func notRegular(mode fs.FileMode) error {
+// irregularError returns the error for a file that is not regular, with its type.
+func irregularError(mode fs.FileMode) error {
 	kind := "something else"
 	switch {
 	case mode&fs.ModeSymlink != 0:
@@ -154,4 +154,4 @@ func notRegular(mode fs.FileMode) error {
 	return fmt.Errorf("%w: it is %s", errIrregular, kind)
 }
 
-var errIrregular = errors.New("podd reads regular files only")
+var errIrregular = errors.New("not a regular file")

@@ -12,15 +12,15 @@ import (
 
 // Reasons not to read a readable file yet, or at all.
 var (
-	errWriting = errors.New("somebody has it open for writing")
-	errDraft   = errors.New("it was read once and must be found equal again")
-	errTooBig  = fmt.Errorf("it has more than %d MiB; split it", MaxSize>>20)
+	errWriting = errors.New("a process has it open for writing")
+	errDraft   = errors.New("must be read again with the same content")
+	errTooBig  = fmt.Errorf("larger than %d MiB; split it", MaxSize>>20)
 )
 
 // Intervals between two attempts to read an incomplete file.
 const (
 	retryShort  = 5 * time.Millisecond
-	retryLong   = 15 * time.Millisecond // for a file that has been written for longer than long
+	retryLong   = 15 * time.Millisecond // for a file that has been written for longer than writingLong
 	writingLong = 10 * time.Second
 	draftsApart = 200 * time.Millisecond
 )

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// The intermediate states of a program that writes continuously are never read.
-func TestDirReadsNoPartialWrite(t *testing.T) {
+// TestDir_ContinuousWrites checks that the intermediate states of a program which writes
+// continuously are never used.
+func TestDir_ContinuousWrites(t *testing.T) {
 	d := newTree(t)
 	d.write("a.yaml", yaml("a=0", "b=0"))
 	r := run(t, NewDir(d.path, testOptions(t)))
@@ -34,13 +35,13 @@ func TestDirReadsNoPartialWrite(t *testing.T) {
 	for _, b := range all {
 		var one, other int
 		if n, err := fmt.Sscanf(podsOf(b), "a=%d b=%d", &one, &other); n != 2 || err != nil || one != other {
-			t.Errorf("got %s, want two pods of one writing", show(b))
+			t.Errorf("got %s, want two pods of the same write", show(b))
 		}
 	}
 }
 
-// A change of a file during the read is detected at the end of it.
-func TestReadDetectsWriters(t *testing.T) {
+// TestRead_ConcurrentWrite checks that a change of a file during a read is detected.
+func TestRead_ConcurrentWrite(t *testing.T) {
 	d := newTree(t)
 	for name, c := range map[string]struct {
 		during func() writerState // at the second question

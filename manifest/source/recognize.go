@@ -28,25 +28,25 @@ type placeError struct {
 func (e *placeError) settles() bool { return e.known && !e.mounted && e.present > 0 }
 
 func (e *placeError) Error() string {
-	why := "podd did not record where its manifests were"
+	why := "podd did not record which directory had its manifests"
 	switch {
 	case e.mounted:
-		why = "the filesystem with its manifests is not mounted"
+		why = "the file system with its manifests is not mounted"
 	case e.known:
-		why = "it is another directory than the one its manifests were read from"
+		why = "it is not the directory from which its manifests were read"
 	case e.unread:
-		why = "podd cannot read which manifests it had"
+		why = "podd cannot read the list of its manifests"
 	}
 	if e.present == 0 {
-		return fmt.Sprintf("it is empty, and %s; bring them back, or end their pods with: podd accept empty %s", why, e.path)
+		return fmt.Sprintf("it is empty, and %s; restore the manifests, or stop their pods with: podd accept empty %s", why, e.path)
 	}
 	missing := fmt.Sprintf("%d of its manifests are missing", e.missing)
 	if e.missing == 1 {
 		missing = "1 of its manifests is missing"
 	}
-	remedy := fmt.Sprintf("bring back what is missing, or end its pods with: podd accept empty %s", e.path)
+	remedy := fmt.Sprintf("restore them, or stop their pods with: podd accept empty %s", e.path)
 	if e.settles() {
-		remedy = fmt.Sprintf("podd ends the pods of what is missing when the directory has not changed for %v, or with: podd accept empty %s", settleDelay, e.path)
+		remedy = fmt.Sprintf("podd stops their pods when the directory has not changed for %v, or with: podd accept empty %s", settleDelay, e.path)
 	}
 	return fmt.Sprintf("%s, and %s; %s", why, missing, remedy)
 }
@@ -70,7 +70,7 @@ type settling struct {
 // if the filesystem is not mounted: its identity is stored before the contents of its files,
 // so the host may have stopped between the two.
 func (f *follower) recognize(p *place, l *listing, there map[string]bool, now time.Time) *placeError {
-	same, known := f.cache.isPlace(p.id)
+	same, known := f.cache.isRecordedPlace(p.id)
 	e := &placeError{
 		path: f.path, known: known != nil, mounted: known != nil && known.Mount && !p.id.Mount,
 		unread: f.cache.unread, present: len(there), missing: f.countMissing(there, p.id),

@@ -13,9 +13,9 @@ import (
 	"podd/manifest"
 )
 
-// TestDirOnBareMountPoint checks that manifests on a mount point whose filesystem is missing
+// TestDir_BareMountPoint checks that manifests on a mount point whose filesystem is missing
 // do not remove the pods of the manifests on it, while podd runs and after a restart.
-func TestDirOnBareMountPoint(t *testing.T) {
+func TestDir_BareMountPoint(t *testing.T) {
 	for _, running := range []bool{true, false} {
 		t.Run(map[bool]string{true: "seen", false: "unseen"}[running], func(t *testing.T) {
 			d, o := newTree(t), testOptions(t)
@@ -50,11 +50,11 @@ func TestDirOnBareMountPoint(t *testing.T) {
 			}
 			unmount()
 			restart()
-			const problem = "the filesystem with its manifests is not mounted, and 2 of its manifests are missing"
+			const problem = "the file system with its manifests is not mounted, and 2 of its manifests are missing"
 			b := r.untilProblem(problem, "s", "a", "b")
 			for _, f := range b.Files {
 				if want := filepath.Base(f.Path) != "s.yaml"; (f.Behind == behindGone) != want {
-					t.Errorf("%s: got behind %q, want gone %v", f.Path, f.Behind, want)
+					t.Errorf("%s: got behind %q, want missing %v", f.Path, f.Behind, want)
 				}
 			}
 			d.write("s.yaml", yaml("s=2"))
@@ -92,9 +92,9 @@ func TestDirOnBareMountPoint(t *testing.T) {
 	}
 }
 
-// TestDirReplacedByAnother checks that the manifests which are missing from a directory in
-// the place of another one are removed only when it has not changed for settleDelay.
-func TestDirReplacedByAnother(t *testing.T) {
+// TestDir_Replaced checks that manifests which are missing in a replaced directory are removed
+// only after it has not changed for settleDelay.
+func TestDir_Replaced(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	for _, name := range []string{"a", "b", "c"} {
 		d.write(name+".yaml", yaml(name))
@@ -118,7 +118,7 @@ func TestDirReplacedByAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.mkdir()
-	check(time.Hour, "a b c", "it is empty, and it is another directory")
+	check(time.Hour, "a b c", "it is empty, and it is not the directory")
 	d.write("b.yaml", yaml("b=2"))
 	check(time.Hour, "b=2 a c", "2 of its manifests are missing")
 	check(settleDelay-1, "b=2 a c", "2 of its manifests are missing")
@@ -154,9 +154,9 @@ func TestDirReplacedByAnother(t *testing.T) {
 	check(removeDelay, "c=2", "")
 }
 
-// TestDirReplacedByAnother_AllThere checks that a directory in the place of another one is
-// taken at once if no manifest is missing.
-func TestDirReplacedByAnother_AllThere(t *testing.T) {
+// TestDir_Replaced_SameFiles checks that a replaced directory is accepted at once if no
+// manifest is missing.
+func TestDir_Replaced_SameFiles(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	d.write("a.yaml", yaml("a"))
 	r := run(t, NewDir(d.path, o))

@@ -50,7 +50,7 @@ func (f *follower) list(now time.Time) error {
 		f.markUnreadable(err, now)
 		return err
 	}
-	f.only, f.remote, f.unsafe, f.targets = p.only, p.remote, !p.trusted, p.targets(l)
+	f.only, f.remote, f.unsafe, f.targets = p.only, p.remote, !p.trusted, p.linkDirs(l)
 	f.logSkipped(p, l.skipped)
 	there := map[string]bool{}
 	for _, found := range l.files {
@@ -86,7 +86,7 @@ func (f *follower) updateFile(p *place, found found, now time.Time) {
 	if !it.hasFallback() {
 		it.renamedFrom = f.renamed(path)
 	}
-	it.goneSince, it.link, it.astray, it.seenIn = time.Time{}, found.link, found.astray, p.id
+	it.missingSince, it.link, it.astray, it.seenIn = time.Time{}, found.link, found.astray, p.id
 	touched := f.touchAll || f.touched[path] || found.link && len(f.touched) > 0
 	switch {
 	case found.err != nil:
@@ -101,7 +101,7 @@ func (f *follower) updateFile(p *place, found found, now time.Time) {
 func (f *follower) renamed(path string) *file {
 	var b birth
 	for _, it := range f.files {
-		if it.goneSince.IsZero() || !it.hasFallback() || it.birth == (birth{}) {
+		if it.missingSince.IsZero() || !it.hasFallback() || it.birth == (birth{}) {
 			continue
 		}
 		if b == (birth{}) {
@@ -124,8 +124,8 @@ func (f *follower) markMissing(p *place, there map[string]bool, other *placeErro
 		case other != nil && it.seenIn != p.id:
 			f.keepMissing(it, other, now)
 		default:
-			if it.goneSince.IsZero() {
-				it.goneSince, it.retryAt = now, time.Time{}
+			if it.missingSince.IsZero() {
+				it.missingSince, it.retryAt = now, time.Time{}
 			}
 			missing = append(missing, it)
 		}
@@ -137,8 +137,8 @@ func (f *follower) markMissing(p *place, there map[string]bool, other *placeErro
 // after removeDelay.
 func (f *follower) removeMissing(missing []*file, now time.Time) {
 	for _, it := range missing {
-		if it.inUse != nil && now.Sub(it.goneSince) < f.removeDelay {
-			f.scanBy(it.goneSince.Add(f.removeDelay))
+		if it.inUse != nil && now.Sub(it.missingSince) < f.removeDelay {
+			f.scanBy(it.missingSince.Add(f.removeDelay))
 			continue
 		}
 		delete(f.files, it.path)
@@ -155,8 +155,8 @@ func (f *follower) keepMissing(it *file, other *placeError, now time.Time) {
 		f.fallBack(it)
 	}
 	it.retryAt, it.writingSince = time.Time{}, time.Time{}
-	if it.goneSince.IsZero() {
-		it.goneSince = now
+	if it.missingSince.IsZero() {
+		it.missingSince = now
 	}
 	it.fallBehind(behindGone, now)
 }
@@ -170,7 +170,7 @@ func (f *follower) markUnreadable(err error, now time.Time) {
 	}
 	for _, it := range f.files {
 		f.fallBack(it)
-		it.goneSince, it.retryAt, it.writingSince = time.Time{}, time.Time{}, time.Time{}
+		it.missingSince, it.retryAt, it.writingSince = time.Time{}, time.Time{}, time.Time{}
 		it.fallBehind(why, now)
 	}
 }
@@ -201,7 +201,7 @@ func (f *follower) logSkipped(p *place, skipped []skip) {
 	for _, s := range skipped {
 		if !f.loggedSkips[s.name] && len(f.loggedSkips) < maxLoggedSkips {
 			f.loggedSkips[s.name] = true
-			f.opts.Log.Info("manifest not read", "path", filepath.Join(p.path, s.name), "why", s.why)
+			f.opts.Log.Info("file ignored", "path", filepath.Join(p.path, s.name), "reason", s.reason)
 		}
 	}
 }

@@ -15,14 +15,14 @@ import (
 	"podd/manifest"
 )
 
-// stage is the state of one script. Its sources share one cache, as they do across restarts
+// script is the state of one script. Its sources share one cache, as they do across restarts
 // of podd.
-type stage struct {
+type script struct {
 	t       *testing.T
 	cache   string
 	dir     *Dir
 	source  *running
-	mark    int // batches before this one are not looked at by throughout
+	mark    int // throughout ignores the batches before this one
 	writers map[string]*writer
 }
 
@@ -33,19 +33,19 @@ type writer struct {
 }
 
 func TestScripts(t *testing.T) {
-	commands := map[string]func(s *stage, args []string) error{
-		"watch": (*stage).watch, "stop": (*stage).stop, "accept": (*stage).accept, "pods": (*stage).pods, "trouble": (*stage).trouble,
-		"quiet": (*stage).quiet, "complete": (*stage).complete, "complete_now": (*stage).completeNow, "behind": (*stage).behind,
-		"note": (*stage).note, "throughout": (*stage).throughout,
-		"put": (*stage).put, "half": (*stage).half, "rest": (*stage).rest,
-		"fifo": (*stage).fifo, "big": (*stage).big, "mode": (*stage).mode, "share": (*stage).share, "damage": (*stage).damage, "link": (*stage).link,
+	commands := map[string]func(s *script, args []string) error{
+		"watch": (*script).watch, "stop": (*script).stop, "accept": (*script).accept, "pods": (*script).pods, "problem": (*script).problem,
+		"quiet": (*script).quiet, "complete": (*script).complete, "complete_now": (*script).completeNow, "behind": (*script).behind,
+		"note": (*script).note, "throughout": (*script).throughout,
+		"put": (*script).put, "half": (*script).half, "rest": (*script).rest,
+		"fifo": (*script).fifo, "big": (*script).big, "mode": (*script).mode, "share": (*script).share, "damage": (*script).damage, "link": (*script).link,
 	}
 	params := testscript.Params{
 		Dir:  "testdata/script",
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){},
 		Setup: func(e *testscript.Env) error {
-			s := &stage{t: t, cache: filepath.Join(e.WorkDir, "sources"), writers: map[string]*writer{}}
-			e.Values["stage"] = s
+			s := &script{t: t, cache: filepath.Join(e.WorkDir, "sources"), writers: map[string]*writer{}}
+			e.Values["script"] = s
 			e.Defer(func() { _ = s.stop(nil) })
 			return os.Chmod(e.WorkDir, 0o755)
 		},
@@ -53,11 +53,11 @@ func TestScripts(t *testing.T) {
 	for name, command := range commands {
 		params.Cmds[name] = func(ts *testscript.TestScript, neg bool, args []string) {
 			for i, a := range args {
-				if a == "m" || strings.HasPrefix(a, "m/") { // where the manifests are
+				if a == "m" || strings.HasPrefix(a, "m/") { // a path of a manifest
 					args[i] = ts.MkAbs(a)
 				}
 			}
-			if err := command(ts.Value("stage").(*stage), args); (err != nil) != neg {
+			if err := command(ts.Value("script").(*script), args); (err != nil) != neg {
 				ts.Fatalf("%s %q: %v", name, args, err)
 			}
 		}
@@ -65,9 +65,9 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, params)
 }
 
-// watch PATH [patiently] starts a source; one that runs ends. A patient one waits
-// a while for a file to come back, since the script may be slower than an editor.
-func (s *stage) watch(args []string) error {
+// watch PATH [patiently] stops the running source and starts a new one. A patient source waits
+// longer for a removed file, because a script can be slower than an editor.
+func (s *script) watch(args []string) error {
 	if err := s.stop(nil); err != nil {
 		return err
 	}
@@ -79,10 +79,10 @@ func (s *stage) watch(args []string) error {
 	return nil
 }
 
-// accept takes the directory as empty.
-func (s *stage) accept([]string) error { return s.dir.AcceptEmpty(s.t.Context()) }
+// accept accepts the directory as empty.
+func (s *script) accept([]string) error { return s.dir.AcceptEmpty(s.t.Context()) }
 
-func (s *stage) stop([]string) error {
+func (s *script) stop([]string) error {
 	if s.source != nil {
 		s.source.stop()
 		s.source = nil
@@ -91,29 +91,29 @@ func (s *stage) stop([]string) error {
 }
 
 // pods NAME... waits until exactly these are desired.
-func (s *stage) pods(names []string) error {
+func (s *script) pods(names []string) error {
 	return s.await("pods", func(b manifest.Batch) bool { return podsOf(b) == strings.Join(names, " ") })
 }
 
-// trouble TEXT NAME... waits for a Problem while these pods are desired.
-func (s *stage) trouble(args []string) error {
-	return s.await("trouble", func(b manifest.Batch) bool {
+// problem TEXT NAME... waits for a Problem while these pods are desired.
+func (s *script) problem(args []string) error {
+	return s.await("problem", func(b manifest.Batch) bool {
 		return strings.Contains(problemsOf(b), args[0]) && podsOf(b) == strings.Join(args[1:], " ")
 	})
 }
 
 // quiet waits until there is no Problem.
-func (s *stage) quiet([]string) error {
+func (s *script) quiet([]string) error {
 	return s.await("quiet", func(b manifest.Batch) bool { return len(b.Problems) == 0 })
 }
 
 // complete waits for a complete listing.
-func (s *stage) complete([]string) error {
+func (s *script) complete([]string) error {
 	return s.await("complete", func(b manifest.Batch) bool { return b.Complete })
 }
 
 // completeNow fails when the newest Batch is not complete.
-func (s *stage) completeNow([]string) error {
+func (s *script) completeNow([]string) error {
 	all, _ := s.source.batches()
 	if b := all[len(all)-1]; !b.Complete {
 		return fmt.Errorf("got %s", show(b))
@@ -121,8 +121,8 @@ func (s *stage) completeNow([]string) error {
 	return nil
 }
 
-// behind PATH WHY waits until the content of a file is behind for this reason.
-func (s *stage) behind(args []string) error {
+// behind PATH REASON waits until the content of a file is behind for this reason.
+func (s *script) behind(args []string) error {
 	return s.await("behind", func(b manifest.Batch) bool {
 		return slices.ContainsFunc(b.Files, func(f manifest.FileState) bool {
 			return f.Path == args[0] && f.Behind == args[1] && f.Since.IsZero() == (args[1] == "")
@@ -130,7 +130,7 @@ func (s *stage) behind(args []string) error {
 	})
 }
 
-func (s *stage) await(what string, ok func(manifest.Batch) bool) error {
+func (s *script) await(what string, ok func(manifest.Batch) bool) error {
 	if _, instead := s.source.await(ok); instead != "" {
 		return fmt.Errorf("%s: got %s", what, instead)
 	}
@@ -138,14 +138,14 @@ func (s *stage) await(what string, ok func(manifest.Batch) bool) error {
 }
 
 // note marks the Batch at which throughout starts.
-func (s *stage) note([]string) error {
+func (s *script) note([]string) error {
 	all, _ := s.source.batches()
 	s.mark = len(all) - 1
 	return nil
 }
 
 // throughout NAME... checks that every Batch since note had these pods.
-func (s *stage) throughout(names []string) error {
+func (s *script) throughout(names []string) error {
 	all, _ := s.source.batches()
 	for _, b := range all[s.mark:] {
 		have := strings.Fields(podsOf(b))
@@ -158,9 +158,9 @@ func (s *stage) throughout(names []string) error {
 	return nil
 }
 
-// draftOf is a manifest: of pods, of none (empty), or of something refused; or
-// of pods and an immutable object.
-func draftOf(args []string) string {
+// newManifest returns a manifest with the given pods, and with an invalid pod or an immutable
+// object if the last argument is "broken" or "frozen=DATA".
+func newManifest(args []string) string {
 	switch strings.Join(args, " ") {
 	case "nothing":
 		return ""
@@ -183,13 +183,12 @@ func draftOf(args []string) string {
 }
 
 // put PATH POD... writes a file in place.
-func (s *stage) put(args []string) error {
-	return os.WriteFile(args[0], []byte(draftOf(args[1:])), 0o644)
+func (s *script) put(args []string) error {
+	return os.WriteFile(args[0], []byte(newManifest(args[1:])), 0o644)
 }
 
-// half PATH POD... starts to write a file and stops after the first pod, where the written
-// part is a valid manifest too.
-func (s *stage) half(args []string) error {
+// half PATH POD... writes a file up to the end of the first pod and keeps it open.
+func (s *script) half(args []string) error {
 	f, err := os.Create(args[0])
 	if err != nil {
 		return err
@@ -201,7 +200,7 @@ func (s *stage) half(args []string) error {
 }
 
 // rest PATH writes the other half and closes the file.
-func (s *stage) rest(args []string) error {
+func (s *script) rest(args []string) error {
 	w := s.writers[args[0]]
 	if _, err := w.file.WriteString(w.rest); err != nil {
 		return err
@@ -209,15 +208,15 @@ func (s *stage) rest(args []string) error {
 	return w.file.Close()
 }
 
-func (s *stage) fifo(args []string) error { return unix.Mkfifo(args[0], 0o644) }
+func (s *script) fifo(args []string) error { return unix.Mkfifo(args[0], 0o644) }
 
-// big PATH makes a file of more than 10 MiB.
-func (s *stage) big(args []string) error {
+// big PATH writes a file of more than 10 MiB.
+func (s *script) big(args []string) error {
 	return os.WriteFile(args[0], []byte(yaml("big")+strings.Repeat("# fill\n", 11<<20/7)), 0o644)
 }
 
-// mode BITS PATH is chmod, sticky bit included.
-func (s *stage) mode(args []string) error {
+// mode BITS PATH changes the mode of a file, including the sticky bit.
+func (s *script) mode(args []string) error {
 	var bits uint32
 	if _, err := fmt.Sscanf(args[0], "%o", &bits); err != nil {
 		return err
@@ -225,13 +224,13 @@ func (s *stage) mode(args []string) error {
 	return unix.Chmod(args[1], bits)
 }
 
-// share PATH lets a group write that is not root's.
-func (s *stage) share(args []string) error {
+// share PATH lets a group other than root write to a file.
+func (s *script) share(args []string) error {
 	info, err := os.Stat(args[0])
 	if err != nil {
 		return err
 	}
-	if os.Geteuid() == 0 { // else the group is another one already
+	if os.Geteuid() == 0 { // otherwise the group is not root
 		if err := os.Chown(args[0], 0, 1); err != nil {
 			return err
 		}
@@ -239,8 +238,8 @@ func (s *stage) share(args []string) error {
 	return os.Chmod(args[0], info.Mode()|0o020)
 }
 
-// link PATH TARGET puts a symlink into place, by a rename.
-func (s *stage) link(args []string) error {
+// link PATH TARGET replaces PATH by a symlink, with a rename.
+func (s *script) link(args []string) error {
 	temp := filepath.Join(filepath.Dir(args[0]), "..link_tmp")
 	if err := os.Symlink(args[1], temp); err != nil {
 		return err
@@ -249,25 +248,25 @@ func (s *stage) link(args []string) error {
 }
 
 // damage INDEX|CONTENT cuts off the end of files in the cache.
-func (s *stage) damage(args []string) error {
+func (s *script) damage(args []string) error {
 	files, err := filepath.Glob(filepath.Join(s.cache, "*", "*"))
 	if err != nil {
 		return err
 	}
-	hit := false
+	found := false
 	for _, f := range files {
 		info, err := os.Stat(f)
 		if err != nil {
 			return err
 		}
 		if (filepath.Base(f) == indexName) == (args[0] == "index") {
-			hit = true
+			found = true
 			if err := os.Truncate(f, info.Size()-1); err != nil {
 				return err
 			}
 		}
 	}
-	if !hit {
+	if !found {
 		return fmt.Errorf("no %s in %s", args[0], s.cache)
 	}
 	return nil

@@ -26,7 +26,7 @@ func readSmall(path string) ([]byte, os.FileInfo, error) {
 		return nil, nil, err
 	}
 	if len(data) > maxSetting {
-		return nil, nil, fmt.Errorf("it has more than %d MiB", maxSetting>>20)
+		return nil, nil, fmt.Errorf("larger than %d MiB", maxSetting>>20)
 	}
 	return data, info, nil
 }
@@ -56,11 +56,11 @@ func parseHeaders(data []byte) (http.Header, error) {
 func checkHeader(h http.Header) error {
 	for name, values := range h {
 		if !isToken(name) {
-			return errors.New("a header's name has characters that a name cannot have")
+			return errors.New("a header name contains invalid characters")
 		}
 		for _, v := range values {
 			if !isValue(v) {
-				return fmt.Errorf("the value of %s has control characters", name)
+				return fmt.Errorf("the value of header %s contains control characters", name)
 			}
 		}
 	}

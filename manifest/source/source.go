@@ -48,8 +48,8 @@ type Source interface {
 const (
 	// MaxSize is the maximum size in bytes of a file or of a response.
 	MaxSize = 10 << 20
-	// DefaultFrequency is the default of Options.CheckFrequency.
-	DefaultFrequency = 20 * time.Second
+	// defaultFrequency is the default of Options.CheckFrequency.
+	defaultFrequency = 20 * time.Second
 )
 
 // Options configure a source. Only Node is required.
@@ -67,7 +67,7 @@ type Options struct {
 	// Strict makes unknown and duplicate fields errors.
 	Strict bool
 	// CheckFrequency is the interval of checks without an event. If it is zero or negative,
-	// DefaultFrequency is used.
+	// 20 s is used.
 	CheckFrequency time.Duration
 	// Cache is the directory for the last valid contents, <root>/sources. It is created if
 	// necessary. "" disables the cache: after a restart only the current content is used.
@@ -94,7 +94,7 @@ func (o Options) cache(name string) *cache {
 // complete returns o with the defaults for one source.
 func (o Options) complete(kind, name string) Options {
 	if o.CheckFrequency <= 0 {
-		o.CheckFrequency = DefaultFrequency
+		o.CheckFrequency = defaultFrequency
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

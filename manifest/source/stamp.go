@@ -53,13 +53,13 @@ func birthOf(dirfd int, path string, flags int) birth {
 }
 
 // version returns the modification time, but never later than now.
-func (s stamp) version(now time.Time) time.Time { return earlier(s.mtime, now) }
+func (s stamp) version(now time.Time) time.Time { return timeBefore(s.mtime, now) }
 
 // changed returns when the file last changed, but never later than now. Unlike mtime, ctime
 // cannot be set by a user, and a rename updates it.
-func (s stamp) changed(now time.Time) time.Time { return earlier(s.ctime, now) }
+func (s stamp) changed(now time.Time) time.Time { return timeBefore(s.ctime, now) }
 
-func earlier(nanos int64, now time.Time) time.Time {
+func timeBefore(nanos int64, now time.Time) time.Time {
 	if t := time.Unix(0, nanos); t.Before(now) {
 		return t
 	}

@@ -108,7 +108,7 @@ func (a *authority) serveTLS() *httptest.Server {
 	return s
 }
 
-func TestURLWithCertificates(t *testing.T) {
+func TestURL_ClientCertificate(t *testing.T) {
 	a, dir := newAuthority(t), t.TempDir()
 	s := a.serveTLS()
 	write := func(name string, data []byte) string {
@@ -141,7 +141,7 @@ func TestURLWithCertificates(t *testing.T) {
 	client("two")
 	r.untilPods("two")
 	if all, _ := r.batches(); strings.Contains(show(all[len(all)-1]), "PRIVATE") {
-		t.Error("a key is shown")
+		t.Error("a problem contains the key")
 	}
 	write("key", bytes.Repeat([]byte("no key "), 9))
 	r.until("a problem of the key", func(b manifest.Batch) bool {
@@ -152,7 +152,7 @@ func TestURLWithCertificates(t *testing.T) {
 	}
 	r.untilProblem("no such file or directory", "two")
 	write("ca", []byte("no certificate"))
-	r.untilProblem("it holds no certificate in PEM", "two")
+	r.untilProblem("it contains no certificate in PEM format", "two")
 	r.stop()
 
 	client("three")
@@ -160,5 +160,5 @@ func TestURLWithCertificates(t *testing.T) {
 	start("/x").untilProblem("certificate signed by unknown authority", "two")
 	write("ca", a.pem())
 	o.Cache = ""
-	start("/plain").untilProblem("from https to http; podd does not follow")
+	start("/plain").untilProblem("it leads from https to http")
 }

@@ -28,8 +28,8 @@ type URLOptions struct {
 	// CertFile and KeyFile contain the client's certificate. They and CAFile are read again
 	// when they change.
 	CertFile, KeyFile string
-	// MachineIDFile contains the value of {machineID}; "" means /etc/machine-id.
-	MachineIDFile string
+	// machineIDFile contains the value of {machineID}; "" means /etc/machine-id.
+	machineIDFile string
 	// Timeout limits a request from connecting to the last byte. If it is zero or negative,
 	// 10 s is used.
 	Timeout time.Duration
@@ -57,20 +57,20 @@ func NewURL(raw string, o URLOptions) (*URL, error) {
 	const machine = "machineID-machineID"
 	parsed, err := u.parse(machine)
 	if err != nil {
-		return nil, fmt.Errorf("reading a manifest URL: %w", err)
+		return nil, fmt.Errorf("parsing a manifest URL: %w", err)
 	}
 	if (o.CertFile == "") != (o.KeyFile == "") {
-		return nil, fmt.Errorf("reading manifest URL %s: a client certificate needs both its file and its key's", shown(parsed))
+		return nil, fmt.Errorf("manifest URL %s: a client certificate needs both a certificate file and a key file", withoutSecrets(parsed))
 	}
 	if err := checkHeader(o.Header); err != nil {
-		return nil, fmt.Errorf("reading the headers of manifest URL %s: %w", shown(parsed), err)
+		return nil, fmt.Errorf("checking the headers of manifest URL %s: %w", withoutSecrets(parsed), err)
 	}
-	u.name = strings.ReplaceAll(shown(parsed), machine, "{machineID}")
+	u.name = strings.ReplaceAll(withoutSecrets(parsed), machine, "{machineID}")
 	if o.Label != "" {
 		u.name += "#" + o.Label
 	}
 	u.opts.Options = o.Options.complete(manifest.KindURL, u.name)
-	u.opts.MachineIDFile = cmp.Or(o.MachineIDFile, "/etc/machine-id")
+	u.opts.machineIDFile = cmp.Or(o.machineIDFile, "/etc/machine-id")
 	u.opts.Header = o.Header.Clone()
 	if o.Timeout <= 0 {
 		u.opts.Timeout = 10 * time.Second
@@ -86,22 +86,22 @@ func (u *URL) Kind() string { return manifest.KindURL }
 
 // parse expands and parses the template. Its errors contain no part of it.
 func (u *URL) parse(machineID string) (*url.URL, error) {
-	path, query, asked := strings.Cut(u.template, "?")
-	whole := fill(path, url.PathEscape, u.opts.Node, machineID)
-	if asked {
-		whole += "?" + fill(query, url.QueryEscape, u.opts.Node, machineID)
+	path, query, hasQuery := strings.Cut(u.template, "?")
+	whole := fillPlaceholders(path, url.PathEscape, u.opts.Node, machineID)
+	if hasQuery {
+		whole += "?" + fillPlaceholders(query, url.QueryEscape, u.opts.Node, machineID)
 	}
 	parsed, err := url.Parse(whole)
 	var failed *url.Error
 	switch {
 	case errors.As(err, &failed):
-		return nil, fmt.Errorf("it does not parse: %w", withoutText(failed.Err))
+		return nil, fmt.Errorf("invalid URL: %w", withoutText(failed.Err))
 	case err != nil:
-		return nil, errors.New("it does not parse")
+		return nil, errors.New("invalid URL")
 	case parsed.Scheme != "http" && parsed.Scheme != "https":
-		return nil, errors.New("it must begin with https:// or http://")
+		return nil, errors.New("must begin with https:// or http://")
 	case parsed.Hostname() == "":
-		return nil, errors.New("it names no host")
+		return nil, errors.New("no host")
 	}
 	parsed.Fragment, parsed.RawFragment = "", ""
 	return parsed, nil
@@ -110,33 +110,33 @@ func (u *URL) parse(machineID string) (*url.URL, error) {
 // withoutText replaces errors that quote the input.
 func withoutText(err error) error {
 	if strings.ContainsAny(err.Error(), `"%`) {
-		return errors.New("something in it is malformed")
+		return errors.New("malformed")
 	}
 	return err
 }
 
-func fill(s string, escape func(string) string, node, machineID string) string {
+func fillPlaceholders(s string, escape func(string) string, node, machineID string) string {
 	return strings.NewReplacer("{node}", escape(node), "{machineID}", escape(machineID)).Replace(s)
 }
 
-// shown returns u without userinfo, query and fragment.
-func shown(u *url.URL) string {
+// withoutSecrets returns u without userinfo, query and fragment.
+func withoutSecrets(u *url.URL) string {
 	bare := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
 	return bare.String()
 }
 
-// target returns the URL for the next request.
-func (u *URL) target() (*url.URL, error) {
+// nextURL returns the URL for the next request.
+func (u *URL) nextURL() (*url.URL, error) {
 	if !strings.Contains(u.template, "{machineID}") {
 		return u.parse("")
 	}
-	data, _, err := readSmall(u.opts.MachineIDFile)
+	data, _, err := readSmall(u.opts.machineIDFile)
 	if err != nil {
-		return nil, fmt.Errorf("reading the machine's id %q: %w", u.opts.MachineIDFile, withoutPath(err))
+		return nil, fmt.Errorf("reading the machine ID %q: %w", u.opts.machineIDFile, withoutPath(err))
 	}
 	id := strings.TrimSpace(string(data))
 	if id == "" || strings.Trim(id, "0123456789abcdefABCDEF-") != "" {
-		return nil, fmt.Errorf("reading the machine's id %q: it holds none; systemd-machine-id-setup makes one", u.opts.MachineIDFile)
+		return nil, fmt.Errorf("reading the machine ID %q: the file has none; create one with systemd-machine-id-setup", u.opts.machineIDFile)
 	}
 	return u.parse(id)
 }

@@ -42,21 +42,21 @@ func (f *urlFollower) sourceProblems() []manifest.Problem {
 	problem := func(s manifest.Severity, format string, args ...any) {
 		problems = append(problems, manifest.Problem{Severity: s, Path: f.name, Message: fmt.Sprintf(format, args...)})
 	}
-	rest := "nothing of it runs"
+	rest := "no content is in use"
 	switch {
 	case f.inUse != nil && f.fromDisk:
-		rest = "its last good content, kept on disk, runs on"
+		rest = "using the last valid content from the cache"
 	case f.inUse != nil:
-		rest = "its last good content runs on"
+		rest = "using its last valid content"
 	}
 	switch {
 	case f.failed != nil:
-		problem(manifest.Error, "fetching manifests: %v; %s, and podd asks again, at least every %v", f.failed, rest, max(maxWait, f.opts.CheckFrequency))
+		problem(manifest.Error, "fetching manifests: %v; %s, and podd retries at least every %v", f.failed, rest, max(maxWait, f.opts.CheckFrequency))
 	case f.waiting:
-		problem(manifest.Warning, "fetching manifests: no answer yet; %s", rest)
+		problem(manifest.Warning, "fetching manifests: no response yet; %s", rest)
 	}
 	if f.exposed {
-		problem(manifest.Warning, "everyone can read its header file %q; take that right away (chmod o-r)", f.opts.HeaderFile)
+		problem(manifest.Warning, "all users can read its header file %q; remove that permission (chmod o-r)", f.opts.HeaderFile)
 	}
 	return append(problems, f.cache.problems()...)
 }

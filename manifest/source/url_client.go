@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -38,7 +37,7 @@ func (c *client) get() (*http.Client, error) {
 	if c.http != nil && files == c.files {
 		return c.http, nil
 	}
-	trust, err := c.trust()
+	tlsConfig, err := c.tlsConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +46,7 @@ func (c *client) get() (*http.Client, error) {
 		CheckRedirect: CheckRedirect,
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, DialContext: c.dialer(),
-			TLSClientConfig: trust, MaxIdleConns: 1, IdleConnTimeout: 90 * time.Second,
+			TLSClientConfig: tlsConfig, MaxIdleConns: 1, IdleConnTimeout: 90 * time.Second,
 		},
 	}
 	return c.http, nil
@@ -68,8 +67,8 @@ func (c *client) dialer() func(context.Context, string, string) (net.Conn, error
 	return (&net.Dialer{}).DialContext // limited by the context of the request
 }
 
-// trust reads the certificate files.
-func (c *client) trust() (*tls.Config, error) {
+// tlsConfig reads the certificate files.
+func (c *client) tlsConfig() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.opts.CAFile != "" {
 		data, _, err := readSmall(c.opts.CAFile)
@@ -78,7 +77,7 @@ func (c *client) trust() (*tls.Config, error) {
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(data) {
-			return nil, fmt.Errorf("reading the CA file %q: it holds no certificate in PEM", c.opts.CAFile)
+			return nil, fmt.Errorf("reading the CA file %q: it contains no certificate in PEM format", c.opts.CAFile)
 		}
 	}
 	if c.opts.CertFile == "" {
@@ -110,11 +109,11 @@ func CheckRedirect(to *http.Request, via []*http.Request) error {
 	secured := from.Scheme == "http" && to.URL.Scheme == "https"
 	switch {
 	case len(via) > maxRedirects:
-		return errors.New("it redirects too often")
+		return fmt.Errorf("too many redirects (limit %d)", maxRedirects)
 	case from.Scheme == "https" && to.URL.Scheme != "https":
-		return fmt.Errorf("it redirects to %s, from https to %s; podd does not follow", shown(to.URL), to.URL.Scheme)
+		return fmt.Errorf("redirect to %s rejected: it leads from https to %s", withoutSecrets(to.URL), to.URL.Scheme)
 	case to.URL.Hostname() != from.Hostname(), !secured && port(to.URL) != port(from):
-		return fmt.Errorf("it redirects to %s, on another host; podd does not follow, name that URL if it is right", shown(to.URL))
+		return fmt.Errorf("redirect to %s rejected: it leads to another host; use that URL if it is correct", withoutSecrets(to.URL))
 	}
 	return nil
 }

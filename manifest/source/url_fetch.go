@@ -58,9 +58,9 @@ func (c *client) fetch(ctx context.Context, have validators) fetchResult {
 	case response.StatusCode == http.StatusNotModified && have != validators{}:
 		a.notModified = true
 	case response.StatusCode != http.StatusOK:
-		a.err = fmt.Errorf("it answers %d %s", response.StatusCode, http.StatusText(response.StatusCode))
+		a.err = fmt.Errorf("the server responded with %d %s", response.StatusCode, http.StatusText(response.StatusCode))
 	default:
-		a.data, a.err = body(response)
+		a.data, a.err = readBody(response)
 		a.err = c.stripURL(a.err)
 	}
 	return a
@@ -68,12 +68,12 @@ func (c *client) fetch(ctx context.Context, have validators) fetchResult {
 
 // request creates the request. exposed reports whether other users can read its headers.
 func (c *client) request(ctx context.Context, have validators) (r *http.Request, exposed bool, err error) {
-	target, err := c.target()
+	target, err := c.nextURL()
 	if err != nil {
 		return nil, false, err
 	}
 	if r, err = http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil); err != nil {
-		return nil, false, errors.New("its URL cannot be asked")
+		return nil, false, errors.New("invalid URL")
 	}
 	r.Header.Set("User-Agent", "podd")
 	r.Header.Set("Accept", "application/yaml, application/json;q=0.9, */*;q=0.1")
@@ -116,15 +116,15 @@ func headerValues(value string) []string {
 	return []string{value}
 }
 
-// body reads the whole body of a response.
-func body(r *http.Response) ([]byte, error) {
+// readBody reads the whole body of a response.
+func readBody(r *http.Response) ([]byte, error) {
 	if r.ContentLength > MaxSize {
 		return nil, errTooBig
 	}
 	data, err := io.ReadAll(io.LimitReader(r.Body, MaxSize+1))
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, fmt.Errorf("its answer ended early, after %d bytes", len(data))
+		return nil, fmt.Errorf("response truncated after %d bytes", len(data))
 	case err != nil:
 		return nil, err
 	case len(data) > MaxSize:
@@ -132,7 +132,7 @@ func body(r *http.Response) ([]byte, error) {
 	}
 	framed := r.ContentLength >= 0 || len(r.TransferEncoding) > 0 || r.Uncompressed || r.ProtoMajor > 1
 	if !framed && len(data) > 0 && !json.Valid(data) {
-		return nil, errors.New("it gives no length, so that an answer cut short would look whole; let it send Content-Length, or JSON")
+		return nil, errors.New("response without a length, so truncation cannot be detected; make the server send Content-Length, or JSON")
 	}
 	return data, nil
 }
@@ -144,7 +144,7 @@ func (c *client) stripURL(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, context.DeadlineExceeded), os.IsTimeout(err):
-		return fmt.Errorf("no whole answer within %v", c.opts.Timeout)
+		return fmt.Errorf("no complete response within %v", c.opts.Timeout)
 	case errors.As(err, &whole):
 		err = whole.Err
 	}

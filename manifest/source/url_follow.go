@@ -35,28 +35,28 @@ const firstResponseWait = time.Second
 func (u *URL) Run(ctx context.Context, emit func(manifest.Batch)) error {
 	f := newURLFollower(u, emit)
 	defer f.close()
-	answers := make(chan fetchResult, 1)
+	results := make(chan fetchResult, 1)
 	due := time.NewTimer(0)
 	defer due.Stop()
 	late := time.NewTimer(firstResponseWait)
 	defer late.Stop()
-	asking := false
+	fetching := false
 	for {
 		select {
 		case <-ctx.Done():
-			if asking {
-				<-answers
+			if fetching {
+				<-results
 			}
 			return nil
 		case <-due.C:
 			if f.cache.retry() && (f.inUse == nil || f.inUse.Refused()) {
 				f.restoreCached()
 			}
-			asking = true
+			fetching = true
 			have := f.have
-			go func() { answers <- f.client.fetch(ctx, have) }()
-		case a := <-answers:
-			asking = false
+			go func() { results <- f.client.fetch(ctx, have) }()
+		case a := <-results:
+			fetching = false
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -106,8 +106,8 @@ func (f *urlFollower) handleResult(a fetchResult) time.Duration {
 	switch {
 	case a.err != nil:
 		f.failures++
-		f.fallBehind(behindAnswer, now)
-		return f.pace().wait(f.failures, a.silent, a.after)
+		f.fallBehind(behindFetch, now)
+		return f.interval().wait(f.failures, a.silent, a.after)
 	case a.notModified:
 		f.handleUnchanged(now)
 	default:
@@ -121,10 +121,10 @@ func (f *urlFollower) handleResult(a fetchResult) time.Duration {
 			f.cache.markListed()
 		}
 	}
-	return f.pace().wait(0, false, 0)
+	return f.interval().wait(0, false, 0)
 }
 
-func (f *urlFollower) pace() pollInterval { return pollInterval{f.opts.CheckFrequency, f.random} }
+func (f *urlFollower) interval() pollInterval { return pollInterval{f.opts.CheckFrequency, f.random} }
 
 // handleUnchanged handles a response with the same content as the last one.
 func (f *urlFollower) handleUnchanged(now time.Time) {

@@ -53,15 +53,15 @@ func (w *wire) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// fleet is a server whose response a test sets.
-type fleet struct {
+// fakeServer is a server whose response a test sets.
+type fakeServer struct {
 	t    *testing.T
 	wire *wire
 	web  *httptest.Server
 
-	mu     sync.Mutex // guards all following fields
-	answer http.HandlerFunc
-	asked  []request
+	mu      sync.Mutex // guards all following fields
+	handler http.HandlerFunc
+	asked   []request
 }
 
 // request is a received request.
@@ -72,8 +72,8 @@ type request struct {
 	header http.Header
 }
 
-func newFleet(t *testing.T, answer http.HandlerFunc) *fleet {
-	f := &fleet{t: t, wire: newWire(), answer: answer}
+func newFakeServer(t *testing.T, handler http.HandlerFunc) *fakeServer {
+	f := &fakeServer{t: t, wire: newWire(), handler: handler}
 	f.web = httptest.NewUnstartedServer(http.HandlerFunc(f.serve))
 	if err := f.web.Listener.Close(); err != nil {
 		t.Fatal(err)
@@ -85,30 +85,30 @@ func newFleet(t *testing.T, answer http.HandlerFunc) *fleet {
 	return f
 }
 
-func (f *fleet) serve(w http.ResponseWriter, r *http.Request) {
+func (f *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
-	answer := f.answer
+	handler := f.handler
 	f.asked = append(f.asked, request{time.Now(), r.RequestURI, r.Host, r.Header})
 	f.mu.Unlock()
-	answer(w, r)
+	handler(w, r)
 }
 
-// now sets the response for later requests.
-func (f *fleet) now(answer http.HandlerFunc) {
+// handle sets the handler of later requests.
+func (f *fakeServer) handle(handler http.HandlerFunc) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.answer = answer
+	f.handler = handler
 }
 
 // requests returns the requests received so far.
-func (f *fleet) requests() []request {
+func (f *fakeServer) requests() []request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]request{}, f.asked...)
 }
 
 // url returns the source of this server.
-func (f *fleet) url(path string, o URLOptions) *URL {
+func (f *fakeServer) url(path string, o URLOptions) *URL {
 	f.t.Helper()
 	u, err := NewURL("http://127.0.0.1"+path, o)
 	if err != nil {
@@ -125,29 +125,29 @@ func urlOptions(t *testing.T) URLOptions {
 	return o
 }
 
-// list answers 200 with these pods.
+// list returns a handler that responds with these pods.
 func list(names ...string) http.HandlerFunc { return body200(yaml(names...)) }
 
-// body200 answers 200 with this.
+// body200 returns a handler that responds with status 200 and this content.
 func body200(content string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(content)) // the client may have closed the connection
 	}
 }
 
-// status answers with nothing but a status.
+// status returns a handler that responds with only a status.
 func status(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 }
 
-// raw answers with these bytes and hangs up.
-func raw(answer string) http.HandlerFunc {
+// raw returns a handler that responds with these bytes and closes the connection.
+func raw(response string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err != nil {
 			panic(err)
 		}
-		_, _ = conn.Write([]byte(answer))
+		_, _ = conn.Write([]byte(response))
 		_ = conn.Close()
 	}
 }

@@ -19,10 +19,10 @@ func poll(t *testing.T, u *URL) *running { return runWithin(t, u, time.Hour) }
 
 const emptyPodList = `{"apiVersion":"v1","kind":"PodList","metadata":{},"items":[]}`
 
-func TestURLSendsValidators(t *testing.T) {
+func TestURL_SendsValidators(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, nil)
-		f.now(func(w http.ResponseWriter, r *http.Request) {
+		f := newFakeServer(t, nil)
+		f.handle(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("ETag", `"v1"`)
 			w.Header().Set("Last-Modified", "Sat, 21 Nov 2026 02:40:00 GMT")
 			if r.Header.Get("If-None-Match") == `"v1"` && r.Header.Get("If-Modified-Since") == "Sat, 21 Nov 2026 02:40:00 GMT" {
@@ -36,73 +36,73 @@ func TestURLSendsValidators(t *testing.T) {
 			t.Errorf("got %s", show(b))
 		}
 		<-time.After(10 * time.Minute)
-		asked := f.requests()
-		if len(asked) < 25 || len(asked) > 38 {
-			t.Errorf("asked %d times in 10 minutes, want once in 16 to 24 s", len(asked))
+		requests := f.requests()
+		if len(requests) < 25 || len(requests) > 38 {
+			t.Errorf("got %d requests in 10 minutes, want one in 16 to 24 s", len(requests))
 		}
-		for i, q := range asked[1:] {
-			if d := q.at.Sub(asked[i].at); d < 16*time.Second || d > 24*time.Second {
-				t.Errorf("asked again after %v, want 20 s ± 20 %%", d)
+		for i, q := range requests[1:] {
+			if d := q.at.Sub(requests[i].at); d < 16*time.Second || d > 24*time.Second {
+				t.Errorf("next request after %v, want 20 s ± 20 %%", d)
 			}
 		}
 		if all, _ := r.batches(); len(all) != 1 {
-			t.Errorf("emitted %d batches of one content", len(all))
+			t.Errorf("emitted %d batches of the same content, want one", len(all))
 		}
 	})
 }
 
-// A response that is not 200 with a valid list changes no pod. The next valid list clears
-// the Problem.
-func TestURLKeepsLastGoodList(t *testing.T) {
+// TestURL_InvalidResponse checks that only a response with status 200 and a valid list changes
+// pods, and that it clears the Problem.
+func TestURL_InvalidResponse(t *testing.T) {
 	manyBytes := yaml("a") + strings.Repeat("# fill\n", 11<<20/7)
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
 		want   string
 	}{
-		"500":            {status(500), "it answers 500 Internal Server Error"},
-		"404":            {status(404), "it answers 404 Not Found"},
-		"204":            {status(204), "it answers 204 No Content"},
-		"304 unasked":    {status(304), "it answers 304 Not Modified"},
-		"206":            {status(206), "it answers 206"},
-		"empty":          {body200(""), "holds no pod"},
-		"blank":          {body200("\n# nothing\n---\n"), "holds no pod"},
-		"null":           {body200("null"), "holds no pod"},
+		"500":            {status(500), "the server responded with 500 Internal Server Error"},
+		"404":            {status(404), "the server responded with 404 Not Found"},
+		"204":            {status(204), "the server responded with 204 No Content"},
+		"304 unasked":    {status(304), "the server responded with 304 Not Modified"},
+		"206":            {status(206), "the server responded with 206"},
+		"empty":          {body200(""), "contains no pods"},
+		"blank":          {body200("\n# nothing\n---\n"), "contains no pods"},
+		"null":           {body200("null"), "contains no pods"},
 		"html":           {body200("<html><body>Please log in</body></html>"), "error"},
 		"an object":      {body200(`{"error":"database is down"}`), "kind: required"},
 		"a string":       {body200("upstream connect error"), "must be an object"},
 		"one pod broken": {body200(yaml("a") + "---\n" + broken), "spec.containers: required"},
 		"list, no items": {body200("apiVersion: v1\nkind: PodList\n"), "items: must be a list"},
-		"cut short":      {raw("HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + yaml("evil")), "its answer ended early"},
-		"cut chunk":      {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n" + yaml("evil")[:50]), "its answer ended early"},
-		"no length":      {raw("HTTP/1.0 200 OK\r\n\r\n" + yaml("evil")), "it gives no length"},
-		"cut json":       {raw("HTTP/1.0 200 OK\r\n\r\n" + emptyPodList[:40]), "it gives no length"},
+		"cut short":      {raw("HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + yaml("evil")), "response truncated"},
+		"cut chunk":      {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n" + yaml("evil")[:50]), "response truncated"},
+		"no length":      {raw("HTTP/1.0 200 OK\r\n\r\n" + yaml("evil")), "response without a length"},
+		"cut json":       {raw("HTTP/1.0 200 OK\r\n\r\n" + emptyPodList[:40]), "response without a length"},
 		"no http":        {raw("SSH-2.0-OpenSSH\r\n"), "malformed HTTP"},
 		"hangs up":       {raw(""), "EOF"},
-		"too big":        {body200(manyBytes), "more than 10 MiB"},
-		"announced big":  {raw("HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n"), "more than 10 MiB"},
+		"too big":        {body200(manyBytes), "larger than 10 MiB"},
+		"announced big":  {raw("HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n"), "larger than 10 MiB"},
 		"bad gzip":       {raw("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nevil"), "fetching manifests"},
-		"hangs":          {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "no whole answer within 10s"},
-		"drips":          {drip, "no whole answer within 10s"},
+		"hangs":          {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "no complete response within 10s"},
+		"drips":          {drip, "no complete response within 10s"},
 		"elsewhere": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://127.0.0.2/x?token=redirected", http.StatusFound)
-		}, "it redirects to http://127.0.0.2/x, on another host"},
+		}, "redirect to http://127.0.0.2/x rejected: it leads to another host"},
 		"other port": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://127.0.0.1:81/x", http.StatusFound)
-		}, "on another host"},
+		}, "to another host"},
 		"round and round": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, r.URL.Path, http.StatusFound)
-		}, "it redirects too often"},
+		}, "too many redirects"},
 		"to a file": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Location", "file:///etc/shadow")
 			w.WriteHeader(http.StatusFound)
-		}, "redirects to"},
+		}, "rejected"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFleet(t, list("a=1", "b"))
+				f := newFakeServer(t, list("a=1", "b"))
 				r := poll(t, f.url("/x?token=hunter2", urlOptions(t)))
 				r.untilPods("a=1", "b")
-				f.now(c.answer)
+				f.handle(c.answer)
 				b := r.untilProblem(c.want, "a=1", "b")
 				if text := show(b); !b.Complete || strings.Contains(text, "hunter2") || strings.Contains(text, "redirected") {
 					t.Errorf("got %s, want it complete and without the query", text)
@@ -110,9 +110,9 @@ func TestURLKeepsLastGoodList(t *testing.T) {
 				if s := b.Files[0]; s.Behind == "" || s.Since.IsZero() || s.Version.After(s.Since) {
 					t.Errorf("state: got %+v, want it behind", s)
 				}
-				f.now(list("a=2"))
+				f.handle(list("a=2"))
 				if b := r.untilPods("a=2"); len(b.Problems) != 0 || b.Files[0].Behind != "" {
-					t.Errorf("after a good list: got %s", show(b))
+					t.Errorf("after a valid list: got %s", show(b))
 				}
 				r.stop()
 			})
@@ -120,7 +120,7 @@ func TestURLKeepsLastGoodList(t *testing.T) {
 	}
 }
 
-// drip sends a byte a second.
+// drip responds with one byte a second.
 func drip(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Length", "1000")
 	for {
@@ -138,7 +138,7 @@ func drip(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func TestURLAcceptsValidLists(t *testing.T) {
+func TestURL_ValidLists(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
 		want   string
@@ -164,10 +164,10 @@ func TestURLAcceptsValidLists(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFleet(t, list("a"))
+				f := newFakeServer(t, list("a"))
 				r := poll(t, f.url("/x", urlOptions(t)))
 				r.untilPods("a")
-				f.now(c.answer)
+				f.handle(c.answer)
 				if b := r.untilPods(strings.Fields(c.want)...); len(b.Problems) != 0 || !b.Complete {
 					t.Errorf("got %s", show(b))
 				}
@@ -177,13 +177,14 @@ func TestURLAcceptsValidLists(t *testing.T) {
 	}
 }
 
-// The validators of a refused content must not be taken for those of the valid one.
-func TestURLOfARefusedContentNotModified(t *testing.T) {
+// TestURL_NotModified_Refused checks that status 304 for refused content does not confirm the
+// last valid content.
+func TestURL_NotModified_Refused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, list("a"))
+		f := newFakeServer(t, list("a"))
 		r := poll(t, f.url("/x", urlOptions(t)))
 		r.untilPods("a")
-		f.now(func(w http.ResponseWriter, r *http.Request) {
+		f.handle(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("ETag", `"bad"`)
 			if r.Header.Get("If-None-Match") == `"bad"` {
 				w.WriteHeader(http.StatusNotModified)
@@ -194,59 +195,59 @@ func TestURLOfARefusedContentNotModified(t *testing.T) {
 		r.untilProblem("spec.containers", "a")
 		<-time.After(time.Hour)
 		r.untilProblem("spec.containers", "a")
-		f.now(status(503))
+		f.handle(status(503))
 		r.untilProblem("503", "a")
-		f.now(status(304))
+		f.handle(status(304))
 		r.until("the refusal alone", func(b manifest.Batch) bool {
 			return !strings.Contains(problemsOf(b), "503") && b.Files[0].Behind == behindRefused
 		})
 	})
 }
 
-func TestURLHonorsRetryAfter(t *testing.T) {
+func TestURL_RetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, func(w http.ResponseWriter, _ *http.Request) {
+		f := newFakeServer(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "300")
 			w.WriteHeader(http.StatusServiceUnavailable)
 		})
 		poll(t, f.url("/x", urlOptions(t)))
 		<-time.After(299 * time.Second)
 		if n := len(f.requests()); n != 1 {
-			t.Errorf("asked %d times within the server's Retry-After, want once", n)
+			t.Errorf("got %d requests within Retry-After, want one", n)
 		}
 		<-time.After(2 * time.Second)
 		if n := len(f.requests()); n != 2 {
-			t.Errorf("asked %d times after the server's Retry-After, want twice", n)
+			t.Errorf("got %d requests after Retry-After, want two", n)
 		}
 	})
 }
 
-func TestURLBacksOff(t *testing.T) {
+func TestURL_Backoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, status(500))
+		f := newFakeServer(t, status(500))
 		r := poll(t, f.url("/x", urlOptions(t)))
-		if b := r.untilProblem("nothing of it runs"); b.Complete {
-			t.Errorf("got %s, want it incomplete: nothing was ever seen", show(b))
+		if b := r.untilProblem("no content is in use"); b.Complete {
+			t.Errorf("got %s, want it incomplete because there was no valid list", show(b))
 		}
 		<-time.After(24 * time.Hour)
-		asked := f.requests()
-		for i, q := range asked[1:] {
+		requests := f.requests()
+		for i, q := range requests[1:] {
 			want := min(20*time.Second<<min(i, 20), maxWait)
-			if d := q.at.Sub(asked[i].at); d < want*8/10 || d > min(want*12/10, maxWait) {
-				t.Errorf("wait %d: %v, want %v ± 20 %%", i, d, want)
+			if d := q.at.Sub(requests[i].at); d < want*8/10 || d > min(want*12/10, maxWait) {
+				t.Errorf("wait %d: got %v, want %v ± 20 %%", i, d, want)
 			}
 		}
 		if all, _ := r.batches(); len(all) != 1 {
-			t.Errorf("emitted %d batches for one trouble", len(all))
+			t.Errorf("emitted %d batches for the same problem, want one", len(all))
 		}
 	})
 }
 
-// After a boot without network the cached content runs.
-func TestURLStartsFromDisk(t *testing.T) {
+// TestURL_Cache checks that the cached content runs after a boot without network.
+func TestURL_Cache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := urlOptions(t)
-		f := newFleet(t, func(w http.ResponseWriter, r *http.Request) {
+		f := newFakeServer(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("ETag", `"v1"`)
 			list("a", "b")(w, r)
 		})
@@ -254,29 +255,29 @@ func TestURLStartsFromDisk(t *testing.T) {
 		version := r.untilPods("a", "b").Files[0].Version
 		r.stop()
 
-		unplugged := newFleet(t, nil)
+		unplugged := newFakeServer(t, nil)
 		if err := unplugged.wire.Close(); err != nil {
 			t.Fatal(err)
 		}
 		<-time.After(time.Hour)
 		r = poll(t, unplugged.url("/x", o))
-		b := r.untilProblem("network is unreachable; its last good content, kept on disk, runs on", "a", "b")
-		if !b.Complete || !b.Files[0].Version.Equal(version) || b.Files[0].Behind != behindAnswer {
+		b := r.untilProblem("network is unreachable; using the last valid content from the cache", "a", "b")
+		if !b.Complete || !b.Files[0].Version.Equal(version) || b.Files[0].Behind != behindFetch {
 			t.Errorf("without network: got %s %+v", show(b), b.Files[0])
 		}
 		r.stop()
 
-		// a server that takes its time
-		f.now(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		// a slow server
+		f.handle(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		began := time.Now()
 		r = poll(t, f.url("/x", o))
-		b = r.untilProblem("no answer yet", "a", "b")
+		b = r.untilProblem("no response yet", "a", "b")
 		if waited := time.Since(began); waited != firstResponseWait || b.Complete {
 			t.Errorf("slow server: after %v got %s, want it after %v and incomplete", waited, show(b), firstResponseWait)
 		}
-		f.now(func(w http.ResponseWriter, r *http.Request) {
+		f.handle(func(w http.ResponseWriter, r *http.Request) {
 			if got := r.Header.Get("If-None-Match"); got != `"v1"` {
-				t.Errorf("If-None-Match: got %q, want what was kept", got)
+				t.Errorf("If-None-Match: got %q, want the cached value", got)
 			}
 			w.WriteHeader(http.StatusNotModified)
 		})
@@ -286,22 +287,22 @@ func TestURLStartsFromDisk(t *testing.T) {
 		}
 		r.stop()
 
-		// what the server took back meanwhile is not started again
-		f.now(body200(emptyPodList))
+		// pods that the server removed meanwhile are not started again
+		f.handle(body200(emptyPodList))
 		r = poll(t, f.url("/x", o))
 		r.untilPods()
 		if all, _ := r.batches(); len(all) != 1 {
-			t.Errorf("emitted %d batches, want the server's answer alone", len(all))
+			t.Errorf("emitted %d batches, want only the response of the server", len(all))
 		}
 		r.stop()
 		r = poll(t, unplugged.url("/x", o))
-		if b := r.untilProblem("kept on disk"); !b.Complete {
-			t.Errorf("an empty list from disk: got %s, want it complete", show(b))
+		if b := r.untilProblem("from the cache"); !b.Complete {
+			t.Errorf("an empty list from the cache: got %s, want it complete", show(b))
 		}
 	})
 }
 
-func TestURLFillsInAndSendsHeaders(t *testing.T) {
+func TestURL_PlaceholdersAndHeaders(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string) string {
 		path := filepath.Join(dir, name)
@@ -313,9 +314,9 @@ func TestURLFillsInAndSendsHeaders(t *testing.T) {
 	machine := write("machine-id", "0123456789abcdef0123456789abcdef\n")
 	headers := write("headers", "# secret\nAuthorization: Bearer one\n\nHost: other.example\r\n")
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, list("a"))
+		f := newFakeServer(t, list("a"))
 		o := urlOptions(t)
-		o.Node, o.MachineIDFile, o.HeaderFile = "no de/?", machine, headers
+		o.Node, o.machineIDFile, o.HeaderFile = "no de/?", machine, headers
 		o.Header = http.Header{"X-Site": {"42"}, "Authorization": {"Basic zero"}}
 		u := f.url("/{node}/{machineID}/x?n={node}&t=hunter2#part", o)
 		if want := "http://127.0.0.1/no%20de%2F%3F/{machineID}/x"; u.Name() != want {
@@ -325,13 +326,13 @@ func TestURLFillsInAndSendsHeaders(t *testing.T) {
 		r.until("pods", func(b manifest.Batch) bool { return len(b.Pods) == 1 })
 		q := f.requests()[0]
 		if want := "/no%20de%2F%3F/0123456789abcdef0123456789abcdef/x?n=no+de%2F%3F&t=hunter2"; q.uri != want || q.host != "other.example" {
-			t.Errorf("asked %s of %s, want %s of other.example", q.uri, q.host, want)
+			t.Errorf("got request %s to %s, want %s to other.example", q.uri, q.host, want)
 		}
 		if got := fmt.Sprint(q.header["Authorization"], q.header["X-Site"], q.header["User-Agent"]); got != "[Bearer one] [42] [podd]" {
 			t.Errorf("headers: got %s", got)
 		}
 		write("headers", "Authorization: Bearer two\n")
-		f.now(list("b"))
+		f.handle(list("b"))
 		r.until("the second", func(b manifest.Batch) bool { return strings.HasPrefix(podsOf(b), "b") })
 		if got := f.requests()[1].header.Get("Authorization"); got != "Bearer two" {
 			t.Errorf("after the file changed: got %q", got)
@@ -339,17 +340,17 @@ func TestURLFillsInAndSendsHeaders(t *testing.T) {
 		write("headers", "Authorization Bearer three\n")
 		b := r.until("a problem", func(b manifest.Batch) bool { return len(b.Problems) > 0 })
 		if text := problemsOf(b); !strings.Contains(text, `line 1 is not "Name: value"`) || strings.Contains(text, "three") {
-			t.Errorf("a broken header file: got %s", text)
+			t.Errorf("invalid header file: got %s", text)
 		}
 		if err := os.Chmod(write("headers", "Authorization: Bearer four\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		r.until("a warning", func(b manifest.Batch) bool {
-			return strings.Contains(problemsOf(b), "everyone can read its header file") && !strings.Contains(problemsOf(b), "four")
+			return strings.Contains(problemsOf(b), "all users can read its header file") && !strings.Contains(problemsOf(b), "four")
 		})
 		write("machine-id", "../../../etc\n")
 		r.until("a problem", func(b manifest.Batch) bool {
-			return strings.Contains(problemsOf(b), "it holds none; systemd-machine-id-setup makes one")
+			return strings.Contains(problemsOf(b), "the file has none; create one with systemd-machine-id-setup")
 		})
 		r.stop()
 	})
@@ -362,10 +363,10 @@ func TestNewURL(t *testing.T) {
 		"https://{node}.example/x":          "https://node.example/x",
 		"https://[::1]:1/%2e%2E/x":          "https://[::1]:1/%2e%2E/x",
 		"https://h/{machineID}?{machineID}": "https://h/{machineID}",
-		"":                                  "!it must begin with https://",
-		"/etc/secret":                       "!it must begin with https://",
-		"file:///etc/secret":                "!it must begin with https://",
-		"https:///secret":                   "!it names no host",
+		"":                                  "!must begin with https://",
+		"/etc/secret":                       "!must begin with https://",
+		"file:///etc/secret":                "!must begin with https://",
+		"https:///secret":                   "!no host",
 		"https://h:secret/":                 "!malformed",
 		"https://secret@h/%zz":              "!malformed",
 		"https://se\x00cret/":               "!control character",

@@ -58,7 +58,7 @@ func duplicateName(s Source, index int) manifest.Batch {
 		Source: fmt.Sprintf("%s#%d", s.Name(), index+1), Kind: s.Kind(), Complete: true,
 		Problems: []manifest.Problem{{
 			Severity: manifest.Warning, Path: s.Name(),
-			Message: "this source is named twice; the first one counts, remove the other",
+			Message: "duplicate source; the first one is used, remove the other",
 		}},
 	}
 }
@@ -139,7 +139,7 @@ func (m *merger) runSource(ctx context.Context, index int, s Source) {
 func failed(last manifest.Batch, s Source, err error) manifest.Batch {
 	p := manifest.Problem{
 		Severity: manifest.Error, Path: s.Name(),
-		Message: fmt.Sprintf("watching ended early: %v; its last content runs on and podd starts it again within %v", err, lastRerun),
+		Message: fmt.Sprintf("watching failed: %v; using its last content, and podd retries within %v", err, lastRerun),
 	}
 	last.Problems = append(slices.Clip(last.Problems), p)
 	return last

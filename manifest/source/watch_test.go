@@ -29,8 +29,8 @@ func (s scripted) Run(ctx context.Context, emit func(manifest.Batch)) error {
 	return s.run(ctx, emit)
 }
 
-// says emits the batches and then waits.
-func says(name, kind string, batches ...manifest.Batch) scripted {
+// emitting returns a source that emits the batches and then waits.
+func emitting(name, kind string, batches ...manifest.Batch) scripted {
 	return scripted{name, kind, func(ctx context.Context, emit func(manifest.Batch)) error {
 		for _, b := range batches {
 			emit(b)
@@ -40,8 +40,8 @@ func says(name, kind string, batches ...manifest.Batch) scripted {
 	}}
 }
 
-// holding returns a Batch with these pods, each from the source it names.
-func holding(from string, names ...string) manifest.Batch {
+// newBatch returns a Batch with these pods.
+func newBatch(from string, names ...string) manifest.Batch {
 	b := manifest.Batch{Complete: true}
 	for _, n := range names {
 		b.Pods = append(b.Pods, &manifest.Pod{
@@ -60,12 +60,12 @@ func key(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "default", Name: name}
 }
 
-func TestWatchMergesByPrecedence(t *testing.T) {
+func TestWatch_Precedence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		sets := Watch(ctx,
-			says("https://u", manifest.KindURL, holding("https://u", "both", "url")),
-			says("/d", manifest.KindFile, holding("/d", "both", "file")),
+			emitting("https://u", manifest.KindURL, newBatch("https://u", "both", "url")),
+			emitting("/d", manifest.KindFile, newBatch("/d", "both", "file")),
 			scripted{"/late", manifest.KindFile, func(ctx context.Context, _ func(manifest.Batch)) error {
 				<-ctx.Done()
 				return nil
@@ -92,9 +92,9 @@ func TestWatch_SlowReaderGetsNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var batches []manifest.Batch
 		for i := range 100 {
-			batches = append(batches, holding("/d", fmt.Sprint("pod", i)))
+			batches = append(batches, newBatch("/d", fmt.Sprint("pod", i)))
 		}
-		sets := Watch(t.Context(), says("/d", manifest.KindFile, batches...))
+		sets := Watch(t.Context(), emitting("/d", manifest.KindFile, batches...))
 		synctest.Wait()
 		set := <-sets
 		if len(set.Pods) != 1 || set.Pods[key("pod99")] == nil {
@@ -123,15 +123,15 @@ func TestWatch_NoSources(t *testing.T) {
 	})
 }
 
-func TestWatchRunsAFailedSourceAgain(t *testing.T) {
+func TestWatch_RestartsFailedSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := 0
 		flaky := scripted{"/d", manifest.KindFile, func(ctx context.Context, emit func(manifest.Batch)) error {
 			if runs++; runs == 1 {
-				emit(holding("/d", "one"))
+				emit(newBatch("/d", "one"))
 				return errors.New("out of luck")
 			}
-			emit(holding("/d", "one", "two"))
+			emit(newBatch("/d", "one", "two"))
 			<-ctx.Done()
 			return nil
 		}}
@@ -147,46 +147,46 @@ func TestWatchRunsAFailedSourceAgain(t *testing.T) {
 			t.Errorf("after the next run: got %v with %q, want two pods and no problem", set.Pods, problemsIn(set))
 		}
 		if waited := time.Since(began); waited != firstRerun {
-			t.Errorf("ran again after %v, want %v", waited, firstRerun)
+			t.Errorf("restarted after %v, want %v", waited, firstRerun)
 		}
 	})
 }
 
-func TestWatchRunsOneSourceOfAName(t *testing.T) {
+func TestWatch_DuplicateName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sets := Watch(t.Context(),
-			says("/d", manifest.KindFile, holding("/d", "one")),
-			says("/d", manifest.KindFile, holding("/d", "two")))
+			emitting("/d", manifest.KindFile, newBatch("/d", "one")),
+			emitting("/d", manifest.KindFile, newBatch("/d", "two")))
 		synctest.Wait()
 		set := <-sets
-		if set.Pods[key("one")] == nil || set.Pods[key("two")] != nil || !strings.Contains(problemsIn(set), "named twice") {
-			t.Errorf("got %v with %q, want the first source alone and a problem", set.Pods, problemsIn(set))
+		if set.Pods[key("one")] == nil || set.Pods[key("two")] != nil || !strings.Contains(problemsIn(set), "duplicate source") {
+			t.Errorf("got %v with %q, want only the first source and a problem", set.Pods, problemsIn(set))
 		}
 	})
 }
 
-// In any interleaving of sources and receiver, the receiver ends with the last batch of
-// every source, and never receives an older batch after a newer one.
-func TestWatchLosesNothing(t *testing.T) {
+// TestWatch_Property checks that, in any interleaving of sources and receiver, the receiver
+// gets the last batch of every source, and no older batch after a newer one.
+func TestWatch_Property(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		counts := rapid.SliceOfN(rapid.IntRange(1, 20), 1, 5).Draw(rt, "batches")
 		pause := rapid.SliceOfN(rapid.IntRange(0, 3), 5, 5).Draw(rt, "pause")
 		var wrong []string
-		synctest.Test(t, func(t *testing.T) { wrong = watchLosses(t, counts, pause) })
+		synctest.Test(t, func(t *testing.T) { wrong = watchErrors(t, counts, pause) })
 		if len(wrong) > 0 {
 			rt.Fatal(strings.Join(wrong, "\n"))
 		}
 	})
 }
 
-// watchLosses returns what a receiver of sources with so many batches each missed.
-func watchLosses(t *testing.T, counts, pause []int) (wrong []string) {
+// watchErrors runs sources that emit counts batches and returns what the receiver got wrong.
+func watchErrors(t *testing.T, counts, pause []int) (wrong []string) {
 	var sources []Source
 	for i, n := range counts {
 		name := fmt.Sprint("/", i)
 		sources = append(sources, scripted{name, manifest.KindFile, func(ctx context.Context, emit func(manifest.Batch)) error {
 			for k := range n {
-				emit(holding(name, fmt.Sprintf("s%d-%d", i, k)))
+				emit(newBatch(name, fmt.Sprintf("s%d-%d", i, k)))
 				<-time.After(time.Duration(pause[i]) * time.Second)
 			}
 			<-ctx.Done()
@@ -210,36 +210,36 @@ func watchLosses(t *testing.T, counts, pause []int) (wrong []string) {
 	}
 	for i, n := range counts {
 		if newest[i] != n-1 {
-			wrong = append(wrong, fmt.Sprintf("source %d: the last batch seen is %d, want %d", i, newest[i], n-1))
+			wrong = append(wrong, fmt.Sprintf("source %d: the last batch received is %d, want %d", i, newest[i], n-1))
 		}
 	}
 	return wrong
 }
 
-// TestFirstFileTakesAName checks that of two files with the same pod the first by name is
+// TestWatch_FirstFileByName checks that of two files with the same pod the first by name is
 // used, even if it is created later, and that the other one gets a Problem.
-func TestFirstFileTakesAName(t *testing.T) {
+func TestWatch_FirstFileByName(t *testing.T) {
 	d := newTree(t)
 	d.write("web.yaml", yaml("web=old"))
 	ctx, cancel := context.WithCancel(t.Context())
 	sets := Watch(ctx, NewDir(d.path, Options{Node: "node", Cache: t.TempDir()}))
-	until := func(from, trouble string) {
+	until := func(from, problems string) {
 		t.Helper()
 		var last *manifest.Set
 		for limit := time.After(30 * time.Second); ; {
 			select {
 			case last = <-sets:
 			case <-limit:
-				t.Fatalf("the last set has %v and\n%s\nwant it from %s and\n%s", last.Pods, problemsIn(last), from, trouble)
+				t.Fatalf("last set: got %v and\n%s\nwant the pod from %s and\n%s", last.Pods, problemsIn(last), from, problems)
 			}
-			if p := last.Pods[key("web-node")]; p != nil && p.Origin.Path == d.in(from) && problemsIn(last) == trouble {
+			if p := last.Pods[key("web-node")]; p != nil && p.Origin.Path == d.in(from) && problemsIn(last) == problems {
 				return
 			}
 		}
 	}
 	until("web.yaml", "")
 	d.write("a.yaml", yaml("web=new"))
-	until("a.yaml", d.in("web.yaml")+":3:12: error: metadata.name: pod default/web is at "+d.in("a.yaml")+":1, too, which comes first and counts; rename or remove one")
+	until("a.yaml", d.in("web.yaml")+":3:12: error: metadata.name: pod default/web is also defined at "+d.in("a.yaml")+":1, which takes precedence; rename or remove one")
 	d.remove("a.yaml")
 	until("web.yaml", "")
 	cancel()

@@ -4,8 +4,8 @@ import "sync"
 
 // Messages for fields of pods of a cluster that podd does not support.
 const (
-	notYet  = "is not served yet for pods of a cluster"
-	ungated = "is behind a gate that Kubernetes 1.34 has off"
+	notYet  = "is not supported for pods of a cluster"
+	ungated = "requires a feature gate that Kubernetes 1.34 disables by default"
 )
 
 // clusterFields lists the rows that differ for pods of an API server, because a cluster has

@@ -3,30 +3,30 @@ package supported
 import "podd/manifest"
 
 // unscheduled is the message for fields that only a scheduler uses.
-const unscheduled = "has no effect; a pod here runs on this node and nowhere else"
+const unscheduled = "has no effect, because the pod runs on this node only"
 
 // unhooked is the message for a hook that Kubernetes accepts and that always fails.
-const unhooked = "no node agent makes such a hook; write exec, httpGet or sleep"
+const unhooked = "a hook of this type always fails in Kubernetes; use exec, httpGet or sleep"
 
 // forWindows is the message for fields that only a Windows node supports.
-const forWindows = "is for Windows, and this node runs Linux; remove it"
+const forWindows = "is for Windows, but this node runs Linux; remove it"
 
 // EphemeralDirectory is the message for what the directory of an ephemeral volume cannot
 // be.
-const EphemeralDirectory = "a volume that goes with its pod is a directory of podd's; use a persistentVolumeClaim"
+const EphemeralDirectory = "podd provides ephemeral volumes as directories only; use a persistentVolumeClaim"
 
 // noFilling is the message for the initial content of a volume.
-const noFilling = "podd fills no volume; let an init container do that"
+const noFilling = "podd does not populate volumes; use an init container"
 
 // noDevices is the message for devices that a driver of a cluster would allocate.
-const noDevices = "there is no cluster to allocate the devices of a ResourceClaim; remove it, or mount the device with hostPath"
+const noDevices = "ResourceClaims require a cluster; remove it, or mount the device with hostPath"
 
 // Messages for volumes that are not on this node.
 const (
-	mountIt  = "podd mounts nothing but nfs from the network; mount it on the machine (/etc/fstab, a .mount unit) and use hostPath"
-	attachIt = "podd attaches no disks; attach and mount it on the machine and use hostPath, or a claim with a local PersistentVolume"
-	noCloud  = "podd talks to no cloud; attach and mount the disk on the machine and use hostPath, or a claim with a local PersistentVolume"
-	noDriver = "Kubernetes has no driver for it any more; mount the volume on the machine and use hostPath"
+	mountIt  = "nfs is the only supported network volume; mount this one on the host (/etc/fstab or a .mount unit) and use hostPath"
+	attachIt = "podd does not attach disks; attach and mount it on the host and use hostPath, or a claim with a local PersistentVolume"
+	noCloud  = "podd does not attach cloud disks; attach and mount the disk on the host and use hostPath, or a claim with a local PersistentVolume"
+	noDriver = "Kubernetes has removed its driver; mount the volume on the host and use hostPath"
 )
 
 // templateMetadata lists the metadata that the claim of an ephemeral volume gets from its
@@ -44,8 +44,8 @@ var podFields = []row{
 	{"metadata.uid", supported, ""},
 	{"metadata.labels", supported, ""},
 	{"metadata.annotations", supported, ""},
-	{"metadata.finalizers", warned, "has no effect; podd ends a pod when its manifest goes"},
-	{"metadata.generateName", warned, "has no effect; metadata.name counts"},
+	{"metadata.finalizers", warned, "has no effect; podd deletes a pod when its manifest is removed"},
+	{"metadata.generateName", warned, "has no effect; metadata.name is used"},
 
 	{"spec.restartPolicy", supported, ""},
 	{"spec.terminationGracePeriodSeconds", supported, ""},
@@ -65,8 +65,8 @@ var podFields = []row{
 	{"spec.schedulerName", supported, ""},
 	{"spec.tolerations", supported, ""},
 	{"spec.automountServiceAccountToken", supported, ""},
-	{"spec.serviceAccountName", warned, "mounts no token; there is no API server to issue one"},
-	{"spec.serviceAccount", warned, "mounts no token; there is no API server to issue one"},
+	{"spec.serviceAccountName", warned, "mounts no token, because there is no API server to issue one"},
+	{"spec.serviceAccount", warned, "mounts no token, because there is no API server to issue one"},
 	{"spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution", supported, ""},
 	{"spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", warned, unscheduled},
 	{"spec.affinity.podAffinity", warned, unscheduled},
@@ -80,9 +80,9 @@ var podFields = []row{
 	{"spec.hostAliases", supported, ""},
 	{"spec.hostUsers", supported, ""},
 	{"spec.preemptionPolicy", supported, ""}, // no pod is evicted to make room for another one
-	{"spec.os.name", oneValue, `"linux" names another system, and this node runs Linux; remove it`},
-	{"spec.schedulingGates", refusedWithNote, "there is no scheduler that would wait; write the manifest when the pod may start"},
-	{"spec.hostnameOverride", refusedWithNote, "is behind a gate that Kubernetes 1.34 has off; write hostname and subdomain"},
+	{"spec.os.name", oneValue, `"linux" must be linux, because this node runs Linux; remove it`},
+	{"spec.schedulingGates", refusedWithNote, "scheduling gates require a scheduler; add the manifest when the pod may start"},
+	{"spec.hostnameOverride", refusedWithNote, "requires a feature gate that Kubernetes 1.34 disables by default; use hostname and subdomain"},
 	{"spec.resourceClaims", refusedWithNote, noDevices},
 	{"spec.overhead[cpu]", supported, ""},
 	{"spec.overhead[memory]", supported, ""},
@@ -95,7 +95,7 @@ var podFields = []row{
 	{"spec.resources.requests[cpu]", supported, ""},
 	{"spec.resources.requests[memory]", supported, ""},
 	{"spec.resources.requests[" + hugePagesRow + "]", supported, ""},
-	{"spec.ephemeralContainers", refusedWithNote, "cannot be part of a manifest; write a container, or add it to the running pod with podd debug or kubectl debug"},
+	{"spec.ephemeralContainers", refusedWithNote, "is not allowed in a manifest; use a regular container, or add it to the running pod with podd debug or kubectl debug"},
 
 	{"spec.securityContext.runAsUser", supported, ""},
 	{"spec.securityContext.runAsGroup", supported, ""},
@@ -135,10 +135,10 @@ var podFields = []row{
 	{"spec.volumes[].projected.sources[].configMap", supported, ""},
 	{"spec.volumes[].projected.sources[].secret", supported, ""},
 	{"spec.volumes[].projected.sources[].downwardAPI", supported, ""},
-	{"spec.volumes[].projected.sources[].serviceAccountToken", refusedWithNote, "there is no cluster to issue a token; remove it, or put one into a Secret beside the pod"},
-	{"spec.volumes[].projected.sources[].clusterTrustBundle", refusedWithNote, "there is no cluster to have one; put the certificates into a ConfigMap beside the pod"},
-	{"spec.volumes[].projected.sources[].podCertificate", refusedWithNote, "there is no cluster to issue one; put a certificate into a Secret beside the pod"},
-	{"spec.volumes[].gitRepo", refusedWithNote, "refused, CVE-2024-10220; use an init container that clones"},
+	{"spec.volumes[].projected.sources[].serviceAccountToken", refusedWithNote, "there is no cluster to issue a token; remove it, or use a Secret with a token"},
+	{"spec.volumes[].projected.sources[].clusterTrustBundle", refusedWithNote, "trust bundles require a cluster; use a ConfigMap with the certificates"},
+	{"spec.volumes[].projected.sources[].podCertificate", refusedWithNote, "there is no cluster to issue a certificate; use a Secret with one"},
+	{"spec.volumes[].gitRepo", refusedWithNote, "is not supported because of CVE-2024-10220; clone the repository in an init container"},
 	{"spec.volumes[].cephfs", refusedWithNote, mountIt},
 	{"spec.volumes[].glusterfs", refusedWithNote, mountIt},
 	{"spec.volumes[].quobyte", refusedWithNote, mountIt},
@@ -146,8 +146,8 @@ var podFields = []row{
 	{"spec.volumes[].iscsi", refusedWithNote, attachIt},
 	{"spec.volumes[].rbd", refusedWithNote, attachIt},
 	{"spec.volumes[].fc", refusedWithNote, attachIt},
-	{"spec.volumes[].csi", refusedWithNote, "CSI drivers make volumes for pods of a cluster alone; mount the volume on the machine and use hostPath, or a claim with a local PersistentVolume"},
-	{"spec.volumes[].flexVolume", refusedWithNote, "podd runs no FlexVolume drivers; mount the volume on the machine and use hostPath, or a claim"},
+	{"spec.volumes[].csi", refusedWithNote, "CSI volumes are supported for pods of a cluster only; mount the volume on the host and use hostPath, or a claim with a local PersistentVolume"},
+	{"spec.volumes[].flexVolume", refusedWithNote, "FlexVolume drivers are not supported; mount the volume on the host and use hostPath, or a claim"},
 	{"spec.volumes[].awsElasticBlockStore", refusedWithNote, noCloud},
 	{"spec.volumes[].azureDisk", refusedWithNote, noCloud},
 	{"spec.volumes[].cinder", refusedWithNote, noCloud},
@@ -199,7 +199,7 @@ var containerFields = []row{
 	{"env[].valueFrom.secretKeyRef", supported, ""},
 	{"env[].valueFrom.fieldRef", supported, ""},
 	{"env[].valueFrom.resourceFieldRef", supported, ""},
-	{"env[].valueFrom.fileKeyRef", refusedWithNote, "is behind a gate that Kubernetes 1.34 has off; write the value, or a ConfigMap beside the pod"},
+	{"env[].valueFrom.fileKeyRef", refusedWithNote, "requires a feature gate that Kubernetes 1.34 disables by default; use a value or a ConfigMap"},
 
 	{"resources.claims", refusedWithNote, noDevices},
 	{"resources.limits[cpu]", supported, ""},

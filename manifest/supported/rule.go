@@ -103,7 +103,7 @@ func (r *rule) add(rw row) *rule {
 // their names. Their path begins with path.
 func (r *rule) walk(v any, path string, report func(manifest.Problem)) {
 	if r.fields == nil || v == nil {
-		r.judge(v, path, report)
+		r.checkField(v, path, report)
 		return
 	}
 	switch v := v.(type) {
@@ -158,8 +158,8 @@ func (r *rule) pattern(step string) string {
 	return ""
 }
 
-// judge checks one field. null, "" and [] count as missing.
-func (r *rule) judge(v any, path string, report func(manifest.Problem)) {
+// checkField checks one field. null, "" and [] count as missing.
+func (r *rule) checkField(v any, path string, report func(manifest.Problem)) {
 	if empty(v) {
 		return
 	}
@@ -169,10 +169,10 @@ func (r *rule) judge(v any, path string, report func(manifest.Problem)) {
 	switch r.verdict {
 	case unsupported:
 		if strings.HasSuffix(path, "]") { // a resource name
-			refuse("podd gives no such resource; remove it")
+			refuse("podd does not provide this resource; remove it")
 			return
 		}
-		refuse("not served by podd yet; remove it")
+		refuse("not supported by podd; remove it")
 	case oneValue:
 		if accepted, why, _ := r.exception(); !reflect.DeepEqual(v, accepted) {
 			refuse(why)

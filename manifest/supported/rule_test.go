@@ -11,8 +11,8 @@ import (
 	"podd/manifest"
 )
 
-// TestServedTable: every row names a field that a Pod has, once.
-func TestServedTable(t *testing.T) {
+// TestFieldTables checks that each row names a different field of a Pod.
+func TestFieldTables(t *testing.T) {
 	seen := map[string]bool{}
 	check := func(prefix string, rows []row) {
 		for _, r := range rows {
@@ -22,9 +22,9 @@ func TestServedTable(t *testing.T) {
 			}
 			seen[path] = true
 			if !exists(reflect.TypeFor[v1.Pod](), path) {
-				t.Errorf("%s is no field of a Pod", path)
+				t.Errorf("%s is not a field of a Pod", path)
 			}
-			if says := r.note != ""; says != (r.verdict == warned || r.verdict == oneValue || r.verdict == refusedWithNote) {
+			if hasNote := r.note != ""; hasNote != (r.verdict == warned || r.verdict == oneValue || r.verdict == refusedWithNote) {
 				t.Errorf("%s: note %q does not fit its verdict", path, r.note)
 			}
 		}
@@ -33,12 +33,12 @@ func TestServedTable(t *testing.T) {
 	check("spec.containers[].", containerFields)
 	for _, field := range manifest.ServerMetadata {
 		if !exists(reflect.TypeFor[v1.Pod](), "metadata."+field) {
-			t.Errorf("metadata.%s is no field of a Pod", field)
+			t.Errorf("metadata.%s is not a field of a Pod", field)
 		}
 	}
 }
 
-// exists finds a path of a table in a type.
+// exists reports whether a type has a field at path.
 func exists(typ reflect.Type, path string) bool {
 	for _, step := range steps(path) {
 		if typ = member(typ, step); typ == nil {
@@ -48,9 +48,9 @@ func exists(typ reflect.Type, path string) bool {
 	return true
 }
 
-// member is the type of a step of a path, or nil.
+// member returns the type of the field or element that a step of a path names, or nil.
 func member(typ reflect.Type, step string) reflect.Type {
-	switch typ = pointed(typ); {
+	switch typ = elem(typ); {
 	case step == "[]" && typ.Kind() == reflect.Slice, step[0] == '[' && typ.Kind() == reflect.Map:
 		return typ.Elem()
 	case typ.Kind() != reflect.Struct:
@@ -59,7 +59,8 @@ func member(typ reflect.Type, step string) reflect.Type {
 	return jsonFields(typ)[step]
 }
 
-// jsonFields are the fields of a struct, and of structs that it inlines, by name.
+// jsonFields returns the types of the JSON fields of a struct by name, including those of
+// inlined structs.
 func jsonFields(typ reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
 	for f := range typ.Fields() {
@@ -67,7 +68,7 @@ func jsonFields(typ reflect.Type) map[string]reflect.Type {
 		switch {
 		case name == "-":
 		case name == "" && f.Anonymous:
-			maps.Copy(fields, jsonFields(pointed(f.Type)))
+			maps.Copy(fields, jsonFields(elem(f.Type)))
 		default:
 			fields[name] = f.Type
 		}
@@ -75,19 +76,19 @@ func jsonFields(typ reflect.Type) map[string]reflect.Type {
 	return fields
 }
 
-func pointed(typ reflect.Type) reflect.Type {
+func elem(typ reflect.Type) reflect.Type {
 	if typ.Kind() == reflect.Pointer {
 		return typ.Elem()
 	}
 	return typ
 }
 
-// TestEveryRuleDecides: a field is either decided or leads to fields that are.
-func TestEveryRuleDecides(t *testing.T) {
+// TestRules_HaveOneVerdict checks that no field has a verdict if its own fields have some.
+func TestRules_HaveOneVerdict(t *testing.T) {
 	var walk func(path string, r *rule)
 	walk = func(path string, r *rule) {
 		if r.path != "" && r.fields != nil {
-			t.Errorf("%s is decided as a whole and in parts", path)
+			t.Errorf("%s has a verdict, and so do its fields", path)
 		}
 		for key, member := range r.fields {
 			walk(path+"/"+key, member)

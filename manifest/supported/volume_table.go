@@ -8,7 +8,7 @@ import (
 )
 
 // noClass is the message for what only a cluster can do.
-const noClass = "there is no cluster that would have a storage driver change the volume; remove it"
+const noClass = "volume attributes classes require a cluster; remove it"
 
 // claimFields is the table for PersistentVolumeClaims.
 var claimFields = []row{

@@ -8,27 +8,24 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"podd/manifest"
 )
 
 func validateNodeAffinity(a *v1.Affinity, path *field.Path) field.ErrorList {
-	required := manifest.RequiredAffinity(a)
-	if required == nil {
+	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return nil
 	}
-	return validateNodeSelector(required, path.Child("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"))
+	return validateNodeSelector(a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution, path.Child("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"))
 }
 
 // validateNodeSelector validates a selector, which may be nil.
 func validateNodeSelector(s *v1.NodeSelector, path *field.Path) field.ErrorList {
 	if s == nil {
-		return field.ErrorList{field.Required(path, "write which nodes are asked for")}
+		return field.ErrorList{field.Required(path, "specify the nodes")}
 	}
 	var errs field.ErrorList
 	terms := path.Child("nodeSelectorTerms")
 	if len(s.NodeSelectorTerms) == 0 {
-		errs = append(errs, field.Required(terms, "without one no node is asked for"))
+		errs = append(errs, field.Required(terms, "without a term, no node is selected"))
 	}
 	for i, t := range s.NodeSelectorTerms {
 		for j, r := range t.MatchExpressions {
@@ -49,20 +46,20 @@ func validateRequirement(r v1.NodeSelectorRequirement, path *field.Path) field.E
 	switch r.Operator {
 	case v1.NodeSelectorOpIn, v1.NodeSelectorOpNotIn:
 		if len(r.Values) == 0 {
-			errs = append(errs, field.Required(at, "operators In and NotIn need one at least"))
+			errs = append(errs, field.Required(at, "operators In and NotIn require at least one value"))
 		}
 		for i, value := range r.Values {
 			errs = append(errs, invalid(at.Index(i), value, validation.IsValidLabelValue(value))...)
 		}
 	case v1.NodeSelectorOpExists, v1.NodeSelectorOpDoesNotExist:
 		if len(r.Values) > 0 {
-			errs = append(errs, field.Forbidden(at, "operators Exists and DoesNotExist have none"))
+			errs = append(errs, field.Forbidden(at, "operators Exists and DoesNotExist allow no values"))
 		}
 	case v1.NodeSelectorOpGt, v1.NodeSelectorOpLt:
 		if len(r.Values) != 1 {
-			errs = append(errs, field.Required(at, "operators Gt and Lt have one"))
+			errs = append(errs, field.Required(at, "operators Gt and Lt require exactly one value"))
 		} else if _, err := strconv.ParseInt(r.Values[0], 10, 64); err != nil {
-			errs = append(errs, field.Invalid(at.Index(0), r.Values[0], "must be a whole number"))
+			errs = append(errs, field.Invalid(at.Index(0), r.Values[0], "must be an integer"))
 		}
 	default:
 		errs = append(errs, oneOf(path.Child("operator"), r.Operator, v1.NodeSelectorOpIn, v1.NodeSelectorOpNotIn,
@@ -80,7 +77,7 @@ func validateFieldRequirement(r v1.NodeSelectorRequirement, path *field.Path) fi
 		return append(errs, unknown...)
 	}
 	if len(r.Values) != 1 {
-		return append(errs, field.Required(path.Child("values"), "a field has one"))
+		return append(errs, field.Required(path.Child("values"), "a field requires exactly one value"))
 	}
 	return append(errs, invalid(path.Child("values").Index(0), r.Values[0], validation.IsDNS1123Subdomain(r.Values[0]))...)
 }

@@ -35,7 +35,7 @@ func validatePodAnnotations(pod *v1.Pod) field.ErrorList {
 		case key == annotationTolerations && value != "":
 			errs = append(errs, validateTolerationText(value, at)...)
 		case key == annotationDeletionCost && !deletionCost(value):
-			errs = append(errs, field.Invalid(at, value, "must be a whole number of 32 bits"))
+			errs = append(errs, field.Invalid(at, value, "must be a 32-bit integer"))
 		case key == v1.SeccompPodAnnotationKey:
 			errs = append(errs, validateSeccompText(value, pod.Spec.SecurityContext.SeccompProfile, at, field.NewPath("spec", "securityContext", "seccompProfile"))...)
 		case seccomp:
@@ -83,9 +83,9 @@ func validateSeccompText(text string, p *v1.SeccompProfile, at, where *field.Pat
 	standard := text == v1.SeccompProfileRuntimeDefault || text == v1.DeprecatedSeccompProfileDockerDefault
 	switch {
 	case isLocal && (path.IsAbs(local) || slices.Contains(strings.Split(local, "/"), "..")):
-		errs = append(errs, field.Invalid(at, text, "must be a path below the profiles' directory"))
+		errs = append(errs, field.Invalid(at, text, "must be a path below the profile directory"))
 	case !isLocal && !standard && text != v1.SeccompProfileNameUnconfined:
-		errs = append(errs, field.Invalid(at, text, "is no seccomp profile; use the field seccompProfile"))
+		errs = append(errs, field.Invalid(at, text, "is not a valid seccomp profile; use the field seccompProfile"))
 	}
 	if p == nil {
 		return errs
@@ -95,7 +95,7 @@ func validateSeccompText(text string, p *v1.SeccompProfile, at, where *field.Pat
 		v1.SeccompProfileTypeRuntimeDefault: standard,
 		v1.SeccompProfileTypeLocalhost:      isLocal,
 	}
-	const other = "is not what the annotation says; remove the annotation"
+	const other = "differs from the annotation; remove the annotation"
 	if same, known := agrees[p.Type]; known && !same {
 		return append(errs, field.Forbidden(where.Child("type"), other))
 	}
@@ -112,17 +112,17 @@ func validateAppArmorText(spec *v1.PodSpec, container, text string, at *field.Pa
 	c, where := findContainer(spec, container)
 	p := manifest.AnnotatedAppArmor(text)
 	if c == nil {
-		errs = append(errs, field.Invalid(at, container, "is no container of this pod"))
+		errs = append(errs, field.Invalid(at, container, "is not a container of this pod"))
 	} else {
 		fields := spec.SecurityContext.AppArmorProfile
 		if c.SecurityContext != nil {
 			fields = cmp.Or(c.SecurityContext.AppArmorProfile, fields)
 		}
-		errs = append(errs, agreeAppArmor(p, fields, where.Child("securityContext", "appArmorProfile"))...)
+		errs = append(errs, compareAppArmor(p, fields, where.Child("securityContext", "appArmorProfile"))...)
 	}
 	switch {
 	case p == nil && text != "":
-		errs = append(errs, field.Invalid(at, text, "is no AppArmor profile; use the field appArmorProfile"))
+		errs = append(errs, field.Invalid(at, text, "is not a valid AppArmor profile; use the field appArmorProfile"))
 	case p != nil && p.LocalhostProfile != nil:
 		errs = append(errs, validateAppArmorName(*p.LocalhostProfile, at)...)
 	}
@@ -161,7 +161,7 @@ func validateFinalizers(list []string, at *field.Path) field.ErrorList {
 	for i, name := range list {
 		errs = append(errs, invalid(at.Index(i), name, validation.IsQualifiedName(name))...)
 		if !strings.Contains(name, "/") && name != string(v1.FinalizerKubernetes) && name != "orphan" && name != "foregroundDeletion" {
-			errs = append(errs, field.Invalid(at.Index(i), name, "must have a domain, as in example.com/name"))
+			errs = append(errs, field.Invalid(at.Index(i), name, "must have a domain, such as example.com/name"))
 		}
 	}
 	return errs

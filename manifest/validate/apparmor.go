@@ -19,9 +19,9 @@ func validateAppArmor(p *v1.AppArmorProfile, path *field.Path) field.ErrorList {
 	switch local := p.Type == v1.AppArmorProfileTypeLocalhost; {
 	case len(errs) > 0:
 	case !local && p.LocalhostProfile != nil:
-		errs = append(errs, field.Forbidden(at, "only type Localhost has one"))
+		errs = append(errs, field.Forbidden(at, "may be set for type Localhost only"))
 	case local && (p.LocalhostProfile == nil || *p.LocalhostProfile == ""):
-		errs = append(errs, field.Required(at, "type Localhost needs one"))
+		errs = append(errs, field.Required(at, "type Localhost requires a profile"))
 	case local:
 		errs = append(errs, validateAppArmorName(*p.LocalhostProfile, at)...)
 	}
@@ -31,17 +31,17 @@ func validateAppArmor(p *v1.AppArmorProfile, path *field.Path) field.ErrorList {
 func validateAppArmorName(name string, path *field.Path) field.ErrorList {
 	switch {
 	case strings.TrimSpace(name) != name || name == "":
-		return field.ErrorList{field.Invalid(path, name, "must not be empty, or begin or end with a blank")}
+		return field.ErrorList{field.Invalid(path, name, "must not be empty, and must not begin or end with white space")}
 	case len(name) > maxAppArmorName:
 		return field.ErrorList{field.TooLong(path, "", maxAppArmorName)}
 	}
 	return noNUL(path, name)
 }
 
-// agreeAppArmor compares the profile of an annotation with that of the fields at path; nil
+// compareAppArmor compares the profile of an annotation with that of the fields at path; nil
 // fields are ignored.
-func agreeAppArmor(text, fields *v1.AppArmorProfile, path *field.Path) field.ErrorList {
-	const other = "is not what the annotation says; remove the annotation"
+func compareAppArmor(text, fields *v1.AppArmorProfile, path *field.Path) field.ErrorList {
+	const other = "differs from the annotation; remove the annotation"
 	local := func(p *v1.AppArmorProfile) string {
 		if p.LocalhostProfile == nil {
 			return ""

@@ -39,14 +39,14 @@ func validateClaim(spec *v1.PersistentVolumeClaimSpec, at *field.Path) field.Err
 
 func validateAccessModes(modes []v1.PersistentVolumeAccessMode, at *field.Path) field.ErrorList {
 	if len(modes) == 0 {
-		return field.ErrorList{field.Required(at, "write ReadWriteOnce, for one")}
+		return field.ErrorList{field.Required(at, "specify a mode such as ReadWriteOnce")}
 	}
 	var errs field.ErrorList
 	for i, mode := range modes {
 		errs = append(errs, oneOf(at.Index(i), mode, v1.ReadWriteOnce, v1.ReadOnlyMany, v1.ReadWriteMany, v1.ReadWriteOncePod)...)
 	}
 	if len(modes) > 1 && slices.Contains(modes, v1.ReadWriteOncePod) {
-		errs = append(errs, field.Forbidden(at, "ReadWriteOncePod stands alone"))
+		errs = append(errs, field.Forbidden(at, "ReadWriteOncePod cannot be combined with other modes"))
 	}
 	return errs
 }
@@ -57,7 +57,7 @@ func validateStorage(r v1.ResourceList, at *field.Path) field.ErrorList {
 	case !there:
 		return field.ErrorList{field.Required(at, "")}
 	case q.Sign() <= 0:
-		return field.ErrorList{field.Invalid(at, q.String(), "must be more than 0")}
+		return field.ErrorList{field.Invalid(at, q.String(), "must be greater than 0")}
 	}
 	return nil
 }
@@ -68,7 +68,7 @@ func validatePersistentVolume(spec *v1.PersistentVolumeSpec, at *field.Path) fie
 	errs = append(errs, oneOf(at.Child("volumeMode"), *spec.VolumeMode, v1.PersistentVolumeFilesystem, v1.PersistentVolumeBlock)...)
 	s := &spec.PersistentVolumeSource
 	if *spec.VolumeMode == v1.PersistentVolumeBlock && s.Local == nil {
-		errs = append(errs, field.Forbidden(at.Child("volumeMode"), "Block goes with local alone; write the path of the device there"))
+		errs = append(errs, field.Forbidden(at.Child("volumeMode"), "Block is supported for local volumes only; set local.path to the device"))
 	}
 	switch {
 	case s.HostPath != nil:
@@ -77,11 +77,11 @@ func validatePersistentVolume(spec *v1.PersistentVolumeSpec, at *field.Path) fie
 		errs = append(errs, validateHostDir(s.Local.Path, at.Child("local", "path"))...)
 	case s.NFS != nil:
 		errs = append(errs, validateNFS(s.NFS, at.Child("nfs"))...)
-	case len(sourceNames(s)) == 0: // the served table has messages for other sources
-		errs = append(errs, field.Required(at, "podd serves the volumes hostPath, local and nfs"))
+	case len(sourceNames(s)) == 0: // package supported has messages for other sources
+		errs = append(errs, field.Required(at, "specify hostPath, local or nfs"))
 	}
 	if names := sourceNames(s); len(names) > 1 {
-		errs = append(errs, field.Forbidden(at.Child(names[1]), "a volume has one source, and this has "+names[0]+" too; remove one"))
+		errs = append(errs, field.Forbidden(at.Child(names[1]), "a volume has one source, but "+names[0]+" is also set; remove one"))
 	}
 	if a := spec.NodeAffinity; a != nil {
 		errs = append(errs, validateNodeSelector(a.Required, at.Child("nodeAffinity", "required"))...)
@@ -102,7 +102,7 @@ func validateHostDir(text string, at *field.Path) field.ErrorList {
 	case !path.IsAbs(text):
 		errs = append(errs, field.Invalid(at, text, "must begin with /"))
 	case slices.Contains(strings.Split(text, "/"), ".."):
-		errs = append(errs, field.Invalid(at, text, "must not have a .. in it"))
+		errs = append(errs, field.Invalid(at, text, "must not contain .."))
 	}
 	return errs
 }

@@ -15,7 +15,7 @@ import (
 func validateContainers(spec *v1.PodSpec, o Options, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(spec.Containers) == 0 {
-		errs = append(errs, field.Required(path.Child("containers"), "a pod needs one at least"))
+		errs = append(errs, field.Required(path.Child("containers"), "a pod needs at least one container"))
 	}
 	names := map[string]bool{}
 	volumes := volumesByName(spec.Volumes)
@@ -73,7 +73,7 @@ func validateImage(image string, path *field.Path) field.ErrorList {
 	case image == "":
 		return field.ErrorList{field.Required(path, "")}
 	case strings.TrimSpace(image) != image:
-		return field.ErrorList{field.Invalid(path, image, "must not begin or end with a blank")}
+		return field.ErrorList{field.Invalid(path, image, "must not begin or end with white space")}
 	}
 	return nil
 }

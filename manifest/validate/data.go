@@ -38,7 +38,7 @@ func validateData(data map[string]string, binary map[string][]byte, bytes string
 		size += len(binary[key])
 	}
 	if size > v1.MaxSecretSize {
-		errs = append(errs, field.Forbidden(field.NewPath("data"), fmt.Sprintf("has %d bytes; at most %d", size, v1.MaxSecretSize)))
+		errs = append(errs, field.Forbidden(field.NewPath("data"), fmt.Sprintf("is too large: %d bytes (limit %d)", size, v1.MaxSecretSize)))
 	}
 	return errs
 }

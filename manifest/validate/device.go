@@ -15,7 +15,7 @@ import (
 func validateDevices(c *v1.Container, hostUsers bool, volumes map[string]*v1.Volume, fields *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(c.VolumeDevices) > 0 && !hostUsers {
-		errs = append(errs, field.Forbidden(fields, "a device keeps its owner, which hostUsers: false hides; remove one"))
+		errs = append(errs, field.Forbidden(fields, "block devices cannot be used with hostUsers: false, which hides their owner; remove one"))
 	}
 	names, paths := map[string]bool{}, map[string]bool{}
 	for i := range c.VolumeDevices {
@@ -25,13 +25,13 @@ func validateDevices(c *v1.Container, hostUsers bool, volumes map[string]*v1.Vol
 		errs = append(errs, noNUL(where, d.DevicePath)...)
 		switch {
 		case d.DevicePath == "":
-			errs = append(errs, field.Required(where, "write where the container finds the device"))
+			errs = append(errs, field.Required(where, "specify the path of the device in the container"))
 		case slices.Contains(strings.Split(d.DevicePath, "/"), ".."):
-			errs = append(errs, field.Invalid(where, d.DevicePath, "must not have a .. in it"))
+			errs = append(errs, field.Invalid(where, d.DevicePath, "must not contain .."))
 		case paths[path.Clean("/"+d.DevicePath)]:
 			errs = append(errs, field.Duplicate(where, d.DevicePath))
 		case slices.ContainsFunc(c.VolumeMounts, func(m v1.VolumeMount) bool { return m.MountPath == d.DevicePath }):
-			errs = append(errs, field.Invalid(where, d.DevicePath, "is among volumeMounts too; leave one"))
+			errs = append(errs, field.Invalid(where, d.DevicePath, "is also in volumeMounts; remove one"))
 		}
 		paths[path.Clean("/"+d.DevicePath)] = true
 	}
@@ -46,13 +46,13 @@ func validateDeviceName(c *v1.Container, name string, volumes map[string]*v1.Vol
 	case taken[name]:
 		return field.ErrorList{field.Duplicate(at, name)}
 	case v == nil:
-		return field.ErrorList{field.Invalid(at, name, "is none of spec.volumes")}
+		return field.ErrorList{field.Invalid(at, name, "is not in spec.volumes")}
 	case v.Ephemeral != nil && !isBlockTemplate(v.Ephemeral.VolumeClaimTemplate): // otherwise the cluster creates it, or it is refused elsewhere
 		return field.ErrorList{field.Invalid(at, name, supported.EphemeralDirectory)}
 	case v.PersistentVolumeClaim == nil && v.Ephemeral == nil:
-		return field.ErrorList{field.Invalid(at, name, "is no persistentVolumeClaim, and no other volume is a block device; use volumeMounts")}
+		return field.ErrorList{field.Invalid(at, name, "is not a persistentVolumeClaim, and other volumes are not block devices; use volumeMounts")}
 	case slices.ContainsFunc(c.VolumeMounts, func(m v1.VolumeMount) bool { return m.Name == name }):
-		return field.ErrorList{field.Invalid(at, name, "is among volumeMounts too; leave one")}
+		return field.ErrorList{field.Invalid(at, name, "is also in volumeMounts; remove one")}
 	}
 	taken[name] = true
 	return nil

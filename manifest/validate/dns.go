@@ -21,23 +21,23 @@ func validateDNS(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	at := path.Child("dnsConfig")
 	c := spec.DNSConfig
 	if spec.DNSPolicy == v1.DNSNone && (c == nil || len(c.Nameservers) == 0) {
-		errs = append(errs, field.Required(at.Child("nameservers"), "dnsPolicy None needs one at least"))
+		errs = append(errs, field.Required(at.Child("nameservers"), "dnsPolicy None requires at least one nameserver"))
 	}
 	if c == nil {
 		return errs
 	}
 	if n := len(c.Nameservers); n > maxNameservers {
-		errs = append(errs, field.Forbidden(at.Child("nameservers"), fmt.Sprintf("has %d entries; at most %d", n, maxNameservers)))
+		errs = append(errs, field.Forbidden(at.Child("nameservers"), fmt.Sprintf("has too many entries: %d (limit %d)", n, maxNameservers)))
 	}
 	for i, s := range c.Nameservers {
 		errs = append(errs, validateIP(at.Child("nameservers").Index(i), s)...)
 	}
 	searches := at.Child("searches")
 	if n := len(c.Searches); n > maxSearches {
-		errs = append(errs, field.Forbidden(searches, fmt.Sprintf("has %d entries; at most %d", n, maxSearches)))
+		errs = append(errs, field.Forbidden(searches, fmt.Sprintf("has too many entries: %d (limit %d)", n, maxSearches)))
 	}
 	if n := len(strings.Join(c.Searches, " ")); n > maxSearchLetter {
-		errs = append(errs, field.Forbidden(searches, fmt.Sprintf("is %d characters long with its blanks; at most %d", n, maxSearchLetter)))
+		errs = append(errs, field.Forbidden(searches, fmt.Sprintf("is too long: %d characters with separators (limit %d)", n, maxSearchLetter)))
 	}
 	for i, s := range c.Searches {
 		if s != "." {

@@ -65,11 +65,11 @@ func validateEnvSource(v *v1.EnvVar, path *field.Path) field.ErrorList {
 	}
 	switch {
 	case sources == 0:
-		errs = append(errs, field.Invalid(path, "", "names no source; give one of fieldRef, resourceFieldRef, configMapKeyRef or secretKeyRef"))
+		errs = append(errs, field.Invalid(path, "", "has no source; set fieldRef, resourceFieldRef, configMapKeyRef or secretKeyRef"))
 	case v.Value != "":
-		errs = append(errs, field.Invalid(path, "", "stands beside a value; remove one"))
+		errs = append(errs, field.Invalid(path, "", "cannot be combined with value; remove one"))
 	case sources > 1:
-		errs = append(errs, field.Invalid(path, "", "names several sources; leave one"))
+		errs = append(errs, field.Invalid(path, "", "has several sources; remove all but one"))
 	}
 	if from.FieldRef != nil {
 		errs = append(errs, validateFieldRef(from.FieldRef, envFieldPaths, path.Child("fieldRef"))...)
@@ -104,9 +104,9 @@ func validateEnvFrom(list []v1.EnvFromSource, path *field.Path) field.ErrorList 
 		}
 		switch {
 		case e.ConfigMapRef == nil && e.SecretRef == nil:
-			errs = append(errs, field.Forbidden(at, "names no source; give configMapRef or secretRef"))
+			errs = append(errs, field.Forbidden(at, "has no source; set configMapRef or secretRef"))
 		case e.ConfigMapRef != nil && e.SecretRef != nil:
-			errs = append(errs, field.Forbidden(at, "names several sources; leave one"))
+			errs = append(errs, field.Forbidden(at, "has several sources; remove all but one"))
 		}
 		if e.ConfigMapRef != nil {
 			errs = append(errs, validateObjectName(e.ConfigMapRef.Name, at.Child("configMapRef", "name"))...)

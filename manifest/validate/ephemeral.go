@@ -44,8 +44,8 @@ func EphemeralContainers(spec *v1.PodSpec, list []v1.EphemeralContainer, path *f
 			errs = append(errs, field.NotFound(at.Child("targetContainerName"), target))
 		}
 		errs = append(errs, forbidForEphemeral(&c.EphemeralContainerCommon, at)...)
-		text, served := servedOfEphemeral(c, at)
-		size, errs = size+len(text), append(errs, served...)
+		text, unsupported := encodeEphemeral(c, at)
+		size, errs = size+len(text), append(errs, unsupported...)
 	}
 	if size > MaxEphemeralBytes {
 		errs = append(errs, field.TooLong(path, "", MaxEphemeralBytes))
@@ -83,9 +83,9 @@ func forbidForEphemeral(c *v1.EphemeralContainerCommon, path *field.Path) field.
 	return errs
 }
 
-// servedOfEphemeral refuses fields that podd serves in no container, and returns the
+// encodeEphemeral refuses fields that podd supports in no container, and returns the
 // container as JSON.
-func servedOfEphemeral(c *v1.EphemeralContainer, path *field.Path) ([]byte, field.ErrorList) {
+func encodeEphemeral(c *v1.EphemeralContainer, path *field.Path) ([]byte, field.ErrorList) {
 	text, err := json.Marshal(c)
 	if err != nil {
 		return nil, field.ErrorList{field.InternalError(path, err)}

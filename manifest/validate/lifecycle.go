@@ -30,7 +30,7 @@ func validateLifecycle(l *v1.Lifecycle, grace int64, os *v1.PodOS, path *field.P
 // system.
 func validateStopSignal(s v1.Signal, os *v1.PodOS, path *field.Path) field.ErrorList {
 	if os == nil {
-		return field.ErrorList{field.Forbidden(path, "needs spec.os.name: linux beside it")}
+		return field.ErrorList{field.Forbidden(path, "requires spec.os.name: linux")}
 	}
 	return oneOf(path, s, stopSignals...)
 }
@@ -62,7 +62,7 @@ func validateHook(h *v1.LifecycleHandler, grace int64, path *field.Path) field.E
 	one := oneHandler{path: path}
 	one.add("exec", h.Exec != nil, func(at *field.Path) field.ErrorList { return validateExec(h.Exec, at) })
 	one.add("httpGet", h.HTTPGet != nil, func(at *field.Path) field.ErrorList { return validateHTTPGet(h.HTTPGet, at) })
-	// The served table refuses it.
+	// Package supported refuses it.
 	one.add("tcpSocket", h.TCPSocket != nil, func(*field.Path) field.ErrorList { return nil })
 	one.add("sleep", h.Sleep != nil, func(at *field.Path) field.ErrorList { return validateSleep(h.Sleep, grace, at) })
 	return one.check()

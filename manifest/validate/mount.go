@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 )
 
 func validateMounts(c *v1.Container, volumes map[string]*v1.Volume, fields *field.Path) field.ErrorList {
@@ -18,9 +19,9 @@ func validateMounts(c *v1.Container, volumes map[string]*v1.Volume, fields *fiel
 		case m.Name == "":
 			errs = append(errs, field.Required(at.Child("name"), ""))
 		case volumes[m.Name] == nil:
-			errs = append(errs, field.Invalid(at.Child("name"), m.Name, "is none of spec.volumes"))
+			errs = append(errs, field.Invalid(at.Child("name"), m.Name, "is not in spec.volumes"))
 		case slices.ContainsFunc(c.VolumeDevices, func(d v1.VolumeDevice) bool { return d.Name == m.Name }):
-			errs = append(errs, field.Invalid(at.Child("name"), m.Name, "is among volumeDevices too; leave one"))
+			errs = append(errs, field.Invalid(at.Child("name"), m.Name, "is also in volumeDevices; remove one"))
 		}
 		where := at.Child("mountPath")
 		errs = append(errs, noNUL(where, m.MountPath)...)
@@ -30,7 +31,7 @@ func validateMounts(c *v1.Container, volumes map[string]*v1.Volume, fields *fiel
 		case taken[path.Clean("/"+m.MountPath)]:
 			errs = append(errs, field.Duplicate(where, m.MountPath))
 		case slices.ContainsFunc(c.VolumeDevices, func(d v1.VolumeDevice) bool { return d.DevicePath == m.MountPath }):
-			errs = append(errs, field.Invalid(where, m.MountPath, "is among volumeDevices too; leave one"))
+			errs = append(errs, field.Invalid(where, m.MountPath, "is also in volumeDevices; remove one"))
 		}
 		taken[path.Clean("/"+m.MountPath)] = true
 		errs = append(errs, validateSubPath(m, at)...)
@@ -44,9 +45,9 @@ func validatePropagation(c *v1.Container, m *v1.VolumeMount, at *field.Path) fie
 	if m.MountPropagation == nil {
 		return nil
 	}
-	privileged := c.SecurityContext != nil && isTrue(c.SecurityContext.Privileged)
+	privileged := c.SecurityContext != nil && ptr.Deref(c.SecurityContext.Privileged, false)
 	if *m.MountPropagation == v1.MountPropagationBidirectional && !privileged {
-		return field.ErrorList{field.Forbidden(at, "Bidirectional is for privileged containers only; use HostToContainer")}
+		return field.ErrorList{field.Forbidden(at, "Bidirectional requires a privileged container; use HostToContainer")}
 	}
 	return oneOf(at, *m.MountPropagation, v1.MountPropagationNone, v1.MountPropagationHostToContainer, v1.MountPropagationBidirectional)
 }
@@ -57,10 +58,10 @@ func validateRecursive(m *v1.VolumeMount, at *field.Path) field.ErrorList {
 	}
 	errs := oneOf(at, *m.RecursiveReadOnly, v1.RecursiveReadOnlyDisabled, v1.RecursiveReadOnlyIfPossible, v1.RecursiveReadOnlyEnabled)
 	if !m.ReadOnly {
-		errs = append(errs, field.Forbidden(at, "goes with readOnly: true only"))
+		errs = append(errs, field.Forbidden(at, "requires readOnly: true"))
 	}
 	if m.MountPropagation != nil && *m.MountPropagation != v1.MountPropagationNone {
-		errs = append(errs, field.Forbidden(at, "goes with mountPropagation None only"))
+		errs = append(errs, field.Forbidden(at, "requires mountPropagation None"))
 	}
 	return errs
 }
@@ -70,7 +71,7 @@ func validateRecursive(m *v1.VolumeMount, at *field.Path) field.ErrorList {
 func validateSubPath(m *v1.VolumeMount, at *field.Path) field.ErrorList {
 	errs := validateLocalPath(m.SubPath, at.Child("subPath"))
 	if m.SubPathExpr != "" && m.SubPath != "" {
-		errs = append(errs, field.Invalid(at.Child("subPathExpr"), m.SubPathExpr, "stands beside subPath; leave one"))
+		errs = append(errs, field.Invalid(at.Child("subPathExpr"), m.SubPathExpr, "cannot be combined with subPath; remove one"))
 	}
 	return append(errs, validateLocalPath(m.SubPathExpr, at.Child("subPathExpr"))...)
 }
@@ -82,9 +83,7 @@ func validateLocalPath(text string, at *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(at, text, "must not begin with /"))
 	}
 	if slices.Contains(strings.Split(text, "/"), "..") {
-		errs = append(errs, field.Invalid(at, text, "must not have a .. in it"))
+		errs = append(errs, field.Invalid(at, text, "must not contain .."))
 	}
 	return errs
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }

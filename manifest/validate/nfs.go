@@ -15,7 +15,7 @@ func validateNFS(n *v1.NFSVolumeSource, at *field.Path) field.ErrorList {
 	server := at.Child("server")
 	switch {
 	case n.Server == "":
-		errs = append(errs, field.Required(server, "write its name or address"))
+		errs = append(errs, field.Required(server, "specify its name or address"))
 	case strings.ContainsFunc(n.Server, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == '/' }):
 		errs = append(errs, field.Invalid(server, n.Server, "must be a name or an address"))
 	}
@@ -24,7 +24,7 @@ func validateNFS(n *v1.NFSVolumeSource, at *field.Path) field.ErrorList {
 	}
 	switch where := at.Child("path"); {
 	case n.Path == "":
-		errs = append(errs, field.Required(where, "write what the server exports"))
+		errs = append(errs, field.Required(where, "specify the exported path"))
 	case !path.IsAbs(n.Path):
 		errs = append(errs, field.Invalid(where, n.Path, "must begin with /"))
 	}
@@ -41,7 +41,7 @@ func validateMountOptions(spec *v1.PersistentVolumeSpec, at *field.Path) field.E
 		return nil
 	}
 	if spec.NFS == nil {
-		return field.ErrorList{field.Forbidden(at, "podd mounts nfs alone; mount this volume on the machine with these options")}
+		return field.ErrorList{field.Forbidden(at, "podd mounts only nfs itself; mount this volume on the host with these options")}
 	}
 	var errs field.ErrorList
 	for i, text := range spec.MountOptions {
@@ -53,7 +53,7 @@ func validateMountOptions(spec *v1.PersistentVolumeSpec, at *field.Path) field.E
 			case option == "":
 				errs = append(errs, field.Invalid(at.Index(i), text, "must not be empty"))
 			case slices.Contains(reservedOptions, name):
-				errs = append(errs, field.Invalid(at.Index(i), text, "must not have "+name+", since podd mounts by itself, and tries again; remove it"))
+				errs = append(errs, field.Invalid(at.Index(i), text, "must not contain "+name+", because podd mounts the volume and retries by itself; remove it"))
 			}
 		}
 	}
@@ -62,7 +62,7 @@ func validateMountOptions(spec *v1.PersistentVolumeSpec, at *field.Path) field.E
 
 func noControl(at *field.Path, text string) field.ErrorList {
 	if strings.ContainsFunc(text, unicode.IsControl) {
-		return field.ErrorList{field.Invalid(at, text, "must not have control characters in it")}
+		return field.ErrorList{field.Invalid(at, text, "must not contain control characters")}
 	}
 	return nil
 }

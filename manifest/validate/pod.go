@@ -20,7 +20,7 @@ import (
 	"podd/manifest"
 )
 
-// Options describe where a pod comes from and what the node serves.
+// Options describe where a pod comes from and what the node supports.
 type Options struct {
 	// API reports that an API server has validated the pod, and that its name is complete.
 	API bool
@@ -47,7 +47,7 @@ func Meta(meta *metav1.ObjectMeta) field.ErrorList {
 	var errs field.ErrorList
 	switch {
 	case meta.Name == "" && meta.GenerateName != "":
-		errs = append(errs, field.Required(path.Child("name"), "podd makes up no names as generateName asks"))
+		errs = append(errs, field.Required(path.Child("name"), "podd generates no names from generateName"))
 	case meta.Name == "":
 		errs = append(errs, field.Required(path.Child("name"), ""))
 	default:
@@ -88,7 +88,7 @@ func validateStaticMeta(pod *v1.Pod, o Options) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("metadata")
 	if pod.UID != "" && !manifest.SafeUID(pod.UID) {
-		errs = append(errs, field.Invalid(path.Child("uid"), string(pod.UID), "must be 1 to 63 letters, digits and dashes, since it names a directory"))
+		errs = append(errs, field.Invalid(path.Child("uid"), string(pod.UID), "must consist of 1 to 63 letters, digits and dashes, because it becomes a directory name"))
 	}
 	if o.API {
 		return errs
@@ -99,10 +99,10 @@ func validateStaticMeta(pod *v1.Pod, o Options) field.ErrorList {
 	}
 	full := pod.Name + o.Suffix
 	if len(pod.Name) <= validation.DNS1123SubdomainMaxLength && len(full) > validation.DNS1123SubdomainMaxLength {
-		errs = append(errs, field.Invalid(path.Child("name"), pod.Name, fmt.Sprintf("is %d characters long with the node's name behind it; at most %d", len(full), validation.DNS1123SubdomainMaxLength)))
+		errs = append(errs, field.Invalid(path.Child("name"), pod.Name, fmt.Sprintf("is too long: %d characters with the node's name appended (limit %d)", len(full), validation.DNS1123SubdomainMaxLength)))
 	}
 	if _, ok := pod.Annotations[manifest.AnnotationConfigMirror]; ok {
-		errs = append(errs, field.Forbidden(path.Child("annotations").Key(manifest.AnnotationConfigMirror), "marks an API server's mirror of a static pod, which is not run; remove it"))
+		errs = append(errs, field.Forbidden(path.Child("annotations").Key(manifest.AnnotationConfigMirror), "marks the mirror pod of a static pod, which podd does not run; remove it"))
 	}
 	return errs
 }
@@ -112,7 +112,7 @@ func validateSpec(spec *v1.PodSpec, o Options, path *field.Path) field.ErrorList
 	var errs field.ErrorList
 	errs = append(errs, oneOf(path.Child("restartPolicy"), spec.RestartPolicy, v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever)...)
 	if spec.OS != nil && spec.OS.Name == "" {
-		errs = append(errs, field.Required(path.Child("os", "name"), "linux is the only one here; or remove os"))
+		errs = append(errs, field.Required(path.Child("os", "name"), "set it to linux, or remove os"))
 	}
 	if p := spec.PreemptionPolicy; p != nil {
 		errs = append(errs, oneOf(path.Child("preemptionPolicy"), *p, v1.PreemptLowerPriority, v1.PreemptNever)...)
@@ -187,5 +187,5 @@ func noNUL(path *field.Path, s string) field.ErrorList {
 	if !strings.Contains(s, "\x00") {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, "", "holds a NUL byte, which no process can be given")}
+	return field.ErrorList{field.Invalid(path, "", "must not contain a NUL byte")}
 }

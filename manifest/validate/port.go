@@ -69,7 +69,7 @@ func (taken hostPorts) add(ports []v1.ContainerPort, hostNetwork bool, path *fie
 		}
 		at := path.Index(i).Child("hostPort")
 		if hostNetwork && p.HostPort != p.ContainerPort {
-			errs = append(errs, field.Invalid(at, p.HostPort, "must be the containerPort, since the pod is on the host's network"))
+			errs = append(errs, field.Invalid(at, p.HostPort, "must equal the containerPort, because the pod uses the host network"))
 		}
 		key := hostPort{p.Protocol, p.HostIP, p.HostPort}
 		if key.ip == "" {

@@ -120,7 +120,7 @@ func validateHTTPGet(a *v1.HTTPGetAction, path *field.Path) field.ErrorList {
 		errs = append(errs, invalid(at.Child("name"), h.Name, validation.IsHTTPHeaderName(h.Name))...)
 		if strings.ContainsAny(h.Value, "\r\n\x00") {
 			// Kubernetes accepts it, but every attempt fails.
-			errs = append(errs, field.Invalid(at.Child("value"), "", "must be one line"))
+			errs = append(errs, field.Invalid(at.Child("value"), "", "must be a single line"))
 		}
 	}
 	return errs

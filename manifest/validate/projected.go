@@ -49,7 +49,7 @@ func validateProjected(p *v1.ProjectedVolumeSource, fields *field.Path) field.Er
 	for i := range p.Sources {
 		s, at := &p.Sources[i], fields.Child("sources").Index(i)
 		if n := sourceCount(s); n != 1 {
-			errs = append(errs, field.Forbidden(at, "has "+[]string{"no source; give configMap, secret or downwardAPI", "several sources; leave one"}[min(n, 1)]))
+			errs = append(errs, field.Forbidden(at, "has "+[]string{"no source; set configMap, secret or downwardAPI", "several sources; remove all but one"}[min(n, 1)]))
 		}
 		if c := s.ConfigMap; c != nil {
 			errs = append(errs, validateObjectName(c.Name, at.Child("configMap", "name"))...)
@@ -106,17 +106,17 @@ func validateDownwardItems(items []v1.DownwardAPIVolumeFile, fields *field.Path)
 		errs = append(errs, validateFilePath(item.Path, at.Child("path"))...)
 		errs = append(errs, validateMode(item.Mode, at.Child("mode"))...)
 		if item.FieldRef != nil && item.ResourceFieldRef != nil {
-			errs = append(errs, field.Forbidden(at, "has fieldRef and resourceFieldRef; leave one"))
+			errs = append(errs, field.Forbidden(at, "has both fieldRef and resourceFieldRef; remove one"))
 		}
 		switch {
 		case item.FieldRef != nil:
 			errs = append(errs, validateFieldRef(item.FieldRef, downwardFieldPaths, at.Child("fieldRef"))...)
 		case item.ResourceFieldRef != nil && item.ResourceFieldRef.ContainerName == "":
-			errs = append(errs, field.Required(at.Child("resourceFieldRef", "containerName"), "a volume belongs to no container"))
+			errs = append(errs, field.Required(at.Child("resourceFieldRef", "containerName"), "specify the container, because a volume belongs to none"))
 		case item.ResourceFieldRef != nil:
 			errs = append(errs, validateResourceRef(item.ResourceFieldRef, at.Child("resourceFieldRef"))...)
 		default:
-			errs = append(errs, field.Required(at, "give fieldRef or resourceFieldRef"))
+			errs = append(errs, field.Required(at, "set fieldRef or resourceFieldRef"))
 		}
 	}
 	return errs
@@ -134,7 +134,7 @@ func validateMode(mode *int32, at *field.Path) field.ErrorList {
 	if mode == nil || *mode >= 0 && *mode <= 0o777 {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(at, *mode, "must be from 0 to 0777 in octal, which is 511")}
+	return field.ErrorList{field.Invalid(at, *mode, "must be between 0 and 0777 in octal, which is 511")}
 }
 
 // validateFilePath validates a path within a volume. Names that begin with ".." are
@@ -145,15 +145,15 @@ func validateFilePath(p string, at *field.Path) field.ErrorList {
 	}
 	errs := noNUL(at, p)
 	if path.IsAbs(p) {
-		errs = append(errs, field.Invalid(at, p, "must be relative, it is within the volume"))
+		errs = append(errs, field.Invalid(at, p, "must be relative, because it is within the volume"))
 	}
 	steps := strings.Split(p, "/")
 	for _, step := range steps {
 		if step == ".." {
-			return append(errs, field.Invalid(at, p, "must not have a .. in it"))
+			return append(errs, field.Invalid(at, p, "must not contain .."))
 		}
 		if len(step) > maxFileName {
-			errs = append(errs, field.Invalid(at, wording.Clip(p, 80), "has a name of more than 255 bytes"))
+			errs = append(errs, field.Invalid(at, wording.Clip(p, 80), "contains a name of more than 255 bytes"))
 		}
 	}
 	if strings.HasPrefix(steps[0], "..") {

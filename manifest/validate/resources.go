@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	"podd/manifest"
 )
@@ -23,11 +24,11 @@ func validateResources(r *v1.ResourceRequirements, path *field.Path) field.Error
 		limit, limited := r.Limits[name]
 		switch {
 		case !limited && !overcommits(name):
-			errs = append(errs, field.Required(path.Child("limits").Key(string(name)), "it must be the request, this resource is not overcommitted"))
+			errs = append(errs, field.Required(path.Child("limits").Key(string(name)), "must be set to the request, because this resource cannot be overcommitted"))
 		case limited && !overcommits(name) && request.Cmp(limit) != 0:
-			errs = append(errs, field.Invalid(at, request.String(), fmt.Sprintf("must be the limit, %s", limit.String())))
+			errs = append(errs, field.Invalid(at, request.String(), fmt.Sprintf("must equal the limit, %s", limit.String())))
 		case limited && request.Cmp(limit) > 0:
-			errs = append(errs, field.Invalid(at, request.String(), fmt.Sprintf("must not be more than the limit, %s", limit.String())))
+			errs = append(errs, field.Invalid(at, request.String(), fmt.Sprintf("must be less than or equal to the limit, %s", limit.String())))
 		}
 	}
 	return append(errs, validateHugePages(r, path)...)
@@ -43,7 +44,7 @@ func validateHugePages(r *v1.ResourceRequirements, path *field.Path) field.Error
 		}
 	}
 	if huge && !compute {
-		return field.ErrorList{field.Forbidden(path, "huge pages need a request or limit of cpu or memory beside them")}
+		return field.ErrorList{field.Forbidden(path, "huge pages require a request or limit of cpu or memory")}
 	}
 	return nil
 }
@@ -62,15 +63,15 @@ func validatePodResources(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 		which func(v1.ResourceName) bool
 		path  *field.Path
 	}{
-		{r.Requests, manifest.Total(spec, manifest.Requests), manifest.IsPodLevel, path.Child("requests")},
-		{r.Limits, manifest.Total(spec, manifest.Limits), manifest.IsHugePages, path.Child("limits")},
+		{r.Requests, manifest.ContainerRequests(spec), resourcehelper.IsSupportedPodLevelResource, path.Child("requests")},
+		{r.Limits, manifest.ContainerLimits(spec), manifest.IsHugePages, path.Child("limits")},
 	} {
 		for _, name := range slices.Sorted(maps.Keys(list.of)) {
 			own, sum := list.of[name], list.sum[name]
-			if !manifest.IsPodLevel(name) {
+			if !resourcehelper.IsSupportedPodLevelResource(name) {
 				errs = append(errs, field.NotSupported(list.path.Key(string(name)), name, []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, "hugepages-<size>"}))
 			} else if list.which(name) && sum.Cmp(own) > 0 {
-				errs = append(errs, field.Invalid(list.path.Key(string(name)), own.String(), "must not be less than what the containers ask for together, "+sum.String()))
+				errs = append(errs, field.Invalid(list.path.Key(string(name)), own.String(), "must not be less than the total of the containers, "+sum.String()))
 			}
 		}
 	}
@@ -86,7 +87,7 @@ func validateWithinPod(spec *v1.PodSpec) field.ErrorList {
 			own, all := limits[name], spec.Resources.Limits[name]
 			if _, limited := spec.Resources.Limits[name]; limited && own.Cmp(all) > 0 {
 				at := field.NewPath("spec", "containers").Index(i).Child("resources", "limits").Key(string(name))
-				errs = append(errs, field.Invalid(at, own.String(), "must not be more than the limit of the pod, "+all.String()))
+				errs = append(errs, field.Invalid(at, own.String(), "must be less than or equal to the limit of the pod, "+all.String()))
 			}
 		}
 	}
@@ -101,7 +102,7 @@ func validateOverhead(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	errs := validateAmounts(spec.Overhead, nil, at)
 	errs = append(errs, validateHugePages(&v1.ResourceRequirements{Limits: spec.Overhead}, at)...)
 	if len(spec.Overhead) > 0 && (spec.RuntimeClassName == nil || *spec.RuntimeClassName == "") {
-		errs = append(errs, field.Forbidden(at, "is that of a runtime class, and spec.runtimeClassName names none; name it, or remove the overhead"))
+		errs = append(errs, field.Forbidden(at, "requires spec.runtimeClassName; set it, or remove the overhead"))
 	}
 	return errs
 }
@@ -125,7 +126,7 @@ func validateAmounts(list, known v1.ResourceList, path *field.Path) field.ErrorL
 // extended resources.
 func validateResourceName(name v1.ResourceName, path *field.Path) field.ErrorList {
 	if !strings.Contains(string(name), "/") {
-		if manifest.IsPodLevel(name) || name == v1.ResourceEphemeralStorage {
+		if resourcehelper.IsSupportedPodLevelResource(name) || name == v1.ResourceEphemeralStorage {
 			return nil
 		}
 		return field.ErrorList{field.NotSupported(path, name, []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, "hugepages-<size>", "<domain>/<name>"})}
@@ -138,14 +139,14 @@ func validateAmount(name v1.ResourceName, q resource.Quantity, path *field.Path)
 		return field.ErrorList{field.Invalid(path, q.String(), "must not be negative")}
 	}
 	if !overcommits(name) && q.MilliValue()%1000 != 0 {
-		return field.ErrorList{field.Invalid(path, q.String(), "must be a whole number")}
+		return field.ErrorList{field.Invalid(path, q.String(), "must be an integer")}
 	}
 	if !manifest.IsHugePages(name) {
 		return nil
 	}
 	switch size := manifest.PageSize(name); {
 	case size == 0:
-		return field.ErrorList{field.Invalid(path, name, "names no page size")}
+		return field.ErrorList{field.Invalid(path, name, "has no valid page size")}
 	case q.Value()%size != 0:
 		return field.ErrorList{field.Invalid(path, q.String(), "must be a multiple of the page size")}
 	}
@@ -168,7 +169,7 @@ func validateResize(list []v1.ContainerResizePolicy, pod v1.RestartPolicy, path 
 		errs = append(errs, oneOf(at.Child("resourceName"), p.ResourceName, v1.ResourceCPU, v1.ResourceMemory)...)
 		errs = append(errs, oneOf(at.Child("restartPolicy"), p.RestartPolicy, v1.NotRequired, v1.RestartContainer)...)
 		if pod == v1.RestartPolicyNever && p.RestartPolicy == v1.RestartContainer {
-			errs = append(errs, field.Invalid(at.Child("restartPolicy"), p.RestartPolicy, "must be NotRequired, containers of this pod are not started again (spec.restartPolicy: Never)"))
+			errs = append(errs, field.Invalid(at.Child("restartPolicy"), p.RestartPolicy, "must be NotRequired, because spec.restartPolicy is Never"))
 		}
 		if taken[p.ResourceName] {
 			errs = append(errs, field.Duplicate(at, p.ResourceName))

@@ -7,8 +7,8 @@ import (
 	"podd/manifest"
 )
 
-const needsRestartRules = "needs the feature gate ContainerRestartRules, which Kubernetes 1.34 has off; " +
-	"set featureGates: {ContainerRestartRules: true} in the configuration file, or give --feature-gates=ContainerRestartRules=true, or set only spec.restartPolicy"
+const needsRestartRules = "requires the feature gate ContainerRestartRules, which Kubernetes 1.34 disables by default; " +
+	"set featureGates: {ContainerRestartRules: true} in the configuration file or --feature-gates=ContainerRestartRules=true, or set only spec.restartPolicy"
 
 // Maximum number of restart rules of a container, and of exit codes in a rule.
 const (
@@ -25,7 +25,7 @@ func validateRestart(c *v1.Container, gate bool, path *field.Path) field.ErrorLi
 	case !gate:
 		return forbidRules(c, needsRestartRules, path)
 	case c.RestartPolicy == nil && len(c.RestartPolicyRules) > 0:
-		missing := field.Required(path.Child("restartPolicy"), "says what happens after an exit that no rule names")
+		missing := field.Required(path.Child("restartPolicy"), "specify what happens after an exit code that no rule lists")
 		return append(field.ErrorList{missing}, validateRules(c.RestartPolicyRules, path.Child("restartPolicyRules"))...)
 	}
 	return append(validateOwnPolicy(c, path), validateRules(c.RestartPolicyRules, path.Child("restartPolicyRules"))...)
@@ -36,7 +36,7 @@ func validateRestart(c *v1.Container, gate bool, path *field.Path) field.ErrorLi
 func validateInitRestart(c *v1.Container, gate bool, path *field.Path) field.ErrorList {
 	switch {
 	case manifest.IsSidecar(c) && gate:
-		return forbidRules(c, "have nothing to add to restartPolicy Always of a sidecar; remove them", path)
+		return forbidRules(c, "have no effect for a sidecar, whose restartPolicy is Always; remove them", path)
 	case manifest.IsSidecar(c), c.RestartPolicy == nil && !gate:
 		return forbidRules(c, needsRestartRules, path)
 	case c.RestartPolicy == nil:
@@ -72,7 +72,7 @@ func validateRules(rules []v1.ContainerRestartRule, path *field.Path) field.Erro
 		errs = append(errs, oneOf(at.Child("action"), rules[i].Action, v1.ContainerRestartRuleActionRestart)...)
 		e := rules[i].ExitCodes
 		if at = at.Child("exitCodes"); e == nil {
-			errs = append(errs, field.Required(at, "says after which exits"))
+			errs = append(errs, field.Required(at, "specify the exit codes"))
 			continue
 		}
 		errs = append(errs, oneOf(at.Child("operator"), e.Operator, v1.ContainerRestartRuleOnExitCodesOpIn, v1.ContainerRestartRuleOnExitCodesOpNotIn)...)

@@ -24,7 +24,7 @@ func validateSecretType(s *v1.Secret) field.ErrorList {
 		text, there := s.Data[key]
 		switch {
 		case !there:
-			errs = append(errs, field.Required(data.Key(key), "a Secret of type "+string(s.Type)+" has it"))
+			errs = append(errs, field.Required(data.Key(key), "a Secret of type "+string(s.Type)+" needs it"))
 		case s.Type == v1.SecretTypeDockerConfigJson || s.Type == v1.SecretTypeDockercfg:
 			var object map[string]any
 			if json.Unmarshal(text, &object) != nil {
@@ -36,7 +36,7 @@ func validateSecretType(s *v1.Secret) field.ErrorList {
 		_, user := s.Data[v1.BasicAuthUsernameKey]
 		_, password := s.Data[v1.BasicAuthPasswordKey]
 		if !user && !password {
-			errs = append(errs, field.Required(data.Key(v1.BasicAuthUsernameKey), "or password; a Secret of type "+string(s.Type)+" has one"))
+			errs = append(errs, field.Required(data.Key(v1.BasicAuthUsernameKey), "a Secret of type "+string(s.Type)+" needs a username or a password"))
 		}
 	}
 	return errs

@@ -44,7 +44,7 @@ func validateUserNamespace(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 		on    bool
 	}{{"hostNetwork", spec.HostNetwork}, {"hostPID", spec.HostPID}, {"hostIPC", spec.HostIPC}} {
 		if host.on {
-			errs = append(errs, field.Forbidden(path.Child(host.field), "cannot be true beside hostUsers: false"))
+			errs = append(errs, field.Forbidden(path.Child(host.field), "cannot be true if hostUsers is false"))
 		}
 	}
 	return errs
@@ -62,7 +62,7 @@ func validateSecurity(sc *v1.SecurityContext, hostUsers bool, path *field.Path) 
 		at := path.Child("procMount")
 		errs = append(errs, oneOf(at, *p, v1.DefaultProcMount, v1.UnmaskedProcMount)...)
 		if *p == v1.UnmaskedProcMount && hostUsers {
-			errs = append(errs, field.Invalid(at, *p, "needs hostUsers: false, or the node's own settings could be written"))
+			errs = append(errs, field.Invalid(at, *p, "requires hostUsers: false, because the container could change settings of the node"))
 		}
 	}
 	if sc.AllowPrivilegeEscalation == nil || *sc.AllowPrivilegeEscalation {
@@ -70,10 +70,10 @@ func validateSecurity(sc *v1.SecurityContext, hostUsers bool, path *field.Path) 
 	}
 	at := path.Child("allowPrivilegeEscalation")
 	if sc.Privileged != nil && *sc.Privileged {
-		errs = append(errs, field.Forbidden(at, "cannot be false beside privileged: true"))
+		errs = append(errs, field.Forbidden(at, "cannot be false if privileged is true"))
 	}
 	if sc.Capabilities != nil && slices.Contains(sc.Capabilities.Add, "CAP_SYS_ADMIN") {
-		errs = append(errs, field.Forbidden(at, "cannot be false beside the capability CAP_SYS_ADMIN"))
+		errs = append(errs, field.Forbidden(at, "cannot be false with the capability CAP_SYS_ADMIN"))
 	}
 	return errs
 }
@@ -93,9 +93,9 @@ func validateSeccomp(p *v1.SeccompProfile, path *field.Path) field.ErrorList {
 	errs := oneOf(path.Child("type"), p.Type, v1.SeccompProfileTypeRuntimeDefault, v1.SeccompProfileTypeUnconfined, v1.SeccompProfileTypeLocalhost)
 	switch {
 	case local && (p.LocalhostProfile == nil || *p.LocalhostProfile == ""):
-		errs = append(errs, field.Required(path.Child("localhostProfile"), "type Localhost needs one"))
+		errs = append(errs, field.Required(path.Child("localhostProfile"), "type Localhost requires a profile"))
 	case !local && p.LocalhostProfile != nil:
-		errs = append(errs, field.Forbidden(path.Child("localhostProfile"), "only type Localhost has one"))
+		errs = append(errs, field.Forbidden(path.Child("localhostProfile"), "may be set for type Localhost only"))
 	case local:
 		errs = append(errs, validateBelow(*p.LocalhostProfile, path.Child("localhostProfile"))...)
 	}
@@ -108,7 +108,7 @@ func validateBelow(name string, path *field.Path) field.ErrorList {
 	case strings.HasPrefix(name, "/"):
 		return field.ErrorList{field.Invalid(path, name, "must not begin with /")}
 	case slices.Contains(strings.Split(name, "/"), ".."):
-		return field.ErrorList{field.Invalid(path, name, "must not have a .. in it")}
+		return field.ErrorList{field.Invalid(path, name, "must not contain ..")}
 	}
 	return noNUL(path, name)
 }

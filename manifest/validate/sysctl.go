@@ -34,7 +34,7 @@ func validateSysctls(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 		case set[name]:
 			errs = append(errs, field.Duplicate(at, s.Name))
 		case host != "":
-			errs = append(errs, field.Invalid(at, s.Name, fmt.Sprintf("would be the node's own, since %s is true", host)))
+			errs = append(errs, field.Invalid(at, s.Name, fmt.Sprintf("would change the node, because %s is true", host)))
 		}
 		set[name] = true
 	}

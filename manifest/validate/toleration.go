@@ -16,14 +16,14 @@ func validateTolerations(list []v1.Toleration, path *field.Path) field.ErrorList
 		if t.Key != "" {
 			errs = append(errs, metavalidation.ValidateLabelName(t.Key, at.Child("key"))...)
 		} else if t.Operator != v1.TolerationOpExists {
-			errs = append(errs, field.Invalid(at.Child("operator"), string(t.Operator), "must be Exists where key is empty"))
+			errs = append(errs, field.Invalid(at.Child("operator"), string(t.Operator), "must be Exists if key is empty"))
 		}
 		switch t.Operator {
 		case "", v1.TolerationOpEqual:
 			errs = append(errs, invalid(at.Child("value"), t.Value, validation.IsValidLabelValue(t.Value))...)
 		case v1.TolerationOpExists:
 			if t.Value != "" {
-				errs = append(errs, field.Forbidden(at.Child("value"), "operator Exists has none"))
+				errs = append(errs, field.Forbidden(at.Child("value"), "operator Exists allows no value"))
 			}
 		default:
 			errs = append(errs, oneOf(at.Child("operator"), t.Operator, v1.TolerationOpEqual, v1.TolerationOpExists)...)
@@ -32,7 +32,7 @@ func validateTolerations(list []v1.Toleration, path *field.Path) field.ErrorList
 			errs = append(errs, oneOf(at.Child("effect"), t.Effect, v1.TaintEffectNoSchedule, v1.TaintEffectPreferNoSchedule, v1.TaintEffectNoExecute)...)
 		}
 		if t.TolerationSeconds != nil && t.Effect != v1.TaintEffectNoExecute {
-			errs = append(errs, field.Forbidden(at.Child("tolerationSeconds"), "only effect NoExecute has it"))
+			errs = append(errs, field.Forbidden(at.Child("tolerationSeconds"), "may be set for effect NoExecute only"))
 		}
 	}
 	return errs

@@ -26,7 +26,7 @@ func validateVolumes(spec *v1.PodSpec, fields *field.Path) field.ErrorList {
 		v, at := &volumes[i], fields.Index(i)
 		errs = append(errs, validateName(v.Name, names, at.Child("name"))...)
 		if sources(&v.VolumeSource) > 1 {
-			errs = append(errs, field.Forbidden(at, "has several sources; leave one"))
+			errs = append(errs, field.Forbidden(at, "has several sources; remove all but one"))
 		}
 		if v.EmptyDir != nil {
 			errs = append(errs, validateEmptyDir(spec, v.EmptyDir, at.Child("emptyDir"))...)
@@ -53,7 +53,7 @@ func validateVolumes(spec *v1.PodSpec, fields *field.Path) field.ErrorList {
 // validateCSI validates an inline volume of a driver, whose name becomes a directory.
 func validateCSI(s *v1.CSIVolumeSource, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if !manifest.SafeDriver(s.Driver) {
+	if !manifest.IsSafeDriver(s.Driver) {
 		errs = append(errs, field.Invalid(at.Child("driver"), s.Driver, "must be a DNS name of at most 63 characters"))
 	}
 	if ref := s.NodePublishSecretRef; ref != nil {

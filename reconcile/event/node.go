@@ -60,7 +60,7 @@ func Refused(before, now *manifest.Set, at time.Time) []Event {
 			continue
 		}
 		recorded[p] = true
-		text := p.What()
+		text := p.Text()
 		if place := p.Place(); place != "" {
 			text = place + ": " + text
 		}

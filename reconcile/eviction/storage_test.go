@@ -177,7 +177,7 @@ func TestStorageLimiter_Deleted(t *testing.T) {
 	got := evictions{}
 	NewStorageLimiter(StorageOptions{
 		Disk: podDirs(root), Node: render.Node{LogsDir: t.TempDir()}, Pods: func() []*reconcile.Report { return reports },
-		Router: got, Layers: &layers{told: true}, Log: slog.New(slog.DiscardHandler),
+		Router: got, Layers: &layers{reported: true}, Log: slog.New(slog.DiscardHandler),
 	}).check(t.Context())
 	want := evictions{"full": {UID: "uid-full", Reason: deleted, Grace: time.Second}}
 	if !maps.Equal(got, want) {

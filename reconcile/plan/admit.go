@@ -63,16 +63,16 @@ type Limits struct {
 
 // binding is the reservation of a host port, with the ports that its pod desires.
 type binding struct {
-	manifest.HostClaim
+	manifest.PortReservation
 	key   types.NamespacedName
 	pod   *manifest.Pod
-	keeps []manifest.HostClaim
+	keeps []manifest.PortReservation
 }
 
 // kept reports whether the pod still desires the port, or another reservation that
 // conflicts with claim.
-func (b *binding) kept(claim manifest.HostClaim) bool {
-	return slices.ContainsFunc(b.keeps, claim.Meets)
+func (b *binding) kept(claim manifest.PortReservation) bool {
+	return slices.ContainsFunc(b.keeps, claim.ConflictsWith)
 }
 
 // Admission returns a verdict for every claimant that desires a pod. Present pods come
@@ -238,13 +238,13 @@ type portTable map[int32][]binding
 func heldPorts(claimants []Claimant) portTable {
 	t := portTable{}
 	for _, c := range claimants {
-		var keeps []manifest.HostClaim
+		var keeps []manifest.PortReservation
 		if !c.hasFinished() {
-			keeps = manifest.HostClaims(c.Wants)
+			keeps = manifest.PortReservations(c.Wants)
 		}
 		for _, held := range c.Holds {
 			if !c.Yields && !c.hasFinished() {
-				keeps = append(keeps, manifest.HostClaims(held)...)
+				keeps = append(keeps, manifest.PortReservations(held)...)
 			}
 			t.add(c.Key, held, keeps)
 		}
@@ -252,20 +252,20 @@ func heldPorts(claimants []Claimant) portTable {
 	return t
 }
 
-func (t portTable) add(key types.NamespacedName, p *manifest.Pod, keeps []manifest.HostClaim) {
-	for _, claim := range manifest.HostClaims(p) {
-		t[claim.Number] = append(t[claim.Number], binding{HostClaim: claim, key: key, pod: p, keeps: keeps})
+func (t portTable) add(key types.NamespacedName, p *manifest.Pod, keeps []manifest.PortReservation) {
+	for _, claim := range manifest.PortReservations(p) {
+		t[claim.Number] = append(t[claim.Number], binding{PortReservation: claim, key: key, pod: p, keeps: keeps})
 	}
 }
 
-func (t portTable) take(c Claimant) { t.add(c.Key, c.Wants, manifest.HostClaims(c.Wants)) }
+func (t portTable) take(c Claimant) { t.add(c.Key, c.Wants, manifest.PortReservations(c.Wants)) }
 
 // check checks the ports without reserving them.
 func (t portTable) check(c Claimant) Verdict {
 	answer := Verdict{}
-	for _, claim := range manifest.HostClaims(c.Wants) {
+	for _, claim := range manifest.PortReservations(c.Wants) {
 		for _, b := range t[claim.Number] {
-			if b.key == c.Key || !claim.Meets(b.HostClaim) {
+			if b.key == c.Key || !claim.ConflictsWith(b.PortReservation) {
 				continue
 			}
 			v := Verdict{Answer: Reject, Reason: "HostPortConflict"}

@@ -80,7 +80,7 @@ func genPod(t *rapid.T, hash string) *manifest.Pod {
 			Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("1")},
 			Limits:   v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Gi")},
 		}
-		p.Containers[c.Name] = manifest.ContainerHash{Size: manifest.SizeOf(c.Resources)}
+		p.Containers[c.Name] = manifest.ContainerHash{Size: manifest.FormatSize(c.Resources)}
 	}
 	return p
 }

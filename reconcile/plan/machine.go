@@ -102,7 +102,7 @@ func (m *Machine) unsafeSysctl(pod *v1.Pod) string {
 }
 
 func (m *Machine) anotherNode(pod *v1.Pod) string {
-	if manifest.MatchesNode(&pod.Spec, pod.Spec.NodeName, m.Labels) {
+	if manifest.MatchesNode(pod, pod.Spec.NodeName, m.Labels) {
 		return ""
 	}
 	return "this node is none of those that its nodeSelector or nodeAffinity asks for; change them, or label the node with --node-labels"

@@ -24,7 +24,7 @@ func resizes(in *Input, from, to string) {
 		Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("100m")},
 		Limits:   v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Gi")},
 	}
-	in.Desired.Containers = map[string]manifest.ContainerHash{"app": {Size: manifest.SizeOf(c.Resources)}}
+	in.Desired.Containers = map[string]manifest.ContainerHash{"app": {Size: manifest.FormatSize(c.Resources)}}
 	was := in.Desired.Sized(map[string]string{"app": from})
 	in.Desired = in.Desired.Sized(map[string]string{"app": to})
 	in.Observed[0].Annotations[runtime.AnnotationSize] = was.PodSize()

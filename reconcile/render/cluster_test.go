@@ -68,16 +68,16 @@ func TestVariablesOfACluster(t *testing.T) {
 	from := func(name, key string, optional *bool) *v1.EnvVarSource {
 		return &v1.EnvVarSource{ConfigMapKeyRef: &v1.ConfigMapKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: name}, Key: key, Optional: optional}}
 	}
-	db := *manifest.ServiceOf(&v1.Service{Spec: v1.ServiceSpec{ClusterIP: "10.0.0.9", Ports: []v1.ServicePort{{Port: 5432}}}})
-	lack := func(name string, absent bool, why string) (manifest.ObjectRef, manifest.Lack) {
-		return manifest.ObjectRef{Kind: "ConfigMap", NamespacedName: types.NamespacedName{Namespace: "shop", Name: name}}, manifest.Lack{Absent: absent, Why: why}
+	db := *manifest.NewService(&v1.Service{Spec: v1.ServiceSpec{ClusterIP: "10.0.0.9", Ports: []v1.ServicePort{{Port: 5432}}}})
+	lack := func(name string, absent bool, why string) (manifest.ObjectRef, manifest.MissingObject) {
+		return manifest.ObjectRef{Kind: "ConfigMap", NamespacedName: types.NamespacedName{Namespace: "shop", Name: name}}, manifest.MissingObject{Absent: absent, Why: why}
 	}
 	have := types.NamespacedName{Namespace: "shop", Name: "have"}
 	o := manifest.Objects{
 		ConfigMaps: map[types.NamespacedName]*v1.ConfigMap{have: {ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "have"}, Data: map[string]string{"a": "1"}}},
 		Cluster: &manifest.Cluster{
 			Services: map[string]*manifest.Services{"shop": {ByName: map[string]manifest.Service{"db": db}}},
-			Lacks:    map[manifest.ObjectRef]manifest.Lack{},
+			Missing:  map[manifest.ObjectRef]manifest.MissingObject{},
 		},
 	}
 	for _, l := range []struct {
@@ -86,7 +86,7 @@ func TestVariablesOfACluster(t *testing.T) {
 		why    string
 	}{{"none", true, `configmap "none" not found`}, {"secret", false, "configmaps is forbidden"}} {
 		ref, lacks := lack(l.name, l.absent, l.why)
-		o.Cluster.Lacks[ref] = lacks
+		o.Cluster.Missing[ref] = lacks
 	}
 	for _, test := range []struct {
 		env  v1.EnvVar

@@ -150,7 +150,7 @@ func (f *fileBuilder) object(kind, name string, items []v1.KeyToPath, optional *
 
 // missingObject returns the error for a missing object, or nil if it is optional.
 func missingObject(s *refs.Resolved, kind, name string, optional *bool) error {
-	missing := s.Lack(kind, name)
+	missing := s.MissingObject(kind, name)
 	if missing.Absent && isTrue(optional) {
 		return nil
 	}

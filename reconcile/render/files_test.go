@@ -28,7 +28,7 @@ func TestMissingObjects(t *testing.T) {
 		want   string
 	}{
 		"there":              {configMap("c", key("k"), nil), ""},
-		"no object":          {configMap("d", nil, nil), `ConfigMap "d" is not there`},
+		"no object":          {configMap("d", nil, nil), `ConfigMap "d" does not exist`},
 		"no object, may be":  {configMap("d", nil, &yes), ""},
 		"no key":             {configMap("c", key("l"), nil), `key "l" of ConfigMap "c" is not there`},
 		"no key, may be":     {configMap("c", key("l"), &yes), ""},
@@ -38,7 +38,7 @@ func TestMissingObjects(t *testing.T) {
 		if (err == nil) != (test.want == "") || err != nil && (!strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2")) {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)
 		}
-		if missing := strings.HasSuffix(test.want, "is not there"); errors.Is(err, ErrMissing) != missing {
+		if missing := strings.HasSuffix(test.want, "is not there") || strings.HasSuffix(test.want, "does not exist"); errors.Is(err, ErrMissing) != missing {
 			t.Errorf("%s: missing %v, want %v", name, !missing, missing)
 		}
 	}
@@ -48,9 +48,9 @@ func TestMissingObjects(t *testing.T) {
 		want      string
 	}{
 		"bytes are no variable": {v1.Container{Env: []v1.EnvVar{{Name: "A", ValueFrom: &v1.EnvVarSource{ConfigMapKeyRef: &v1.ConfigMapKeySelector{LocalObjectReference: local("c"), Key: "b"}}}}}, `making variable "A" of container "main": key "b" of ConfigMap "c" is not there`},
-		"no secret":             {v1.Container{Env: []v1.EnvVar{{Name: "A", ValueFrom: &v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: local("t"), Key: "b"}}}}}, `Secret "t" is not there`},
+		"no secret":             {v1.Container{Env: []v1.EnvVar{{Name: "A", ValueFrom: &v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: local("t"), Key: "b"}}}}}, `Secret "t" does not exist`},
 		"a NUL":                 {v1.Container{Env: []v1.EnvVar{{Name: "A", ValueFrom: &v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: local("s"), Key: "nul"}}}}}, `making variable "A" of container "main": it holds a NUL byte`},
-		"a whole object":        {v1.Container{EnvFrom: []v1.EnvFromSource{{SecretRef: &v1.SecretEnvSource{LocalObjectReference: local("t")}}}}, `envFrom[0]: Secret "t" is not there`},
+		"a whole object":        {v1.Container{EnvFrom: []v1.EnvFromSource{{SecretRef: &v1.SecretEnvSource{LocalObjectReference: local("t")}}}}, `envFrom[0]: Secret "t" does not exist`},
 		"a NUL in a whole one":  {v1.Container{EnvFrom: []v1.EnvFromSource{{SecretRef: &v1.SecretEnvSource{LocalObjectReference: local("s")}}}}, `envFrom[0]: key "nul" of Secret "s": it holds a NUL byte`},
 	} {
 		in := inputOf(test.container)

@@ -62,7 +62,7 @@ func spareMemory(pod *v1.Pod) int64 {
 	if total == 0 {
 		return 0
 	}
-	own := manifest.Total(&pod.Spec, manifest.Requests)
+	own := manifest.ContainerRequests(&pod.Spec)
 	n := int64(len(pod.Spec.Containers) + len(pod.Spec.InitContainers))
 	return (total - own.Memory().Value()) / max(n, 1)
 }

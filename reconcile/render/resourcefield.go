@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	"podd/manifest"
 )
@@ -49,7 +50,7 @@ func effectiveLimit(c *v1.Container, pod *v1.PodSpec, name v1.ResourceName, node
 	if q := c.Resources.Limits[name]; !q.IsZero() || manifest.IsHugePages(name) {
 		return q
 	}
-	if pod.Resources != nil && manifest.IsPodLevel(name) {
+	if pod.Resources != nil && resourcehelper.IsSupportedPodLevelResource(name) {
 		if q := pod.Resources.Limits[name]; !q.IsZero() {
 			return q
 		}

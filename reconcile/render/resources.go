@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/manifest"
@@ -56,7 +57,7 @@ func linuxResources(n Node, requests, limits v1.ResourceList) *cri.LinuxContaine
 func ContainerResources(n Node, pod *v1.Pod, c *v1.Container) *cri.LinuxContainerResources {
 	limits := v1.ResourceList{}
 	if pod.Spec.Resources != nil {
-		copyIf(limits, pod.Spec.Resources.Limits, manifest.IsPodLevel)
+		copyIf(limits, pod.Spec.Resources.Limits, resourcehelper.IsSupportedPodLevelResource)
 	}
 	copyIf(limits, c.Resources.Limits, func(name v1.ResourceName) bool {
 		q := c.Resources.Limits[name]
@@ -74,7 +75,7 @@ func ContainerResources(n Node, pod *v1.Pod, c *v1.Container) *cri.LinuxContaine
 // sandboxResources returns the total resources of the pod's containers without the
 // overhead of the pod.
 func sandboxResources(n Node, pod *v1.Pod) *cri.LinuxContainerResources {
-	return linuxResources(n, manifest.PodTotal(&pod.Spec, manifest.Requests), manifest.PodTotal(&pod.Spec, manifest.Limits))
+	return linuxResources(n, manifest.SandboxRequests(&pod.Spec), manifest.SandboxLimits(&pod.Spec))
 }
 
 // overheadResources returns the resources of the pod's overhead.

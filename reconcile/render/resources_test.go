@@ -79,7 +79,7 @@ func TestSumContainers(t *testing.T) {
 			Containers:     []v1.Container{c("a", "100m", false), c("b", "200m", false)},
 		}}
 		want := resource.MustParse(tt.want)
-		if got := manifest.Total(&pod.Spec, manifest.Requests)[v1.ResourceCPU]; got.Cmp(want) != 0 {
+		if got := manifest.ContainerRequests(&pod.Spec)[v1.ResourceCPU]; got.Cmp(want) != 0 {
 			t.Errorf("%s: got %s, want %s", tt.name, got.String(), tt.want)
 		}
 	}

@@ -19,7 +19,7 @@ func TestResize(t *testing.T) {
 		Limits:   v1.ResourceList{v1.ResourceMemory: resource.MustParse("64Mi")},
 	}}
 	p := &manifest.Pod{UID: "u", Hash: "v1:0", Spec: &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{spec}}}}
-	p.Containers = map[string]manifest.ContainerHash{"app": {Size: manifest.SizeOf(spec.Resources)}}
+	p.Containers = map[string]manifest.ContainerHash{"app": {Size: manifest.FormatSize(spec.Resources)}}
 	small := p.Sized(map[string]string{"app": "cpu=/ memory=32Mi/32Mi"})
 	for name, tt := range map[string]struct {
 		resize            Resize

@@ -85,8 +85,8 @@ func TestDriven(t *testing.T) {
 	file := storage.FileFSGroupPolicy
 	all := storage.CSIDriverSpec{FSGroupPolicy: &file, VolumeLifecycleModes: []storage.VolumeLifecycleMode{storage.VolumeLifecyclePersistent, storage.VolumeLifecycleEphemeral}}
 	k := known{
-		"data": {Driver: driver.Name, Handle: "vol-1", Volume: "pv-data", AccessMode: v1.ReadWriteOnce, Wishes: &all},
-		"own":  {Driver: driver.Name, Wishes: &all},
+		"data": {Driver: driver.Name, Handle: "vol-1", Volume: "pv-data", AccessMode: v1.ReadWriteOnce, DriverSpec: &all},
+		"own":  {Driver: driver.Name, DriverSpec: &all},
 	}
 	claim := v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}}
 	inline := v1.Volume{Name: "own", VolumeSource: v1.VolumeSource{CSI: &v1.CSIVolumeSource{Driver: driver.Name}}}

@@ -47,6 +47,6 @@ func podMemory(spec *v1.PodSpec) int64 {
 
 func containersMemory(spec *v1.PodSpec) (total int64, limited bool) {
 	unlimited := func(c v1.Container) bool { return c.Resources.Limits.Memory().Sign() <= 0 }
-	most := manifest.Total(spec, manifest.Limits)
+	most := manifest.ContainerLimits(spec)
 	return most.Memory().Value(), !slices.ContainsFunc(spec.Containers, unlimited) && !slices.ContainsFunc(spec.InitContainers, unlimited)
 }

@@ -108,8 +108,8 @@ func allows(t *testing.T, by Authorizer, u User, a Attributes) bool {
 
 func TestParseTokens(t *testing.T) {
 	for text, want := range map[string]string{
-		"s3cret,bob":             "line 1: want token,user,uid",
-		"ok,a,1\ns3cret,,1":      "line 2: want token,user,uid",
+		"s3cret,bob":             "line 1: must be token,user,uid",
+		"ok,a,1\ns3cret,,1":      "line 2: must be token,user,uid",
 		"s3cret,a,1\ns3cret,b,2": "line 2: duplicate token",
 		`s3cret,a,1,"x`:          "line 1",
 	} {

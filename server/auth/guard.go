@@ -12,7 +12,7 @@ import (
 
 // A Guard passes a request to its Handler if the sender, or the user that the
 // sender impersonates, is authorized. The context of the request then has that
-// User. A Guard answers other requests with 401 or 403 and closes the connection,
+// User. A Guard responds to other requests with 401 or 403 and closes the connection,
 // because an idle connection would occupy a slot that other clients need. If the
 // Authorizer fails, the response is 500 without the cause, which belongs in the
 // node's log.
@@ -38,7 +38,7 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if user.Name != anonymous {
 		server.Admit(r)
 	}
-	user.Forwarded = g.InCluster && server.Forwarded(r)
+	user.Forwarded = g.InCluster && server.IsForwarded(r)
 	user, err := g.impersonated(r.Context(), user, r.Header)
 	if err != nil {
 		refuse(w, r, server.HTTPStatus(err), err.Error())
@@ -115,7 +115,7 @@ func UserFrom(ctx context.Context) User {
 
 // ServeAs returns a handler that serves every request as u. It rejects requests
 // with impersonation headers, because ignoring them would give a client more rights
-// than it asked for.
+// than it requested.
 func ServeAs(u User, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if name, _, err := impersonation(r.Header); err != nil || name != "" {

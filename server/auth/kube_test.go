@@ -242,7 +242,7 @@ func TestProxied(t *testing.T) {
 	// Permission to proxy to the node does not include adding a container to its
 	// pods.
 	proxy := Attributes{Verb: "patch", Resource: "nodes", Name: "n1", Subresources: []string{"proxy"}}
-	g = &Guard{Authenticator: g.Authenticator, Authorizer: Writes{All{}}, Node: "n1", InCluster: true}
+	g = &Guard{Authenticator: g.Authenticator, Authorizer: Writes{AllowAll{}}, Node: "n1", InCluster: true}
 	w = httptest.NewRecorder()
 	g.ServeHTTP(w, httptest.NewRequest("PATCH", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", nil))
 	if w.Code != 403 || !allows(t, g.Authorizer, User{}, proxy) {
@@ -256,14 +256,14 @@ func TestProxied(t *testing.T) {
 }
 
 // onlyNodes allows every request for node n1.
-type onlyNodes struct{ All }
+type onlyNodes struct{ AllowAll }
 
 func (onlyNodes) Allows(_ context.Context, _ User, a Attributes) (bool, error) {
 	return a.Resource == "nodes" && a.Name == "n1", nil
 }
 
 // failing is an Authorizer that always returns an error.
-type failing struct{ All }
+type failing struct{ AllowAll }
 
 func (failing) Allows(context.Context, User, Attributes) (bool, error) {
 	return true, errors.New("the cluster is unreachable: s3cret")
@@ -333,7 +333,7 @@ func TestGuard_ForwardedWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	var user User // of the last request
-	g := &Guard{Authenticator: &Authenticator{Tokens: func() Tokens { return tokens }}, Authorizer: Writes{All{}}, Node: "n1", InCluster: true,
+	g := &Guard{Authenticator: &Authenticator{Tokens: func() Tokens { return tokens }}, Authorizer: Writes{AllowAll{}}, Node: "n1", InCluster: true,
 		Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { user = UserFrom(r.Context()) })}
 	const pods = "/api/v1/namespaces/a/pods"
 	for _, c := range []struct {

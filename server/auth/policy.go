@@ -18,14 +18,14 @@ type Authorizer interface {
 	Rules(u User, namespace string) ([]rbac.PolicyRule, error)
 }
 
-// All allows every request of every authenticated user.
-type All struct{}
+// AllowAll allows every request of every authenticated user.
+type AllowAll struct{}
 
 // Allows implements Authorizer.
-func (All) Allows(context.Context, User, Attributes) (bool, error) { return true, nil }
+func (AllowAll) Allows(context.Context, User, Attributes) (bool, error) { return true, nil }
 
 // Rules implements Authorizer.
-func (All) Rules(User, string) ([]rbac.PolicyRule, error) { return mastersRules, nil }
+func (AllowAll) Rules(User, string) ([]rbac.PolicyRule, error) { return mastersRules, nil }
 
 // Policy allows the requests that its roles and bindings grant, every request of
 // system:masters, and, for authenticated users, discovery and reviews of their own

@@ -50,7 +50,7 @@ func (f *policyFile) document(doc []byte) error {
 	case meta == nil: // only comments
 		return nil
 	case meta.APIVersion != rbac.SchemeGroupVersion.String():
-		return fmt.Errorf("apiVersion %q: want %s", meta.APIVersion, rbac.SchemeGroupVersion)
+		return fmt.Errorf("apiVersion %q: must be %s", meta.APIVersion, rbac.SchemeGroupVersion)
 	}
 	switch meta.Kind {
 	case "ClusterRole":
@@ -75,7 +75,7 @@ func (f *policyFile) document(doc []byte) error {
 		f.bindings = append(f.bindings, b)
 		return nil
 	}
-	return fmt.Errorf("kind %q: want ClusterRole, ClusterRoleBinding, Role or RoleBinding", meta.Kind)
+	return fmt.Errorf("kind %q: must be ClusterRole, ClusterRoleBinding, Role or RoleBinding", meta.Kind)
 }
 
 func (f *policyFile) clusterRole(doc []byte) error {
@@ -140,7 +140,7 @@ func subjects(all []rbac.Subject) (users, groups []string, err error) {
 		case rbac.ServiceAccountKind:
 			users = append(users, "system:serviceaccount:"+s.Namespace+":"+s.Name)
 		default:
-			return nil, nil, fmt.Errorf("unsupported subject kind %q; want User, Group or ServiceAccount", s.Kind)
+			return nil, nil, fmt.Errorf("unsupported subject kind %q; use User, Group or ServiceAccount", s.Kind)
 		}
 	}
 	return users, groups, nil

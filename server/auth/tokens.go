@@ -38,7 +38,7 @@ func ParseTokens(text []byte) (Tokens, error) {
 		}
 		line, _ := lines.FieldPos(0)
 		if len(fields) < 3 || fields[0] == "" || fields[1] == "" {
-			return nil, fmt.Errorf(`line %d: want token,user,uid and optionally "group,group"`, line)
+			return nil, fmt.Errorf(`line %d: must be token,user,uid and optionally "group,group"`, line)
 		}
 		digest := sha256.Sum256([]byte(fields[0]))
 		if _, twice := all[digest]; twice {

@@ -12,7 +12,7 @@ import (
 // Only root's credential permits writes, even if the policy allows everything.
 func TestWrites(t *testing.T) {
 	root, other := User{Name: "root", Groups: []string{Masters}}, User{Name: "bob", Groups: []string{"ops"}}
-	w := Writes{All{}}
+	w := Writes{AllowAll{}}
 	for _, c := range []struct {
 		verb, group, resource, part string
 		want                        bool
@@ -54,7 +54,7 @@ func wildcards() map[string]Authorizer {
 	}
 	all := []string{"*"}
 	return map[string]Authorizer{
-		"AlwaysAllow":            All{},
+		"AlwaysAllow":            AllowAll{},
 		"a policy with *":        rule(all, all, all),
 		"a rule for impersonate": rule([]string{"impersonate"}, []string{""}, []string{"users", "groups", "serviceaccounts"}),
 	}
@@ -108,7 +108,7 @@ func TestProxied_Impersonation(t *testing.T) {
 			t.Errorf("%+v: got %t, want %t", a, got, c.want)
 		}
 	}
-	if ops := (Attributes{Verb: "impersonate", Resource: "groups", Name: "ops", Subresources: []string{""}}); !allows(t, Proxied{Writes{All{}}, "n1"}, bob, ops) {
+	if ops := (Attributes{Verb: "impersonate", Resource: "groups", Name: "ops", Subresources: []string{""}}); !allows(t, Proxied{Writes{AllowAll{}}, "n1"}, bob, ops) {
 		t.Error("the cluster's permission to impersonate is ignored")
 	}
 }
@@ -163,7 +163,7 @@ func TestWrites_Rules(t *testing.T) {
 		return Policy{[]grant{{groups: []string{"ops"}, rule: rbac.PolicyRule{Verbs: verbs, APIGroups: groups, Resources: resources}}}}
 	}
 	for n, inner := range []Authorizer{
-		All{}, Policy{},
+		AllowAll{}, Policy{},
 		ops([]string{"*"}, []string{"", "metrics.k8s.io"}, []string{"pods", "pods/exec", "pods/resize", "nodes"}),
 		ops([]string{"get", "patch", "create"}, []string{"*"}, []string{"*"}),
 		ops([]string{"update"}, []string{""}, []string{"*/ephemeralcontainers", "*/proxy"}),
@@ -206,7 +206,7 @@ func TestWrites_Rules(t *testing.T) {
 			t.Errorf("%d: rules of root: got %v", n, root)
 		}
 	}
-	if rules, _ := (Writes{All{}}).Rules(bob, "a"); len(rules[len(rules)-1].NonResourceURLs) == 0 {
+	if rules, _ := (Writes{AllowAll{}}).Rules(bob, "a"); len(rules[len(rules)-1].NonResourceURLs) == 0 {
 		t.Errorf("no non-resource URLs in %v", rules)
 	}
 }

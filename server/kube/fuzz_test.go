@@ -58,7 +58,7 @@ func TestAPI_Representations(t *testing.T) {
 		{"/api", "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json", `"versions":["v1"]`},
 		{"/api/v1/pods", "application/vnd.kubernetes.protobuf", `"reason":"NotAcceptable"`},
 	} {
-		if w := kubetest.Ask(t, h, "GET", c.target, c.accept, ""); !strings.Contains(w.Body.String(), c.want) {
+		if w := kubetest.Do(t, h, "GET", c.target, c.accept, ""); !strings.Contains(w.Body.String(), c.want) {
 			t.Errorf("%s as %s: got %.300s", c.target, c.accept, w.Body)
 		}
 	}

@@ -31,7 +31,7 @@ func TestProxy_Redirects(t *testing.T) {
 		"/logs?query=x": "/api/v1/nodes/n1/proxy/logs/?query=x",
 		"/away":         "https://example.com/x",
 	} {
-		w := kubetest.Ask(t, api.Handler(), "GET", "/api/v1/nodes/n1/proxy"+path, "", "")
+		w := kubetest.Do(t, api.Handler(), "GET", "/api/v1/nodes/n1/proxy"+path, "", "")
 		if got := w.Header().Get("Location"); got != want {
 			t.Errorf("%s: %d %q, want %q", path, w.Code, got, want)
 		}
@@ -126,7 +126,7 @@ func TestAPI(t *testing.T) {
 		{"GET", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "", 405, "only be created"},
 		{"POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", `{"kind":"SelfSubjectRulesReview","apiVersion":"authorization.k8s.io/v1","spec":{"namespace":"default"}}`, 201, `"nonResourceURLs":["/api"`},
 	} {
-		w := kubetest.Ask(t, h, c.method, c.target, "", c.body)
+		w := kubetest.Do(t, h, c.method, c.target, "", c.body)
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
 			t.Errorf("%s %s: got %d %.600s\nwant %d %s", c.method, c.target, w.Code, w.Body, c.status, c.want)
 		}
@@ -144,7 +144,7 @@ func TestRefusal_InCluster(t *testing.T) {
 	for cluster, want := range map[bool]bool{false: true, true: false} {
 		api := newAPI(kubetest.NewNode())
 		api.InCluster = cluster
-		w := kubetest.Ask(t, api.Handler(), "POST", "/api/v1/namespaces/default/pods", "", "")
+		w := kubetest.Do(t, api.Handler(), "POST", "/api/v1/namespaces/default/pods", "", "")
 		if w.Code != 405 || strings.Contains(w.Body.String(), "--api-manifest-dir") != want {
 			t.Errorf("in a cluster %t: %d %s", cluster, w.Code, w.Body)
 		}
@@ -163,7 +163,7 @@ func TestAPI_CreationTimestamp(t *testing.T) {
 	n.Put(early)
 	h := newAPI(n).Handler()
 	for name, want := range map[string]string{"late-n1": "1970-01-01T00:01:40Z", "early-n1": "1970-01-01T00:00:50Z", "web-n1": ""} {
-		w := kubetest.Ask(t, h, "GET", "/api/v1/namespaces/default/pods/"+name, "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", "")
+		w := kubetest.Do(t, h, "GET", "/api/v1/namespaces/default/pods/"+name, "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", "")
 		got := strings.Contains(w.Body.String(), `"creationTimestamp":"`+want+`"`)
 		if want == "" {
 			got = !strings.Contains(w.Body.String(), "creationTimestamp")
@@ -187,14 +187,14 @@ func TestAPI_DebuggingDisabled(t *testing.T) {
 	const pod = "/api/v1/namespaces/default/pods/web-n1"
 	for _, sub := range []string{"/log", "/exec?command=ls&stdout=1", "/attach?stdout=1", "/portforward"} {
 		for _, method := range []string{"GET", "POST"} {
-			w := kubetest.Ask(t, h, method, pod+sub, "", "")
+			w := kubetest.Do(t, h, method, pod+sub, "", "")
 			var s metav1.Status
 			if err := json.Unmarshal(w.Body.Bytes(), &s); err != nil || w.Code != 405 || s.Code != 405 || s.Message != "Debug endpoints are disabled." {
 				t.Errorf("%s %s: %d %s", method, sub, w.Code, w.Body)
 			}
 		}
 	}
-	if w := kubetest.Ask(t, h, "GET", pod+"/status", "", ""); w.Code != 200 {
+	if w := kubetest.Do(t, h, "GET", pod+"/status", "", ""); w.Code != 200 {
 		t.Errorf("status: %d %s", w.Code, w.Body)
 	}
 	if n.Call != "" {

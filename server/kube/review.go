@@ -71,7 +71,7 @@ func decode(mediaType string, body []byte, into request.Message, res *resource.D
 		return apierrors.NewBadRequest("reading the review: " + err.Error())
 	}
 	if got := into.GetObjectKind().GroupVersionKind(); got != res.GroupVersionKind() {
-		return apierrors.NewBadRequest(fmt.Sprintf("the body has kind %.80q, want %q", got, res.GroupVersionKind()))
+		return apierrors.NewBadRequest(fmt.Sprintf("the body has kind %.80q, must be %q", got, res.GroupVersionKind()))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/server"
+	"podd/server/kube/request"
 )
 
 func (a *API) containerLogs(w http.ResponseWriter, r *http.Request) {
@@ -49,7 +50,7 @@ func ServeLog(w http.ResponseWriter, r *http.Request, logs server.LogReader, req
 		// An API server that reads a log for a WebSocket client loses bytes that
 		// arrive together with the end of the response.
 		text.Flush()
-	case text.Begun():
+	case text.HasBegun():
 		panic(http.ErrAbortHandler) // an incomplete log must not look complete
 	default:
 		fail(w, err)
@@ -66,7 +67,7 @@ func fail(w http.ResponseWriter, err error) { http.Error(w, err.Error(), server.
 // tail is an old name of tailLines. The errors are *server.Error: 400 for a value
 // that cannot be parsed, 422 for one that is not allowed.
 func ParseLogRequest(q url.Values) (req server.LogRequest, err error) {
-	req.Follow, req.Previous, req.Timestamps = boolean(q, "follow"), boolean(q, "previous"), boolean(q, "timestamps")
+	req.Follow, req.Previous, req.Timestamps = request.Boolean(q, "follow"), request.Boolean(q, "previous"), request.Boolean(q, "timestamps")
 	if t := q.Get("tail"); t != "" {
 		q.Set("tailLines", t)
 		if t == "all" {
@@ -107,11 +108,4 @@ func ParseLogRequest(q url.Values) (req server.LogRequest, err error) {
 
 func bad(status int, format string, args ...any) error {
 	return &server.Error{Status: status, Message: fmt.Sprintf(format, args...)}
-}
-
-// boolean returns the value of a boolean parameter. As in Kubernetes, every value
-// but "false" and "0" is true.
-func boolean(q url.Values, name string) bool {
-	s := q.Get(name)
-	return q.Has(name) && s != "false" && s != "0"
 }

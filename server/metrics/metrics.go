@@ -124,9 +124,9 @@ func (m *Metrics) Pod(before, after *server.PodView, now time.Time) {
 	}
 }
 
-// Gone deletes the series of a pod that was deleted. last is its last published
+// Delete deletes the series of a pod that was deleted. last is its last published
 // state.
-func (m *Metrics) Gone(last *server.PodView) {
+func (m *Metrics) Delete(last *server.PodView) {
 	m.forget(types.NamespacedName(last.Key()))
 	m.deleted(last.Pod.UID)
 }

@@ -77,7 +77,7 @@ func TestStarts_NotStarted(t *testing.T) {
 	m := New(Options{Kubernetes: "v1.34.4"})
 	last := &server.PodView{Pod: named("web-n1", v1.PodPending)}
 	m.Pod(nil, last, now.Time)
-	if m.Gone(last); len(m.byUID) > 0 {
+	if m.Delete(last); len(m.byUID) > 0 {
 		t.Error("a deleted pod is still tracked")
 	}
 }

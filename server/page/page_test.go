@@ -137,9 +137,9 @@ func TestState(t *testing.T) {
 }
 
 // A stateChange reports that podd does not start pods anymore.
-func TestChange_Ending(t *testing.T) {
-	for want, v := range map[string]server.View{"": {}, "machine": {ShuttingDown: true, Down: true}, "pods": {Down: true}} {
-		if got := (&Page{}).change(&server.Change{View: v}).Ending; got != want {
+func TestChange_Shutdown(t *testing.T) {
+	for want, v := range map[string]server.View{"": {}, "node": {ShuttingDown: true, Down: true}, "pods": {Down: true}} {
+		if got := (&Page{}).change(&server.Change{View: v}).Shutdown; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -20,9 +20,9 @@ type stateChange struct {
 	Runtime  string   `json:"runtime"`
 	Sources  []string `json:"sources"`
 	Starting bool     `json:"starting"`
-	// Ending is "machine" while the machine shuts down, and "pods" after podd down.
+	// Shutdown is "node" while the node shuts down, and "pods" after podd down.
 	// In both cases podd starts no pods.
-	Ending string `json:"ending"`
+	Shutdown string `json:"shutdown"`
 	// CPU and Memory are the capacity of the node in billionths of a core and in
 	// bytes.
 	CPU    int64 `json:"cpu"`
@@ -86,12 +86,12 @@ func (p *Page) change(c *server.Change) *stateChange {
 	}
 	switch {
 	case c.ShuttingDown:
-		out.Ending = "machine"
+		out.Shutdown = "node"
 	case c.Down:
-		out.Ending = "pods"
+		out.Shutdown = "pods"
 	}
-	if c.Machine != nil {
-		out.CPU, out.Memory = 1e6*c.Machine.Status.Capacity.Cpu().MilliValue(), c.Machine.Status.Capacity.Memory().Value()
+	if c.NodeObject != nil {
+		out.CPU, out.Memory = 1e6*c.NodeObject.Status.Capacity.Cpu().MilliValue(), c.NodeObject.Status.Capacity.Memory().Value()
 	}
 	for _, v := range c.Pods {
 		out.Pods = append(out.Pods, p.pod(v, now))
@@ -118,7 +118,7 @@ func (p *Page) pod(v *server.PodView, now time.Time) podRow {
 	out := podRow{
 		Namespace: v.Pod.Namespace, Name: v.Pod.Name, Tone: tone(v),
 		Began: began(v.Pod), IP: v.Pod.Status.PodIP,
-		Path: v.Path, Line: v.Line, Waits: v.EditWaits(), Why: v.Why, Pulls: v.Pulls, Containers: containers(v.Pod),
+		Path: v.Path, Line: v.Line, Waits: v.HasPendingEdit(), Why: v.Why, Pulls: v.Pulls, Containers: containers(v.Pod),
 	}
 	out.ContainersReady, out.Status, out.Restarts = p.Columns(v.Pod, now)
 	out.Restarts, _, _ = strings.Cut(out.Restarts, " ")

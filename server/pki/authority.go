@@ -31,7 +31,7 @@ import (
 const FileName = "pki/ca.pem"
 
 // servingLifetime is the validity of a serving certificate. Certificates are
-// backdated, because the clock may be behind while a machine boots. The authority's
+// backdated, because the clock may be behind while a host boots. The authority's
 // own certificate is valid at any time.
 const (
 	servingLifetime = 90 * 24 * time.Hour

@@ -124,7 +124,7 @@ func request(m server.Meter, method, target, body string) *httptest.ResponseReco
 }
 
 // now matches values that differ between runs: timestamps and properties of the
-// test machine.
+// host.
 var now = regexp.MustCompile(`(?m)^(container_last_seen\{.*\}|cadvisor_version_info\{).*$`)
 
 // The names, types, labels and timestamps of all metrics are stable.

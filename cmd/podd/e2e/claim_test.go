@@ -66,7 +66,7 @@ func TestClaims(t *testing.T) {
 	p := d.counting("web", "data")
 	p.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: new(int64(4321))}
 	d.apply(p)
-	d.untilProblem("web", `PersistentVolumeClaim "data" (web.yaml:`, "is not in "+d.manifests(), "the pod starts when it is there")
+	d.untilProblem("web", `PersistentVolumeClaim "data" (web.yaml:`, "is not defined in "+d.manifests(), "the pod starts when it is there")
 	d.write("claim", text(d, claim("data", v1.ReadWriteOnce)))
 	d.untilApplied("web")
 	if got := d.told("web.data"); got != "web\n4321" {

@@ -70,7 +70,7 @@ func TestBlockDevice(t *testing.T) {
 	p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, v1.VolumeMount{Name: "disk", MountPath: "/data"})
 	d.write("disk", text(d, pv, c))
 	d.apply(p)
-	d.untilProblem("web", "has the volumeMode Block, and container main has it among its volumeMounts; write it under volumeDevices")
+	d.untilProblem("web", "has volumeMode Block, but container main has it in volumeMounts; move it to volumeDevices")
 	p.Spec.Containers[0].VolumeMounts = p.Spec.Containers[0].VolumeMounts[:len(p.Spec.Containers[0].VolumeMounts)-1]
 	p.Spec.Containers[0].VolumeDevices = []v1.VolumeDevice{{Name: "disk", DevicePath: "/dev/own"}}
 	p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: "tape", VolumeSource: v1.VolumeSource{
@@ -113,7 +113,7 @@ func TestVolumeOfAnotherNode(t *testing.T) {
 	}
 	d.write("disk", text(d, on("another"), c))
 	d.apply(d.counting("web", "disk"))
-	d.untilProblem("web", `PersistentVolumeClaim "disk" (web.yaml:`, `cannot have the PersistentVolume "disk": its nodeAffinity is for nodes with other labels`)
+	d.untilProblem("web", `PersistentVolumeClaim "disk" (web.yaml:`, `cannot use the PersistentVolume "disk": its nodeAffinity does not match the labels of this node`)
 	d.write("disk", text(d, on(d.host), c))
 	d.untilApplied("web")
 }

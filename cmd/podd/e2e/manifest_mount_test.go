@@ -56,7 +56,7 @@ func TestManifestsOnMount(t *testing.T) {
 	k.unmount()
 	for range 2 { // what the first podd found is not what the next one trusts
 		d.start()
-		d.untilProblem(d.manifests(), "the filesystem with its manifests is not mounted", "last good content runs on")
+		d.untilProblem(d.manifests(), "the file system with its manifests is not mounted", "using its last valid content")
 		unchanged("missing at podd's start")
 		d.kill()
 	}

@@ -111,7 +111,7 @@ func TestObjects(t *testing.T) {
 	t.Parallel()
 	d := begin(t)
 	d.apply(d.reading("web"))
-	d.untilProblem("web", `ConfigMap "conf" (web.yaml:`, "is not in "+d.manifests(), "the pod starts when it is there")
+	d.untilProblem("web", `ConfigMap "conf" (web.yaml:`, "is not defined in "+d.manifests(), "the pod starts when it is there")
 	d.provide("80", password)
 	view := d.untilApplied("web")
 	if got, want := strings.Join(strings.Fields(d.told("web.env")), " "), "80 80 "+password; got != want {
@@ -205,7 +205,7 @@ func TestPullSecrets(t *testing.T) {
 }
 
 // TestRunReadsObjects: for a run to completion objects stand beside the pods, and
-// what is in none of the files never comes.
+// what is not defined in any of the files never comes.
 func TestRunReadsObjects(t *testing.T) {
 	t.Parallel()
 	d := withRuns(t)
@@ -215,7 +215,7 @@ func TestRunReadsObjects(t *testing.T) {
 	withVolume(p, "key", "/key", v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "key"}})
 	d.writePods("pods", p)
 	r := d.run("pods.yaml")
-	r.ends(125, `Secret "key" is in none of the files`, "nothing was started")
+	r.ends(125, `Secret "key" is not defined in any of the files`, "nothing was started")
 	d.write("key", text(d, secret("key", "", map[string]string{"pass": password})))
 	r = d.run("pods.yaml", "key.yaml")
 	r.ends(0)

@@ -1,5 +1,5 @@
-// Package kubernetes reads what Kubernetes 1.34.4 itself said of pods; module
-// testdata/controlplane records it.
+// Package kubernetes reads the recorded results of decoding, defaulting and validating pods
+// with Kubernetes 1.34.4. Module testdata/controlplane records them.
 package kubernetes
 
 import (
@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// A Case is a pod and what Kubernetes said of it.
+// A Case is a pod with the results of Kubernetes.
 type Case struct {
 	Base string `json:"base"`
 	Pod  any    `json:"pod"`
@@ -43,7 +43,7 @@ func (c *Case) String() string {
 
 // Text returns the pod as JSON.
 func (c *Case) Text() []byte {
-	pod := copied(c.Pod)
+	pod := deepCopy(c.Pod)
 	for _, s := range c.Set {
 		pod = setField(pod, s.Path, s.Value, s.Remove)
 	}
@@ -54,30 +54,30 @@ func (c *Case) Text() []byte {
 	return data
 }
 
-// copied is a deep copy of a tree.
-func copied(tree any) any {
+// deepCopy returns a deep copy of a decoded JSON value.
+func deepCopy(tree any) any {
 	switch tree := tree.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(tree))
 		for key := range tree {
-			out[key] = copied(tree[key])
+			out[key] = deepCopy(tree[key])
 		}
 		return out
 	case []any:
 		out := make([]any, len(tree))
 		for i := range tree {
-			out[i] = copied(tree[i])
+			out[i] = deepCopy(tree[i])
 		}
 		return out
 	}
 	return tree
 }
 
-// setField sets or removes one field of a tree; an index that is the list's
-// length appends.
+// setField sets or removes one field of a decoded JSON value and returns the result. An index
+// equal to the length of a list appends.
 func setField(tree any, path []string, value any, remove bool) any {
 	if len(path) == 0 {
-		return copied(value)
+		return deepCopy(value)
 	}
 	if l, ok := tree.([]any); ok {
 		i, _ := strconv.Atoi(path[0])
@@ -102,7 +102,8 @@ func setField(tree any, path []string, value any, remove bool) any {
 	return m
 }
 
-// Read calls visit with every case. The test must be two directories below the module.
+// Read calls visit with every case. The package of the test must be two directories below the
+// module.
 func Read(t *testing.T, visit func(Case)) {
 	t.Helper()
 	f, err := os.Open("../../testdata/manifests/kubernetes.jsonl.gz")

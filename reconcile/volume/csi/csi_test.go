@@ -65,7 +65,7 @@ func TestLife(t *testing.T) {
 func TestRequests(t *testing.T) {
 	m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME", "SINGLE_NODE_MULTI_WRITER", "VOLUME_MOUNT_GROUP")
 	v := volumeOf(one)
-	v.CSI.Wishes = wishes(func(s *storage.CSIDriverSpec) { s.PodInfoOnMount = ptr(true) })
+	v.CSI.DriverSpec = wishes(func(s *storage.CSIDriverSpec) { s.PodInfoOnMount = ptr(true) })
 	v.CSI.Tokens = `{"vault":{}}`
 	v.CSI.ReadOnly = true
 	p := m.publish(t, v)
@@ -149,7 +149,7 @@ func TestRequests(t *testing.T) {
 func TestInline(t *testing.T) {
 	m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	v := volumeOf(one)
-	v.CSI = &refs.CSI{Driver: driver, Attributes: map[string]string{"a": "b"}, Wishes: wishes(func(s *storage.CSIDriverSpec) { s.PodInfoOnMount = ptr(true) })}
+	v.CSI = &refs.CSI{Driver: driver, Attributes: map[string]string{"a": "b"}, DriverSpec: wishes(func(s *storage.CSIDriverSpec) { s.PodInfoOnMount = ptr(true) })}
 	m.publish(t, v)
 	if got := v.id().Handle; len(got) != 68 || !strings.HasPrefix(got, "csi-") {
 		t.Errorf("the handle is %q", got)
@@ -161,7 +161,7 @@ func TestInline(t *testing.T) {
 	m.inUse(t)
 	m.unpublish(t, one)
 	m.done(t, "NodePublishVolume "+v.id().Handle, "NodeUnpublishVolume "+v.id().Handle)
-	v.CSI.Wishes = nil
+	v.CSI.DriverSpec = nil
 	if _, err := m.Publish(t.Context(), v); err == nil || !strings.Contains(err.Error(), `volume mode "Ephemeral" not supported by driver`) {
 		t.Error(err)
 	}

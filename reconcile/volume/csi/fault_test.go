@@ -194,7 +194,7 @@ func TestSideBySide(t *testing.T) {
 func TestRepublish(t *testing.T) {
 	m := newMachine(t, Options{Republish: time.Hour}, "STAGE_UNSTAGE_VOLUME")
 	v := volumeOf(one)
-	v.CSI.Wishes = wishes(func(s *storage.CSIDriverSpec) { s.RequiresRepublish = ptr(true) })
+	v.CSI.DriverSpec = wishes(func(s *storage.CSIDriverSpec) { s.RequiresRepublish = ptr(true) })
 	m.publish(t, v)
 	next := v
 	changed := *v.CSI
@@ -215,7 +215,7 @@ func TestGrow(t *testing.T) {
 	m.publish(t, v)
 	larger := v
 	changed := *v.CSI
-	changed.Capacity, changed.Grow, larger.CSI = 2<<20, true, &changed
+	changed.Capacity, changed.MustExpand, larger.CSI = 2<<20, true, &changed
 	must(t, m.driver.Set("NodeExpandVolume", "once Internal not now"))
 	grown := func() bool {
 		all, _ := m.Grown()
@@ -307,7 +307,7 @@ func TestManyOrphans(t *testing.T) {
 // desired.
 func TestGrowFails(t *testing.T) {
 	m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME", "EXPAND_VOLUME")
-	larger := with(volumeOf(one), func(c *refs.CSI) { c.Capacity, c.Grow = 2<<20, true })
+	larger := with(volumeOf(one), func(c *refs.CSI) { c.Capacity, c.MustExpand = 2<<20, true })
 	failed := func(is GrowthFailure) func() bool {
 		return func() bool {
 			all, _ := m.Grown()

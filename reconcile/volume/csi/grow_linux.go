@@ -93,7 +93,7 @@ func (d *Drivers) recordGrowthFailure(v Volume, err error) {
 func (d *Drivers) needsGrowth(v Volume) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return v.persistent() && v.Grow && d.grown[v.id()].Capacity < v.Capacity
+	return v.persistent() && v.MustExpand && d.grown[v.id()].Capacity < v.Capacity
 }
 
 // inUse reports whether err means that the driver cannot grow a volume that is in use.

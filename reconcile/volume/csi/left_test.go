@@ -105,7 +105,7 @@ func TestMendedHandle(t *testing.T) {
 func TestLostFacts(t *testing.T) {
 	m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	v := with(volumeOf(one), func(c *refs.CSI) {
-		c.Wishes = wishes(func(s *storage.CSIDriverSpec) { s.RequiresRepublish = ptr(true) })
+		c.DriverSpec = wishes(func(s *storage.CSIDriverSpec) { s.RequiresRepublish = ptr(true) })
 	})
 	m.publish(t, v)
 	p := m.placeFor(v)
@@ -212,7 +212,7 @@ func TestLongHandle(t *testing.T) {
 	}
 	m.inUse(t)
 	m.done(t)
-	most := with(volumeOf(one), func(c *refs.CSI) { c.Handle = strings.Repeat("\x01", refs.LongestHandle) })
+	most := with(volumeOf(one), func(c *refs.CSI) { c.Handle = strings.Repeat("\x01", refs.MaxHandleLength) })
 	must(t, facts{keyDriver: driver, keyHandle: most.Handle}.save(m.placeFor(most).stageData))
 	if f, err := load(m.placeFor(most).stageData); err != nil || f[keyHandle] != most.Handle {
 		t.Error(err)

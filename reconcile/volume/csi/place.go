@@ -62,8 +62,8 @@ func (v Volume) check() error {
 		return fmt.Errorf("%q is not a valid volume name", v.spec())
 	case v.persistent() && v.Handle == "":
 		return fmt.Errorf("the PersistentVolume %q has no volumeHandle", v.Volume)
-	case v.persistent() && len(v.Handle) > refs.LongestHandle:
-		return fmt.Errorf("the volumeHandle of the PersistentVolume %q has %d bytes, more than %d", v.Volume, len(v.Handle), refs.LongestHandle)
+	case v.persistent() && len(v.Handle) > refs.MaxHandleLength:
+		return fmt.Errorf("the volumeHandle of the PersistentVolume %q has %d bytes, more than %d", v.Volume, len(v.Handle), refs.MaxHandleLength)
 	case v.Block && (v.Volume == "staging" || v.Volume == "publish"):
 		return fmt.Errorf("the name of the PersistentVolume %q of a block device is that of a directory; rename it", v.Volume)
 	case v.Block && !v.persistent():
@@ -87,17 +87,17 @@ func (v Volume) lifecycle() string {
 func (v Volume) checkLifecycle() error {
 	mode := v.lifecycle()
 	switch {
-	case v.Wishes == nil && v.persistent():
+	case v.DriverSpec == nil && v.persistent():
 		return nil
-	case v.Wishes == nil:
+	case v.DriverSpec == nil:
 		return fmt.Errorf("volume mode %q not supported by driver %s (no CSIDriver object)", mode, v.Driver)
 	}
-	for _, m := range v.Wishes.VolumeLifecycleModes {
+	for _, m := range v.DriverSpec.VolumeLifecycleModes {
 		if string(m) == mode {
 			return nil
 		}
 	}
-	return fmt.Errorf("volume mode %q not supported by driver %s (only supports %q)", mode, v.Driver, v.Wishes.VolumeLifecycleModes)
+	return fmt.Errorf("volume mode %q not supported by driver %s (only supports %q)", mode, v.Driver, v.DriverSpec.VolumeLifecycleModes)
 }
 
 // A place has the paths of a volume on this node.

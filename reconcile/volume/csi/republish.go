@@ -43,10 +43,10 @@ func (d *Drivers) setPublished(p place, v Volume, call *publishCall) {
 		call = d.published[p.target].last
 	}
 	d.published[p.target] = publishedVolume{v, p, call}
-	if !v.Grow { // a failure to grow is no longer relevant
+	if !v.MustExpand { // a failure to grow is no longer relevant
 		delete(d.failing, v.id())
 	}
-	if v.Grow || v.republishes() {
+	if v.MustExpand || v.republishes() {
 		d.wakeRun()
 	}
 }

@@ -58,8 +58,8 @@ func (v Volume) ownsFiles(can capabilities) bool {
 		return false
 	}
 	policy := storage.ReadWriteOnceWithFSTypeFSGroupPolicy
-	if v.Wishes != nil && v.Wishes.FSGroupPolicy != nil {
-		policy = *v.Wishes.FSGroupPolicy
+	if v.DriverSpec != nil && v.DriverSpec.FSGroupPolicy != nil {
+		policy = *v.DriverSpec.FSGroupPolicy
 	}
 	switch policy {
 	case storage.NoneFSGroupPolicy:
@@ -110,7 +110,7 @@ func (v Volume) context() map[string]string {
 	if all == nil {
 		all = map[string]string{}
 	}
-	if v.Wishes != nil && v.Wishes.PodInfoOnMount != nil && *v.Wishes.PodInfoOnMount {
+	if v.DriverSpec != nil && v.DriverSpec.PodInfoOnMount != nil && *v.DriverSpec.PodInfoOnMount {
 		all["csi.storage.k8s.io/pod.name"] = v.Pod.Spec.Name
 		all["csi.storage.k8s.io/pod.namespace"] = v.Pod.Spec.Namespace
 		all["csi.storage.k8s.io/pod.uid"] = string(v.Pod.UID)
@@ -139,5 +139,5 @@ func (v Volume) same(o Volume) bool {
 }
 
 func (v Volume) republishes() bool {
-	return v.Wishes != nil && v.Wishes.RequiresRepublish != nil && *v.Wishes.RequiresRepublish
+	return v.DriverSpec != nil && v.DriverSpec.RequiresRepublish != nil && *v.DriverSpec.RequiresRepublish
 }

@@ -199,7 +199,7 @@ func (k *runner) tasks() (all []task, due time.Time) {
 func (k *runner) due(w publishedVolume) time.Time {
 	past := time.Unix(1, 0)
 	switch {
-	case w.persistent() && w.Grow && k.grown[w.id()].Capacity < w.Capacity:
+	case w.persistent() && w.MustExpand && k.grown[w.id()].Capacity < w.Capacity:
 		return past
 	case w.needsPublish(k.o.Republish):
 		return past

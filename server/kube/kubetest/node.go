@@ -49,7 +49,7 @@ func NewNode() *Node {
 			{Pod: web, Path: "/etc/podd/manifests/web.yaml", Line: 3, Sandbox: "s-web"},
 			{Pod: two, Path: "/etc/podd/manifests/two.yaml", Line: 1},
 		},
-		Machine: &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n"}},
+		NodeObject: &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n"}},
 		Objects: func() *server.Objects {
 			return &server.Objects{Secrets: []*server.ObjectView{{Object: secret, Path: "/etc/podd/manifests/two.yaml", Line: 20}}}
 		},
@@ -146,8 +146,8 @@ func (n *Node) Logs(_ context.Context, req server.LogRequest, w io.Writer) error
 	return err
 }
 
-// Ask sends a request of a user whose only permission is discovery.
-func Ask(t testing.TB, h http.Handler, method, target, accept, body string) *httptest.ResponseRecorder {
+// Do sends a request of a user whose only permission is discovery.
+func Do(t testing.TB, h http.Handler, method, target, accept, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	w, r := httptest.NewRecorder(), httptest.NewRequest(method, target, strings.NewReader(body))
 	if accept != "" {

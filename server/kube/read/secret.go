@@ -34,7 +34,7 @@ func (h *Handler) newReader(r *http.Request, res *resource.Definition, i request
 
 // mayRead reports whether the data of the Secrets of a namespace is shown.
 func (q *reader) mayRead(namespace string) bool {
-	return !server.Forwarded(q.r) && q.handler.showsSecret(q.r.Context(), auth.UserFrom(q.r.Context()), namespace, q.name)
+	return !server.IsForwarded(q.r) && q.handler.showsSecret(q.r.Context(), auth.UserFrom(q.r.Context()), namespace, q.name)
 }
 
 // entry returns e with or without data.

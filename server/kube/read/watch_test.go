@@ -108,7 +108,7 @@ func TestWatch(t *testing.T) {
 	s := httptest.NewServer(serve(Options{State: n}))
 	t.Cleanup(s.Close)
 	const pods = "/api/v1/pods?watch=true"
-	kubetest.Ask(t, s.Config.Handler, "GET", "/api/v1/pods", "", "") // assigns the revisions 1001 and 1002
+	kubetest.Do(t, s.Config.Handler, "GET", "/api/v1/pods", "", "") // assigns the revisions 1001 and 1002
 	plain := watching(t, s.URL, pods)
 	plain.want("ADDED web-n1 1001", "ADDED two-n1 1002")
 	since := watching(t, s.URL, pods+"&resourceVersion=1002")
@@ -155,7 +155,7 @@ func TestWatch_TooOld(t *testing.T) {
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	pods := h.resource("pods")
-	kubetest.Ask(t, h, "GET", "/api/v1/pods", "", "")
+	kubetest.Do(t, h, "GET", "/api/v1/pods", "", "")
 	for i := range 4 * maxChanges {
 		p := kubetest.Pod("default", "new-n1", "3")
 		p.Annotations = map[string]string{"n": strconv.Itoa(i)}
@@ -165,7 +165,7 @@ func TestWatch_TooOld(t *testing.T) {
 	if got := len(h.store.states[pods].changes); got > 2*maxChanges || got < maxChanges {
 		t.Errorf("%d changes are retained", got)
 	}
-	if w := kubetest.Ask(t, h, "GET", "/api/v1/pods?watch=1&resourceVersion=1002", "", ""); w.Code != 410 || !strings.Contains(w.Body.String(), `"reason":"Expired"`) {
+	if w := kubetest.Do(t, h, "GET", "/api/v1/pods?watch=1&resourceVersion=1002", "", ""); w.Code != 410 || !strings.Contains(w.Body.String(), `"reason":"Expired"`) {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 	w := &watcher{store: h.store, res: pods, rev: 1002, w: httptest.NewRecorder()}
@@ -205,7 +205,7 @@ func TestWatch_LargeChanges(t *testing.T) {
 		if len(kept.changes) < minChanges || sum != kept.bytes {
 			t.Errorf("%d changes of %d bytes, counted %d", len(kept.changes), sum, kept.bytes)
 		}
-		if w := kubetest.Ask(t, h, "GET", "/api/v1/pods?watch=1&resourceVersion=1002", "", ""); w.Code != 410 {
+		if w := kubetest.Do(t, h, "GET", "/api/v1/pods?watch=1&resourceVersion=1002", "", ""); w.Code != 410 {
 			t.Errorf("got %d %.300s", w.Code, w.Body)
 		}
 		if _, _, _, known := h.store.after(res, kept.since); !known {
@@ -230,8 +230,8 @@ func TestWatch_DerivedObjects(t *testing.T) {
 	spaces.next()
 	n.Change(func(v *server.View) {
 		v.Pods, v.Objects = nil, func() *server.Objects { return &server.Objects{} }
-		v.Machine = v.Machine.DeepCopy()
-		v.Machine.Status.Phase = "x"
+		v.NodeObject = v.NodeObject.DeepCopy()
+		v.NodeObject.Status.Phase = "x"
 	})
 	for e, want := range map[*events]string{spaces: "DELETED shop", nodes: "MODIFIED n1", secrets: "DELETED key"} {
 		if got := e.next(); !strings.HasPrefix(got, want) {
@@ -258,7 +258,7 @@ func TestWatch_Events(t *testing.T) {
 	h := serve(Options{State: n, Events: log})
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	if w := kubetest.Ask(t, h, "GET", "/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3Dweb-n1,reason%3DPulled", "", ""); !strings.Contains(w.Body.String(), `"name":"a"`) || strings.Contains(w.Body.String(), `"name":"b"`) {
+	if w := kubetest.Do(t, h, "GET", "/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3Dweb-n1,reason%3DPulled", "", ""); !strings.Contains(w.Body.String(), `"name":"a"`) || strings.Contains(w.Body.String(), `"name":"b"`) {
 		t.Errorf("got %s", w.Body)
 	}
 	e := watching(t, s.URL, "/api/v1/events?watch=1&fieldSelector=involvedObject.kind%3DPod")

@@ -34,10 +34,10 @@ func podCreated(o server.Object) metav1.Time {
 }
 
 func nodes(v *server.View) []Item {
-	if v.Machine == nil {
+	if v.NodeObject == nil {
 		return nil
 	}
-	return []Item{{server.Key{Name: v.Machine.Name}, v.Machine}}
+	return []Item{{server.Key{Name: v.NodeObject.Name}, v.NodeObject}}
 }
 
 // objects returns a function that lists the objects of one kind in a View.
@@ -80,8 +80,8 @@ func namespace(v *server.View, name string) *v1.Namespace {
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: server.DeriveUID(v.Node, "Namespace", name), Labels: map[string]string{v1.LabelMetadataName: name}},
 		Status:     v1.NamespaceStatus{Phase: v1.NamespaceActive},
 	}
-	if v.Machine != nil {
-		n.CreationTimestamp = v.Machine.CreationTimestamp
+	if v.NodeObject != nil {
+		n.CreationTimestamp = v.NodeObject.CreationTimestamp
 	}
 	return n
 }

@@ -60,8 +60,8 @@ func nodeMetricsItems(u *server.Usage, v *server.View) []Item {
 	}
 	at := metav1.NewTime(u.At)
 	m := &nodeMetrics{ObjectMeta: metav1.ObjectMeta{Name: v.Node, CreationTimestamp: at}, Timestamp: at, Usage: amounts}
-	if v.Machine != nil {
-		m.Labels = v.Machine.Labels
+	if v.NodeObject != nil {
+		m.Labels = v.NodeObject.Labels
 	}
 	return []Item{{server.Key{Name: v.Node}, m}}
 }

@@ -65,7 +65,7 @@ func (c *call) decoded(text []byte, problems []error) (server.Object, error) {
 // checkKind returns an error unless o has the kind of the resource.
 func (c *call) checkKind(o server.Object) error {
 	if got := o.GetObjectKind().GroupVersionKind(); got != c.res.GroupVersionKind() {
-		return apierrors.NewBadRequest(fmt.Sprintf("the body has kind %.80q in version %.80q, want %s %s", got.Kind, got.GroupVersion(), c.res.Kind, c.res.GroupVersionKind().GroupVersion()))
+		return apierrors.NewBadRequest(fmt.Sprintf("the body has kind %.80q in version %.80q, must be %s %s", got.Kind, got.GroupVersion(), c.res.Kind, c.res.GroupVersionKind().GroupVersion()))
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 		return nil, request.UnsupportedMediaType(runtime.ContentTypeJSON, mediaYAML, runtime.ContentTypeProtobuf)
 	}
 	if err == nil && o.Kind != "" && o.Kind != "DeleteOptions" {
-		err = fmt.Errorf("got kind %.40q, want DeleteOptions", o.Kind)
+		err = fmt.Errorf("kind %.40q: must be DeleteOptions", o.Kind)
 	}
 	if err != nil {
 		return nil, apierrors.NewBadRequest("reading the body: " + err.Error())
@@ -191,7 +191,7 @@ func (c *call) remove(d deletion, all []*resource.Entry) ([]*resource.Entry, err
 
 func (c *call) removeFile(e *resource.Entry, d deletion) error {
 	if c.res.Name == "pods" && d.grace != nil {
-		if err := c.manifests.End(c.r.Context(), e.Key, e.Object.GetUID(), time.Duration(*d.grace)*time.Second); err != nil {
+		if err := c.manifests.Delete(c.r.Context(), e.Key, e.Object.GetUID(), time.Duration(*d.grace)*time.Second); err != nil {
 			return fmt.Errorf("deleting pod %q: %w", e.Key.Name, err)
 		}
 	}
@@ -199,7 +199,7 @@ func (c *call) removeFile(e *resource.Entry, d deletion) error {
 		if c.res.Name == "pods" && d.grace != nil {
 			// The pod continues to run and must later be stopped with its own grace
 			// period. This is done even if the client has disconnected.
-			err = errors.Join(err, c.manifests.Spare(context.WithoutCancel(c.r.Context()), e.Key, e.Object.GetUID()))
+			err = errors.Join(err, c.manifests.CancelDelete(context.WithoutCancel(c.r.Context()), e.Key, e.Object.GetUID()))
 		}
 		return fmt.Errorf("deleting %s %q: %w", c.res.Singular, e.Key.Name, err)
 	}

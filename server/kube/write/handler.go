@@ -58,11 +58,11 @@ type Manifests interface {
 	// Write atomically replaces a file. If it fails, the old content remains.
 	Write(kind string, key server.Key, text []byte) error
 	Remove(kind string, key server.Key) error
-	// End makes a pod terminate with the client's grace period: now if it is
+	// Delete makes a pod terminate with the client's grace period: now if it is
 	// terminating already, otherwise when its file is removed.
-	End(ctx context.Context, pod server.Key, uid types.UID, grace time.Duration) error
-	// Spare cancels End for a pod whose file could not be removed.
-	Spare(ctx context.Context, pod server.Key, uid types.UID) error
+	Delete(ctx context.Context, pod server.Key, uid types.UID, grace time.Duration) error
+	// CancelDelete cancels Delete for a pod whose file could not be removed.
+	CancelDelete(ctx context.Context, pod server.Key, uid types.UID) error
 }
 
 // Checked is an object as podd reads it.

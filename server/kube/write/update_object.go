@@ -8,17 +8,16 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
 )
 
 const immutableMessage = "field is immutable when `immutable` is set"
 
-func immutable(flag *bool) bool { return flag != nil && *flag }
-
 func (c *call) checkConfigMap(s stored, was, is *v1.ConfigMap) error {
 	switch {
-	case !immutable(was.Immutable):
+	case !ptr.Deref(was.Immutable, false):
 		return nil
-	case !immutable(is.Immutable):
+	case !ptr.Deref(is.Immutable, false):
 		return c.forbid(s, "immutable", immutableMessage)
 	case !equality.Semantic.DeepEqual(was.Data, is.Data):
 		return c.forbid(s, "data", immutableMessage)
@@ -32,9 +31,9 @@ func (c *call) checkSecret(s stored, was, is *v1.Secret) error {
 	switch {
 	case was.Type != is.Type:
 		return c.forbid(s, "type", "field is immutable")
-	case !immutable(was.Immutable):
+	case !ptr.Deref(was.Immutable, false):
 		return nil
-	case !immutable(is.Immutable):
+	case !ptr.Deref(is.Immutable, false):
 		return c.forbid(s, "immutable", immutableMessage)
 	case !equality.Semantic.DeepEqual(was.Data, is.Data):
 		return c.forbid(s, "data", immutableMessage)

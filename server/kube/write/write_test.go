@@ -89,9 +89,9 @@ func (f *files) Remove(_ string, key server.Key) error {
 	return nil
 }
 
-func (f *files) End(context.Context, server.Key, types.UID, time.Duration) error { return nil }
+func (f *files) Delete(context.Context, server.Key, types.UID, time.Duration) error { return nil }
 
-func (f *files) Spare(context.Context, server.Key, types.UID) error { return nil }
+func (f *files) CancelDelete(context.Context, server.Key, types.UID) error { return nil }
 
 func (f *files) len() int {
 	f.mu.Lock()

@@ -23,7 +23,7 @@ function draw() {
   document.title = `${state.node} · podd`;
   $("node").textContent = state.node;
   $("about").textContent = [`podd ${state.version}`, state.runtime || "no container runtime", count()].join(" · ");
-  drawEnding();
+  drawShutdown();
   drawProblems();
   drawPods();
   detail.update(state, events);
@@ -35,15 +35,15 @@ function drawEventsNow() {
   detail.update(state, events);
 }
 
-const ending = {
-  machine: "The machine is shutting down; no pods are started until it has booted, or until podd shutdown --cancel",
-  pods: "All pods were stopped by podd down; no pods are started until podd is restarted",
+const shutdown = {
+  node: "The node is shutting down; podd starts no pods until the node has booted or podd shutdown --cancel is run",
+  pods: "podd down has stopped all pods; podd starts no pods until it is restarted",
 };
 
-function drawEnding() {
-  const text = ending[state.ending] || "";
-  $("ending").hidden = !text;
-  if ($("ending").textContent !== text) $("ending").textContent = text; // so that screen readers announce it once
+function drawShutdown() {
+  const text = shutdown[state.shutdown] || "";
+  $("shutdown").hidden = !text;
+  if ($("shutdown").textContent !== text) $("shutdown").textContent = text; // so that screen readers announce it once
 }
 
 function count() {

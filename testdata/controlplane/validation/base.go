@@ -27,7 +27,7 @@ func readBases() ([]base, error) {
 		{"validation/bases/*.yaml", false},
 		{"../demo/*.yaml", true},
 		{"../manifests/minimal.yaml", true},
-		{"../manifests/served.yaml", true},
+		{"../manifests/supported.yaml", true},
 		{"../manifests/defaults/*.yaml", true},
 		{"../manifests/kubeadm/*.yaml", true},
 		{"../render/*.yaml", true},

@@ -37,7 +37,7 @@ func (c *DownCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	limited, cancel := withTimeout(ctx, c.Timeout)
 	defer cancel()
 	t := stopProgress{begin: time.Now()}
-	err = p.Down(limited, func(d *server.Down) { io.WriteString(s.Err, t.add(d)) })
+	err = p.Down(limited, func(d *server.StopProgress) { io.WriteString(s.Err, t.add(d)) })
 	if err == nil {
 		fmt.Fprintf(s.Err, "podd: %s\n", t.summary(idleNotice))
 	} else if isTimeout(ctx, err) {
@@ -54,7 +54,7 @@ type stopProgress struct {
 }
 
 // add applies a progress report and returns a line for every pod that has stopped.
-func (t *stopProgress) add(d *server.Down) string {
+func (t *stopProgress) add(d *server.StopProgress) string {
 	t.stopped, t.left = t.stopped+len(d.Gone), d.Left
 	var b strings.Builder
 	for _, k := range d.Gone {

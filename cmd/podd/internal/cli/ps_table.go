@@ -77,7 +77,7 @@ func (l *listing) fromCell(v *server.View, p *server.PodView, now time.Time) str
 		place += ":" + strconv.Itoa(p.Line)
 	}
 	notes := []string{behindText(findFile(v, p.Path), now), "", progress.Text(podPulls(p), now)}
-	if notes[0] == "" && p.EditWaits() {
+	if notes[0] == "" && p.HasPendingEdit() {
 		notes[1] = "edit waits"
 	}
 	notes = filter(notes, func(s string) bool { return s != "" })

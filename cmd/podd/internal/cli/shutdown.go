@@ -53,7 +53,7 @@ func (c *ShutdownCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	t := stopProgress{begin: time.Now()}
-	err = p.Shutdown(ctx, c.Grace, func(d *server.Down) { io.WriteString(s.Err, t.add(d)) })
+	err = p.Shutdown(ctx, c.Grace, func(d *server.StopProgress) { io.WriteString(s.Err, t.add(d)) })
 	if err == nil {
 		fmt.Fprintf(s.Err, "podd: %s\n", t.summary(shutdownNotice))
 	}

@@ -19,9 +19,9 @@ func serveUsage(t *testing.T) *poddtest.Podd {
 	t.Helper()
 	f := poddtest.ServeShop(t)
 	v := *f.View()
-	v.Machine = v.Machine.DeepCopy()
-	v.Machine.Status.Allocatable = v1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi")}
-	v.Machine.Status.Capacity = v1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("2Gi")}
+	v.NodeObject = v.NodeObject.DeepCopy()
+	v.NodeObject.Status.Allocatable = v1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi")}
+	v.NodeObject.Status.Capacity = v1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("2Gi")}
 	v.Revision++
 	f.Publish(&v)
 	amounts := func(milli, mebi uint64) server.Amounts {

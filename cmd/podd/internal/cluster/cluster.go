@@ -88,7 +88,7 @@ type Cluster struct {
 	drivers  registrar    // publishes the CSI drivers of this node
 	// growths counts for each claim the updates of its status after an expansion.
 	growths watchable[map[types.NamespacedName]int]
-	// state contains the pods of this node and, in View.Machine, its Node.
+	// state contains the pods of this node and, in View.NodeObject, its Node.
 	state server.Viewer
 	// reviews uses the client of each connection; nil if reviews are disabled.
 	reviews        *Reviews

@@ -40,7 +40,7 @@ type testNode struct {
 // options before the start; it may be nil.
 func runNode(t *testing.T, prepare func(*testNode, *Options), test func(*testNode)) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &testNode{fakeAPI: &fakeAPI{version: 1, service: "s1"}, t: t, state: server.NewLatest(&server.View{Revision: 1, Machine: localNode()})}
+		l := &testNode{fakeAPI: &fakeAPI{version: 1, service: "s1"}, t: t, state: server.NewLatest(&server.View{Revision: 1, NodeObject: localNode()})}
 		o := &Options{
 			Kubeconfig: "/none", ContentType: "application/json", QPS: 50, Burst: 100, Node: "n1", Register: true,
 			UpdateFrequency: 10 * time.Second, ReportFrequency: 5 * time.Minute, Lease: 40 * time.Second,
@@ -141,7 +141,7 @@ func TestRun(t *testing.T) {
 		}
 		next, down := v, localNode()
 		down.Status.Conditions[1].Status = v1.ConditionFalse
-		next.Revision, next.Machine = v.Revision+1, down
+		next.Revision, next.NodeObject = v.Revision+1, down
 		l.state.Publish(&next)
 		synctest.Wait()
 		if l.ready() != v1.ConditionFalse {
@@ -159,13 +159,13 @@ func TestRun_Addresses(t *testing.T) {
 		return n
 	}
 	prepare := func(l *testNode, _ *Options) {
-		l.state = server.NewLatest(&server.View{Revision: 1, Machine: at("127.0.0.1")})
+		l.state = server.NewLatest(&server.View{Revision: 1, NodeObject: at("127.0.0.1")})
 	}
 	runNode(t, prepare, func(l *testNode) {
 		for _, step := range []struct{ ip, want string }{{"", "n1"}, {"10.0.0.5", "10.0.0.5 n1"}, {"10.0.0.6", "10.0.0.6 n1"}} {
 			if v := l.state.View(); step.ip != "" {
 				next := *v
-				next.Revision, next.Machine = v.Revision+1, at(step.ip)
+				next.Revision, next.NodeObject = v.Revision+1, at(step.ip)
 				l.state.Publish(&next)
 				l.advance(time.Second)
 			}

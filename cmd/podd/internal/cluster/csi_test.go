@@ -190,9 +190,9 @@ func (l *testNode) attach(names ...v1.UniqueVolumeName) {
 }
 
 // lack returns the reason for which the volume is not attached.
-func (l *testNode) lack() manifest.Lack {
+func (l *testNode) lack() manifest.MissingObject {
 	name := refs.AttachmentName(disk.Name, "h", "n1")
-	return l.objects().Cluster.Lacks[manifest.ObjectRef{Kind: "VolumeAttachment", NamespacedName: types.NamespacedName{Name: name}}]
+	return l.objects().Cluster.Missing[manifest.ObjectRef{Kind: "VolumeAttachment", NamespacedName: types.NamespacedName{Name: name}}]
 }
 
 // addDiskPodUnreported adds a pod whose volume is attached already. Updates of the Node's status
@@ -238,7 +238,7 @@ func TestAttachment(t *testing.T) {
 			l.putObject("volumeattachments", va, "MODIFIED")
 		})
 		l.advance(time.Minute)
-		if lack := l.lack(); lack != (manifest.Lack{Why: "AttachVolume.Attach failed: no such disk"}) {
+		if lack := l.lack(); lack != (manifest.MissingObject{Why: "AttachVolume.Attach failed: no such disk"}) {
 			t.Errorf("attach failed: got %+v", lack)
 		}
 		l.change(func() { l.attach(diskVolume) })
@@ -346,8 +346,8 @@ func TestAttachment_NotRequired(t *testing.T) {
 		if spec := l.objects().Cluster.Drivers[disk.Name]; spec == nil || *spec.AttachRequired {
 			t.Errorf("got driver spec %+v", spec)
 		}
-		if n := l.storedNode(); len(n.Status.VolumesInUse) > 0 || len(l.objects().Cluster.Lacks) > 0 {
-			t.Errorf("got VolumesInUse %v, lacks %v; want none", n.Status.VolumesInUse, l.objects().Cluster.Lacks)
+		if n := l.storedNode(); len(n.Status.VolumesInUse) > 0 || len(l.objects().Cluster.Missing) > 0 {
+			t.Errorf("got VolumesInUse %v, lacks %v; want none", n.Status.VolumesInUse, l.objects().Cluster.Missing)
 		}
 		if c := l.countRequests("GET volumeattachments"); c[0] > 0 {
 			t.Errorf("got %v requests, want none", c)

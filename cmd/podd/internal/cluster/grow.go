@@ -71,10 +71,10 @@ func grownClaim(o *manifest.Objects, g *csi.Growth, now time.Time) (*v1.Persiste
 		return nil, nil
 	}
 	claim := o.Claims[types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}]
-	if claim == nil || refs.Unbound(claim, pv) != "" {
+	if claim == nil || refs.UnboundReason(claim, pv) != "" {
 		return nil, nil
 	}
-	to, grows := refs.Growth(claim, pv)
+	to, grows := refs.ExpansionSize(claim, pv)
 	var status map[string]any
 	switch {
 	case !grows || g.Capacity < to.Value():

@@ -49,9 +49,9 @@ func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node
 		if snap.lists > s.lastList {
 			retry = nil // the API server is reachable
 		}
-		due = s.update(snap) || due || view.Machine != local || s.current != nil && !slices.Equal(volumes, s.current.Status.VolumesInUse)
-		if due && retry == nil && s.lastList > 0 && view.Machine != nil {
-			local, due = view.Machine, false
+		due = s.update(snap) || due || view.NodeObject != local || s.current != nil && !slices.Equal(volumes, s.current.Status.VolumesInUse)
+		if due && retry == nil && s.lastList > 0 && view.NodeObject != nil {
+			local, due = view.NodeObject, false
 			err := s.sync(ctx, local, volumes, time.Now())
 			if err == nil && s.current != nil {
 				s.inUse.setReported(s.current.Status.VolumesInUse)

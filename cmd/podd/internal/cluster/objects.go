@@ -48,7 +48,7 @@ type resolver struct {
 type lookupResult struct {
 	by     *lookup // the sender
 	object any     // *v1.ConfigMap, *v1.Secret, *boundClaim, *nodes.RuntimeClass, attachment or token
-	lack   manifest.Lack
+	lack   manifest.MissingObject
 }
 
 type (
@@ -202,7 +202,7 @@ func (r *resolver) updateServices(s snapshot[*v1.Service]) {
 	r.lastServices, r.isChanged = s, true
 	next := map[string]*manifest.Services{}
 	for key, item := range s.items {
-		service := manifest.ServiceOf(item)
+		service := manifest.NewService(item)
 		if service == nil {
 			continue
 		}

@@ -69,9 +69,9 @@ func (l *lookup) attachment(ctx context.Context, volume v1.UniqueVolumeName, c *
 // attacher, if it is not nil. The reason is a problem if there is a failure, or attachTimeout
 // after began.
 func (l *lookup) reportPending(ctx context.Context, began time.Time, failure error, format string, args ...any) {
-	lack := manifest.Lack{Why: fmt.Sprintf(format, args...), Soon: time.Since(began) < attachTimeout}
+	lack := manifest.MissingObject{Why: fmt.Sprintf(format, args...), Soon: time.Since(began) < attachTimeout}
 	if failure != nil {
-		lack = manifest.Lack{Why: failure.Error()}
+		lack = manifest.MissingObject{Why: failure.Error()}
 	}
 	if l.hasObject || lack != l.lack {
 		l.lack = lack

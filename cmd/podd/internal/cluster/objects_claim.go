@@ -31,7 +31,7 @@ func (l *lookup) claim(ctx context.Context, growths *watchable[map[types.Namespa
 		case err != nil:
 			l.reportError(ctx, err, began)
 		default:
-			why := refs.Unbound(found.claim, found.volume)
+			why := refs.UnboundReason(found.claim, found.volume)
 			if why == "" || why != last {
 				last = why
 				l.send(ctx, lookupResult{object: found})
@@ -66,7 +66,7 @@ func (l *lookup) watchClaim(ctx context.Context, last *boundClaim, growths *watc
 			continue
 		}
 		found, err := l.client.claim(ctx, l.ref)
-		if err == nil && refs.Unbound(found.claim, found.volume) == "" {
+		if err == nil && refs.UnboundReason(found.claim, found.volume) == "" {
 			last = found
 			l.send(ctx, lookupResult{object: found})
 		}

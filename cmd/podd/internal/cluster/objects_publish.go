@@ -16,7 +16,7 @@ func (r *resolver) objects() manifest.Objects {
 		Claims:     map[types.NamespacedName]*v1.PersistentVolumeClaim{},
 		Volumes:    map[types.NamespacedName]*v1.PersistentVolume{},
 		Cluster: &manifest.Cluster{
-			Lacks:    map[manifest.ObjectRef]manifest.Lack{},
+			Missing:  map[manifest.ObjectRef]manifest.MissingObject{},
 			Tokens:   map[types.NamespacedName]manifest.Token{},
 			Handlers: map[string]string{},
 			Services: r.byName,
@@ -43,7 +43,7 @@ func (r *resolver) objects() manifest.Objects {
 		case token:
 			o.Cluster.Tokens[key] = manifest.Token(object)
 		default:
-			o.Cluster.Lacks[ref] = f.lack
+			o.Cluster.Missing[ref] = f.lack
 		}
 	}
 	return o

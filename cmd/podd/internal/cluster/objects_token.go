@@ -28,7 +28,7 @@ func (l *lookup) token(ctx context.Context, pod *v1.Pod, t *v1.ServiceAccountTok
 		got, err := l.client.token(ctx, pod, t)
 		if err != nil {
 			if !l.isReported && isAPIError(err) && time.Since(began) >= bindingLag {
-				l.send(ctx, lookupResult{lack: manifest.Lack{Why: fmt.Sprintf("failed to fetch token: %v", withoutHost(err))}})
+				l.send(ctx, lookupResult{lack: manifest.MissingObject{Why: fmt.Sprintf("failed to fetch token: %v", withoutHost(err))}})
 				l.isReported = false
 			}
 			sleep(ctx, spread(b.upTo(maxUncachedWait)))

@@ -27,9 +27,9 @@ type lookup struct {
 	client     *client
 	ref        manifest.ObjectRef
 	ch         chan<- lookupResult
-	isReported bool          // a result was sent
-	hasObject  bool          // the last result was an object
-	lack       manifest.Lack // the last reason that attachment has sent
+	isReported bool                   // a result was sent
+	hasObject  bool                   // the last result was an object
+	lack       manifest.MissingObject // the last reason that attachment has sent
 	end        context.CancelFunc
 }
 
@@ -61,7 +61,7 @@ func (l *lookup) reportError(ctx context.Context, err error, since time.Time) {
 	if l.isReported || !isAPIError(err) || apierrors.IsForbidden(err) && time.Since(since) < bindingLag {
 		return
 	}
-	l.send(ctx, lookupResult{lack: manifest.Lack{Why: fmt.Sprintf("looking up %s: %v", l.name(), withoutHost(err))}})
+	l.send(ctx, lookupResult{lack: manifest.MissingObject{Why: fmt.Sprintf("looking up %s: %v", l.name(), withoutHost(err))}})
 	l.isReported = false // a later error may be more specific
 }
 
@@ -84,7 +84,7 @@ func (l *lookup) name() string {
 }
 
 func (l *lookup) notFound() lookupResult {
-	return lookupResult{lack: manifest.Lack{Absent: true, Why: l.name() + " not found"}}
+	return lookupResult{lack: manifest.MissingObject{Absent: true, Why: l.name() + " not found"}}
 }
 
 // watchObject lists and watches one ConfigMap, Secret or RuntimeClass.

@@ -143,7 +143,7 @@ func (o *Options) clientTemplate() *x509.CertificateRequest {
 // with the addresses of the Node.
 func (c *Cluster) servingTemplate(nodes *watchable[snapshot[*v1.Node]]) func() *x509.CertificateRequest {
 	return func() *x509.CertificateRequest {
-		local := c.state.View().Machine
+		local := c.state.View().NodeObject
 		if local == nil {
 			return nil
 		}

@@ -379,7 +379,7 @@ func TestRenewer_Serving(t *testing.T) {
 		node := func(addresses ...v1.NodeAddress) *server.View {
 			n := localNode()
 			n.Status.Addresses = addresses
-			return &server.View{Revision: 1, Machine: n}
+			return &server.View{Revision: 1, NodeObject: n}
 		}
 		name, ip := v1.NodeAddress{Type: v1.NodeHostName, Address: "n1"}, v1.NodeAddress{Type: v1.NodeInternalIP, Address: "10.0.0.9"}
 		state := server.NewLatest(&server.View{Revision: 1})
@@ -431,7 +431,7 @@ func TestRenewer_Serving(t *testing.T) {
 		stop()
 		c.o.ExternalCloud = true
 		defer run()()
-		nodes.set(snapshot[*v1.Node]{items: map[types.NamespacedName]*v1.Node{{Name: "n1"}: {Status: node(name, v1.NodeAddress{Type: v1.NodeExternalDNS, Address: "n1.example"}).Machine.Status}}})
+		nodes.set(snapshot[*v1.Node]{items: map[types.NamespacedName]*v1.Node{{Name: "n1"}: {Status: node(name, v1.NodeAddress{Type: v1.NodeExternalDNS, Address: "n1.example"}).NodeObject.Status}}})
 		time.Sleep(30 * time.Second)
 		if !slices.Equal(serving().Leaf.DNSNames, []string{"n1", "n1.example"}) {
 			t.Errorf("addresses of a cloud controller: got names %v", serving().Leaf.DNSNames)

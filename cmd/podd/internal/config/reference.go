@@ -34,9 +34,9 @@ func Fields() []Field {
 
 func supportOf(path string) Support {
 	switch {
-	case served[path]:
+	case servedFields[path]:
 		return Served
-	case ofCluster[path]:
+	case clusterFields[path]:
 		return ServedInCluster
 	}
 	return Ignored
@@ -48,8 +48,8 @@ type KubeletFlag struct{ Name, Field string }
 
 // KubeletFlags returns the flags of the kubelet that Flags does not have.
 func KubeletFlags() []KubeletFlag {
-	all := make([]KubeletFlag, len(knownFlags))
-	for i, f := range knownFlags {
+	all := make([]KubeletFlag, len(kubeletFlags))
+	for i, f := range kubeletFlags {
 		all[i] = KubeletFlag{f.name, f.field}
 	}
 	return all

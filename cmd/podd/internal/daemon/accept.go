@@ -20,13 +20,13 @@ type acceptor struct {
 
 // accept applies a change.
 func (a acceptor) accept(ctx context.Context, change server.Acceptance) (string, error) {
-	switch change.What {
+	switch change.Change {
 	case "node-name":
 		return a.name.accept()
 	case "empty":
 		return acceptEmpty(ctx, a.sources, change.Source)
 	}
-	return "", &server.Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("accepting %.40q: unknown change; want node-name or empty", change.What)}
+	return "", &server.Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("accepting %.40q: unknown change; want node-name or empty", change.Change)}
 }
 
 // acceptEmpty deletes the pods whose manifests are missing from a directory, although podd

@@ -88,7 +88,7 @@ func newView(b base, t telemetry, in inputs, on render.Node, initial []manifest.
 			Endpoint: cfg.RuntimeEndpoint, RestartRules: cfg.RestartRules, Sources: sources.Names(in.sources), Written: sources.APIName(cfg),
 		},
 		Node: view.NewNode(object, on.HostIPs), State: t.state, Initial: initial,
-		APISource: sources.APIName(cfg), Changed: t.metrics.Pod, Removed: t.metrics.Gone,
+		APISource: sources.APIName(cfg), Changed: t.metrics.Pod, Removed: t.metrics.Delete,
 		Advisor: view.NewAdvisor(on, cfg.ResolvConf, func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) }),
 	})
 }

@@ -45,9 +45,9 @@ func adviceEvents(set *manifest.Set, before, now []manifest.Problem, at time.Tim
 		case pod == nil:
 			all = append(all, event.Node(v1.EventTypeWarning, "CheckLimitsForResolvConf", p.String(), at))
 		case p.Field == "spec.dnsPolicy":
-			all = append(all, event.On(pod, at).Warning("MissingClusterDNS", "", p.What()))
+			all = append(all, event.On(pod, at).Warning("MissingClusterDNS", "", p.Text()))
 		default:
-			all = append(all, event.On(pod, at).Warning("DNSConfigForming", "", p.What()))
+			all = append(all, event.On(pod, at).Warning("DNSConfigForming", "", p.Text()))
 		}
 	}
 	return all

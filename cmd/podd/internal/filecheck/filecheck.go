@@ -38,7 +38,7 @@ func Check(texts []Text, o decode.Options) *Result {
 			continue
 		}
 		o.Kind, o.Path, o.Now = t.kind, t.path, time.Now()
-		files = append(files, source.NotEmpty(decode.File(t.data, o), t.data, t.path))
+		files = append(files, source.RefuseEmpty(decode.File(t.data, o), t.data, t.path))
 	}
 	r.Files = len(files)
 	all := merge.Files("", manifest.KindFile, files...)

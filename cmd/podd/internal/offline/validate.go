@@ -41,7 +41,7 @@ func (c *ValidateCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	}
 	r := filecheck.Check(filecheck.Read(ctx, c.Paths, s.In), decode.Options{Node: node, RestartRules: config.RestartRules(c.FeatureGates), Strict: c.Strict})
 	r.Add(config.UnknownGates(c.FeatureGates))
-	r.Add(refs.Missing(r.Pods, r.Set.Objects, manifest.Warning)) // the object may be added later
+	r.Add(refs.CheckMissing(r.Pods, r.Set.Objects, manifest.Warning)) // the object may be added later
 	out := &checkOutput{r, c.Version}
 	if err := out.print(c.Output, s); err != nil {
 		return err

@@ -60,7 +60,7 @@ func (f *Podd) Shutdown(ctx context.Context, grace time.Duration) error {
 }
 
 func (f *Podd) accept(_ context.Context, change server.Acceptance) (string, error) {
-	f.Record("accept " + change.What)
+	f.Record("accept " + change.Change)
 	return `node "a" is now "b"`, nil
 }
 
@@ -151,7 +151,7 @@ func ServeShop(t *testing.T) *Podd {
 	web := Started(PodAt("web.yaml", 1, "web", "app"))
 	web.Pod.Labels = map[string]string{"app": "web"}
 	v := ViewOf(web, Crashed(PodAt("db.yaml", 1, "db", "pg")), system)
-	v.Machine = &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", CreationTimestamp: *KubeTime(0)}}
+	v.NodeObject = &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", CreationTimestamp: *KubeTime(0)}}
 	secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "key\x1b[2J", CreationTimestamp: *KubeTime(0)}, Data: map[string][]byte{"a": []byte("x")}}
 	secret.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}}
 	v.Objects = func() *server.Objects { return &server.Objects{Secrets: []*server.ObjectView{{Object: secret}}} }

@@ -41,7 +41,7 @@ func (r *execution) input(ctx context.Context, messages io.Writer) (*inputSet, e
 	}
 	in, problems, err := r.read(ctx)
 	if err == nil {
-		problems = append(problems, refs.Missing(in.withEnv(env), in.set.Objects, manifest.Error)...)
+		problems = append(problems, refs.CheckMissing(in.withEnv(env), in.set.Objects, manifest.Error)...)
 	}
 	errs := 0
 	for _, p := range problems {

@@ -35,7 +35,7 @@ func (p runPod) withReport(r *reconcile.Report, now time.Time) runPod {
 
 // isLongRunning reports whether the pod does not end by itself.
 func (p *runPod) isLongRunning() bool {
-	return manifest.GoesOn(&p.Desired.Spec.Spec)
+	return manifest.RunsForever(&p.Desired.Spec.Spec)
 }
 
 // isReady reports whether the pod is ready.

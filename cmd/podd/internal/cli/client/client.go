@@ -83,7 +83,7 @@ func (p *Client) dial(ctx context.Context) (net.Conn, error) {
 		return nil, err
 	}
 	uid, err := server.PeerUID(c.(*net.UnixConn))
-	if err == nil && !server.Trusted(uid) {
+	if err == nil && !server.IsTrusted(uid) {
 		err = fmt.Errorf("the server of the socket runs as user %d, not as root", uid)
 	}
 	if err != nil {

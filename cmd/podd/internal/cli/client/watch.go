@@ -38,13 +38,13 @@ func (p *Client) Watch(ctx context.Context, each func(*server.View) (done bool, 
 }
 
 // Down stops all pods and calls each with every progress report.
-func (p *Client) Down(ctx context.Context, each func(*server.Down)) error {
+func (p *Client) Down(ctx context.Context, each func(*server.StopProgress)) error {
 	return p.stopAll(ctx, "/v1/down", nil, each)
 }
 
 // Shutdown is like Down but stops the pods in the order of a node shutdown, within grace
 // if it is not zero.
-func (p *Client) Shutdown(ctx context.Context, grace time.Duration, each func(*server.Down)) error {
+func (p *Client) Shutdown(ctx context.Context, grace time.Duration, each func(*server.StopProgress)) error {
 	query := url.Values{}
 	if grace > 0 {
 		query.Set("grace", grace.String())
@@ -61,13 +61,13 @@ func (p *Client) Resume(ctx context.Context) error {
 	return resp.Body.Close()
 }
 
-func (p *Client) stopAll(ctx context.Context, path string, query url.Values, each func(*server.Down)) error {
+func (p *Client) stopAll(ctx context.Context, path string, query url.Values, each func(*server.StopProgress)) error {
 	resp, err := p.call(ctx, http.MethodPost, path, query, nil)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	return eachValue(ctx, resp.Body, func(d *server.Down) (bool, error) {
+	return eachValue(ctx, resp.Body, func(d *server.StopProgress) (bool, error) {
 		each(d)
 		if d.Error != "" {
 			return true, errors.New(d.Error)

@@ -56,13 +56,13 @@ func (m apiManifests) Remove(kind string, key server.Key) error {
 	return m.dir.Remove(objectInDir(kind, key))
 }
 
-// End implements write.Manifests.
-func (m apiManifests) End(ctx context.Context, pod server.Key, uid types.UID, grace time.Duration) error {
+// Delete implements write.Manifests.
+func (m apiManifests) Delete(ctx context.Context, pod server.Key, uid types.UID, grace time.Duration) error {
 	return m.router.Delete(ctx, types.NamespacedName(pod), uid, grace)
 }
 
-// Spare implements write.Manifests.
-func (m apiManifests) Spare(ctx context.Context, pod server.Key, uid types.UID) error {
+// CancelDelete implements write.Manifests.
+func (m apiManifests) CancelDelete(ctx context.Context, pod server.Key, uid types.UID) error {
 	return m.router.CancelDelete(ctx, types.NamespacedName(pod), uid)
 }
 
@@ -80,7 +80,7 @@ func (m apiManifests) Check(kind string, text []byte) write.Checked {
 		if p.Severity == manifest.Error {
 			c.Causes = append(c.Causes, metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: p.Field, Message: p.Message})
 		} else {
-			c.Warnings = append(c.Warnings, p.What())
+			c.Warnings = append(c.Warnings, p.Text())
 		}
 	}
 	if f.Refused() {

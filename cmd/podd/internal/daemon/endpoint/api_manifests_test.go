@@ -87,12 +87,12 @@ type fakeRouterManifests struct {
 	w *writableAPI
 }
 
-func (e fakeRouterManifests) End(_ context.Context, pod server.Key, _ types.UID, grace time.Duration) error {
+func (e fakeRouterManifests) Delete(_ context.Context, pod server.Key, _ types.UID, grace time.Duration) error {
 	e.w.deleted.Store(pod.Name, grace)
 	return nil
 }
 
-func (e fakeRouterManifests) Spare(_ context.Context, pod server.Key, _ types.UID) error {
+func (e fakeRouterManifests) CancelDelete(_ context.Context, pod server.Key, _ types.UID) error {
 	e.w.deleted.Delete(pod.Name)
 	return nil
 }
@@ -133,7 +133,7 @@ func newWritable(t *testing.T) *writableAPI {
 			shown.Publish(c)
 		}
 	})
-	api := &kube.API{State: &ephemeralViewer{Viewer: shown.Latest, w: w}, Authorizer: auth.All{}, Manifests: fakeRouterManifests{apiManifests{dir: dir, read: decode.Options{Node: "n1", Written: true}}, w}}
+	api := &kube.API{State: &ephemeralViewer{Viewer: shown.Latest, w: w}, Authorizer: auth.AllowAll{}, Manifests: fakeRouterManifests{apiManifests{dir: dir, read: decode.Options{Node: "n1", Written: true}}, w}}
 	s := httptest.NewServer(api.Handler())
 	t.Cleanup(func() { s.Close(); cancel(); published.Wait() })
 	w.url = s.URL

@@ -89,7 +89,7 @@ func newAuthenticator(c config.KubeletAPI, cluster *Cluster, own *pki.Authority,
 func newAuthorizer(c config.KubeletAPI, log *slog.Logger) (auth.Authorizer, error) {
 	switch {
 	case c.AlwaysAllow:
-		return auth.All{}, nil
+		return auth.AllowAll{}, nil
 	case c.PolicyFile != "":
 		f, err := reload.Open(log, reload.Single(auth.ParsePolicy), c.PolicyFile)
 		if err != nil {

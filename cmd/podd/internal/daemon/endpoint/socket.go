@@ -47,7 +47,7 @@ func (h *handlers) openSocket(ctx context.Context, c *credentials, others http.H
 func forwarded(h http.Handler) http.Handler {
 	localOnly := server.KnownHosts("localhost", h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if server.FromBrowser(r) || strings.Contains(r.Host, ".") {
+		if server.IsFromBrowser(r) || strings.Contains(r.Host, ".") {
 			localOnly.ServeHTTP(w, r)
 			return
 		}

@@ -106,7 +106,7 @@ func (v *Publisher) Publish(c reconcile.Change) Findings {
 		next.Runtime = c.Node.Name + " " + c.Node.Version
 	}
 	if v.o.Node != nil {
-		next.Machine = v.o.Node.update(c, facts)
+		next.NodeObject = v.o.Node.update(c, facts)
 	}
 	if c.SetChanged {
 		v.showDesired(c.Set, now)

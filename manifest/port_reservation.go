@@ -6,26 +6,26 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// A HostClaim is a host port that a pod reserves while it runs.
-type HostClaim struct {
+// A PortReservation is a host port that a pod reserves while it runs.
+type PortReservation struct {
 	Protocol v1.Protocol
 	Number   int32
 	IP       string // as in the manifest; "" means all addresses
 	Field    string // path of the field
 }
 
-// HostClaims returns the host ports of the regular containers and then of the sidecars,
+// PortReservations returns the host ports of the regular containers and then of the sidecars,
 // which the runtime maps. Other init containers reserve none. It returns nil for a nil pod.
-func HostClaims(p *Pod) []HostClaim {
+func PortReservations(p *Pod) []PortReservation {
 	if p == nil {
 		return nil
 	}
-	var claims []HostClaim
+	var reservations []PortReservation
 	add := func(list string, i int, ports []v1.ContainerPort) {
 		for j, port := range ports {
 			if port.HostPort > 0 {
 				at := fmt.Sprintf("spec.%s[%d].ports[%d].hostPort", list, i, j)
-				claims = append(claims, HostClaim{port.Protocol, port.HostPort, port.HostIP, at})
+				reservations = append(reservations, PortReservation{port.Protocol, port.HostPort, port.HostIP, at})
 			}
 		}
 	}
@@ -37,14 +37,14 @@ func HostClaims(p *Pod) []HostClaim {
 			add("initContainers", i, c.Ports)
 		}
 	}
-	return claims
+	return reservations
 }
 
-// Meets reports whether two reservations exclude each other: they have the same port and
+// ConflictsWith reports whether two reservations exclude each other: they have the same port and
 // protocol, and the same address or one of them has all addresses.
-func (c HostClaim) Meets(other HostClaim) bool {
-	return c.Protocol == other.Protocol && c.Number == other.Number &&
-		(isAnyIP(c.IP) || isAnyIP(other.IP) || c.IP == other.IP)
+func (r PortReservation) ConflictsWith(other PortReservation) bool {
+	return r.Protocol == other.Protocol && r.Number == other.Number &&
+		(isAnyIP(r.IP) || isAnyIP(other.IP) || r.IP == other.IP)
 }
 
 func isAnyIP(ip string) bool { return ip == "" || ip == "0.0.0.0" || ip == "::" }
