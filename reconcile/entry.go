@@ -137,7 +137,7 @@ func (e *entry) runningVersion(wants *manifest.Pod, observed []runtime.Incarnati
 	if !slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool { return plan.Runs(wants, &inc) }) {
 		return nil
 	}
-	given := map[string]string{}
+	given := map[string]plan.Size{}
 	for _, j := range e.past {
 		maps.Copy(given, j.Sizes)
 	}

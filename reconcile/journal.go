@@ -46,7 +46,7 @@ type journal struct {
 	Containers map[string]journalEntry `json:"containers,omitempty"`
 	Probed     map[string]plan.Probed  `json:"probed,omitempty"`  // by container ID
 	Endings    map[string]plan.Ending  `json:"endings,omitempty"` // by container ID
-	Sizes      map[string]string       `json:"sizes,omitempty"`   // see plan.History
+	Sizes      map[string]plan.Size    `json:"sizes,omitempty"`   // see plan.History
 	// Ephemeral are the containers that were added to the pod and not created yet. They
 	// have at most validate.MaxEphemeralBytes bytes.
 	Ephemeral []v1.EphemeralContainer `json:"ephemeral,omitempty"`

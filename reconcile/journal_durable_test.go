@@ -97,7 +97,7 @@ func journalSteps(t *rapid.T, w *worker, disk *recordedDisk, versions []*manifes
 		"a probe":         soon,
 		"a hook":          func() { w.setPostStart("app", plan.Hook{Owed: true}) },
 		"an ending":       func() { w.setEnding("c", plan.Ending{Why: "restart asked"}); soon() },
-		"a size":          func() { w.recordSize("c", "1") },
+		"a size":          func() { w.recordSize("c", plan.Size{Value: "1"}) },
 		"resume":          w.resumeAfterShutdown,
 		"edit":            func() { w.setVersion(rapid.SampledFrom(versions).Draw(t, "version")); soon() },
 		"add": func() {

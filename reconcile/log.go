@@ -28,7 +28,7 @@ type logState struct {
 // logDecision logs a decision if its rule or its reason changed, and likewise the problem
 // of each container.
 func (w *worker) logDecision(d plan.Decision) {
-	if text := d.Rule + "\x00" + d.Why; text != w.logged.decision {
+	if text := string(d.Rule) + "\x00" + d.Why; text != w.logged.decision {
 		w.logged.decision = text
 		w.log.Log(context.Background(), decisionLevel(d), phaseMessages[d.Phase], "rule", d.Rule, "why", d.Why)
 	}
@@ -37,7 +37,7 @@ func (w *worker) logDecision(d plan.Decision) {
 		if !s.Problem {
 			continue
 		}
-		text := s.Rule + "\x00" + s.Why
+		text := string(s.Rule) + "\x00" + s.Why
 		if troubles[s.Container] = text; text != w.logged.problems[s.Container] {
 			word := "waits"
 			if s.Probe != "" {

@@ -353,7 +353,7 @@ func TestResizeWithoutRoom(t *testing.T) {
 		mu.Unlock()
 		m.setPods(large, sizedPod(t, "third", "128Mi", ""))
 		m.settle()
-		if m.rule("third") != "not admitted" {
+		if m.rule("third") != plan.RuleNotAdmitted {
 			t.Errorf("there is no room for the third\n%s", m.state())
 		}
 		m.setPods(small, sizedPod(t, "third", "128Mi", ""))

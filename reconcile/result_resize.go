@@ -18,7 +18,7 @@ func (w *worker) applyResize(a plan.ResizeContainer, f effect.Result) {
 		return
 	}
 	w.container(a.Container, func(h *plan.ContainerHistory) { h.Resize = plan.Failure{} })
-	w.recordSize(a.ID, f.Version.Containers[a.Container].Size)
+	w.recordSize(a.ID, plan.Size{Value: f.Version.Containers[a.Container].Size})
 	w.logged.resized("container " + a.Container)
 }
 
@@ -30,14 +30,14 @@ func (w *worker) applyPodResize(a plan.ResizePod, f effect.Result) {
 		w.in.History.ResizePod = failed(w.in.History.ResizePod, f, "")
 	default:
 		w.in.History.ResizePod = plan.Failure{}
-		w.recordSize(a.SandboxID, f.Version.PodSize())
+		w.recordSize(a.SandboxID, plan.Size{Value: f.Version.PodSize()})
 		w.logged.resized("pod")
 	}
 }
 
 // recordSize records the size of a container or sandbox in the history, because its
 // annotations keep the size that it was created with.
-func (w *worker) recordSize(id, size string) {
+func (w *worker) recordSize(id string, size plan.Size) {
 	w.in.History.Sizes = with(w.in.History.Sizes, id, size)
 	w.tryWriteJournal(w.in.Desired.UID, w.in.Desired.Hash)
 }

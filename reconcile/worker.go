@@ -115,7 +115,7 @@ type worker struct {
 	logged       logState
 	reported     plan.Decision // the last decision reported
 	events       []event.Event // not reported yet
-	rule         string        // rule of the last decision
+	rule         plan.RuleID   // rule of the last decision
 	ruleSince    time.Time     // when rule began to match
 	// replaced is the version that was in force before Desired, while the runtime lists
 	// incarnations of another version: errors about these may quote its private values.

@@ -37,7 +37,7 @@ func Decided(d Decision) []Event {
 	}
 	var all []Event
 	s := On(d.Pod, d.At)
-	if d.Now.Rule == plan.SandboxLost && d.Before.Rule != plan.SandboxLost {
+	if d.Now.Rule == plan.RuleSandboxLost && d.Before.Rule != plan.RuleSandboxLost {
 		all = append(all, s.Normal("SandboxChanged", "", "Pod sandbox changed, it will be killed and re-created."))
 	}
 	// If the cluster already has a terminal status of the pod, the event was recorded
@@ -66,7 +66,7 @@ func (d Decision) waitEvents(s Subject) []Event {
 		return nil
 	}
 	switch {
-	case now.EditWaits:
+	case now.EditWaits():
 		return []Event{s.Warning("FailedSync", "", now.Why)}
 	case d.Missing != "" && strings.HasPrefix(now.Why, d.Missing):
 		return []Event{d.missingEvent(s)}

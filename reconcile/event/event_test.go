@@ -158,8 +158,8 @@ func TestDecided(t *testing.T) {
 		"crashed":               {Decision{Pod: web(), Now: held(at)}, backOff},
 		"still held":            {Decision{Pod: web(), Before: held(at), Now: held(at)}, ""},
 		"crashed again":         {Decision{Pod: web(), Before: held(at), Now: held(at.Add(1))}, backOff},
-		"sandbox lost":          {Decision{Pod: web(), Now: plan.Decision{Rule: plan.SandboxLost}}, "Normal SandboxChanged : Pod sandbox changed, it will be killed and re-created."},
-		"sandbox still lost":    {Decision{Pod: web(), Before: plan.Decision{Rule: plan.SandboxLost}, Now: plan.Decision{Rule: plan.SandboxLost}}, ""},
+		"sandbox lost":          {Decision{Pod: web(), Now: plan.Decision{Rule: plan.RuleSandboxLost}}, "Normal SandboxChanged : Pod sandbox changed, it will be killed and re-created."},
+		"sandbox still lost":    {Decision{Pod: web(), Before: plan.Decision{Rule: plan.RuleSandboxLost}, Now: plan.Decision{Rule: plan.RuleSandboxLost}}, ""},
 		"evicted":               {Decision{Pod: web(), Now: plan.Decision{Finished: &plan.Finished{Reason: "Evicted", Message: "too big"}}}, "Warning Evicted : too big\nNormal Killing spec.initContainers{first}: Stopping container first\nNormal Killing spec.containers{app}: Stopping container app"},
 		"shutdown":              {Decision{Pod: web(), Now: plan.Decision{Finished: &plan.Finished{Reason: "Terminated", Message: "it goes down"}}}, "Normal Killing spec.initContainers{first}: Stopping container first\nNormal Killing spec.containers{app}: Stopping container app"},
 		"finished":              {Decision{Pod: web(), Observed: []runtime.Incarnation{{}}, Now: plan.Decision{Finished: &plan.Finished{}}}, ""},
@@ -169,8 +169,8 @@ func TestDecided(t *testing.T) {
 		"no room":               {Decision{Pod: web(), Now: wait("OutOfcpu", "all is taken")}, "Warning OutOfcpu : all is taken"},
 		"name taken":            {Decision{Pod: web(), Now: wait("NameInUse", "by others")}, "Warning FailedSync : by others"},
 		"runtime not ready":     {Decision{Pod: web(), Now: wait("", "no runtime")}, ""},
-		"edit waits":            {Decision{Pod: web(), Now: plan.Decision{EditWaits: true, Problem: true, Why: "for an image"}}, "Warning FailedSync : for an image"},
-		"edit pulls an image":   {Decision{Pod: web(), Now: plan.Decision{EditWaits: true, Why: "getting image"}}, ""},
+		"edit waits":            {Decision{Pod: web(), Now: plan.Decision{WhyRule: plan.RuleEditWaits, Problem: true, Why: "for an image"}}, "Warning FailedSync : for an image"},
+		"edit pulls an image":   {Decision{Pod: web(), Now: plan.Decision{WhyRule: plan.RuleEditWaits, Why: "getting image"}}, ""},
 	} {
 		if c.d.Observed == nil {
 			c.d.Observed = running

@@ -23,13 +23,14 @@ const (
 // A Decision is what to do now. It prints as one line per rule and action.
 type Decision struct {
 	Phase Phase
-	// Rule is the pod rule that matched; Why describes it for this pod.
-	Rule, Why string
+	// Rule is the pod rule that matched.
+	Rule RuleID
+	// Why is the reason for the decision about this pod, or "". WhyRule is the additional
+	// rule that it comes from, or "" if it comes from Rule.
+	Why     string
+	WhyRule RuleID
 	// Problem reports that a user must act, so Why is shown.
 	Problem bool
-	// EditWaits reports that Why is the reason why the newer version cannot replace this
-	// one.
-	EditWaits bool
 	// Reason is a status reason for the whole pod, or "".
 	Reason string
 	// Failure is the failed operation of the pod that will be retried; zero: none.
@@ -75,7 +76,7 @@ type Decision struct {
 // A Step is the decision for one container.
 type Step struct {
 	Container string
-	Rule      string
+	Rule      RuleID
 	Why       string
 	// Reason is a container waiting reason ("CrashLoopBackOff"), or "".
 	Reason string
@@ -125,7 +126,13 @@ func (d *Decision) do(a Action) {
 }
 
 func (d *Decision) editWaits(why string) {
-	d.Why, d.EditWaits = "the edit waits: "+why+"; the earlier version runs on", true
+	d.Why = "the edit waits: " + why + "; the earlier version runs on"
+}
+
+// EditWaits reports whether Why is the reason why the newest version cannot replace the
+// running one.
+func (d *Decision) EditWaits() bool {
+	return d.WhyRule == "" && d.Rule == RuleKeepEarlierVersion || d.WhyRule == RuleEditWaits || d.WhyRule == RuleEditDuringShutdown
 }
 
 // recordEnding records the termination of a container.
@@ -154,9 +161,9 @@ func (d *Decision) probeAt(t time.Time) {
 func (d Decision) String() string {
 	var b strings.Builder
 	line := func(parts ...string) { b.WriteString(strings.Join(parts, "") + "\n") }
-	line("pod: ", d.Rule, " -> ", string(d.Phase), because(d.Why))
+	line("pod: ", string(d.Rule), " -> ", string(d.Phase), because(d.Why))
 	for _, s := range d.Steps {
-		line("  ", s.Container, ": ", s.Rule, because(s.Why))
+		line("  ", s.Container, ": ", string(s.Rule), " -> ", s.Rule.Verb(), because(s.Why))
 	}
 	for _, a := range d.Actions {
 		line("  > ", a.String())

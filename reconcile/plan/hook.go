@@ -34,10 +34,10 @@ func (a PostStart) Subject() string { return "postStart/" + a.ID }
 func (a PreStop) Subject() string { return "preStop/" + a.ID }
 
 // Verb implements Action.
-func (PostStart) Verb() string { return "make" }
+func (PostStart) Verb() string { return "run hook" }
 
 // Verb implements Action.
-func (PreStop) Verb() string { return "make" }
+func (PreStop) Verb() string { return "run hook" }
 
 func (a PostStart) String() string { return "make the postStart hook of " + a.Container }
 

@@ -170,8 +170,8 @@ type History struct {
 	// back-off, monotonic.
 	SeenExit map[string]time.Time
 	// Sizes contains the sizes that containers and sandboxes got after their creation, by
-	// ID; see runtime.AnnotationSize.
-	Sizes map[string]string
+	// ID.
+	Sizes map[string]Size
 	// Allocated contains the sizes that containers had when the node stopped admitting
 	// larger ones, by name. They apply to a container without a record in the runtime.
 	Allocated map[string]string

@@ -93,7 +93,7 @@ func patient(in Input, d Decision) error {
 	for _, s := range d.Steps {
 		for i := range f.members {
 			m := &f.members[i]
-			if m.spec.Name == s.Container && strings.HasPrefix(s.Rule, "crashed -> back off") && s.Until.Sub(in.Now) > backoff(crashes(m.last), 0) {
+			if m.spec.Name == s.Container && s.Rule == RuleCrashBackOff && s.Until.Sub(in.Now) > backoff(crashes(m.last), 0) {
 				return fmt.Errorf("%s waits %s", s.Container, s.Until.Sub(in.Now))
 			}
 		}

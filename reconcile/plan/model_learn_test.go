@@ -100,7 +100,7 @@ func (w *world) learnSize(before Failure, id, size string, err error) Failure {
 	if err != nil {
 		return w.failure(before, err)
 	}
-	w.resized = with(w.resized, id, size)
+	w.resized = with(w.resized, id, Size{Value: size})
 	w.in.History.Sizes = w.resized
 	return Failure{}
 }

@@ -35,7 +35,7 @@ type world struct {
 	// alloc is what was allocated of it then.
 	alloc   map[string]*manifest.Pod
 	sizes   map[string]string     // that containers and sandboxes have, by ID
-	resized map[string]string     // the same of those resized, as a journal knows
+	resized map[string]Size       // the same of those resized, as a journal knows
 	machine []runtime.Incarnation // what really is, newest first
 	images  map[string]error      // why an image cannot be had; missing: it can
 	volumes error                 // why they cannot be had; nil: they can

@@ -11,39 +11,38 @@ import (
 // Next decides what to do now. It terminates, never fails and never writes to in; equal
 // inputs give equal decisions.
 func Next(in Input) Decision {
-	wanted := in.Desired
+	desired := in.Desired
 	in.Desired = Allocated(&in)
 	f := sortFacts(&in)
-	f.desired = wanted
-	var d Decision
-	for _, r := range podRules {
-		if !r.when(f) {
-			continue
-		}
-		d.Rule, d.Phase = r.name, r.phase
-		r.then(f, &d)
-		break
-	}
-	f.prepareSuccessor(&d)
-	if !d.Succeed {
-		f.readMessages(&d)
-		f.wakeAtDeadline(&d)
-	}
-	f.tidy(&d)
+	f.desired = desired
+	r := f.podRule()
+	d := Decision{Rule: r.id, Phase: r.phase}
+	f.applyAdditionalRules(&d, true)
+	r.then(f, &d)
+	f.applyAdditionalRules(&d, false)
 	d.Yields = d.Yields || d.Phase == PhaseStop || f.in.Desired == nil && f.in.Certain
 	return d
 }
 
+// podRule returns the first pod rule that matches; the last one always does.
+func (f *facts) podRule() *podRule {
+	i := slices.IndexFunc(podRules, func(r podRule) bool { return r.when(f) })
+	return &podRules[i]
+}
+
+func (f *facts) hasSuccessor(*Decision) bool {
+	return f.in.Successor != nil && f.in.Node.Reachable && !f.in.Node.ShuttingDown
+}
+
+func (f *facts) editDuringShutdown(*Decision) bool {
+	return f.in.Successor != nil && f.in.Node.Reachable && f.in.Node.ShuttingDown
+}
+
+func (f *facts) waitShutdown(d *Decision) { d.editWaits("the node is shutting down") }
+
 // prepareSuccessor pulls the newer version's images while the current one runs, and makes
 // it replace the current one once nothing keeps it from starting.
 func (f *facts) prepareSuccessor(d *Decision) {
-	if f.in.Successor == nil || !f.in.Node.Reachable {
-		return
-	}
-	if f.in.Node.ShuttingDown {
-		d.editWaits("the node is shutting down")
-		return
-	}
 	wait, problem := f.successorWaits(d)
 	wait, problem = f.whyNotReplaced(d, wait, problem)
 	if wait == "" || !f.worthKeeping(d) || ofCluster(f.in.Successor) { // the cluster has deleted the earlier pod of that name

@@ -47,19 +47,15 @@ func (f *facts) keepsEarlier() bool {
 }
 
 func (f *facts) keepEarlier(d *Decision) {
+	f.applyContainerRules(keepEarlierRules, f.members, d)
 	why := ""
-	for i := range f.members {
-		m := &f.members[i]
-		step := Step{Container: m.spec.Name, Rule: "wait"}
-		if !m.imagePresent() {
-			step.Rule = "wait for its image"
+	for _, step := range d.Steps {
+		if step.Rule == RuleImageMissing {
 			why = cmp.Or(why, "getting its images")
-			getImage(f, m, d, &step)
-			if step.Problem {
-				why, d.Problem = step.Why, true
-			}
 		}
-		d.Steps = append(d.Steps, step)
+		if step.Problem {
+			why, d.Problem = step.Why, true
+		}
 	}
 	if f.in.Objects.Missing != "" {
 		why, d.Problem = f.in.Objects.Missing, true

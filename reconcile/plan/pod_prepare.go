@@ -9,7 +9,7 @@ import (
 func (f *facts) endLost(d *Decision) {
 	d.Why = "the sandbox is not ready"
 	if len(f.cur.ID) > 0 {
-		f.clean(d, StopSandbox{ID: f.cur.ID, Why: SandboxLost})
+		f.clean(d, StopSandbox{ID: f.cur.ID, Why: "sandbox lost"})
 	} else {
 		f.removeRecords(d, f.cur)
 	}
@@ -25,7 +25,7 @@ func (f *facts) waitExits(d *Decision) {
 	for i := range f.members {
 		if m := &f.members[i]; f.needsExit(m) {
 			d.Why, d.Problem = m.spec.Name+": "+exitMissing(m.last), true
-			d.Steps = append(d.Steps, Step{Container: m.spec.Name, Rule: "exit code unknown -> wait", Why: exitMissing(m.last), Problem: true})
+			d.Steps = append(d.Steps, Step{Container: m.spec.Name, Rule: RuleExitCodeUnknown, Why: exitMissing(m.last), Problem: true})
 		}
 	}
 }

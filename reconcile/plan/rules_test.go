@@ -54,143 +54,143 @@ func runs() Input {
 func TestPodRules(t *testing.T) {
 	tests := map[string]struct {
 		change func(*Input)
-		rule   string
+		rule   RuleID
 		phase  Phase
 	}{
-		"nothing":                   {func(*Input) {}, "run", PhaseRun},
-		"not wanted, perhaps":       {func(in *Input) { in.Desired, in.Certain = nil, false }, "sources not seen yet", PhaseHold},
-		"not wanted, runtime away":  {func(in *Input) { in.Desired, in.Certain, in.Node.Reachable = nil, false, false }, "sources not seen yet", PhaseHold},
-		"runtime away":              {func(in *Input) { in.Node.Reachable = false }, "runtime does not answer", PhaseWait},
-		"not wanted":                {func(in *Input) { in.Desired = nil }, "stop", PhaseStop},
-		"not wanted, nothing there": {func(in *Input) { in.Desired, in.Observed = nil, nil }, "gone", PhaseRest},
-		"not wanted, others' there": {func(in *Input) { in.Desired = nil; in.Observed = []runtime.Incarnation{theirs()} }, "gone", PhaseRest},
-		"others' beside it":         {func(in *Input) { in.Observed = append(in.Observed, theirs()) }, "run", PhaseRun},
-		"others' in its place":      {func(in *Input) { in.Observed = []runtime.Incarnation{theirs()} }, "a foreign pod has the name", PhaseWait},
-		"others' dead":              {func(in *Input) { dead := theirs(); dead.Ready = false; in.Observed = []runtime.Incarnation{dead} }, "no sandbox", PhasePrepare},
-		"others' to adopt":          {func(in *Input) { in.Observed, in.Node.Adopt = []runtime.Incarnation{theirs()}, true }, "end a foreign pod", PhaseStop},
+		"nothing":                   {func(*Input) {}, RuleRun, PhaseRun},
+		"not wanted, perhaps":       {func(in *Input) { in.Desired, in.Certain = nil, false }, RuleSourcesNotRead, PhaseHold},
+		"not wanted, runtime away":  {func(in *Input) { in.Desired, in.Certain, in.Node.Reachable = nil, false, false }, RuleSourcesNotRead, PhaseHold},
+		"runtime away":              {func(in *Input) { in.Node.Reachable = false }, RuleRuntimeUnreachable, PhaseWait},
+		"not wanted":                {func(in *Input) { in.Desired = nil }, RuleStop, PhaseStop},
+		"not wanted, nothing there": {func(in *Input) { in.Desired, in.Observed = nil, nil }, RuleRemoved, PhaseRest},
+		"not wanted, others' there": {func(in *Input) { in.Desired = nil; in.Observed = []runtime.Incarnation{theirs()} }, RuleRemoved, PhaseRest},
+		"others' beside it":         {func(in *Input) { in.Observed = append(in.Observed, theirs()) }, RuleRun, PhaseRun},
+		"others' in its place":      {func(in *Input) { in.Observed = []runtime.Incarnation{theirs()} }, RuleNameInUse, PhaseWait},
+		"others' dead":              {func(in *Input) { dead := theirs(); dead.Ready = false; in.Observed = []runtime.Incarnation{dead} }, RuleNoSandbox, PhasePrepare},
+		"others' to adopt":          {func(in *Input) { in.Observed, in.Node.Adopt = []runtime.Incarnation{theirs()}, true }, RuleAdoptForeign, PhaseStop},
 		"others' of its uid, dead": {func(in *Input) {
 			dead := theirs()
 			dead.Ready, dead.UID = false, "u"
 			in.Observed, in.Node.Adopt = []runtime.Incarnation{dead}, true
-		}, "end a foreign pod", PhaseStop},
-		"another version":           {func(in *Input) { in.Desired = versioned("next") }, "stop", PhaseStop},
-		"another version, rejected": {func(in *Input) { in.Desired = versioned("next"); in.Verdict.Answer = Reject }, "keep the earlier version", PhaseWait},
-		"another version, waits":    {func(in *Input) { in.Desired = versioned("next"); in.Verdict.Answer = Wait }, "stop", PhaseStop},
-		"another version, no image": {func(in *Input) { in.Desired, in.History.Containers = versioned("next"), nil }, "keep the earlier version", PhaseWait},
-		"another version, dead":     {func(in *Input) { in.Desired = versioned("next"); in.Observed[0] = sandboxOf(versioned("u"), false) }, "stop", PhaseStop},
+		}, RuleAdoptForeign, PhaseStop},
+		"another version":           {func(in *Input) { in.Desired = versioned("next") }, RuleStop, PhaseStop},
+		"another version, rejected": {func(in *Input) { in.Desired = versioned("next"); in.Verdict.Answer = Reject }, RuleKeepEarlierVersion, PhaseWait},
+		"another version, waits":    {func(in *Input) { in.Desired = versioned("next"); in.Verdict.Answer = Wait }, RuleStop, PhaseStop},
+		"another version, no image": {func(in *Input) { in.Desired, in.History.Containers = versioned("next"), nil }, RuleKeepEarlierVersion, PhaseWait},
+		"another version, dead":     {func(in *Input) { in.Desired = versioned("next"); in.Observed[0] = sandboxOf(versioned("u"), false) }, RuleStop, PhaseStop},
 		"another version, released": {func(in *Input) {
 			in.Desired = versioned("next")
 			in.Observed[0] = sandboxOf(versioned("u"), false)
 			in.History.Released["s-u"] = true
-		}, "no sandbox", PhasePrepare},
-		"being stopped":                {func(in *Input) { in.History.Stopping = &Stopping{SandboxID: "s-u"} }, "stop", PhaseStop},
-		"its uid's other directory":    {func(in *Input) { in.Observed, in.Dirs = nil, []Dir{{UID: "u", Hash: "v1:other"}} }, "clear the earlier version", PhaseWait},
-		"its directory of any version": {func(in *Input) { in.Observed, in.Dirs = nil, []Dir{{UID: "u"}} }, "no sandbox", PhasePrepare},
-		"its directory under removal":  {func(in *Input) { in.Observed, in.InFlight["dir/u"] = nil, RemoveDir{UID: "u"} }, "clear the earlier version", PhaseWait},
-		"finished before":              {func(in *Input) { in.History.Finished = &Finished{UID: "u", Hash: "v1:u", Size: in.Desired.PodSize()} }, "finished", PhaseWindDown},
-		"finished, in another size":    {func(in *Input) { in.History.Finished = &Finished{UID: "u", Hash: "v1:u", Size: "cpu=1/ memory=/"} }, "run", PhaseRun},
+		}, RuleNoSandbox, PhasePrepare},
+		"being stopped":                {func(in *Input) { in.History.Stopping = &Stopping{SandboxID: "s-u"} }, RuleStop, PhaseStop},
+		"its uid's other directory":    {func(in *Input) { in.Observed, in.Dirs = nil, []Dir{{UID: "u", Hash: "v1:other"}} }, RuleEarlierDirectoryLeft, PhaseWait},
+		"its directory of any version": {func(in *Input) { in.Observed, in.Dirs = nil, []Dir{{UID: "u"}} }, RuleNoSandbox, PhasePrepare},
+		"its directory under removal":  {func(in *Input) { in.Observed, in.InFlight["dir/u"] = nil, RemoveDir{UID: "u"} }, RuleEarlierDirectoryLeft, PhaseWait},
+		"finished before":              {func(in *Input) { in.History.Finished = &Finished{UID: "u", Hash: "v1:u", Size: in.Desired.PodSize()} }, RuleFinished, PhaseWindDown},
+		"finished, in another size":    {func(in *Input) { in.History.Finished = &Finished{UID: "u", Hash: "v1:u", Size: "cpu=1/ memory=/"} }, RuleRun, PhaseRun},
 		"finished, another version": {func(in *Input) {
 			in.History.Finished = &Finished{UID: "u", Hash: "v1:other", Size: in.Desired.PodSize()}
-		}, "run", PhaseRun},
+		}, RuleRun, PhaseRun},
 		"finished and at rest": {func(in *Input) {
 			in.Observed, in.History.Finished = nil, &Finished{UID: "u", Hash: "v1:u", Size: in.Desired.PodSize()}
-		}, "finished", PhaseRest},
+		}, RuleFinished, PhaseRest},
 		"runs out of policy": {func(in *Input) {
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			in.Observed[0].Containers[0].State = runtime.Exited
-		}, "finished", PhaseWindDown},
+		}, RuleFinished, PhaseWindDown},
 		"runs out of its own policy": {func(in *Input) {
 			own(in, v1.ContainerRestartPolicyNever)
 			in.Observed[0].Containers[0].State = runtime.Exited
-		}, "finished", PhaseWindDown},
+		}, RuleFinished, PhaseWindDown},
 		"runs again by a rule": {func(in *Input) {
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			own(in, v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 0))
 			in.Observed[0].Containers[0].State = runtime.Exited
-		}, "run", PhaseRun},
+		}, RuleRun, PhaseRun},
 		"sandbox lost and released, never": {func(in *Input) {
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.Exited)
 			in.History.Released["s-u"] = true
-		}, "finished", PhaseRest},
+		}, RuleFinished, PhaseRest},
 		"sandbox lost and released, never, but by a rule": {func(in *Input) {
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			own(in, v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 0))
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.Exited)
 			in.History.Released["s-u"] = true
-		}, "no sandbox", PhasePrepare},
+		}, RuleNoSandbox, PhasePrepare},
 		"init failed for good": {func(in *Input) {
 			in.Observed[0].Containers[0].Name = "i"
 			failedInit(in)
-		}, "finished", PhaseWindDown},
+		}, RuleFinished, PhaseWindDown},
 		"init failed, restarts by a rule": {func(in *Input) {
 			in.Observed[0].Containers[0].Name = "i"
 			failedInit(in, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 3))
-		}, "init", PhaseInit},
-		"rejected":                    {func(in *Input) { in.Observed, in.Verdict.Answer = nil, Reject }, "not admitted", PhaseWait},
-		"rejected, and runs":          {func(in *Input) { in.Verdict.Answer = Reject }, "run", PhaseRun},
-		"runtime not ready":           {func(in *Input) { in.Observed, in.Node.Ready = nil, false }, "runtime not ready", PhaseWait},
-		"runtime not ready, and runs": {func(in *Input) { in.Node.Ready = false }, "run", PhaseRun},
-		"network not ready":           {func(in *Input) { in.Observed, in.Node.NetworkReady = nil, false }, "network not ready", PhaseWait},
+		}, RuleInit, PhaseInit},
+		"rejected":                    {func(in *Input) { in.Observed, in.Verdict.Answer = nil, Reject }, RuleNotAdmitted, PhaseWait},
+		"rejected, and runs":          {func(in *Input) { in.Verdict.Answer = Reject }, RuleRun, PhaseRun},
+		"runtime not ready":           {func(in *Input) { in.Observed, in.Node.Ready = nil, false }, RuleRuntimeNotReady, PhaseWait},
+		"runtime not ready, and runs": {func(in *Input) { in.Node.Ready = false }, RuleRun, PhaseRun},
+		"network not ready":           {func(in *Input) { in.Observed, in.Node.NetworkReady = nil, false }, RuleNetworkNotReady, PhaseWait},
 		"network not ready, host's": {func(in *Input) {
 			in.Observed, in.Node.NetworkReady = nil, false
 			in.Desired.Spec.Spec.HostNetwork = true
-		}, "no sandbox", PhasePrepare},
-		"network not ready, and runs": {func(in *Input) { in.Node.NetworkReady = false }, "run", PhaseRun},
-		"sandbox lost":                {func(in *Input) { in.Observed[0].Ready = false }, "sandbox lost", PhasePrepare},
-		"sandbox lost, rejected":      {func(in *Input) { in.Observed[0].Ready = false; in.Verdict.Answer = Reject }, "sandbox lost", PhasePrepare},
+		}, RuleNoSandbox, PhasePrepare},
+		"network not ready, and runs": {func(in *Input) { in.Node.NetworkReady = false }, RuleRun, PhaseRun},
+		"sandbox lost":                {func(in *Input) { in.Observed[0].Ready = false }, RuleSandboxLost, PhasePrepare},
+		"sandbox lost, rejected":      {func(in *Input) { in.Observed[0].Ready = false; in.Verdict.Answer = Reject }, RuleSandboxLost, PhasePrepare},
 		"sandbox lost and released": {func(in *Input) {
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.Exited)
 			in.History.Released["s-u"] = true
-		}, "no sandbox", PhasePrepare},
+		}, RuleNoSandbox, PhasePrepare},
 		"sandbox lost and released, exit code unknown": {func(in *Input) {
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.ExitUnknown)
 			in.History.Released["s-u"] = true
-		}, "exit code unknown", PhaseWait},
+		}, RuleRestartUndecided, PhaseWait},
 		"sandbox lost and released, exit code unknown, on failure": {func(in *Input) {
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyOnFailure
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.ExitUnknown)
 			in.History.Released["s-u"] = true
-		}, "exit code unknown", PhaseWait},
+		}, RuleRestartUndecided, PhaseWait},
 		"sandbox lost and released, exit code unknown, always": {func(in *Input) {
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.ExitUnknown)
 			in.History.Released["s-u"] = true
-		}, "no sandbox", PhasePrepare},
+		}, RuleNoSandbox, PhasePrepare},
 		"exit code unknown": {func(in *Input) {
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			in.Observed[0].Containers[0].State = runtime.ExitUnknown
-		}, "run", PhaseRun},
-		"objects missing":                  {func(in *Input) { in.Observed, in.Objects.Missing = nil, "a Secret" }, "objects missing", PhaseWait},
-		"objects missing, and runs":        {func(in *Input) { in.Objects.Missing = "a Secret" }, "run", PhaseRun},
-		"objects missing, another version": {func(in *Input) { in.Desired = versioned("next"); in.Objects.Missing = "a Secret" }, "keep the earlier version", PhaseWait},
-		"journal unreadable":               {func(in *Input) { unreadable(in, v1.RestartPolicyNever); in.Observed = nil }, "journal unreadable", PhaseWait},
+		}, RuleRun, PhaseRun},
+		"objects missing":                  {func(in *Input) { in.Observed, in.Objects.Missing = nil, "a Secret" }, RuleObjectsMissing, PhaseWait},
+		"objects missing, and runs":        {func(in *Input) { in.Objects.Missing = "a Secret" }, RuleRun, PhaseRun},
+		"objects missing, another version": {func(in *Input) { in.Desired = versioned("next"); in.Objects.Missing = "a Secret" }, RuleKeepEarlierVersion, PhaseWait},
+		"journal unreadable":               {func(in *Input) { unreadable(in, v1.RestartPolicyNever); in.Observed = nil }, RuleJournalUnreadable, PhaseWait},
 		"journal unreadable, dead sandbox without containers": {func(in *Input) {
 			unreadable(in, v1.RestartPolicyOnFailure)
 			in.Observed[0] = sandboxOf(in.Desired, false)
 			in.Observed[0].Containers = nil
 			in.History.Released["s-u"] = true
-		}, "journal unreadable", PhaseWait},
-		"journal unreadable, always": {func(in *Input) { unreadable(in, v1.RestartPolicyAlways); in.Observed = nil }, "no sandbox", PhasePrepare},
+		}, RuleJournalUnreadable, PhaseWait},
+		"journal unreadable, always": {func(in *Input) { unreadable(in, v1.RestartPolicyAlways); in.Observed = nil }, RuleNoSandbox, PhasePrepare},
 		"journal unreadable, one once": {func(in *Input) {
 			unreadable(in, v1.RestartPolicyAlways)
 			own(in, v1.ContainerRestartPolicyNever)
 			in.Observed = nil
-		}, "journal unreadable", PhaseWait},
-		"journal unreadable, and runs": {func(in *Input) { unreadable(in, v1.RestartPolicyNever) }, "run", PhaseRun},
+		}, RuleJournalUnreadable, PhaseWait},
+		"journal unreadable, and runs": {func(in *Input) { unreadable(in, v1.RestartPolicyNever) }, RuleRun, PhaseRun},
 		"journal unreadable, and ended": {func(in *Input) {
 			unreadable(in, v1.RestartPolicyNever)
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.Exited)
 			in.History.Released["s-u"] = true
-		}, "finished", PhaseRest},
-		"no sandbox": {func(in *Input) { in.Observed = nil }, "no sandbox", PhasePrepare},
+		}, RuleFinished, PhaseRest},
+		"no sandbox": {func(in *Input) { in.Observed = nil }, RuleNoSandbox, PhasePrepare},
 		"init to do": {func(in *Input) {
 			in.Desired.Spec.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1"}}
 			in.Observed[0].Containers = nil
-		}, "init", PhaseInit},
-		"init done, by what comes behind": {func(in *Input) { in.Desired.Spec.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1"}} }, "run", PhaseRun},
+		}, RuleInit, PhaseInit},
+		"init done, by what comes behind": {func(in *Input) { in.Desired.Spec.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1"}} }, RuleRun, PhaseRun},
 	}
-	hit := map[string]bool{}
+	hit := map[RuleID]bool{}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			in := runs()
@@ -203,8 +203,8 @@ func TestPodRules(t *testing.T) {
 		})
 	}
 	for _, r := range podRules {
-		if !hit[r.name] {
-			t.Errorf("no case for rule %q", r.name)
+		if !hit[r.id] {
+			t.Errorf("no case for rule %q", r.id)
 		}
 	}
 }
@@ -234,229 +234,229 @@ func TestContainerRules(t *testing.T) {
 	}
 	tests := map[string]struct {
 		change func(*Input)
-		rule   string
+		rule   RuleID
 		action string // the first one's verb, "" for none
 	}{
-		"runs":                     {func(*Input) {}, "running -> leave", ""},
-		"restart asked":            {func(in *Input) { history(in, func(h *ContainerHistory) { h.RestartID = "c" }) }, "restart asked -> stop", "stop"},
-		"restart asked of another": {func(in *Input) { history(in, func(h *ContainerHistory) { h.RestartID = "b" }) }, "running -> leave", ""},
-		"restart asked, ended":     {func(in *Input) { ended(in, "5"); history(in, func(h *ContainerHistory) { h.RestartID = "c" }) }, "start", "start"},
-		"startup undecided":        {func(in *Input) { probes(in, Startup, Trial{}) }, "not started -> probe", "probe"},
-		"startup failing":          {func(in *Input) { probes(in, Startup, Trial{InRow: 2, Began: in.Now}) }, "not started -> probe", ""},
-		"startup failed":           {func(in *Input) { probes(in, Startup, Trial{Health: Failed}) }, "startup probe failed -> stop", "stop"},
-		"startup passed":           {func(in *Input) { probes(in, Startup, Trial{Health: Passed}) }, "running -> leave", ""},
+		"runs":                     {func(*Input) {}, RuleRunning, ""},
+		"restart asked":            {func(in *Input) { history(in, func(h *ContainerHistory) { h.RestartID = "c" }) }, RuleRestartRequested, "stop"},
+		"restart asked of another": {func(in *Input) { history(in, func(h *ContainerHistory) { h.RestartID = "b" }) }, RuleRunning, ""},
+		"restart asked, ended":     {func(in *Input) { ended(in, "5"); history(in, func(h *ContainerHistory) { h.RestartID = "c" }) }, RuleStart, "start"},
+		"startup undecided":        {func(in *Input) { probes(in, Startup, Trial{}) }, RuleNotStarted, "probe"},
+		"startup failing":          {func(in *Input) { probes(in, Startup, Trial{InRow: 2, Began: in.Now}) }, RuleNotStarted, ""},
+		"startup failed":           {func(in *Input) { probes(in, Startup, Trial{Health: Failed}) }, RuleStartupProbeFailed, "stop"},
+		"startup passed":           {func(in *Input) { probes(in, Startup, Trial{Health: Passed}) }, RuleRunning, ""},
 		"startup undecided, alive not asked": {func(in *Input) {
 			probes(in, Startup, Trial{Began: in.Now})
 			probes(in, Liveness, Trial{})
 			probes(in, Readiness, Trial{})
-		}, "not started -> probe", ""},
-		"alive undecided":              {func(in *Input) { probes(in, Liveness, Trial{}) }, "running -> leave", "probe"},
-		"alive not due":                {func(in *Input) { probes(in, Liveness, Trial{Began: in.Now}) }, "running -> leave", ""},
-		"alive failed":                 {func(in *Input) { probes(in, Liveness, Trial{Health: Failed}) }, "liveness probe failed -> stop", "stop"},
-		"alive failed, ended":          {func(in *Input) { ended(in, "0"); probes(in, Liveness, Trial{Health: Failed}) }, "start", "start"},
-		"alive failed, the one before": {func(in *Input) { probes(in, Liveness, Trial{Health: Failed}); last(in).ID = "b" }, "running -> leave", "probe"},
-		"ready undecided":              {func(in *Input) { probes(in, Readiness, Trial{}) }, "not ready -> probe", "probe"},
-		"ready failed":                 {func(in *Input) { probes(in, Readiness, Trial{Health: Failed, Began: in.Now}) }, "not ready -> probe", ""},
-		"ready passed":                 {func(in *Input) { probes(in, Readiness, Trial{Health: Passed, Began: in.Now}) }, "running -> leave", ""},
-		"ready passed, due":            {func(in *Input) { probes(in, Readiness, Trial{Health: Passed, Began: in.Now.Add(-10 * time.Second)}) }, "running -> leave", "probe"},
-		"resized":                      {func(in *Input) { resizes(in, small, large) }, "resized -> resize it as it runs", "resize"},
+		}, RuleNotStarted, ""},
+		"alive undecided":              {func(in *Input) { probes(in, Liveness, Trial{}) }, RuleRunning, "probe"},
+		"alive not due":                {func(in *Input) { probes(in, Liveness, Trial{Began: in.Now}) }, RuleRunning, ""},
+		"alive failed":                 {func(in *Input) { probes(in, Liveness, Trial{Health: Failed}) }, RuleLivenessProbeFailed, "stop"},
+		"alive failed, ended":          {func(in *Input) { ended(in, "0"); probes(in, Liveness, Trial{Health: Failed}) }, RuleStart, "start"},
+		"alive failed, the one before": {func(in *Input) { probes(in, Liveness, Trial{Health: Failed}); last(in).ID = "b" }, RuleRunning, "probe"},
+		"ready undecided":              {func(in *Input) { probes(in, Readiness, Trial{}) }, RuleNotReady, "probe"},
+		"ready failed":                 {func(in *Input) { probes(in, Readiness, Trial{Health: Failed, Began: in.Now}) }, RuleNotReady, ""},
+		"ready passed":                 {func(in *Input) { probes(in, Readiness, Trial{Health: Passed, Began: in.Now}) }, RuleRunning, ""},
+		"ready passed, due":            {func(in *Input) { probes(in, Readiness, Trial{Health: Passed, Began: in.Now.Add(-10 * time.Second)}) }, RuleRunning, "probe"},
+		"resized":                      {func(in *Input) { resizes(in, small, large) }, RuleResizeInPlace, "resize"},
 		"resized already": {func(in *Input) {
 			resizes(in, small, large)
-			in.History.Sizes = map[string]string{"c": large}
-		}, "running -> leave", "resize"}, // the pod
+			in.History.Sizes = map[string]Size{"c": {Value: large}}
+		}, RuleRunning, "resize"}, // the pod
 		"resized, and probed": {func(in *Input) {
 			resizes(in, small, large)
 			probes(in, Liveness, Trial{})
-		}, "resized -> resize it as it runs", "probe"},
+		}, RuleResizeInPlace, "probe"},
 		"resized, which failed": {func(in *Input) {
 			resizes(in, small, large)
 			history(in, func(h *ContainerHistory) { h.Resize.Until = in.Now.Add(1) })
-		}, "resized -> resize it as it runs", ""},
+		}, RuleResizeInPlace, ""},
 		"resized, for which it restarts": {func(in *Input) {
 			resizes(in, small, large)
 			restarts(in, v1.ResourceMemory)
-		}, "resized -> stop, to start it in its new size", "stop"},
+		}, RuleResizeByRestart, "stop"},
 		"resized, restarts for another resource": {func(in *Input) {
 			resizes(in, small, large)
 			restarts(in, v1.ResourceCPU)
-		}, "resized -> resize it as it runs", "resize"},
+		}, RuleResizeInPlace, "resize"},
 		"resized back, the one before was not heard of": {func(in *Input) {
 			resizes(in, large, large)
 			in.History.Sizes = Doubts(in, ResizeContainer{Container: "app", ID: "c"})
-		}, "resized -> resize it as it runs", "resize"},
+		}, RuleResizeInPlace, "resize"},
 		"resized back, the pod's was not heard of": {func(in *Input) {
 			resizes(in, large, large)
 			in.History.Sizes = Doubts(in, ResizePod{SandboxID: "s-u"})
-		}, "running -> leave", "resize"},
+		}, RuleRunning, "resize"},
 		"resized, rejected": {func(in *Input) {
 			resizes(in, small, large)
 			in.Verdict = Verdict{Answer: Reject}
-		}, "running -> leave", ""},
+		}, RuleRunning, ""},
 		"resized, a newer version waits": {func(in *Input) {
 			resizes(in, small, large)
 			in.Successor, in.Verdict = versioned("next"), Verdict{Answer: Reject}
-		}, "running -> leave", ""},
+		}, RuleRunning, ""},
 		"resized before it was made, rejected": {func(in *Input) {
 			resizes(in, small, large)
 			in.Observed[0].Containers = nil
 			in.Verdict = Verdict{Answer: Reject}
-		}, "not admitted -> wait", ""},
+		}, RuleSizeNotAdmitted, ""},
 		"resized after it ended, rejected": {func(in *Input) {
 			resizes(in, small, large)
 			ended(in, "0")
 			in.Verdict = Verdict{Answer: Reject}
-		}, "start", "start"},
+		}, RuleStart, "start"},
 		"changed": {func(in *Input) {
 			changes(in, "new")
 			in.History.Containers = map[string]ContainerHistory{"app": {Image: Image{Name: in.Desired.Spec.Spec.Containers[0].Image, Ref: "r"}}}
-		}, "changed -> stop, to start it anew", "stop"},
+		}, RuleContainerChanged, "stop"},
 		"changed, its image is not there": {func(in *Input) {
 			changes(in, "new")
 			in.History.Containers = map[string]ContainerHistory{}
-		}, "changed -> stop, to start it anew", "pull"},
+		}, RuleContainerChanged, "pull"},
 		"changed, its pod may not stay": {func(in *Input) {
 			changes(in, "new")
 			in.Desired.FixedUID = false
-		}, "running -> leave", ""},
-		"not changed": {func(in *Input) { changes(in, "old") }, "running -> leave", ""},
+		}, RuleRunning, ""},
+		"not changed": {func(in *Input) { changes(in, "old") }, RuleRunning, ""},
 		"a kubelet's own": {func(in *Input) {
 			changes(in, "new")
 			made := in.Observed[0].Containers[0].Annotations
 			delete(made, runtime.AnnotationStart)
 			made[runtime.AnnotationContainerHash] = manifest.KubeletHash(&in.Desired.Spec.Spec.Containers[0])
-		}, "running -> leave", ""},
-		"changed while it waits": {func(in *Input) { changes(in, "new"); ended(in, "9") }, "start", "start"},
-		"unknown":                {func(in *Input) { last(in).State = runtime.Unknown }, "state unknown -> stop", "stop"},
+		}, RuleRunning, ""},
+		"changed while it waits": {func(in *Input) { changes(in, "new"); ended(in, "9") }, RuleStart, "start"},
+		"unknown":                {func(in *Input) { last(in).State = runtime.Unknown }, RuleStateUnknown, "stop"},
 		"exit code unknown, never": {func(in *Input) {
 			unreported(in)
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
-		}, "exit code unknown -> wait", ""},
+		}, RuleExitCodeUnknown, ""},
 		"exit code unknown, on failure": {func(in *Input) {
 			unreported(in)
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyOnFailure
-		}, "exit code unknown -> wait", ""},
-		"exit code unknown, always": {unreported, "start", "start"},
+		}, RuleExitCodeUnknown, ""},
+		"exit code unknown, always": {unreported, RuleStart, "start"},
 		"exit code unknown, always, again": {func(in *Input) {
 			unreported(in)
 			last(in).Annotations[runtime.AnnotationBackoff] = "1"
-		}, "crashed -> back off", ""},
+		}, RuleCrashBackOff, ""},
 		"exit code unknown, restart asked": {func(in *Input) {
 			unreported(in)
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			history(in, func(h *ContainerHistory) { h.RestartID = "c" })
-		}, "start", "start"},
+		}, RuleStart, "start"},
 		"exit code unknown, a rule": {func(in *Input) {
 			unreported(in)
 			own(in, v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 3))
-		}, "exit code unknown -> wait", ""},
-		"made, not started":              {func(in *Input) { last(in).State = runtime.Created }, "created -> start", "start"},
-		"ended, an earlier start unseen": {func(in *Input) { ended(in, "0"); in.Unseen = true }, "not looked yet -> wait", ""},
+		}, RuleExitCodeUnknown, ""},
+		"made, not started":              {func(in *Input) { last(in).State = runtime.Created }, RuleCreated, "start"},
+		"ended, an earlier start unseen": {func(in *Input) { ended(in, "0"); in.Unseen = true }, RuleNotObserved, ""},
 		"being started": {func(in *Input) {
 			last(in).State = runtime.Created
 			in.InFlight["container/app"] = StartContainer{Container: "app"}
-		}, "start", "start"},
-		"ended the first time": {func(in *Input) { ended(in, "0") }, "start", "start"},
-		"ended again":          {func(in *Input) { ended(in, "1") }, "crashed -> back off", ""},
-		"ended, waited":        {func(in *Input) { ended(in, "1"); in.Now = in.Now.Add(10 * time.Second) }, "start", "start"},
-		"ended, a lower limit": {func(in *Input) { ended(in, "9"); in.Node.MaxBackoff = time.Second; in.Now = in.Now.Add(time.Second) }, "start", "start"},
+		}, RuleStart, "start"},
+		"ended the first time": {func(in *Input) { ended(in, "0") }, RuleStart, "start"},
+		"ended again":          {func(in *Input) { ended(in, "1") }, RuleCrashBackOff, ""},
+		"ended, waited":        {func(in *Input) { ended(in, "1"); in.Now = in.Now.Add(10 * time.Second) }, RuleStart, "start"},
+		"ended, a lower limit": {func(in *Input) { ended(in, "9"); in.Node.MaxBackoff = time.Second; in.Now = in.Now.Add(time.Second) }, RuleStart, "start"},
 		"completed": {func(in *Input) {
 			ended(in, "0")
 			last(in).ExitCode = 0
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyOnFailure
 			add(in, "too")
-		}, "completed -> leave", "pull"},
+		}, RuleCompleted, "pull"},
 		"failed, on failure": {func(in *Input) {
 			ended(in, "0")
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyOnFailure
 			add(in, "too")
-		}, "start", "start"},
+		}, RuleStart, "start"},
 		"failed, never": {func(in *Input) {
 			ended(in, "0")
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			add(in, "too")
-		}, "completed -> leave", "pull"},
+		}, RuleCompleted, "pull"},
 		"failed, never, but by its own policy": {func(in *Input) {
 			ended(in, "0")
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			own(in, v1.ContainerRestartPolicyOnFailure)
-		}, "start", "start"},
+		}, RuleStart, "start"},
 		"failed, never, but by a rule": {func(in *Input) {
 			ended(in, "0")
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			own(in, v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 0, 1))
-		}, "start", "start"},
+		}, RuleStart, "start"},
 		"failed again, by a rule": {func(in *Input) {
 			ended(in, "1")
 			own(in, v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpNotIn, 7))
-		}, "crashed -> back off", ""},
+		}, RuleCrashBackOff, ""},
 		"failed, always, but by its own policy": {func(in *Input) {
 			ended(in, "0")
 			own(in, v1.ContainerRestartPolicyNever)
 			add(in, "too")
-		}, "completed -> leave", "pull"},
+		}, RuleCompleted, "pull"},
 		"failed, no rule matches": {func(in *Input) {
 			ended(in, "0")
 			own(in, v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 2), restart(v1.ContainerRestartRuleOnExitCodesOpNotIn, 1))
 			add(in, "too")
-		}, "completed -> leave", "pull"},
-		"not there": {func(in *Input) { in.Observed[0].Containers = nil }, "start", "start"},
+		}, RuleCompleted, "pull"},
+		"not there": {func(in *Input) { in.Observed[0].Containers = nil }, RuleStart, "start"},
 		"not there, start failed": {func(in *Input) {
 			in.Observed[0].Containers = nil
 			history(in, func(h *ContainerHistory) { h.Start.Until = in.Now.Add(1) })
-		}, "start failed -> wait", ""},
-		"not there, no image": {func(in *Input) { in.Observed[0].Containers, in.History.Containers = nil, nil }, "image missing -> get it", "pull"},
+		}, RuleStartFailed, ""},
+		"not there, no image": {func(in *Input) { in.Observed[0].Containers, in.History.Containers = nil, nil }, RuleImageMissing, "pull"},
 		"not there, another image": {func(in *Input) {
 			in.Observed[0].Containers = nil
 			history(in, func(h *ContainerHistory) { h.Image.Name = "a:2" })
-		}, "image missing -> get it", "pull"},
+		}, RuleImageMissing, "pull"},
 		"not there, image used": {func(in *Input) {
 			in.Observed[0].Containers = nil
 			history(in, func(h *ContainerHistory) { h.Image.Used = true })
-		}, "start", "start"},
+		}, RuleStart, "start"},
 		"image used, policy always": {func(in *Input) {
 			in.Observed[0].Containers = nil
 			always(in)
 			history(in, func(h *ContainerHistory) { h.Image.Used = true })
-		}, "image missing -> get it", "pull"},
+		}, RuleImageMissing, "pull"},
 		"image failed": {func(in *Input) {
 			in.Observed[0].Containers = nil
 			noImage(in, Failure{Message: "no", Until: in.Now.Add(1)})
-		}, "image missing -> get it", ""},
-		"image failed for good":         {func(in *Input) { in.Observed[0].Containers = nil; noImage(in, Failure{Message: "no", Final: true}) }, "image missing -> get it", ""},
-		"image failed, its time is now": {func(in *Input) { in.Observed[0].Containers = nil; noImage(in, Failure{Message: "no", Until: in.Now}) }, "image missing -> get it", "pull"},
-		"no volumes":                    {func(in *Input) { in.Observed[0].Containers, in.History.VolumesReady = nil, false }, "volumes missing -> prepare", "prepare"},
-		"hook owed":                     {func(in *Input) { postStart(in, Hook{Owed: true}, exec()) }, "postStart hook not done -> make it", "make"},
-		"hook sleeps":                   {func(in *Input) { postStart(in, Hook{Owed: true, Since: in.Now.Add(-time.Second)}, sleeps(2)) }, "postStart hook not done -> make it", ""},
-		"hook has slept":                {func(in *Input) { postStart(in, Hook{Owed: true, Since: in.Now.Add(-2 * time.Second)}, sleeps(2)) }, "running -> leave", ""},
-		"hook done":                     {func(in *Input) { postStart(in, Hook{}, exec()) }, "running -> leave", ""},
-		"hook of another":               {func(in *Input) { postStart(in, Hook{Owed: true, Attempt: 1}, exec()) }, "running -> leave", ""},
-		"hook failed":                   {func(in *Input) { postStart(in, Hook{Failed: true, Message: "exit 1"}, exec()) }, "postStart hook failed -> stop", "stop"},
-		"hook failed, ended":            {func(in *Input) { postStart(in, Hook{Failed: true}, exec()); ended(in, "0") }, "start", "start"},
+		}, RuleImageMissing, ""},
+		"image failed for good":         {func(in *Input) { in.Observed[0].Containers = nil; noImage(in, Failure{Message: "no", Final: true}) }, RuleImageMissing, ""},
+		"image failed, its time is now": {func(in *Input) { in.Observed[0].Containers = nil; noImage(in, Failure{Message: "no", Until: in.Now}) }, RuleImageMissing, "pull"},
+		"no volumes":                    {func(in *Input) { in.Observed[0].Containers, in.History.VolumesReady = nil, false }, RuleVolumesMissing, "prepare"},
+		"hook owed":                     {func(in *Input) { postStart(in, Hook{Owed: true}, exec()) }, RulePostStartHookPending, "run hook"},
+		"hook sleeps":                   {func(in *Input) { postStart(in, Hook{Owed: true, Since: in.Now.Add(-time.Second)}, sleeps(2)) }, RulePostStartHookPending, ""},
+		"hook has slept":                {func(in *Input) { postStart(in, Hook{Owed: true, Since: in.Now.Add(-2 * time.Second)}, sleeps(2)) }, RuleRunning, ""},
+		"hook done":                     {func(in *Input) { postStart(in, Hook{}, exec()) }, RuleRunning, ""},
+		"hook of another":               {func(in *Input) { postStart(in, Hook{Owed: true, Attempt: 1}, exec()) }, RuleRunning, ""},
+		"hook failed":                   {func(in *Input) { postStart(in, Hook{Failed: true, Message: "exit 1"}, exec()) }, RulePostStartHookFailed, "stop"},
+		"hook failed, ended":            {func(in *Input) { postStart(in, Hook{Failed: true}, exec()); ended(in, "0") }, RuleStart, "start"},
 		"hook owed, asked to restart": {func(in *Input) {
 			postStart(in, Hook{Owed: true}, exec())
 			history(in, func(h *ContainerHistory) { h.RestartID = "c" })
-		}, "restart asked -> stop", "stop"},
+		}, RuleRestartRequested, "stop"},
 		"hook owed, not asked whether it is well": {func(in *Input) {
 			postStart(in, Hook{Owed: true}, sleeps(2))
 			probes(in, Startup, Trial{})
-		}, "postStart hook not done -> make it", ""},
+		}, RulePostStartHookPending, ""},
 		"stop under way": {func(in *Input) {
 			in.History.Endings = map[string]Ending{"c": {Since: in.Now, Grace: time.Minute}}
-		}, "stop under way -> go on", "stop"},
+		}, RuleTerminating, "stop"},
 		"stop under way, ended": {func(in *Input) {
 			ended(in, "0")
 			in.History.Endings = map[string]Ending{"c": {Since: in.Now, Grace: time.Minute}}
-		}, "start", "start"},
+		}, RuleStart, "start"},
 		"restart asked, hooked": {func(in *Input) {
 			last(in).Annotations[runtime.AnnotationPreStopHandler] = `{"exec":{"command":["a"]}}`
 			history(in, func(h *ContainerHistory) { h.RestartID = "c" })
-		}, "restart asked -> stop", "make"},
+		}, RuleRestartRequested, "run hook"},
 		"behind an init container": {func(in *Input) {
 			in.Observed[0].Containers = nil
 			in.Desired.Spec.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1"}}
-		}, "not its turn -> wait", "pull"},
+		}, RuleNotItsTurn, "pull"},
 	}
-	hit := map[string]bool{"init done -> leave": true} // its own container's rule; see the transcripts
+	hit := map[RuleID]bool{RuleInitCompleted: true} // its own container's rule; see the transcripts
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			in := runs()
@@ -466,7 +466,7 @@ func TestContainerRules(t *testing.T) {
 			if i < 0 {
 				t.Fatalf("no step\n%s", d)
 			}
-			rule := ruleName(d.Steps[i].Rule)
+			rule := d.Steps[i].Rule
 			hit[rule] = true
 			verb := ""
 			if len(d.Actions) > 0 {
@@ -478,18 +478,10 @@ func TestContainerRules(t *testing.T) {
 		})
 	}
 	for _, r := range containerRules {
-		if !hit[ruleName(r.name)] {
-			t.Errorf("no case for rule %q", r.name)
+		if !hit[r.id] {
+			t.Errorf("no case for rule %q", r.id)
 		}
 	}
-}
-
-// ruleName leaves out what a rule tells of its numbers.
-func ruleName(name string) string {
-	if i := slices.Index([]byte(name), '('); i > 0 {
-		return name[:i-1]
-	}
-	return name
 }
 
 func exec() *v1.LifecycleHandler {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -43,12 +44,14 @@ func TestSizes(t *testing.T) {
 		allocated, actual string
 		unsized           bool
 	}{
-		"admitted":           {func(*Input) {}, large, small, true},
-		"rejected":           {func(in *Input) { in.Verdict = reject }, small, small, true},
-		"rejected, ended":    {func(in *Input) { in.Verdict = reject; in.Observed[0].Containers[0].State = runtime.Exited }, small, small, true},
-		"admitted, ended":    {func(in *Input) { in.Observed[0].Containers[0].State = runtime.Exited }, large, large, true},
-		"resized":            {func(in *Input) { in.History.Sizes = map[string]string{"c": large} }, large, large, true},
-		"the pod as well":    {func(in *Input) { in.History.Sizes = map[string]string{"c": large, "s-u": in.Desired.PodSize()} }, large, large, false},
+		"admitted":        {func(*Input) {}, large, small, true},
+		"rejected":        {func(in *Input) { in.Verdict = reject }, small, small, true},
+		"rejected, ended": {func(in *Input) { in.Verdict = reject; in.Observed[0].Containers[0].State = runtime.Exited }, small, small, true},
+		"admitted, ended": {func(in *Input) { in.Observed[0].Containers[0].State = runtime.Exited }, large, large, true},
+		"resized":         {func(in *Input) { in.History.Sizes = map[string]Size{"c": {Value: large}} }, large, large, true},
+		"the pod as well": {func(in *Input) {
+			in.History.Sizes = map[string]Size{"c": {Value: large}, "s-u": {Value: in.Desired.PodSize()}}
+		}, large, large, false},
 		"nobody heard of it": {func(in *Input) { in.History.Sizes = Doubts(in, ResizeContainer{ID: "c"}) }, large, small, true},
 		"nor is it wanted":   {func(in *Input) { in.History.Sizes = Doubts(in, ResizeContainer{ID: "c"}); resizes(in, small, small) }, small, small, true},
 		"never made":         {func(in *Input) { in.Observed = nil; in.Verdict = reject }, large, large, false},
@@ -103,4 +106,32 @@ func TestResizeRestartsNothing(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSizeJSON checks that a Size is decoded as it was encoded, and that the uncertain sizes
+// of earlier versions of podd are.
+func TestSizeJSON(t *testing.T) {
+	for text, want := range map[string]Size{
+		`""`:                                {},
+		`"cpu=1/ memory=/"`:                 {Value: "cpu=1/ memory=/"},
+		`{}`:                                {Uncertain: true},
+		`{"before":"cpu=1/ memory=/"}`:      {"cpu=1/ memory=/", true},
+		`"perhaps no more cpu=1/ memory=/"`: {"cpu=1/ memory=/", true},
+		`"room for two sizes"`:              {Uncertain: true},
+	} {
+		var got Size
+		if err := json.Unmarshal([]byte(text), &got); err != nil || got != want {
+			t.Errorf("%s: got %+v, %v, want %+v", text, got, err, want)
+		}
+		data, err := json.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(data, &got); err != nil || got != want {
+			t.Errorf("%+v is encoded as %s and decoded as %+v, %v", want, data, got, err)
+		}
+	}
+	if err := json.Unmarshal([]byte("1"), new(Size)); err == nil {
+		t.Error("a number was decoded as a size")
+	}
 }

@@ -169,12 +169,13 @@ func (f *facts) removeRecords(d *Decision, inc *runtime.Incarnation) {
 	}
 }
 
+func (f *facts) mayTidy(d *Decision) bool {
+	return d.Phase != PhaseHold && !d.Succeed && f.in.Node.Reachable
+}
+
 // tidy removes what is not needed any more: superseded sandboxes, all but the last exited
 // container of each name, directories of deleted versions.
 func (f *facts) tidy(d *Decision) {
-	if d.Phase == PhaseHold || d.Succeed || !f.in.Node.Reachable {
-		return
-	}
 	for i := range f.stale {
 		f.removeDead(d, &f.stale[i])
 	}

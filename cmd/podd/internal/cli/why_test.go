@@ -66,7 +66,7 @@ func TestWhyEvents(t *testing.T) {
 func TestWhyStates(t *testing.T) {
 	done := func(phase v1.PodPhase, message string) *server.PodView {
 		p := poddtest.PodAt("a.yaml", 1, "a", "app")
-		p.Pod.Status.Phase, p.Pod.Status.Message, p.Phase, p.Rule = phase, message, "rest", "finished"
+		p.Pod.Status.Phase, p.Pod.Status.Message, p.Phase, p.Rule = phase, message, "rest", "Finished"
 		p.Ready = phase == v1.PodSucceeded
 		return p
 	}
@@ -84,7 +84,7 @@ func TestWhyStates(t *testing.T) {
 	unready.Ready, unready.Pod.Status.ContainerStatuses[0].Ready = false, false
 	ill := poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))
 	ill.Ready, ill.Pod.Status.ContainerStatuses[0].Ready = false, false
-	ill.Steps = []server.StepView{{Container: "app", Rule: "not ready -> probe", Why: "readiness probe failed: exit 1: no disk", Problem: true}}
+	ill.Steps = []server.StepView{{Container: "app", Rule: "NotReady", Why: "readiness probe failed: exit 1: no disk", Problem: true}}
 	many := poddtest.PodAt("a.yaml", 1, "a", "app")
 	many.Next = strings.Split("a b c d e f", " ")
 	mounted := done(v1.PodFailed, "Pod was active on the node longer than the specified deadline")

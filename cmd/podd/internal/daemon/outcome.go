@@ -21,7 +21,7 @@ func newMetrics(on render.Node) *metrics.Metrics {
 	if on.CgroupV2 {
 		version = 2
 	}
-	return metrics.New(metrics.Options{CgroupVersion: version, Kubernetes: host.KubeletVersion, NotAdmitted: plan.NotAdmitted})
+	return metrics.New(metrics.Options{CgroupVersion: version, Kubernetes: host.KubeletVersion, NotAdmitted: string(plan.RuleNotAdmitted)})
 }
 
 // countOutcome returns a function that adds the outcome of an effect to m.

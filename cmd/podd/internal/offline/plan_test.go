@@ -82,7 +82,7 @@ func TestPlan_CachedContent(t *testing.T) {
 func TestPlan_UnreadSource(t *testing.T) {
 	root := t.TempDir()
 	writeJournal(t, root)
-	const unseen = "sources not seen yet"
+	const unseen = "SourcesNotRead"
 	if out, errs := runPlan(t.Context(), t, root, t.TempDir(), ""); !strings.Contains(out, "default/old-n1") || strings.Contains(out, unseen) {
 		t.Errorf("all seen: got %s%s, want that the pod goes", out, errs)
 	}

@@ -75,10 +75,10 @@ func TestJudge(t *testing.T) {
 		{name: "start fails", pods: []Pod{heard(job, 1, step("main", plan.Failure{Count: 4, Reason: "CreateContainerError"}))}, start: 1},
 		{name: "start fails again", pods: []Pod{heard(job, 1, step("main", plan.Failure{Count: 5, Reason: "CreateContainerError"}))}, start: 1, outcome: Failing, code: exit.Internal},
 		{name: "no sandbox", pods: []Pod{heard(job, 1, func(r *reconcile.Report) { r.Decision.Failure.Count = 5 })}, start: 1, outcome: Failing, code: exit.Internal},
-		{name: "rejected", pods: []Pod{heard(job, 1, waitsFor("not admitted", "host port 80 is taken", 1), isFinal)}, start: 1, outcome: Failing, code: exit.Internal},
-		{name: "waits for a network", pods: []Pod{heard(job, 1, waitsFor("network not ready", "no CNI", 1))}, start: 1},
-		{name: "waits too long", pods: []Pod{heard(job, 1, waitsFor("network not ready", "no CNI", -20))}, start: 1, outcome: Failing, code: exit.Internal},
-		{name: "waits under a pod that runs", pods: []Pod{heard(job, 1, waitsFor("runtime does not answer", "", -20), observed(true))}, start: 1},
+		{name: "rejected", pods: []Pod{heard(job, 1, waitsFor(plan.RuleNotAdmitted, "host port 80 is taken", 1), isFinal)}, start: 1, outcome: Failing, code: exit.Internal},
+		{name: "waits for a network", pods: []Pod{heard(job, 1, waitsFor(plan.RuleNetworkNotReady, "no CNI", 1))}, start: 1},
+		{name: "waits too long", pods: []Pod{heard(job, 1, waitsFor(plan.RuleNetworkNotReady, "no CNI", -20))}, start: 1, outcome: Failing, code: exit.Internal},
+		{name: "waits under a pod that runs", pods: []Pod{heard(job, 1, waitsFor(plan.RuleRuntimeUnreachable, "", -20), observed(true))}, start: 1},
 		{name: "second crash", pods: []Pod{heard(db, 1, exited("pg", 1, 2, 1)), job}, start: 1},
 		{name: "third crash", pods: []Pod{heard(db, 1, exited("pg", 1, 3, 1)), job}, start: 1, outcome: Failing, code: exit.Internal},
 		{name: "third end is a crash as well", pods: []Pod{heard(db, 1, exited("pg", 0, 3, 1)), job}, start: 1, outcome: Failing, code: exit.Internal},
@@ -124,7 +124,7 @@ func TestJudgeWakes(t *testing.T) {
 	}{
 		{"nothing", Input{Pods: []Pod{heard(job, 1)}}, time.Time{}},
 		{"timeout", Input{Pods: []Pod{heard(job, 1)}, Timeout: time.Minute}, after(60)},
-		{"patience", Input{Pods: []Pod{heard(job, 1, waitsFor("network not ready", "no CNI", 5))}, Timeout: time.Minute}, after(35)},
+		{"patience", Input{Pods: []Pod{heard(job, 1, waitsFor(plan.RuleNetworkNotReady, "no CNI", 5))}, Timeout: time.Minute}, after(35)},
 	}
 	for _, test := range tests {
 		test.in.Began, test.in.Now = at, after(10)

@@ -66,7 +66,7 @@ func (p *Pod) failure(now time.Time) (t PodFailure, wake time.Time, found bool) 
 		return PodFailure{}, until, false
 	}
 	if own.Why == "" {
-		own.Why = d.Rule
+		own.Why = d.Rule.Sentence()
 	}
 	return own, time.Time{}, true
 }

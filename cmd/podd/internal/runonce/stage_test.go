@@ -75,7 +75,7 @@ func report(p Pod, change ...func(*reconcile.Report)) *reconcile.Report {
 	spec := *p.Desired.Spec
 	r := &reconcile.Report{
 		Key: p.Desired.Key, Version: p.Desired, Pod: &spec, Exists: true,
-		Decision: plan.Decision{Phase: plan.PhaseRun, Rule: "run"}, Since: at, Last: map[string]plan.Exit{},
+		Decision: plan.Decision{Phase: plan.PhaseRun, Rule: plan.RuleRun}, Since: at, Last: map[string]plan.Exit{},
 	}
 	for _, c := range change {
 		c(r)
@@ -135,7 +135,7 @@ func isFinished(r *reconcile.Report) {
 	for _, e := range r.Last {
 		f.Failed = f.Failed || e.Code != 0
 	}
-	r.Finished, r.Decision.Rule, r.Decision.Phase = f, "finished", plan.PhaseWindDown
+	r.Finished, r.Decision.Rule, r.Decision.Phase = f, plan.RuleFinished, plan.PhaseWindDown
 }
 
 func isEvicted(r *reconcile.Report) {
@@ -151,7 +151,7 @@ func step(container string, f plan.Failure) func(*reconcile.Report) {
 	}
 }
 
-func waitsFor(rule, why string, since float64) func(*reconcile.Report) {
+func waitsFor(rule plan.RuleID, why string, since float64) func(*reconcile.Report) {
 	return func(r *reconcile.Report) {
 		r.Decision.Phase, r.Decision.Rule, r.Decision.Why, r.Decision.Problem = plan.PhaseWait, rule, why, true
 		r.Since = after(since)

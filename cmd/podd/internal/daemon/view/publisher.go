@@ -231,7 +231,7 @@ func podView(r *reconcile.Report, wanted *manifest.Pod) *server.PodView {
 	d := r.Decision
 	p := &server.PodView{
 		Pod: r.Pod, Exists: r.Exists, Current: isCurrent(r, wanted),
-		Phase: string(d.Phase), Rule: d.Rule, Why: d.Why, Problem: d.Problem,
+		Phase: string(d.Phase), Rule: string(d.Rule), Why: d.Why, WhyRule: string(d.WhyRule), Problem: d.Problem,
 		Since: r.Since, Wake: d.Wake,
 	}
 	if p.Pod == nil {
@@ -247,7 +247,7 @@ func podView(r *reconcile.Report, wanted *manifest.Pod) *server.PodView {
 	p.Ready = isReady(p.Pod)
 	for _, s := range d.Steps {
 		p.Steps = append(p.Steps, server.StepView{
-			Container: s.Container, Rule: s.Rule, Why: s.Why, Reason: s.Reason, Problem: s.Problem, Crashes: s.Crashes, Until: s.Until,
+			Container: s.Container, Rule: string(s.Rule), Why: s.Why, Reason: s.Reason, Problem: s.Problem, Crashes: s.Crashes, Until: s.Until,
 		})
 	}
 	for _, q := range r.Pulls {
