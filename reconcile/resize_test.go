@@ -321,7 +321,7 @@ func TestResizeWithoutRoom(t *testing.T) {
 			if got := m.memoryOf("web"); got != 64<<20 {
 				t.Fatalf("it has %d bytes\n%s", got, m.state())
 			}
-			if d := m.report("web").Decision; !d.Problem || !strings.Contains(d.Why, "asks for 192Mi of memory") {
+			if d := m.report("web").Decision; !d.Problem || !strings.Contains(d.Why, "requests 192Mi of memory") {
 				t.Errorf("got %s", d)
 			}
 			if got := m.condition("web", v1.PodResizePending); !strings.HasPrefix(got, "Deferred: ") {

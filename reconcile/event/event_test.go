@@ -170,7 +170,7 @@ func TestDecided(t *testing.T) {
 		"name taken":            {Decision{Pod: web(), Now: wait("NameInUse", "by others")}, "Warning FailedSync : by others"},
 		"runtime not ready":     {Decision{Pod: web(), Now: wait("", "no runtime")}, ""},
 		"edit waits":            {Decision{Pod: web(), Now: plan.Decision{WhyRule: plan.RuleEditWaits, Problem: true, Why: "for an image"}}, "Warning FailedSync : for an image"},
-		"edit pulls an image":   {Decision{Pod: web(), Now: plan.Decision{WhyRule: plan.RuleEditWaits, Why: "getting image"}}, ""},
+		"edit pulls an image":   {Decision{Pod: web(), Now: plan.Decision{WhyRule: plan.RuleEditWaits, Why: "pulling image"}}, ""},
 	} {
 		if c.d.Observed == nil {
 			c.d.Observed = running

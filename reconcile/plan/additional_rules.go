@@ -29,13 +29,13 @@ var additionalRules = []additionalRule{
 	{RuleEditDuringShutdown, "wait", "the node is shutting down, so the new version of the pod does not replace the running one", false,
 		(*facts).editDuringShutdown, (*facts).waitShutdown},
 	{RuleEditWaits, "wait", "the new version of the pod replaces the running one as soon as it can start", false,
-		(*facts).hasSuccessor, (*facts).prepareSuccessor},
+		(*facts).hasSuccessor, (*facts).replaceOrPrepare},
 	{RuleTerminationMessages, "read", "the termination messages of exited containers are read", false,
 		notSucceeded, func(f *facts, d *Decision) { f.readMessages(d) }},
 	{RuleActiveDeadline, "wait", "the pod fails when activeDeadlineSeconds has passed", false,
 		(*facts).deadlineAhead, func(f *facts, d *Decision) { d.wakeAt(f.deadline()) }},
 	{RuleCleanup, "remove", "old sandboxes, containers and directories of the pod are removed", false,
-		(*facts).mayTidy, (*facts).tidy},
+		(*facts).mayCleanUp, (*facts).cleanUp},
 }
 
 // applyAdditionalRules applies the additional rules that are early, or the others.

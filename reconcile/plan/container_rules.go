@@ -24,7 +24,7 @@ type containerRule struct {
 var containerRules = []containerRule{
 	// A user requested the restart of this container, not of its successor.
 	{RuleRestartRequested, "stop", "a restart of the container was requested",
-		func(f *facts, m *member) bool { return m.restartAsked() && m.is(runtime.Running) }, stopAsked},
+		func(f *facts, m *member) bool { return m.restartRequested() && m.is(runtime.Running) }, stopForRestart},
 	// The container must stop, because only a new one gets a new result.
 	{RuleStartupProbeFailed, "stop", "the startup probe failed, so the container is stopped",
 		failing(Startup), stopUnhealthy(Startup)},
@@ -32,12 +32,12 @@ var containerRules = []containerRule{
 		failing(Liveness), stopUnhealthy(Liveness)},
 	{RulePostStartHookFailed, "stop", "the postStart hook failed, so the container is stopped",
 		hookFailed, stopFailedHook},
-	// The reason for the stop may be gone.
+	// The reason of the stop may not apply any more.
 	{RuleTerminating, "stop", "the stop of the container has begun and continues",
 		isTerminating, continueTermination},
 	// Until the hook is done, no probe runs and no later container starts.
 	{RulePostStartHookPending, "run hook", "the postStart hook of the container is not done",
-		hookUnderWay, makePostStart},
+		hookNotDone, runPostStart},
 	// Only its image changed. It runs until the new image is present.
 	{RuleContainerChanged, "restart", "the manifest of the container changed, so it is stopped to be started again",
 		(*facts).changed, stopChanged},
@@ -51,16 +51,16 @@ var containerRules = []containerRule{
 	{RuleNotReady, "probe", "the readiness probe of the container has not passed",
 		unready, waitReadiness},
 	{RuleRunning, "keep", "the container runs",
-		func(f *facts, m *member) bool { return m.is(runtime.Running) }, leave},
+		func(f *facts, m *member) bool { return m.is(runtime.Running) }, keepRunning},
 	// Stopping it makes its state known.
 	{RuleStateUnknown, "stop", "the runtime does not know the state of the container, so it is stopped",
 		func(f *facts, m *member) bool { return m.is(runtime.Unknown) }, stopUnknown},
 	{RuleExitCodeUnknown, "wait", "the container has exited, and what follows depends on an exit code that the runtime has not reported",
 		(*facts).needsExit, waitExit},
 	{RuleCompleted, "keep", "the container has exited and is not restarted",
-		(*facts).completed, leave},
+		(*facts).completed, keepRunning},
 	{RuleInitCompleted, "keep", "the init container has completed",
-		func(f *facts, m *member) bool { return m.kind == Init && f.initSatisfied(m) }, leave},
+		func(f *facts, m *member) bool { return m.kind == Init && f.initSatisfied(m) }, keepRunning},
 	// Its image is pulled meanwhile.
 	{RuleNotItsTurn, "wait", "containers that start before this one have not completed or started",
 		func(f *facts, m *member) bool { return !f.turn(m) }, waitTurn},
@@ -80,7 +80,7 @@ var containerRules = []containerRule{
 		func(f *facts, m *member) bool { return !f.in.History.VolumesReady }, waitVolumes},
 	// A start that failed, or whose result is unknown, may have created it.
 	{RuleNotObserved, "wait", "an earlier start may have created the container, so the runtime is checked first",
-		func(f *facts, m *member) bool { return f.in.Unseen && !f.starting(m) }, waitLook},
+		func(f *facts, m *member) bool { return f.in.Unseen && !f.starting(m) }, waitObservation},
 	{RuleStart, "start", "the container is started",
 		func(*facts, *member) bool { return true }, start},
 }
@@ -91,7 +91,7 @@ var preparingRules = []containerRule{
 	{RuleCompleted, "keep", "",
 		(*facts).completed, keep},
 	{RuleEphemeralRemoved, "keep", "",
-		func(f *facts, m *member) bool { return m.kind == Ephemeral && m.made }, keep},
+		func(f *facts, m *member) bool { return m.kind == Ephemeral && m.created }, keep},
 	{RuleImageMissing, "pull", "",
 		func(f *facts, m *member) bool { return !m.imagePresent() }, prefetchImage},
 	{RuleSandboxNotReady, "wait", "the pod has no sandbox that is ready",
@@ -140,7 +140,7 @@ func (f *facts) starting(m *member) bool {
 	return ok
 }
 
-func leave(f *facts, m *member, d *Decision, s *Step) {
+func keepRunning(f *facts, m *member, d *Decision, s *Step) {
 	s.Why, s.Problem = m.hist.Image.Warning, m.hist.Image.Warning != ""
 	if !m.is(runtime.Running) {
 		return
@@ -149,33 +149,35 @@ func leave(f *facts, m *member, d *Decision, s *Step) {
 	if f.trial(m, Liveness).needsUser() {
 		f.explain(m, Liveness, s)
 	}
-	f.watch(m, d)
+	f.probeStarted(m, d)
 }
 
-func stopAsked(f *facts, m *member, d *Decision, s *Step) {
-	s.Why = "restart asked"
-	f.end(d, m, graceOf(f.cur), s.Why)
+func stopForRestart(f *facts, m *member, d *Decision, s *Step) {
+	s.Why = "restart requested"
+	f.stopOwn(d, m, graceOf(f.cur), s.Why)
 }
 
 // changed reports whether a running container differs from the manifest although its
 // sandbox can be kept. Init containers are excluded, because they have completed.
 func (f *facts) changed(m *member) bool {
-	return m.kind != Init && m.is(runtime.Running) && f.another(m)
+	return m.kind != Init && m.is(runtime.Running) && f.manifestChanged(m)
 }
 
-func (f *facts) another(m *member) bool {
-	made, ours := m.last.Annotations[runtime.AnnotationStart]
-	if !ours { // of a kubelet that ran the pod in between, or of an earlier podd
-		made = m.last.Annotations[runtime.AnnotationContainerHash]
-		ours = made != "" && made != manifest.KubeletHash(m.spec)
+// manifestChanged reports whether the container was created from another manifest than the
+// desired one.
+func (f *facts) manifestChanged(m *member) bool {
+	created, ours := m.last.Annotations[runtime.AnnotationStart]
+	if !ours { // created by a kubelet that ran the pod in between, or by an earlier podd
+		created = m.last.Annotations[runtime.AnnotationContainerHash]
+		ours = created != "" && created != manifest.KubeletHash(m.spec)
 	}
-	return f.in.Desired.FixedUID && ours && made != f.in.Desired.Containers[m.spec.Name].Digits()
+	return f.in.Desired.FixedUID && ours && created != f.in.Desired.Containers[m.spec.Name].Digits()
 }
 
 func stopChanged(f *facts, m *member, d *Decision, s *Step) {
 	if m.imagePresent() {
 		s.Why = "its manifest changed"
-		f.endOwn(d, m, termination{grace: graceOf(f.cur), why: s.Why, again: true})
+		f.beginStop(d, m, termination{grace: graceOf(f.cur), why: s.Why, again: true})
 		return
 	}
 	getImage(f, m, d, s)
@@ -183,19 +185,19 @@ func stopChanged(f *facts, m *member, d *Decision, s *Step) {
 	if unstarted(f, m) {
 		f.attempt(m, d, Startup)
 	} else {
-		f.watch(m, d)
+		f.probeStarted(m, d)
 	}
 }
 
 func stopUnknown(f *facts, m *member, d *Decision, s *Step) {
 	s.Why = "the runtime does not know its state"
-	f.end(d, m, graceOf(f.cur), s.Why)
+	f.stopOwn(d, m, graceOf(f.cur), s.Why)
 }
 
 // needsExit reports whether a container exited with an unknown code on which the next step
 // depends.
 func (f *facts) needsExit(m *member) bool {
-	if !m.is(runtime.ExitUnknown) || m.restartAsked() {
+	if !m.is(runtime.ExitUnknown) || m.restartRequested() {
 		return false
 	}
 	return m.kind == Init || m.kind == Regular && !manifest.RestartsAlways(&f.in.Desired.Spec.Spec, m.spec)
@@ -207,7 +209,7 @@ func waitExit(f *facts, m *member, d *Decision, s *Step) {
 
 // exitMissing returns the message for an exit that the runtime has not reported yet.
 func exitMissing(c *runtime.Container) string {
-	return "it has exited, and the runtime has not reported its exit code; asking again: " + c.Message
+	return "it has exited, and the runtime has not reported its exit code; checking again: " + c.Message
 }
 
 func waitTurn(f *facts, m *member, d *Decision, s *Step) {
@@ -237,7 +239,7 @@ func startCreated(f *facts, m *member, d *Decision, s *Step) {
 }
 
 func (f *facts) backsOff(m *member) bool {
-	return m.hasEnded() && !m.restartAsked() && !f.another(m) && f.in.Now.Before(f.restartAt(m))
+	return m.hasEnded() && !m.restartRequested() && !f.manifestChanged(m) && f.in.Now.Before(f.restartAt(m))
 }
 
 func (f *facts) restartAt(m *member) time.Time {
@@ -322,22 +324,22 @@ func waitVolumes(f *facts, m *member, d *Decision, s *Step) {
 	s.Why = d.Why
 }
 
-func waitLook(f *facts, _ *member, _ *Decision, s *Step) {
-	s.Reason, s.Why = f.startingReason(), "looking whether an earlier start made it"
+func waitObservation(f *facts, _ *member, _ *Decision, s *Step) {
+	s.Reason, s.Why = f.startingReason(), "checking whether an earlier start has created it"
 }
 
 func start(f *facts, m *member, d *Decision, s *Step) {
 	s.Reason = f.startingReason()
-	a := StartContainer{Container: m.spec.Name, SandboxID: f.cur.ID, Attempt: m.attempt, Restarts: m.restarts, PostStart: HasPostStart(m.spec), Why: "wanted"}
+	a := StartContainer{Container: m.spec.Name, SandboxID: f.cur.ID, Attempt: m.attempt, Restarts: m.restarts, PostStart: HasPostStart(m.spec), Why: "desired"}
 	a.ImageRef, a.ImageUser = m.hist.Image.Ref, m.hist.Image.User
 	if m.hasEnded() {
 		a.Backoff = crashes(m.last) + 1
 		a.Why = "exited with " + m.exitText()
 		switch {
-		case f.another(m):
+		case f.manifestChanged(m):
 			a.Backoff, a.Why = 0, "its manifest changed"
-		case m.restartAsked():
-			a.Backoff, a.Why = 0, "restart asked"
+		case m.restartRequested():
+			a.Backoff, a.Why = 0, "restart requested"
 		}
 	}
 	d.do(a)

@@ -126,7 +126,7 @@ func (d *Decision) do(a Action) {
 }
 
 func (d *Decision) editWaits(why string) {
-	d.Why = "the edit waits: " + why + "; the earlier version runs on"
+	d.Why = "the edit waits: " + why + "; the earlier version keeps running"
 }
 
 // EditWaits reports whether Why is the reason why the newest version cannot replace the

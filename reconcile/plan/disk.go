@@ -129,11 +129,11 @@ func (u DiskUse) excess(spec *v1.PodSpec) string {
 }
 
 func advice(used int64) string {
-	return fmt.Sprintf("It holds %s; raise the limit or write less, an edit starts the pod again", quantity(used))
+	return fmt.Sprintf("It holds %s; raise the limit or write less, and edit the pod to start it again", quantity(used))
 }
 
 func excessAdvice(used int64) string {
-	return fmt.Sprintf("It holds at least %s; write fewer files or remove the limit, an edit starts the pod again", quantity(used))
+	return fmt.Sprintf("It holds at least %s; write fewer files or remove the limit, and edit the pod to start it again", quantity(used))
 }
 
 func quantity(bytes int64) *resource.Quantity { return resource.NewQuantity(bytes, resource.BinarySI) }

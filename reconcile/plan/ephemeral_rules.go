@@ -11,11 +11,11 @@ import (
 // ephemeralRules apply to each ephemeral container of a pod with a ready sandbox. The first
 // row with a true condition applies. A row without a sentence has that of containerRules.
 var ephemeralRules = []containerRule{
-	// The reason for the stop may be gone.
+	// The reason of the stop may not apply any more.
 	{RuleTerminating, "stop", "",
 		isTerminating, continueTermination},
 	{RuleRunning, "keep", "",
-		func(f *facts, m *member) bool { return m.is(runtime.Running) }, leaveEphemeral},
+		func(f *facts, m *member) bool { return m.is(runtime.Running) }, showWarning},
 	// Stopping it makes its state known.
 	{RuleStateUnknown, "stop", "",
 		func(f *facts, m *member) bool { return m.is(runtime.Unknown) }, stopUnknown},
@@ -23,13 +23,13 @@ var ephemeralRules = []containerRule{
 		func(f *facts, m *member) bool { return m.is(runtime.ExitUnknown) }, waitExit},
 	// A user can add another one.
 	{RuleEphemeralExited, "keep", "the ephemeral container has exited and is never restarted",
-		func(f *facts, m *member) bool { return m.is(runtime.Exited) }, leaveEphemeral},
+		func(f *facts, m *member) bool { return m.is(runtime.Exited) }, showWarning},
 	{RuleCreated, "start", "",
 		func(f *facts, m *member) bool { return m.is(runtime.Created) && !f.starting(m) }, startCreated},
 	{RuleStarting, "start", "the start of the container is in progress",
-		(*facts).starting, goOnStarting},
+		(*facts).starting, continueStart},
 	{RuleEphemeralRemoved, "keep", "the ephemeral container was removed, by itself or with its sandbox, and is never restarted",
-		func(f *facts, m *member) bool { return m.made }, leaveEphemeral},
+		func(f *facts, m *member) bool { return m.created }, showWarning},
 	{RuleStartFailed, "wait", "",
 		func(f *facts, m *member) bool { return f.in.Now.Before(m.hist.Start.Until) }, waitStart},
 	{RuleImageMissing, "pull", "",
@@ -46,17 +46,17 @@ var ephemeralRules = []containerRule{
 		func(*facts, *member) bool { return true }, startEphemeral},
 }
 
-func goOnStarting(f *facts, m *member, d *Decision, s *Step) {
+func continueStart(f *facts, m *member, d *Decision, s *Step) {
 	s.Reason = f.startingReason()
 	d.do(f.in.InFlight[StartContainer{Container: m.spec.Name}.Subject()])
 }
 
-func leaveEphemeral(f *facts, m *member, d *Decision, s *Step) {
+func showWarning(f *facts, m *member, d *Decision, s *Step) {
 	s.Why, s.Problem = m.hist.Image.Warning, m.hist.Image.Warning != ""
 }
 
-// targetNotRunning reports whether the target does not run. After the creation it is not
-// needed.
+// targetNotRunning reports whether the target of m does not run. A created container does
+// not need it any more.
 func (f *facts) targetNotRunning(m *member) bool {
 	return m.target != "" && f.runningID(m.target) == ""
 }
@@ -73,7 +73,7 @@ func (f *facts) runningID(name string) string {
 
 func waitTarget(f *facts, m *member, d *Decision, s *Step) {
 	s.Reason = f.startingReason()
-	s.Why = fmt.Sprintf("container %s, whose processes it is to see, does not run", m.target)
+	s.Why = fmt.Sprintf("its target container %s does not run", m.target)
 }
 
 // startEphemeral uses the same attempt number for every try.

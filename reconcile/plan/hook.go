@@ -39,10 +39,10 @@ func (PostStart) Verb() string { return "run hook" }
 // Verb implements Action.
 func (PreStop) Verb() string { return "run hook" }
 
-func (a PostStart) String() string { return "make the postStart hook of " + a.Container }
+func (a PostStart) String() string { return "run the postStart hook of " + a.Container }
 
 func (a PreStop) String() string {
-	return fmt.Sprintf("make the preStop hook of %s within %s", a.Container, a.Grace.Round(time.Second))
+	return fmt.Sprintf("run the preStop hook of %s within %s", a.Container, a.Grace.Round(time.Second))
 }
 
 func (PostStart) sealed() {}

@@ -21,8 +21,8 @@ type Input struct {
 	// Leaving is the previous version, while something of it runs or one of its exit codes
 	// is unknown. It is nil if there is none, or if podd never had its manifest.
 	Leaving *manifest.Pod
-	// Certain reports that a complete listing of the sources does not contain the pod.
-	// Without it nothing is removed.
+	// Certain reports that all sources of the pod were read completely. Otherwise a missing
+	// Desired does not mean that the pod is not desired, and nothing is removed.
 	Certain bool
 	// Observed contains every sandbox of this name, newest first.
 	Observed []runtime.Incarnation
@@ -41,7 +41,7 @@ type Input struct {
 	// Objects is the state of Desired's references, NextObjects of Successor's.
 	Objects, NextObjects Objects
 	History              History
-	// Evict ends the desired version permanently; nil: no reason to.
+	// Evict stops the desired version permanently; nil: there is no reason to.
 	Evict *Evict
 	// Delete is the grace period with which a version stops when it is no longer desired;
 	// nil: its own.
@@ -50,7 +50,7 @@ type Input struct {
 	// Used contains the UIDs of pods with a directory in use by a canceled start that has
 	// not returned, for example because one of its volumes hangs.
 	Used map[types.UID]bool
-	// Hurry stops without grace period whatever is being stopped.
+	// Hurry makes all stops in progress immediate, without a grace period.
 	Hurry bool
 	// Now has a monotonic reading, with which waits are measured.
 	Now time.Time
@@ -109,10 +109,9 @@ type Evict struct {
 // Answer is the result of admission.
 type Answer int
 
-// Admit starts the pod. Wait delays it while a reservation is being released, or while what
-// it needs is not available yet; an earlier version of the pod is stopped for it. Reject
-// delays it as long as something else has the reservation; an earlier version keeps
-// running.
+// Admit starts the pod. Wait delays it while a reservation is being released, or a resource is
+// not available yet; an earlier version of the pod is stopped for it. Reject delays it as long
+// as another pod has the reservation; an earlier version keeps running.
 const (
 	Admit Answer = iota
 	Wait
@@ -218,7 +217,7 @@ type Stopping struct {
 	SandboxID string
 	Since     time.Time
 	Grace     time.Duration
-	// Why is for users: "manifest removed", "changed", "restart asked".
+	// Why is for users: "manifest removed", "changed", "restart requested".
 	Why string
 }
 
@@ -236,7 +235,7 @@ type ContainerHistory struct {
 	LastExit *Exit
 	// Made reports that an ephemeral container of this name was created.
 	Made bool
-	// RestartID is the container that a user has asked to restart.
+	// RestartID is the container whose restart was requested.
 	RestartID string
 	// PostStart is the hook of the newest container.
 	PostStart Hook

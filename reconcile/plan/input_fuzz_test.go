@@ -16,8 +16,8 @@ import (
 	"podd/runtime"
 )
 
-// FuzzInput decides on anything that bytes can say, also what no worker would
-// ever hand over: no panic, and the laws hold.
+// FuzzInput checks that Next neither panics nor breaks a law for inputs made from bytes,
+// including inputs that no worker would create.
 func FuzzInput(f *testing.F) {
 	f.Add([]byte{})
 	for i := range 8 {
@@ -35,25 +35,25 @@ func FuzzInput(f *testing.F) {
 			t.Fatalf("Next wrote to its input (-before +after)\n%s", diff)
 		}
 		if diff := cmp.Diff(d, Next(in)); diff != "" {
-			t.Fatalf("Next decides otherwise the second time (-first +second)\n%s", diff)
+			t.Fatalf("the second decision differs (-first +second)\n%s", diff)
 		}
 		if d.Succeed {
 			return
 		}
-		if err := broken(in, d); err != nil {
+		if err := checkLaws(in, d); err != nil {
 			t.Fatalf("%v\n%s", err, d)
 		}
 	})
 }
 
-// choices make a value of bytes; when they are used up everything is zero.
+// choices makes values from bytes. When the bytes are used up, it makes zero values.
 type choices struct {
 	data  []byte
 	start time.Time
 	ids   int
 }
 
-// n is a number below limit.
+// n returns a number below limit.
 func (c *choices) n(limit int) int {
 	if len(c.data) == 0 {
 		return 0
@@ -65,12 +65,12 @@ func (c *choices) n(limit int) int {
 
 func (c *choices) is() bool { return c.n(2) == 1 }
 
-// near is a moment within the longest wait, on either side.
+// near returns a time at most five minutes before or after start.
 func (c *choices) near() time.Time {
 	return c.start.Add(time.Duration(c.n(120)-60) * 5 * time.Second)
 }
 
-// wall is any moment of a wall clock.
+// wall returns a time of a wall clock, which may be far from start or zero.
 func (c *choices) wall() time.Time {
 	return []time.Time{{}, c.start.Round(0), c.near().Round(0), c.start.Round(0).Add(years), c.start.Round(0).Add(-years)}[c.n(5)]
 }

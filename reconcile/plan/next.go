@@ -13,7 +13,7 @@ import (
 func Next(in Input) Decision {
 	desired := in.Desired
 	in.Desired = Allocated(&in)
-	f := sortFacts(&in)
+	f := newFacts(&in)
 	f.desired = desired
 	r := f.podRule()
 	d := Decision{Rule: r.id, Phase: r.phase}
@@ -40,9 +40,9 @@ func (f *facts) editDuringShutdown(*Decision) bool {
 
 func (f *facts) waitShutdown(d *Decision) { d.editWaits("the node is shutting down") }
 
-// prepareSuccessor pulls the newer version's images while the current one runs, and makes
+// replaceOrPrepare pulls the newer version's images while the current one runs, and makes
 // it replace the current one once nothing keeps it from starting.
-func (f *facts) prepareSuccessor(d *Decision) {
+func (f *facts) replaceOrPrepare(d *Decision) {
 	wait, problem := f.successorWaits(d)
 	wait, problem = f.whyNotReplaced(d, wait, problem)
 	if wait == "" || !f.worthKeeping(d) || ofCluster(f.in.Successor) { // the cluster has deleted the earlier pod of that name
@@ -107,7 +107,7 @@ func (f *facts) successorWaits(d *Decision) (why string, problem bool) {
 		case img.Name == cs.Image && img.Failure.Message != "":
 			why, problem = img.Failure.Message, true
 		case why == "":
-			why = "getting image " + cs.Image
+			why = "pulling image " + cs.Image
 		}
 		d.tryImage(f.in, cs, img, true)
 	}
@@ -139,5 +139,5 @@ func (f *facts) volumesWait(d *Decision, p *manifest.Pod) (why string, problem b
 	} else {
 		d.do(CheckVolumes{UID: p.UID, Hash: p.Hash})
 	}
-	return cmp.Or(fail.Message, "looking at its volumes"), fail.Message != ""
+	return cmp.Or(fail.Message, "checking its volumes"), fail.Message != ""
 }

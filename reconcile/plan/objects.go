@@ -21,7 +21,7 @@ func (f *facts) runsWithoutObjects(d *Decision) bool {
 }
 
 func (f *facts) showMissing(d *Decision) {
-	d.Why, d.Problem = f.in.Objects.Missing+"; the pod runs on with what it has of it", true
+	d.Why, d.Problem = f.in.Objects.Missing+"; the pod keeps running with its current content", true
 }
 
 // volumesOutdated reports whether the files of a running pod differ from the content of its

@@ -6,10 +6,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-func (f *facts) endLost(d *Decision) {
+func (f *facts) stopLostSandbox(d *Decision) {
 	d.Why = "the sandbox is not ready"
 	if len(f.cur.ID) > 0 {
-		f.clean(d, StopSandbox{ID: f.cur.ID, Why: "sandbox lost"})
+		f.doCleanup(d, StopSandbox{ID: f.cur.ID, Why: "sandbox lost"})
 	} else {
 		f.removeRecords(d, f.cur)
 	}

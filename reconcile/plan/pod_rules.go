@@ -14,11 +14,11 @@ type podRule struct {
 var podRules = []podRule{
 	// A directory that is read slowly must not stop a running pod.
 	{RuleSourcesNotRead, PhaseHold, "podd has not read all sources of this pod yet, so nothing is changed",
-		func(f *facts) bool { return f.in.Desired == nil && !f.in.Certain }, (*facts).hold},
+		func(f *facts) bool { return f.in.Desired == nil && !f.in.Certain }, (*facts).keepHooks},
 	{RuleRuntimeUnreachable, PhaseWait, "the runtime does not respond; containers keep running",
 		func(f *facts) bool { return !f.in.Node.Reachable }, (*facts).waitRuntime},
 	{RuleAdoptForeign, PhaseStop, "a pod that another agent runs under this name is stopped, because podd takes over its pods",
-		(*facts).adopts, (*facts).endForeign},
+		(*facts).adopts, (*facts).stopForeign},
 	// podd changes foreign pods only if it adopts.
 	{RuleNameInUse, PhaseWait, "a pod that this podd did not create has the name",
 		(*facts).foreignHolds, (*facts).waitForeign},
@@ -30,14 +30,14 @@ var podRules = []podRule{
 	{RuleStop, PhaseStop, "a version that is not desired any more is stopped before anything else starts",
 		(*facts).mustStop, (*facts).stopStale},
 	{RuleRemoved, PhaseRest, "the pod is not desired any more; its files are removed",
-		func(f *facts) bool { return f.in.Desired == nil }, (*facts).gone},
+		func(f *facts) bool { return f.in.Desired == nil }, (*facts).checkDone},
 	{RuleEarlierDirectoryLeft, PhaseWait, "the directory of an earlier version with the same UID is removed first",
 		(*facts).sameUIDLeft, func(*facts, *Decision) {}},
 	{RuleFinished, PhaseWindDown, "the pod has finished; its sandbox is stopped and its volumes are released",
 		(*facts).finished, (*facts).windDown},
 	// A sandbox that is not ready still has its addresses and perhaps processes.
 	{RuleSandboxLost, PhasePrepare, "the sandbox is not ready any more and is stopped before a new one is created",
-		func(f *facts) bool { return f.cur != nil && !f.cur.Ready && !f.in.History.Released[f.cur.ID] }, (*facts).endLost},
+		func(f *facts) bool { return f.cur != nil && !f.cur.Ready && !f.in.History.Released[f.cur.ID] }, (*facts).stopLostSandbox},
 	{RuleRestartUndecided, PhaseWait, "whether the containers restart depends on an exit code that the runtime has not reported",
 		(*facts).lacksExit, (*facts).waitExits},
 	{RuleJournalUnreadable, PhaseWait, "the pod may have finished before, but the journal that would show it cannot be read",

@@ -33,15 +33,15 @@ func (f *facts) windDown(d *Decision) {
 		return
 	}
 	if f.volumesHeld() {
-		f.clean(d, ReleaseVolumes{UID: f.in.Desired.UID})
+		f.doCleanup(d, ReleaseVolumes{UID: f.in.Desired.UID})
 		return
 	}
 	d.Phase, d.Resume = PhaseRest, f.resumes()
 }
 
 // mustRecord reports whether an end must be on disk before the next step. That is so if the
-// pod ended by itself: published and then forgotten, it would run a second time. Other ends
-// follow again from their cause, or their loss is harmless, and they may be what frees the
+// pod ended by itself: if its end were published but not recorded, it would run again. Other
+// ends follow again from their cause, or their loss is harmless, and they may be what frees the
 // disk; see evictGrace, deadline and terminated. While one of them is due, the end of a pod
 // that ended by itself does not wait either: it follows again from the runtime's records.
 func (f *facts) mustRecord(fin *Finished) bool {

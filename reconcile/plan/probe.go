@@ -48,7 +48,7 @@ func (a Probe) Subject() string { return "probe/" + a.Container + "/" + string(a
 // Verb implements Action.
 func (Probe) Verb() string { return "probe" }
 
-func (a Probe) String() string { return fmt.Sprintf("probe the %s of %s", a.Kind, a.Container) }
+func (a Probe) String() string { return fmt.Sprintf("run the %s probe of %s", a.Kind, a.Container) }
 
 func (Probe) sealed() {}
 
@@ -103,7 +103,7 @@ type Trial struct {
 	// Began is when the last attempt began, monotonic; zero: there was none.
 	Began time.Time `json:"-"`
 	// Passing is the result of the last attempts, InRow their number; Errors is the number
-	// of attempts since then that could not be made.
+	// of attempts since then that could not be carried out.
 	Passing bool `json:"-"`
 	InRow   int  `json:"-"`
 	Errors  int  `json:"-"`
@@ -115,12 +115,12 @@ type Trial struct {
 type Outcome struct {
 	Began  time.Time
 	Passed bool
-	// Errored reports that the attempt could not be made, so it does not count.
+	// Errored reports that the attempt could not be carried out, so it does not count.
 	Errored bool
 	Message string
 }
 
-// probeTries is how often an attempt that could not be made is repeated immediately.
+// probeTries is how often an attempt that could not be carried out is repeated immediately.
 const probeTries = 3
 
 // After returns the state after one more attempt of probe p.
@@ -128,7 +128,7 @@ func (t Trial) After(p *v1.Probe, o Outcome) Trial {
 	t.Began = o.Began
 	if o.Errored {
 		t.Errors++
-		t.keepFirstMessage("cannot be made: " + o.Message)
+		t.keepFirstMessage("could not be carried out: " + o.Message)
 		return t
 	}
 	if t.InRow > 0 && t.Passing == o.Passed {
@@ -155,8 +155,8 @@ func (t *Trial) keepFirstMessage(message string) {
 	}
 }
 
-// needsUser reports whether a user must act: the probe failed, or all tries of its attempts
-// could not be made.
+// needsUser reports whether a user must act: the probe failed, or none of its attempts could
+// be carried out.
 func (t Trial) needsUser() bool {
 	return t.Health == Failed || t.Health == "" && t.Errors >= probeTries
 }

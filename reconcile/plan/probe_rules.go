@@ -39,7 +39,7 @@ func stopUnhealthy(kind ProbeKind) func(*facts, *member, *Decision, *Step) {
 		if own := ProbeOf(m.spec, kind).TerminationGracePeriodSeconds; own != nil {
 			grace = Grace(*own)
 		}
-		f.end(d, m, grace, s.Why)
+		f.stopOwn(d, m, grace, s.Why)
 	}
 }
 
@@ -66,11 +66,11 @@ func unready(f *facts, m *member) bool { return m.is(runtime.Running) && !f.pass
 
 func waitReadiness(f *facts, m *member, d *Decision, s *Step) {
 	f.explain(m, Readiness, s)
-	f.watch(m, d)
+	f.probeStarted(m, d)
 }
 
-// watch makes the attempts for a container that has started.
-func (f *facts) watch(m *member, d *Decision) {
+// probeStarted probes the liveness and readiness of a container that has started.
+func (f *facts) probeStarted(m *member, d *Decision) {
 	f.attempt(m, d, Liveness)
 	f.attempt(m, d, Readiness)
 }
@@ -84,8 +84,8 @@ func (f *facts) continueReadiness(m *member, d *Decision) {
 	}
 }
 
-// continueReadinessInStop does that for a container of a pod that is being stopped, unless
-// the pod has finished: then it is not ready anyway.
+// continueReadinessInStop does the same for a container of a pod that is being stopped. A
+// finished pod is not ready anyway.
 func (f *facts) continueReadinessInStop(d *Decision, inc *runtime.Incarnation, c *runtime.Container) {
 	p := VersionOf(inc, f.in.Desired, f.in.Leaving)
 	if p == nil || d.Phase != PhaseStop {

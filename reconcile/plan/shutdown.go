@@ -49,10 +49,10 @@ type Turn struct {
 
 // NextTurn returns the progress of a shutdown at now and the pods to stop. pods are those
 // that have something on the node; groups has at least one element, in rising order. A
-// group without pods takes no time, and a group is not waited for any longer after its grace
-// period. The pods to stop include those left of earlier groups. wake is
-// when to call NextTurn again if nothing happens; zero: not needed.
-func NextTurn(groups []ShutdownGroup, t Turn, pods []ShutdownPod, now time.Time) (next Turn, ends []ShutdownPod, wake time.Time) {
+// group without pods takes no time, and the wait for a group ends with its grace period. The
+// pods to stop include those left of earlier groups. wake is when to call NextTurn again if
+// nothing happens; zero: not needed.
+func NextTurn(groups []ShutdownGroup, t Turn, pods []ShutdownPod, now time.Time) (next Turn, stop []ShutdownPod, wake time.Time) {
 	group := func(p ShutdownPod) int { return groupOf(groups, p.Priority) }
 	for ; t.Group < len(groups); t = (Turn{Group: t.Group + 1}) {
 		if !slices.ContainsFunc(pods, func(p ShutdownPod) bool { return group(p) == t.Group }) {
@@ -69,10 +69,10 @@ func NextTurn(groups []ShutdownGroup, t Turn, pods []ShutdownPod, now time.Time)
 	for _, p := range pods {
 		if n := group(p); n <= t.Group {
 			p.Grace = groups[n].Grace
-			ends = append(ends, p)
+			stop = append(stop, p)
 		}
 	}
-	return t, ends, wake
+	return t, stop, wake
 }
 
 // groupOf returns the index of the highest group for a priority.

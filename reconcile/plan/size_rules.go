@@ -23,7 +23,7 @@ func (f *facts) resizedByRestart(m *member) bool {
 
 func stopToResize(f *facts, m *member, d *Decision, s *Step) {
 	s.Why, d.Yields = f.fromTo(m), true
-	f.endOwn(d, m, termination{grace: graceOf(f.cur), why: "to resize it", again: true})
+	f.beginStop(d, m, termination{grace: graceOf(f.cur), why: "to resize it", again: true})
 }
 
 // resize continues the probes, because the container runs during the resize and after a
@@ -32,7 +32,7 @@ func resize(f *facts, m *member, d *Decision, s *Step) {
 	if unstarted(f, m) {
 		f.attempt(m, d, Startup)
 	} else {
-		f.watch(m, d)
+		f.probeStarted(m, d)
 	}
 	s.Why, d.Yields = f.fromTo(m), true
 	if fail := m.hist.Resize; f.in.Now.Before(fail.Until) {
@@ -46,7 +46,7 @@ func resize(f *facts, m *member, d *Decision, s *Step) {
 func (f *facts) fromTo(m *member) string {
 	has, wants := f.recordedSize(m), f.in.Desired.Containers[m.spec.Name].Size
 	if has.Uncertain {
-		return "to " + wants + "; what it has is not certain"
+		return "to " + wants + "; its current size is uncertain"
 	}
 	return "from " + has.Value + " to " + wants
 }
@@ -85,7 +85,7 @@ func (f *facts) resizeNotAdmitted(d *Decision) bool { return f.inSandbox(d) && f
 
 func (f *facts) showUnadmitted(d *Decision) {
 	d.Reason = f.in.Verdict.Reason
-	d.Why, d.Problem = "the resize waits: "+f.in.Verdict.Message+"; it runs on with what it has", f.in.Verdict.Answer == Reject
+	d.Why, d.Problem = "the resize waits: "+f.in.Verdict.Message+"; it keeps its current size", f.in.Verdict.Answer == Reject
 }
 
 // hasNoAdmittedSize reports whether the container was never created and its desired size is not

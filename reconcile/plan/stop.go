@@ -53,7 +53,7 @@ func (f *facts) deleted(inc *runtime.Incarnation) *Delete {
 	return nil
 }
 
-// shortenGrace shortens the grace period to that of a deletion request, if that ends earlier.
+// shortenGrace shortens the grace period to that of a deletion request if the latter ends earlier.
 func (f *facts) shortenGrace(d *Decision, inc *runtime.Incarnation, s *Stopping) *Stopping {
 	del := f.deleted(inc)
 	if del == nil {
@@ -99,32 +99,32 @@ func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t termination
 		return
 	}
 	if len(runs) == 0 || t.grace == 0 || f.in.Hurry {
-		f.clean(d, StopSandbox{ID: inc.ID, Why: t.why})
+		f.doCleanup(d, StopSandbox{ID: inc.ID, Why: t.why})
 		return
 	}
 	slices.SortFunc(runs, byStopOrder)
-	var hooking []string
+	var hooksLeft []string
 	first, _ := kindOfRecord(&runs[0])
 	for i := range runs {
 		c := &runs[i]
 		if f.exceedsPodGrace(d, c, t) {
-			f.clean(d, StopSandbox{ID: inc.ID, Why: t.why})
+			f.doCleanup(d, StopSandbox{ID: inc.ID, Why: t.why})
 			return
 		}
 		f.continueReadinessInStop(d, inc, c)
 		kind, _ := kindOfRecord(c)
 		if i > 0 && (first == Sidecar || kind == Sidecar) {
-			if f.hooks(d, c, f.terminationInPod(c, t)) { // the hook runs now, the stop follows later
-				hooking = append(hooking, c.Name)
+			if f.runPreStop(d, c, f.terminationInPod(c, t)) { // the hook runs now, the stop follows later
+				hooksLeft = append(hooksLeft, c.Name)
 			}
 			continue
 		}
-		if !f.endContainer(d, c, f.terminationInPod(c, t)) {
-			hooking = append(hooking, c.Name)
+		if !f.stopContainer(d, c, f.terminationInPod(c, t)) {
+			hooksLeft = append(hooksLeft, c.Name)
 		}
 	}
-	if len(hooking) > 0 && !d.Problem {
-		d.Why = t.why + "; waits for the preStop hook of " + strings.Join(hooking, ", ")
+	if len(hooksLeft) > 0 && !d.Problem {
+		d.Why = t.why + "; waiting for the preStop hook of " + strings.Join(hooksLeft, ", ")
 	}
 }
 
@@ -150,8 +150,8 @@ func byStopOrder(a, b runtime.Container) int {
 	return cmp.Compare(a.Name, b.Name)
 }
 
-// clean adds an action that stops or removes something, unless its retry is not due.
-func (f *facts) clean(d *Decision, a Action) {
+// doCleanup adds an action that stops or removes something, unless its retry is not due.
+func (f *facts) doCleanup(d *Decision, a Action) {
 	fail := f.in.History.Cleanup[a.Subject()]
 	if f.in.Now.Before(fail.Until) {
 		d.wakeAt(fail.Until)
@@ -165,17 +165,18 @@ func (f *facts) clean(d *Decision, a Action) {
 
 func (f *facts) removeRecords(d *Decision, inc *runtime.Incarnation) {
 	for _, c := range inc.Containers {
-		f.clean(d, RemoveContainer{Container: c.Name, ID: c.ID})
+		f.doCleanup(d, RemoveContainer{Container: c.Name, ID: c.ID})
 	}
 }
 
-func (f *facts) mayTidy(d *Decision) bool {
+// mayCleanUp reports whether the desired and the observed state are known.
+func (f *facts) mayCleanUp(d *Decision) bool {
 	return d.Phase != PhaseHold && !d.Succeed && f.in.Node.Reachable
 }
 
-// tidy removes what is not needed any more: superseded sandboxes, all but the last exited
+// cleanUp removes what is not needed any more: superseded sandboxes, all but the last exited
 // container of each name, directories of deleted versions.
-func (f *facts) tidy(d *Decision) {
+func (f *facts) cleanUp(d *Decision) {
 	for i := range f.stale {
 		f.removeDead(d, &f.stale[i])
 	}
@@ -193,13 +194,13 @@ func (f *facts) tidy(d *Decision) {
 		case f.in.Now.Before(dir.Keep):
 			d.wakeAt(dir.Keep)
 		default:
-			f.clean(d, RemoveDir{UID: dir.UID})
+			f.doCleanup(d, RemoveDir{UID: dir.UID})
 		}
 	}
 }
 
 func (f *facts) removeDead(d *Decision, inc *runtime.Incarnation) {
-	if Live(inc) || inc.ID != "" && f.in.ending(inc.ID) && !f.in.History.Released[inc.ID] {
+	if Live(inc) || inc.ID != "" && f.in.isStopping(inc.ID) && !f.in.History.Released[inc.ID] {
 		return
 	}
 	if until := f.exitsBy(inc); f.in.Now.Before(until) {
@@ -210,7 +211,7 @@ func (f *facts) removeDead(d *Decision, inc *runtime.Incarnation) {
 		f.removeRecords(d, inc)
 		return
 	}
-	f.clean(d, RemoveSandbox{ID: inc.ID, Released: f.in.History.Released[inc.ID]})
+	f.doCleanup(d, RemoveSandbox{ID: inc.ID, Released: f.in.History.Released[inc.ID]})
 }
 
 // exitCodeWait is how long a deleted pod waits for exit codes that the runtime has not
@@ -253,7 +254,7 @@ func (f *facts) removeOlderDead(d *Decision) {
 	}
 	for i := range f.cur.Containers {
 		if c := &f.cur.Containers[i]; dead(c) && newest[c.Name] != c {
-			f.clean(d, RemoveContainer{Container: c.Name, ID: c.ID})
+			f.doCleanup(d, RemoveContainer{Container: c.Name, ID: c.ID})
 		}
 	}
 }

@@ -79,7 +79,7 @@ func TestWhyStates(t *testing.T) {
 		return p
 	}
 	edited := poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))
-	edited.Current, edited.Why = false, "the edit waits: getting image b; the earlier version runs on"
+	edited.Current, edited.Why = false, "the edit waits: pulling image b; the earlier version keeps running"
 	unready := poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))
 	unready.Ready, unready.Pod.Status.ContainerStatuses[0].Ready = false, false
 	ill := poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))

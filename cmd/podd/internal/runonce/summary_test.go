@@ -122,10 +122,10 @@ func TestSummary(t *testing.T) {
 `},
 		{"lost", Verdict{Outcome: Ended, Code: exit.Internal}, []Pod{
 			heard(build, 2, isFinished, func(r *reconcile.Report) {
-				r.Finished.Failed, r.Finished.Message = true, "the sandbox was lost before main ended"
+				r.Finished.Failed, r.Finished.Message = true, "the sandbox was lost before container main exited"
 			}),
 		}, nil, `podd: 1 pod, 1 failed, 12.4s
-  FAIL  build the sandbox was lost before main ended
+  FAIL  build the sandbox was lost before container main exited
 `},
 		{"what a terminal would act upon", Verdict{Outcome: Ended, Code: 1}, []Pod{
 			heard(job, 9, exited("c", 1, 1, 1), isFinished),
