@@ -84,7 +84,7 @@ func Preview(in PreviewInput) ([]Planned, error) {
 		w.in.Now = time.Now()
 		w.recordObserved(w.in.Now)
 		p := in.Set.Pods[key]
-		out = append(out, Planned{Key: key, Pod: p, Decision: w.next().Told(), Replaces: replaces(p, in.Observed.Pods[key])})
+		out = append(out, Planned{Key: key, Pod: p, Decision: w.next().WithoutProbes(), Replaces: replaces(p, in.Observed.Pods[key])})
 	}
 	slices.SortFunc(out, func(a, b Planned) int {
 		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))

@@ -66,7 +66,7 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 		d.Wake = at
 	}
 	next := wakeBy(w.nextRetry(d.Next()), now)
-	if d = d.Told(); news || !reflect.DeepEqual(d, w.reported) {
+	if d = d.WithoutProbes(); news || !reflect.DeepEqual(d, w.reported) {
 		w.publish(d)
 	} else if len(w.events) > 0 {
 		w.report(Report{Key: w.key, worker: w, seq: w.seq, events: w.takeEvents(), eventsOnly: true})

@@ -93,9 +93,9 @@ type Step struct {
 	Probe ProbeKind
 }
 
-// Told returns the decision for publication, without the attempts of probes, because only
+// WithoutProbes returns the decision without the attempts of probes, because only
 // their results are of interest.
-func (d Decision) Told() Decision {
+func (d Decision) WithoutProbes() Decision {
 	d.ProbeAt = time.Time{}
 	var rest []Action
 	for _, a := range d.Actions {
