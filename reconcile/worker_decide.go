@@ -31,8 +31,8 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	w.in.History.Allocated = w.in.AllocatedSizes()
 	w.in.InFlight, w.in.Used = w.inFlight(), w.used()
 	d := w.next()
-	news = news || d.Succeed || d.Finished != nil || d.Stopping != nil
-	if d.Succeed {
+	news = news || d.Replace || d.Finished != nil || d.Stopping != nil
+	if d.Replace {
 		w.setVersion(w.in.Successor)
 		w.applySupplies()
 		d = w.next()

@@ -31,7 +31,7 @@ var additionalRules = []additionalRule{
 	{RuleEditWaits, "wait", "the new version of the pod replaces the running one as soon as it can start", false,
 		(*facts).hasSuccessor, (*facts).replaceOrPrepare},
 	{RuleTerminationMessages, "read", "the termination messages of exited containers are read", false,
-		notSucceeded, func(f *facts, d *Decision) { f.readMessages(d) }},
+		notReplaced, func(f *facts, d *Decision) { f.readMessages(d) }},
 	{RuleActiveDeadline, "wait", "the pod fails when activeDeadlineSeconds has passed", false,
 		(*facts).deadlineAhead, func(f *facts, d *Decision) { d.wakeAt(f.deadline()) }},
 	{RuleCleanup, "remove", "old sandboxes, containers and directories of the pod are removed", false,
@@ -69,4 +69,4 @@ func (f *facts) keepPreparing(d *Decision) {
 	}
 }
 
-func notSucceeded(_ *facts, d *Decision) bool { return !d.Succeed }
+func notReplaced(_ *facts, d *Decision) bool { return !d.Replace }

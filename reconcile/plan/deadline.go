@@ -25,5 +25,5 @@ func (f *facts) overDeadline() bool {
 // deadlineAhead reports whether the pod has a deadline that has not passed, and has not
 // finished.
 func (f *facts) deadlineAhead(d *Decision) bool {
-	return !d.Succeed && f.in.Now.Before(f.deadline()) && d.Phase != PhaseWindDown && d.Phase != PhaseRest
+	return !d.Replace && f.in.Now.Before(f.deadline()) && d.Phase != PhaseWindDown && d.Phase != PhaseRest
 }

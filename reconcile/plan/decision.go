@@ -46,9 +46,9 @@ type Decision struct {
 	// Yields reports that reservations of an earlier version are being released, or would
 	// be if the newer version were admitted.
 	Yields bool
-	// Succeed reports that Successor replaces Desired now: the worker makes it Desired and
+	// Replace reports that Successor replaces Desired now: the worker makes it Desired and
 	// decides again.
-	Succeed bool
+	Replace bool
 	// CancelStarts reports that the starts of containers in progress are canceled because
 	// the pod is stopped. The worker cancels them and removes those that have not called
 	// the runtime from InFlight.

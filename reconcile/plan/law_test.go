@@ -322,7 +322,7 @@ func (w *world) check(t *rapid.T, in Input) {
 	if diff := cmp.Diff(d, Next(in)); diff != "" {
 		t.Fatalf("the second decision differs (-first +second)\n%s", diff)
 	}
-	if d.Succeed {
+	if d.Replace {
 		if err := checkReplacement(in); err != nil {
 			t.Fatal(err)
 		}

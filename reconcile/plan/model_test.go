@@ -226,7 +226,7 @@ func (w *world) decide() Decision {
 	w.note()
 	w.lookUp()
 	d := Next(w.in)
-	if d.Succeed {
+	if d.Replace {
 		w.begin(w.in.Successor)
 		w.lookUp()
 		d = Next(w.in)

@@ -46,7 +46,7 @@ func (f *facts) replaceOrPrepare(d *Decision) {
 	wait, problem := f.successorWaits(d)
 	wait, problem = f.whyNotReplaced(d, wait, problem)
 	if wait == "" || !f.worthKeeping(d) || ofCluster(f.in.Successor) { // the cluster has deleted the earlier pod of that name
-		d.Succeed = true
+		d.Replace = true
 		d.Actions = nil
 		return
 	}

@@ -171,7 +171,7 @@ func (f *facts) removeRecords(d *Decision, inc *runtime.Incarnation) {
 
 // mayCleanUp reports whether the desired and the observed state are known.
 func (f *facts) mayCleanUp(d *Decision) bool {
-	return d.Phase != PhaseHold && !d.Succeed && f.in.Node.Reachable
+	return d.Phase != PhaseHold && !d.Replace && f.in.Node.Reachable
 }
 
 // cleanUp removes what is not needed any more: superseded sandboxes, all but the last exited
