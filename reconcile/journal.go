@@ -34,19 +34,19 @@ import (
 //   - a pod that was taken over from a kubelet belongs to the kubelet again, unless podd runs
 //     with --adopt.
 type journal struct {
-	Version    int                     `json:"version,omitempty"` // see journalVersion; 0 in the first format
-	Key        types.NamespacedName    `json:"key"`
-	UID        types.UID               `json:"uid"`
-	Hash       string                  `json:"hash"`
-	Taken      bool                    `json:"taken,omitempty"` // taken over from a kubelet
-	Volumes    bool                    `json:"volumes,omitempty"`
-	StartTime  time.Time               `json:"startTime,omitzero"` // the start time in the pod's status
-	Finished   *plan.Finished          `json:"finished,omitempty"`
-	Stopping   *plan.Stopping          `json:"stopping,omitempty"`
-	Containers map[string]journalEntry `json:"containers,omitempty"`
-	Probed     map[string]plan.Probed  `json:"probed,omitempty"`  // by container ID
-	Endings    map[string]plan.Ending  `json:"endings,omitempty"` // by container ID
-	Sizes      map[string]plan.Size    `json:"sizes,omitempty"`   // see plan.History
+	Version      int                         `json:"version,omitempty"` // see journalVersion; 0 in the first format
+	Key          types.NamespacedName        `json:"key"`
+	UID          types.UID                   `json:"uid"`
+	Hash         string                      `json:"hash"`
+	Taken        bool                        `json:"taken,omitempty"` // taken over from a kubelet
+	Volumes      bool                        `json:"volumes,omitempty"`
+	StartTime    time.Time                   `json:"startTime,omitzero"` // the start time in the pod's status
+	Finished     *plan.Finished              `json:"finished,omitempty"`
+	Stopping     *plan.Stopping              `json:"stopping,omitempty"`
+	Containers   map[string]journalEntry     `json:"containers,omitempty"`
+	Probed       map[string]plan.Probed      `json:"probed,omitempty"`  // by container ID
+	Terminations map[string]plan.Termination `json:"endings,omitempty"` // by container ID
+	Sizes        map[string]plan.Size        `json:"sizes,omitempty"`   // see plan.History
 	// Ephemeral are the containers that were added to the pod and not created yet. They
 	// have at most validate.MaxEphemeralBytes bytes.
 	Ephemeral []v1.EphemeralContainer `json:"ephemeral,omitempty"`

@@ -83,9 +83,9 @@ func (j *journal) eachMoment(f func(field string, t time.Time) time.Time) {
 		move("stopping", &stopping.Since)
 		j.Stopping = &stopping
 	}
-	j.Endings = maps.Clone(j.Endings)
-	for id, e := range j.Endings {
+	j.Terminations = maps.Clone(j.Terminations)
+	for id, e := range j.Terminations {
 		move("ending/"+id, &e.Since)
-		j.Endings[id] = e
+		j.Terminations[id] = e
 	}
 }

@@ -35,7 +35,7 @@ func TestJournalClock(t *testing.T) {
 			at := written.Now.Add(-time.Minute)
 			j := journal{
 				UID: "u", StartTime: at, started: at, Finished: &plan.Finished{At: at}, Stopping: &plan.Stopping{Since: at},
-				Endings: map[string]plan.Ending{"c": {Since: at}, "hooked": {Hooked: true}},
+				Terminations: map[string]plan.Termination{"c": {Since: at}, "hooked": {Hooked: true}},
 			}
 			j.Key.Name = "web"
 			if err := s.write(j, true); err != nil {
@@ -47,14 +47,14 @@ func TestJournalClock(t *testing.T) {
 				t.Fatal(err)
 			}
 			for field, moment := range map[string]time.Time{
-				"started": got.started, "finished": got.Finished.At, "stopping": got.Stopping.Since, "ending": got.Endings["c"].Since,
+				"started": got.started, "finished": got.Finished.At, "stopping": got.Stopping.Since, "ending": got.Terminations["c"].Since,
 			} {
 				if ago := now.Now.Sub(moment); ago != test.want {
 					t.Errorf("%s was %s ago, want %s", field, ago, test.want)
 				}
 			}
-			if !got.StartTime.Equal(at) || !got.Endings["hooked"].Since.IsZero() {
-				t.Errorf("the start is shown as %s, and what was not begun since %s", got.StartTime, got.Endings["hooked"].Since)
+			if !got.StartTime.Equal(at) || !got.Terminations["hooked"].Since.IsZero() {
+				t.Errorf("the start is shown as %s, and what was not begun since %s", got.StartTime, got.Terminations["hooked"].Since)
 			}
 		})
 	}

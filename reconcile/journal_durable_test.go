@@ -96,7 +96,7 @@ func journalSteps(t *rapid.T, w *worker, disk *recordedDisk, versions []*manifes
 		"release volumes": func() { w.applyRemoval(effect.Result{Action: plan.ReleaseVolumes{UID: w.in.Desired.UID}}) },
 		"a probe":         soon,
 		"a hook":          func() { w.setPostStart("app", plan.Hook{Owed: true}) },
-		"an ending":       func() { w.setEnding("c", plan.Ending{Why: "restart requested"}); soon() },
+		"an ending":       func() { w.setEnding("c", plan.Termination{Why: "restart requested"}); soon() },
 		"a size":          func() { w.recordSize("c", plan.Size{Value: "1"}) },
 		"resume":          w.resumeAfterShutdown,
 		"edit":            func() { w.setVersion(rapid.SampledFrom(versions).Draw(t, "version")); soon() },

@@ -68,7 +68,7 @@ func (w *worker) forgetRemoved() {
 	h := &w.in.History
 	h.SeenExit, h.Released, h.Cleanup = filterKeys(h.SeenExit, there), filterKeys(h.Released, there), filterKeys(h.Cleanup, there)
 	if w.hasObserved { // before that, it is not known which of them exist
-		h.Probed, h.Endings, h.Said = filterKeys(h.Probed, there), filterKeys(h.Endings, there), filterKeys(h.Said, there)
+		h.Probed, h.Terminations, h.Said = filterKeys(h.Probed, there), filterKeys(h.Terminations, there), filterKeys(h.Said, there)
 		h.Sizes = filterKeys(h.Sizes, there)
 	}
 }
@@ -120,7 +120,7 @@ func (w *worker) recordContainer(c *runtime.Container, now time.Time) (exited bo
 	}
 	w.container(c.Name, func(h *plan.ContainerHistory) {
 		h.LastExit = &plan.Exit{
-			ID: c.ID, Code: c.ExitCode, Reason: c.Reason, Message: c.Message, Why: w.in.History.Endings[c.ID].Why, Said: said, Told: told,
+			ID: c.ID, Code: c.ExitCode, Reason: c.Reason, Message: c.Message, Why: w.in.History.Terminations[c.ID].Why, Said: said, Told: told,
 			StartedAt: c.StartedAt, FinishedAt: c.FinishedAt, Attempt: c.Attempt, Skipped: c.Attempt - c.Restarts(),
 		}
 	})

@@ -22,7 +22,7 @@ func (w *worker) applyHook(f effect.Result) (ask bool) {
 	case plan.PostStart:
 		w.applyPostStart(a, f)
 	case plan.PreStop:
-		e := w.in.History.Endings[a.ID]
+		e := w.in.History.Terminations[a.ID]
 		e.Hooked = true
 		w.setEnding(a.ID, e)
 	}
@@ -47,8 +47,8 @@ func (w *worker) setPostStart(container string, h plan.Hook) {
 }
 
 // setEnding sets the ending of a container and writes the journal.
-func (w *worker) setEnding(id string, e plan.Ending) {
-	w.in.History.Endings = with(w.in.History.Endings, id, e)
+func (w *worker) setEnding(id string, e plan.Termination) {
+	w.in.History.Terminations = with(w.in.History.Terminations, id, e)
 	if inc, _ := runtime.FindContainer(w.in.Observed, id); inc != nil && inc.ID != "" {
 		w.tryWriteJournal(inc.UID, inc.Annotations[runtime.AnnotationHash])
 	}

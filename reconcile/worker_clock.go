@@ -36,9 +36,9 @@ func (w *worker) now() time.Time {
 func (w *worker) moveMoments(d time.Duration) {
 	move := func(_ string, t time.Time) time.Time { return t.Add(d) }
 	h := &w.in.History
-	present := journal{started: h.StartTime, Finished: h.Finished, Stopping: h.Stopping, Endings: h.Endings}
+	present := journal{started: h.StartTime, Finished: h.Finished, Stopping: h.Stopping, Terminations: h.Terminations}
 	present.eachMoment(move)
-	h.StartTime, h.Finished, h.Stopping, h.Endings = present.started, present.Finished, present.Stopping, present.Endings
+	h.StartTime, h.Finished, h.Stopping, h.Terminations = present.started, present.Finished, present.Stopping, present.Terminations
 	for uid, j := range w.past {
 		j.eachMoment(move)
 		w.past = with(w.past, uid, j)

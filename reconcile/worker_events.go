@@ -22,7 +22,7 @@ func (w *worker) sendPullStart(ctx context.Context, a plan.EnsureImage, e event.
 func (w *worker) eventDecision(d plan.Decision) event.Decision {
 	return event.Decision{
 		Key: w.key, Pod: w.in.Desired, Before: w.reported, Now: d, Observed: w.in.Observed,
-		Endings: w.in.History.Endings, Wait: w.in.Objects.Wait, At: w.in.Now,
+		Terminations: w.in.History.Terminations, Wait: w.in.Objects.Wait, At: w.in.Now,
 	}
 }
 

@@ -113,7 +113,7 @@ func (w *worker) journalOf(uid types.UID, hash string) journal {
 			j.Stopping = s
 		}
 	}
-	j.Endings = w.endingsOf(uid)
+	j.Terminations = w.endingsOf(uid)
 	if p := w.in.Desired; p != nil && p.UID == uid && p.Hash == hash {
 		j.StartTime, j.started, j.Finished = w.startTime, w.in.History.StartTime, cmp.Or(w.finishing, w.in.History.Finished)
 		j.Containers = map[string]journalEntry{}

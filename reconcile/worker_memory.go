@@ -21,7 +21,7 @@ func (w *worker) commit(d plan.Decision) error {
 			w.tryWriteJournal(inc.UID, inc.Annotations[runtime.AnnotationHash])
 		}
 	}
-	for id, e := range d.Endings {
+	for id, e := range d.Terminations {
 		w.setEnding(id, e)
 	}
 	switch {
@@ -83,9 +83,9 @@ func (w *worker) commitLate(d plan.Decision) {
 }
 
 // endingsOf returns the endings of the containers of a UID; nil if there are none.
-func (w *worker) endingsOf(uid types.UID) map[string]plan.Ending {
-	var kept map[string]plan.Ending
-	for id, e := range w.in.History.Endings {
+func (w *worker) endingsOf(uid types.UID) map[string]plan.Termination {
+	var kept map[string]plan.Termination
+	for id, e := range w.in.History.Terminations {
 		if inc, _ := runtime.FindContainer(w.in.Observed, id); inc != nil && inc.UID == uid {
 			kept = with(kept, id, e)
 		}
@@ -146,8 +146,8 @@ func (w *worker) restore(past []journal, late time.Time) {
 		if j.Stopping != nil {
 			w.in.History.Stopping = j.Stopping
 		}
-		for id, e := range j.Endings {
-			w.in.History.Endings = with(w.in.History.Endings, id, e)
+		for id, e := range j.Terminations {
+			w.in.History.Terminations = with(w.in.History.Terminations, id, e)
 		}
 		if j.Stopping != nil || j.Finished != nil {
 			dir.Keep = time.Time{}

@@ -22,9 +22,9 @@ type Decision struct {
 	Pod         *manifest.Pod
 	Before, Now plan.Decision
 	Observed    []runtime.Incarnation
-	// Endings is the field of plan.History: the containers, by ID, that were being
+	// Terminations is the field of plan.History: the containers, by ID, that were being
 	// stopped before this decision.
-	Endings map[string]plan.Ending
+	Terminations map[string]plan.Termination
 	// Wait is the field of plan.Objects for the desired version.
 	refs.Wait
 	At time.Time
@@ -112,7 +112,7 @@ func (d Decision) backOffEvents(s Subject) []Event {
 // killingEvents returns an event for each running container that this decision begins
 // to stop.
 func (d Decision) killingEvents() []Event {
-	if d.Now.Stopping == nil && d.Now.Finished == nil && len(d.Now.Endings) == 0 {
+	if d.Now.Stopping == nil && d.Now.Finished == nil && len(d.Now.Terminations) == 0 {
 		return nil // fast path: most decisions stop no container
 	}
 	var all []Event
@@ -122,8 +122,8 @@ func (d Decision) killingEvents() []Event {
 			d.Now.Finished != nil && plan.Runs(d.Pod, inc)
 		for j := range inc.Containers {
 			c := &inc.Containers[j]
-			_, stopping := d.Endings[c.ID]
-			alone := !d.Now.Endings[c.ID].Since.IsZero()
+			_, stopping := d.Terminations[c.ID]
+			alone := !d.Now.Terminations[c.ID].Since.IsZero()
 			if c.State != runtime.Running || !alone && (!whole || stopping) {
 				continue
 			}

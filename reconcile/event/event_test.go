@@ -132,7 +132,7 @@ func TestDecided(t *testing.T) {
 			{ID: "3", Name: "app", State: runtime.Exited},
 		},
 	}}
-	liveness := plan.Decision{Endings: map[string]plan.Ending{"2": {Since: at}}, Steps: []plan.Step{{Container: "app", Probe: plan.Liveness}}}
+	liveness := plan.Decision{Terminations: map[string]plan.Termination{"2": {Since: at}}, Steps: []plan.Step{{Container: "app", Probe: plan.Liveness}}}
 	wait := func(reason, why string) plan.Decision {
 		return plan.Decision{Phase: plan.PhaseWait, Problem: true, Reason: reason, Why: why}
 	}
@@ -149,12 +149,12 @@ func TestDecided(t *testing.T) {
 		"stopped, no manifest": {Decision{Now: plan.Decision{Stopping: &plan.Stopping{SandboxID: "s"}}},
 			"Normal Killing spec.initContainers{first}: Stopping container first\nNormal Killing spec.containers{app}: Stopping container app"},
 		"other sandbox stopped": {Decision{Pod: web(), Now: plan.Decision{Stopping: &plan.Stopping{SandboxID: "other"}}}, ""},
-		"one stopping already":  {Decision{Pod: web(), Endings: map[string]plan.Ending{"1": {}}, Now: plan.Decision{Stopping: &plan.Stopping{SandboxID: "s"}}}, "Normal Killing spec.containers{app}: Stopping container app"},
+		"one stopping already":  {Decision{Pod: web(), Terminations: map[string]plan.Termination{"1": {}}, Now: plan.Decision{Stopping: &plan.Stopping{SandboxID: "s"}}}, "Normal Killing spec.containers{app}: Stopping container app"},
 		"liveness":              {Decision{Pod: web(), Now: liveness}, "Normal Killing spec.containers{app}: Container app failed liveness probe, will be restarted"},
 		"liveness, never":       {Decision{Pod: never, Now: liveness}, "Normal Killing spec.containers{app}: Container app failed liveness probe"},
 		"liveness, own policy":  {Decision{Pod: own, Now: liveness}, "Normal Killing spec.containers{app}: Container app failed liveness probe, will be restarted"},
-		"restart requested":     {Decision{Pod: web(), Now: plan.Decision{Endings: liveness.Endings, Steps: []plan.Step{{Container: "app"}}}}, "Normal Killing spec.containers{app}: Stopping container app"},
-		"hook":                  {Decision{Pod: web(), Now: plan.Decision{Endings: liveness.Endings, Steps: []plan.Step{{Container: "app", Reason: "PostStartHookError"}}}}, "Normal Killing spec.containers{app}: FailedPostStartHook"},
+		"restart requested":     {Decision{Pod: web(), Now: plan.Decision{Terminations: liveness.Terminations, Steps: []plan.Step{{Container: "app"}}}}, "Normal Killing spec.containers{app}: Stopping container app"},
+		"hook":                  {Decision{Pod: web(), Now: plan.Decision{Terminations: liveness.Terminations, Steps: []plan.Step{{Container: "app", Reason: "PostStartHookError"}}}}, "Normal Killing spec.containers{app}: FailedPostStartHook"},
 		"crashed":               {Decision{Pod: web(), Now: held(at)}, backOff},
 		"still held":            {Decision{Pod: web(), Before: held(at), Now: held(at)}, ""},
 		"crashed again":         {Decision{Pod: web(), Before: held(at), Now: held(at.Add(1))}, backOff},

@@ -177,7 +177,7 @@ func (f *facts) manifestChanged(m *member) bool {
 func stopChanged(f *facts, m *member, d *Decision, s *Step) {
 	if m.imagePresent() {
 		s.Why = "its manifest changed"
-		f.beginStop(d, m, termination{grace: graceOf(f.cur), why: s.Why, again: true})
+		f.beginStop(d, m, stopBudget{grace: graceOf(f.cur), why: s.Why, again: true})
 		return
 	}
 	getImage(f, m, d, s)

@@ -69,8 +69,8 @@ type Decision struct {
 	// Stopping must be recorded before the actions are started, which start even if that
 	// fails; nil: nothing new.
 	Stopping *Stopping
-	// Endings, by container ID, must be recorded in the same way; nil: nothing new.
-	Endings map[string]Ending
+	// Terminations, by container ID, must be recorded in the same way; nil: nothing new.
+	Terminations map[string]Termination
 }
 
 // A Step is the decision for one container.
@@ -135,12 +135,12 @@ func (d *Decision) EditWaits() bool {
 	return d.WhyRule == "" && d.Rule == RuleKeepEarlierVersion || d.WhyRule == RuleEditWaits || d.WhyRule == RuleEditDuringShutdown
 }
 
-// recordEnding records the termination of a container.
-func (d *Decision) recordEnding(id string, e Ending) {
-	if d.Endings == nil {
-		d.Endings = map[string]Ending{}
+// recordTermination records the termination of a container.
+func (d *Decision) recordTermination(id string, e Termination) {
+	if d.Terminations == nil {
+		d.Terminations = map[string]Termination{}
 	}
-	d.Endings[id] = e
+	d.Terminations[id] = e
 }
 
 // wakeAt sets Wake to the earlier of Wake and t.

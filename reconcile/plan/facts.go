@@ -192,7 +192,7 @@ func (f *facts) member(c *v1.Container, kind Kind) member {
 		}
 	}
 	if m.last != nil {
-		m.again = f.in.History.Endings[m.last.ID].Again
+		m.again = f.in.History.Terminations[m.last.ID].Again
 	}
 	return m
 }

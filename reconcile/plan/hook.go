@@ -103,9 +103,9 @@ func (h Hook) rest(spec *v1.Container, c *runtime.Container, now time.Time) time
 // HasPostStart reports whether a container has a postStart hook.
 func HasPostStart(c *v1.Container) bool { return c.Lifecycle != nil && c.Lifecycle.PostStart != nil }
 
-// Ending is the termination of one container. Fields with a JSON name survive a restart of
+// A Termination is the stop of one container. Fields with a JSON name survive a restart of
 // podd.
-type Ending struct {
+type Termination struct {
 	// Since is when it began for a reason of the container itself, with Grace; zero: it
 	// stops with its pod, see Stopping.
 	Since time.Time     `json:"since,omitzero"`

@@ -142,8 +142,8 @@ type History struct {
 	Stopping *Stopping
 	// Said contains the termination messages that were read, by container ID.
 	Said map[string]string
-	// Endings contains the terminations of containers of any version, by ID.
-	Endings map[string]Ending
+	// Terminations contains the terminations of containers of any version, by ID.
+	Terminations map[string]Termination
 	// StartTime is when the current version was first processed. Like all times here it is
 	// measured by a clock that cannot be set, also across restarts of podd.
 	StartTime time.Time

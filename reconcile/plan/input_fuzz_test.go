@@ -201,8 +201,8 @@ func (c *choices) history(observed []runtime.Incarnation) History {
 	h := History{
 		VolumesReady: c.is(), Containers: map[string]ContainerHistory{}, SeenExit: map[string]time.Time{},
 		Released: map[string]bool{}, Cleanup: map[string]Failure{}, Next: map[string]Image{}, Probed: map[string]Probed{},
-		Endings: map[string]Ending{},
-		Sandbox: c.failure(), Volumes: c.failure(), Update: c.failure(), Written: []string{"", "1"}[c.n(2)],
+		Terminations: map[string]Termination{},
+		Sandbox:      c.failure(), Volumes: c.failure(), Update: c.failure(), Written: []string{"", "1"}[c.n(2)],
 	}
 	for _, name := range []string{"c0", "c1", "i0", "i1", "e0", "e1"} {
 		ch := ContainerHistory{Attempt: uint32(c.n(4)), Image: c.image(), Start: c.failure(), Made: c.is()}
@@ -225,7 +225,7 @@ func (c *choices) history(observed []runtime.Incarnation) History {
 				h.Probed[container.ID] = Probed{Since: c.start.Add(-time.Duration(c.n(20)) * time.Second), Adopted: c.is(), Startup: c.trial(), Liveness: c.trial(), Readiness: c.trial()}
 			}
 			if c.is() {
-				h.Endings[container.ID] = Ending{Since: c.wall(), Grace: []time.Duration{0, time.Second, graceOf(&inc)}[c.n(3)], Hooked: c.is()}
+				h.Terminations[container.ID] = Termination{Since: c.wall(), Grace: []time.Duration{0, time.Second, graceOf(&inc)}[c.n(3)], Hooked: c.is()}
 			}
 			if c.is() {
 				h.SeenExit[container.ID] = c.start.Add(-time.Duration(c.n(200)) * time.Second)

@@ -21,12 +21,12 @@ func recordOf(in Input, id string) (inc *runtime.Incarnation, c *runtime.Contain
 
 // graceLeft returns the maximum rest of the grace period of a container, by the history.
 func graceLeft(in Input, inc *runtime.Incarnation, id string) time.Duration {
-	left := max(graceOf(inc), in.History.Endings[id].Grace)
-	if e := in.History.Endings[id]; !e.Since.IsZero() {
-		left = min(left, termination{since: e.Since, grace: e.Grace}.left(in.Now))
+	left := max(graceOf(inc), in.History.Terminations[id].Grace)
+	if e := in.History.Terminations[id]; !e.Since.IsZero() {
+		left = min(left, stopBudget{since: e.Since, grace: e.Grace}.left(in.Now))
 	}
 	if s := in.History.Stopping; s != nil && s.SandboxID == inc.ID {
-		left = min(left, termination{since: s.Since, grace: s.Grace}.left(in.Now))
+		left = min(left, stopBudget{since: s.Since, grace: s.Grace}.left(in.Now))
 	}
 	return left
 }
@@ -35,7 +35,7 @@ func graceLeft(in Input, inc *runtime.Incarnation, id string) time.Duration {
 // and its grace period is over.
 func checkPreStopDone(in Input, a StopContainer) error {
 	inc, c := recordOf(in, a.ID)
-	if c == nil || c.State != runtime.Running || in.History.Endings[c.ID].Hooked || a.Grace == 0 {
+	if c == nil || c.State != runtime.Running || in.History.Terminations[c.ID].Hooked || a.Grace == 0 {
 		return nil
 	}
 	h := PreStopOf(c)
@@ -44,9 +44,9 @@ func checkPreStopDone(in Input, a StopContainer) error {
 	}
 	left := graceLeft(in, inc, a.ID)
 	if fin := in.History.Finished; fin != nil {
-		left = min(left, termination{since: fin.At, grace: graceOf(inc)}.left(in.Now))
+		left = min(left, stopBudget{since: fin.At, grace: graceOf(inc)}.left(in.Now))
 	}
-	if left == 0 || h.Sleep != nil && left <= max(graceOf(inc), in.History.Endings[a.ID].Grace)-Grace(h.Sleep.Seconds) {
+	if left == 0 || h.Sleep != nil && left <= max(graceOf(inc), in.History.Terminations[a.ID].Grace)-Grace(h.Sleep.Seconds) {
 		return nil
 	}
 	return fmt.Errorf("its preStop hook is not done, and %s are left", left)
@@ -60,7 +60,7 @@ func checkPreStop(in Input, a PreStop) error {
 		return fmt.Errorf("the container does not run, or is foreign")
 	case PreStopOf(c) == nil || PreStopOf(c).Sleep != nil:
 		return fmt.Errorf("the container has no such hook")
-	case in.History.Endings[a.ID].Hooked:
+	case in.History.Terminations[a.ID].Hooked:
 		return fmt.Errorf("the hook is done")
 	case in.Hurry && in.Desired == nil:
 		return fmt.Errorf("the stop is forced")

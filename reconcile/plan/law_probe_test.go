@@ -43,7 +43,7 @@ func checkProbe(in Input, d Decision, a Probe) error {
 			return fmt.Errorf("the container has not started")
 		case a.Kind == Startup && f.passed(m, Startup):
 			return fmt.Errorf("the container has started")
-		case a.Kind != Readiness && !d.endingOf(in, a.ID).Since.IsZero():
+		case a.Kind != Readiness && !d.terminationOf(in, a.ID).Since.IsZero():
 			return fmt.Errorf("the container is being stopped")
 		}
 		return nil
@@ -51,12 +51,12 @@ func checkProbe(in Input, d Decision, a Probe) error {
 	return fmt.Errorf("there is no such container")
 }
 
-// endingOf returns the termination of a container after a decision.
-func (d Decision) endingOf(in Input, id string) Ending {
-	if e, begun := d.Endings[id]; begun {
+// terminationOf returns the termination of a container after a decision.
+func (d Decision) terminationOf(in Input, id string) Termination {
+	if e, begun := d.Terminations[id]; begun {
 		return e
 	}
-	return in.History.Endings[id]
+	return in.History.Terminations[id]
 }
 
 // names reports whether a decision contains an action with the subject of a.

@@ -266,7 +266,7 @@ func checkGrace(in Input, a StopContainer) error {
 				}
 				continue
 			}
-			if g := graceOf(&inc); c.ID == a.ID && (a.Grace > max(g, minGrace) || g > 0 && a.Grace < minGrace && in.History.Endings[a.ID].Since.IsZero()) {
+			if g := graceOf(&inc); c.ID == a.ID && (a.Grace > max(g, minGrace) || g > 0 && a.Grace < minGrace && in.History.Terminations[a.ID].Since.IsZero()) {
 				return fmt.Errorf("the grace period of the pod is %s", graceOf(&inc))
 			}
 		}
@@ -347,7 +347,7 @@ func deepCopy(in Input) Input {
 	h := &in.History
 	h.Containers, h.SeenExit, h.Next = maps.Clone(h.Containers), maps.Clone(h.SeenExit), maps.Clone(h.Next)
 	h.Released, h.Cleanup = maps.Clone(h.Released), maps.Clone(h.Cleanup)
-	h.Probed, h.Endings, h.Said = maps.Clone(h.Probed), maps.Clone(h.Endings), maps.Clone(h.Said)
+	h.Probed, h.Terminations, h.Said = maps.Clone(h.Probed), maps.Clone(h.Terminations), maps.Clone(h.Said)
 	if h.Stopping != nil {
 		s := *h.Stopping
 		h.Stopping = &s

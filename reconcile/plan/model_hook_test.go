@@ -45,9 +45,9 @@ func (w *world) applyHook(a Action, p *manifest.Pod, err error) {
 	}
 	switch a := a.(type) {
 	case PreStop:
-		e := w.in.History.Endings[a.ID]
+		e := w.in.History.Terminations[a.ID]
 		e.Hooked = true
-		w.in.History.Endings = with(w.in.History.Endings, a.ID, e)
+		w.in.History.Terminations = with(w.in.History.Terminations, a.ID, e)
 	case PostStart:
 		h := w.in.History.Containers[a.Container].PostStart
 		if p != w.in.Desired || !h.Owed || h.Attempt != a.Attempt {

@@ -128,7 +128,7 @@ func (w *world) lives(p *manifest.Pod) bool {
 func (w *world) begin(p *manifest.Pod) {
 	w.keepPrevious()
 	old := w.in.History
-	h := History{Stopping: old.Stopping, Endings: old.Endings, Released: old.Released, Cleanup: old.Cleanup, Checked: old.Checked, Probed: old.Probed, Containers: map[string]ContainerHistory{}, Sizes: w.resized}
+	h := History{Stopping: old.Stopping, Terminations: old.Terminations, Released: old.Released, Cleanup: old.Cleanup, Checked: old.Checked, Probed: old.Probed, Containers: map[string]ContainerHistory{}, Sizes: w.resized}
 	for name, img := range old.Next {
 		h.Containers[name] = ContainerHistory{Image: img}
 	}
@@ -175,12 +175,12 @@ func (w *world) poddRestarts() {
 		}
 		w.probed[id] = kept
 	}
-	endings := map[string]Ending{}
-	for id, e := range w.in.History.Endings {
+	terminations := map[string]Termination{}
+	for id, e := range w.in.History.Terminations {
 		e.Since = e.Since.Round(0)
-		endings[id] = e
+		terminations[id] = e
 	}
-	w.in.History = History{Stopping: stopping, Endings: endings}
+	w.in.History = History{Stopping: stopping, Terminations: terminations}
 	for _, d := range w.in.Dirs {
 		if stopping == nil && w.past[d.UID] == nil {
 			d.Keep = w.in.Now.Add(10 * time.Second)
@@ -241,8 +241,8 @@ func (w *world) decide() Decision {
 	if d.Stopping != nil {
 		w.in.History.Stopping = d.Stopping
 	}
-	for id, e := range d.Endings {
-		w.in.History.Endings = with(w.in.History.Endings, id, e)
+	for id, e := range d.Terminations {
+		w.in.History.Terminations = with(w.in.History.Terminations, id, e)
 	}
 	if d.Finished != nil {
 		w.in.History.Finished = d.Finished

@@ -26,7 +26,7 @@ func (f *facts) windDown(d *Decision) {
 	}
 	if f.cur != nil && (Live(f.cur) || f.volumesHeld() && !f.in.History.Released[f.cur.ID]) {
 		fin := cmp.Or(d.Finished, f.in.History.Finished)
-		f.stopMembers(d, f.cur, termination{since: fin.At, grace: graceAt(f.cur, fin), why: why})
+		f.stopMembers(d, f.cur, stopBudget{since: fin.At, grace: graceAt(f.cur, fin), why: why})
 		return
 	}
 	if f.in.Used[f.in.Desired.UID] {

@@ -440,11 +440,11 @@ func TestContainerRules(t *testing.T) {
 			probes(in, Startup, Trial{})
 		}, RulePostStartHookPending, ""},
 		"stop in progress": {func(in *Input) {
-			in.History.Endings = map[string]Ending{"c": {Since: in.Now, Grace: time.Minute}}
+			in.History.Terminations = map[string]Termination{"c": {Since: in.Now, Grace: time.Minute}}
 		}, RuleTerminating, "stop"},
 		"stop in progress, exited": {func(in *Input) {
 			ended(in, "0")
-			in.History.Endings = map[string]Ending{"c": {Since: in.Now, Grace: time.Minute}}
+			in.History.Terminations = map[string]Termination{"c": {Since: in.Now, Grace: time.Minute}}
 		}, RuleStart, "start"},
 		"restart requested, preStop hook": {func(in *Input) {
 			last(in).Annotations[runtime.AnnotationPreStopHandler] = `{"exec":{"command":["a"]}}`

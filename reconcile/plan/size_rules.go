@@ -23,7 +23,7 @@ func (f *facts) resizedByRestart(m *member) bool {
 
 func stopToResize(f *facts, m *member, d *Decision, s *Step) {
 	s.Why, d.Yields = f.fromTo(m), true
-	f.beginStop(d, m, termination{grace: graceOf(f.cur), why: "to resize it", again: true})
+	f.beginStop(d, m, stopBudget{grace: graceOf(f.cur), why: "to resize it", again: true})
 }
 
 // resize continues the probes, because the container runs during the resize and after a

@@ -31,7 +31,7 @@ func (f *facts) stop(d *Decision, inc *runtime.Incarnation, why string) {
 		f.keepHooks(d)
 		return
 	}
-	t := termination{since: s.Since, grace: s.Grace, why: why}
+	t := stopBudget{since: s.Since, grace: s.Grace, why: why}
 	if f.deletionOverdue(d, inc, s) {
 		t.grace = 0
 	}
@@ -87,7 +87,7 @@ func (f *facts) deletionOverdue(d *Decision, inc *runtime.Incarnation, s *Stoppi
 // order, then the sandbox. As in the kubelet, the preStop hooks of all containers run at
 // once, including those of sidecars. With zero grace only the sandbox is stopped, because
 // the runtime kills the processes in it.
-func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t termination) {
+func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t stopBudget) {
 	runs := running(inc)
 	if inc.ID == "" {
 		f.removeRecords(d, inc)
