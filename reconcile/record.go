@@ -59,8 +59,8 @@ func (w *worker) forgetRemoved() {
 			}
 		}
 	}
-	if !isRunning(w.in.Observed, w.in.Leaving) && !awaitsExit(w.in.Observed, w.in.Leaving) {
-		w.in.Leaving = nil
+	if !isRunning(w.in.Observed, w.in.Previous) && !awaitsExit(w.in.Observed, w.in.Previous) {
+		w.in.Previous = nil
 	}
 	if !slices.ContainsFunc(w.in.Observed, func(inc runtime.Incarnation) bool { return !plan.Runs(w.in.Desired, &inc) }) {
 		w.replaced = nil

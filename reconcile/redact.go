@@ -19,7 +19,7 @@ import (
 // Secrets that these use, because an error of the runtime may quote any of them.
 func (w *worker) redacted(text string) string {
 	var pods []*v1.Pod
-	for _, p := range []*manifest.Pod{w.in.Desired, w.in.Successor, w.in.Leaving, w.replaced, w.publishedFrom} {
+	for _, p := range []*manifest.Pod{w.in.Desired, w.in.Successor, w.in.Previous, w.replaced, w.publishedFrom} {
 		if p != nil && !slices.Contains(pods, p.Spec) {
 			pods = append(pods, p.Spec)
 		}

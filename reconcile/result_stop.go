@@ -115,7 +115,7 @@ func (w *worker) needsExitCodes(inc *runtime.Incarnation) bool {
 	if w.in.Desired != nil {
 		return plan.Runs(w.in.Desired, inc)
 	}
-	return w.in.Leaving != nil && ofCluster(w.in.Leaving) && plan.Runs(w.in.Leaving, inc)
+	return w.in.Previous != nil && ofCluster(w.in.Previous) && plan.Runs(w.in.Previous, inc)
 }
 
 // applyCleanup records the failure of a clean-up, or forgets it after a success.

@@ -151,7 +151,7 @@ func (w *worker) startAction(ctx context.Context, a plan.Action) {
 	ctx, cancel := context.WithCancel(ctx)
 	in := effect.Input{
 		Key: w.key, Desired: plan.Allocated(&w.in), Actual: plan.Actual(&w.in), Unsized: plan.Unsized(&w.in),
-		Successor: w.in.Successor, Leaving: w.in.Leaving, Supply: w.supply, NextSupply: w.nextSupply, Observed: w.in.Observed, Node: w.render,
+		Successor: w.in.Successor, Leaving: w.in.Previous, Supply: w.supply, NextSupply: w.nextSupply, Observed: w.in.Observed, Node: w.render,
 		UserIDs: w.userIDs, Pulling: w.sendPullStart, Permit: effect.NewPermit(),
 	}
 	w.flights[subject] = flight{action: a, since: time.Now(), cancel: cancel, permit: in.Permit, uid: uidOf(in.Desired)}

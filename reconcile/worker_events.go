@@ -69,7 +69,7 @@ func (w *worker) subject(f effect.Result) event.Subject {
 		return event.On(f.Version, f.Ended)
 	}
 	if inc != nil {
-		s.UID, s.Pod = inc.UID, plan.VersionOf(inc, w.in.Desired, w.in.Leaving)
+		s.UID, s.Pod = inc.UID, plan.VersionOf(inc, w.in.Desired, w.in.Previous)
 	}
 	return s
 }

@@ -58,8 +58,8 @@ func (w *worker) setDesired(p *manifest.Pod) {
 	case p == nil:
 		w.retainManifest()
 		w.in.Desired, w.in.Successor = nil, nil
-		if p := w.order.leaving; p != nil && (w.in.Leaving == nil || sameVersion(p, w.in.Leaving)) {
-			w.in.Leaving = p
+		if p := w.order.leaving; p != nil && (w.in.Previous == nil || sameVersion(p, w.in.Previous)) {
+			w.in.Previous = p
 		}
 	case w.in.Desired == nil:
 		w.setVersion(p)
@@ -87,7 +87,7 @@ func (w *worker) retainManifest() {
 		w.replaced = w.in.Desired
 	}
 	if isRunning(w.in.Observed, w.in.Desired) {
-		w.in.Leaving = w.in.Desired
+		w.in.Previous = w.in.Desired
 	}
 }
 

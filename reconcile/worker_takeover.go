@@ -42,7 +42,7 @@ func (w *worker) takenOverHash(inc *runtime.Incarnation) string {
 	if !w.order.node.Adopt && !past.Taken {
 		return ""
 	}
-	for _, p := range []*manifest.Pod{w.in.Desired, w.in.Successor, w.in.Leaving, w.order.leaving} {
+	for _, p := range []*manifest.Pod{w.in.Desired, w.in.Successor, w.in.Previous, w.order.leaving} {
 		if p == nil || !ofCluster(p) || p.UID != inc.UID {
 			continue
 		}

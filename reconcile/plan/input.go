@@ -18,9 +18,9 @@ type Input struct {
 	// Successor is a newer version that replaces Desired as soon as it can start. Until
 	// then Desired runs as if there were none. Usually nil.
 	Successor *manifest.Pod
-	// Leaving is the previous version, while something of it runs or one of its exit codes
+	// Previous is the previous version, while something of it runs or one of its exit codes
 	// is unknown. It is nil if there is none, or if podd never had its manifest.
-	Leaving *manifest.Pod
+	Previous *manifest.Pod
 	// Certain reports that all sources of the pod were read completely. Otherwise a missing
 	// Desired does not mean that the pod is not desired, and nothing is removed.
 	Certain bool

@@ -14,7 +14,7 @@ import (
 func checkProbe(in Input, d Decision, a Probe) error {
 	inFlight := in.InFlight[a.Subject()] == Action(a)
 	if inc, c := recordOf(in, a.ID); d.Phase == PhaseStop {
-		switch p := VersionOf(inc, in.Desired, in.Leaving); {
+		switch p := VersionOf(inc, in.Desired, in.Previous); {
 		case p == nil || ProbeOf(specOf(p, a.Container), a.Kind) == nil:
 			return fmt.Errorf("the container has no such probe")
 		case a.Kind != Readiness || c.State != runtime.Running || in.History.Probed[a.ID].Readiness == (Trial{}):
@@ -69,7 +69,7 @@ func (d Decision) names(a Action) bool {
 func checkReadinessContinues(in Input, d Decision) error {
 	for i := range in.Observed {
 		inc := &in.Observed[i]
-		p := VersionOf(inc, in.Desired, in.Leaving)
+		p := VersionOf(inc, in.Desired, in.Previous)
 		for _, c := range inc.Containers {
 			probe := Probe{Container: c.Name, ID: c.ID, Kind: Readiness}
 			if c.State != runtime.Running || p == nil || in.History.Probed[c.ID].Readiness == (Trial{}) || d.Phase == PhaseWindDown {
@@ -86,7 +86,7 @@ func checkReadinessContinues(in Input, d Decision) error {
 
 // longestProbe returns the longest wait of any probe for its next attempt.
 func longestProbe(in Input) (longest time.Duration) {
-	for _, version := range []*manifest.Pod{in.Desired, in.Leaving} {
+	for _, version := range []*manifest.Pod{in.Desired, in.Previous} {
 		if version == nil {
 			continue
 		}

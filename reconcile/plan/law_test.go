@@ -337,7 +337,7 @@ func deepCopy(in Input) Input {
 	in.Observed = cloneAll(in.Observed)
 	in.Dirs = slices.Clone(in.Dirs)
 	in.InFlight, in.Used = maps.Clone(in.InFlight), maps.Clone(in.Used)
-	for _, p := range []**manifest.Pod{&in.Desired, &in.Successor, &in.Leaving} {
+	for _, p := range []**manifest.Pod{&in.Desired, &in.Successor, &in.Previous} {
 		if *p != nil {
 			c := **p
 			c.Spec = c.Spec.DeepCopy()

@@ -115,7 +115,7 @@ func (w *world) retryResize(p *manifest.Pod) {
 // keepPrevious keeps the desired version as the previous one while something of it runs.
 func (w *world) keepPrevious() {
 	if w.lives(w.in.Desired) {
-		w.in.Leaving = w.in.Desired
+		w.in.Previous = w.in.Desired
 	}
 }
 
@@ -187,7 +187,7 @@ func (w *world) poddRestarts() {
 			w.setDir(d)
 		}
 	}
-	w.in.Desired, w.in.Successor, w.in.Leaving = nil, nil, nil
+	w.in.Desired, w.in.Successor, w.in.Previous = nil, nil, nil
 	if p != nil {
 		w.begin(p.WithEphemeral(nil))
 	}
@@ -279,7 +279,7 @@ func (w *world) decide() Decision {
 		}
 		if a, ok := a.(Probe); ok {
 			inc, _ := recordOf(w.in, a.ID)
-			w.version[a.Subject()] = VersionOf(inc, w.in.Desired, w.in.Leaving)
+			w.version[a.Subject()] = VersionOf(inc, w.in.Desired, w.in.Previous)
 		}
 		if pull, ok := a.(EnsureImage); ok && pull.Successor {
 			w.version[a.Subject()] = w.in.Successor
@@ -330,8 +330,8 @@ func (w *world) lookUp() {
 
 // note records what a worker takes from an observation before a decision.
 func (w *world) note() {
-	if !w.lives(w.in.Leaving) {
-		w.in.Leaving = nil
+	if !w.lives(w.in.Previous) {
+		w.in.Previous = nil
 	}
 	h := &w.in.History
 	if s := h.Stopping; s != nil && !slices.ContainsFunc(w.in.Observed, func(i runtime.Incarnation) bool { return i.ID == s.SandboxID }) {

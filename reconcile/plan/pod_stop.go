@@ -13,7 +13,7 @@ func (f *facts) mustStop() bool { return f.nextToStop() != nil }
 func (f *facts) stopStale(d *Decision) {
 	inc, why := f.nextToStop(), "changed"
 	switch {
-	case f.in.Desired == nil && ofCluster(f.in.Leaving):
+	case f.in.Desired == nil && ofCluster(f.in.Previous):
 		why = "deleted from the cluster"
 	case f.in.Desired == nil:
 		why = "manifest removed"
@@ -22,7 +22,7 @@ func (f *facts) stopStale(d *Decision) {
 	case Runs(f.in.Desired, inc):
 		why = "created twice"
 	default:
-		if was := VersionOf(inc, f.in.Leaving); was != nil && ClassChange(was.Spec, f.in.Desired.Spec) != "" {
+		if was := VersionOf(inc, f.in.Previous); was != nil && ClassChange(was.Spec, f.in.Desired.Spec) != "" {
 			why += ": " + ClassChange(was.Spec, f.in.Desired.Spec)
 		}
 	}

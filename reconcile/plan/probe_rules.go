@@ -87,7 +87,7 @@ func (f *facts) continueReadiness(m *member, d *Decision) {
 // continueReadinessInStop does the same for a container of a pod that is being stopped. A
 // finished pod is not ready anyway.
 func (f *facts) continueReadinessInStop(d *Decision, inc *runtime.Incarnation, c *runtime.Container) {
-	p := VersionOf(inc, f.in.Desired, f.in.Leaving)
+	p := VersionOf(inc, f.in.Desired, f.in.Previous)
 	if p == nil || d.Phase != PhaseStop {
 		return
 	}
