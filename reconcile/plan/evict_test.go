@@ -78,7 +78,7 @@ func TestEvictGrace(t *testing.T) {
 			}
 			if test.edited {
 				in.Desired = nil
-				in.Certain = true
+				in.SourcesRead = true
 			}
 			d := Next(in)
 			var got []string

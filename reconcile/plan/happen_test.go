@@ -24,11 +24,11 @@ var happenings = map[string]func(*world, op, []*manifest.Pod){
 	},
 	"observe": func(w *world, _ op, _ []*manifest.Pod) { w.observe() },
 	"order": func(w *world, o op, pods []*manifest.Pod) {
-		w.in.Certain = true
+		w.in.SourcesRead = true
 		w.order(pods[o.n%len(pods)])
 	},
-	"remove": func(w *world, _ op, _ []*manifest.Pod) { w.in.Certain = true; w.order(nil) },
-	"vanish": func(w *world, _ op, _ []*manifest.Pod) { w.in.Certain = false; w.order(nil) },
+	"remove": func(w *world, _ op, _ []*manifest.Pod) { w.in.SourcesRead = true; w.order(nil) },
+	"vanish": func(w *world, _ op, _ []*manifest.Pod) { w.in.SourcesRead = false; w.order(nil) },
 	"exit": func(w *world, o op, _ []*manifest.Pod) {
 		if c := w.nth(o.n, func(c *runtime.Container) bool { return c.State == runtime.Running }); c != nil {
 			w.end(c, int32(o.m), "")

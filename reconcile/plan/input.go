@@ -12,7 +12,7 @@ import (
 
 // An Input is all data on which a decision depends. Next never writes to it.
 type Input struct {
-	// Desired is the desired pod. If it is nil and Certain is true, nothing of this name
+	// Desired is the desired pod. If it is nil and SourcesRead is true, nothing of this name
 	// should exist.
 	Desired *manifest.Pod
 	// Successor is a newer version that replaces Desired as soon as it can start. Until
@@ -21,9 +21,9 @@ type Input struct {
 	// Previous is the previous version, while something of it runs or one of its exit codes
 	// is unknown. It is nil if there is none, or if podd never had its manifest.
 	Previous *manifest.Pod
-	// Certain reports that all sources of the pod were read completely. Otherwise a missing
+	// SourcesRead reports that all sources of the pod were read completely. Otherwise a missing
 	// Desired does not mean that the pod is not desired, and nothing is removed.
-	Certain bool
+	SourcesRead bool
 	// Observed contains every sandbox of this name, newest first.
 	Observed []runtime.Incarnation
 	// Dirs contains the pod directories of this name on disk.

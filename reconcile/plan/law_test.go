@@ -41,11 +41,11 @@ func checkLaws(in Input, d Decision) error {
 	switch {
 	case d.Rule == "":
 		return fmt.Errorf("no rule")
-	case in.Desired == nil && !in.Certain && slices.ContainsFunc(d.Actions, isNew):
+	case in.Desired == nil && !in.SourcesRead && slices.ContainsFunc(d.Actions, isNew):
 		return fmt.Errorf("a new action, although the sources were not read")
 	case !in.Node.Reachable && slices.ContainsFunc(d.Actions, isNew):
 		return fmt.Errorf("a new action, although the runtime is unreachable")
-	case d.Done && (in.Desired != nil || !in.Certain || in.Unseen || newFacts(&in).busy() || len(in.Dirs)+len(in.Used) > 0 || slices.ContainsFunc(in.Observed, ours)):
+	case d.Done && (in.Desired != nil || !in.SourcesRead || in.Unseen || newFacts(&in).busy() || len(in.Dirs)+len(in.Used) > 0 || slices.ContainsFunc(in.Observed, ours)):
 		return fmt.Errorf("done, although something is left")
 	case !d.Wake.IsZero() && !d.Wake.After(in.Now):
 		return fmt.Errorf("wakes immediately, forever")
@@ -398,7 +398,7 @@ func (w *world) calm(t *rapid.T, desired *manifest.Pod) {
 		w.objects[hash] = o
 	}
 	w.in.Node = Node{Reachable: true, Ready: true, NetworkReady: true}
-	w.in.Verdict, w.in.Certain, w.in.Hurry = Verdict{}, true, false
+	w.in.Verdict, w.in.SourcesRead, w.in.Hurry = Verdict{}, true, false
 	w.order(desired)
 	for range 20 {
 		w.observe()

@@ -68,7 +68,7 @@ func newWorld() *world {
 		objects: map[string]Objects{}, written: map[types.UID]string{}, added: newAdded(), unreported: map[string]bool{},
 	}
 	w.in = Input{
-		Certain: true, Now: w.start, InFlight: map[string]Action{},
+		SourcesRead: true, Now: w.start, InFlight: map[string]Action{},
 		Node: Node{Reachable: true, Ready: true, NetworkReady: true},
 	}
 	return w

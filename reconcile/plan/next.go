@@ -20,7 +20,7 @@ func Next(in Input) Decision {
 	f.applyAdditionalRules(&d, true)
 	r.then(f, &d)
 	f.applyAdditionalRules(&d, false)
-	d.Yields = d.Yields || d.Phase == PhaseStop || f.in.Desired == nil && f.in.Certain
+	d.Yields = d.Yields || d.Phase == PhaseStop || f.in.Desired == nil && f.in.SourcesRead
 	return d
 }
 

@@ -14,7 +14,7 @@ type podRule struct {
 var podRules = []podRule{
 	// A directory that is read slowly must not stop a running pod.
 	{RuleSourcesNotRead, PhaseHold, "podd has not read all sources of this pod yet, so nothing is changed",
-		func(f *facts) bool { return f.in.Desired == nil && !f.in.Certain }, (*facts).keepHooks},
+		func(f *facts) bool { return f.in.Desired == nil && !f.in.SourcesRead }, (*facts).keepHooks},
 	{RuleRuntimeUnreachable, PhaseWait, "the runtime does not respond; containers keep running",
 		func(f *facts) bool { return !f.in.Node.Reachable }, (*facts).waitRuntime},
 	{RuleAdoptForeign, PhaseStop, "a pod that another agent runs under this name is stopped, because podd takes over its pods",

@@ -34,7 +34,7 @@ func sandboxOf(p *manifest.Pod, ready bool, states ...runtime.ContainerState) ru
 // fresh returns an input with a desired pod that can start and of which nothing exists yet.
 func fresh() Input {
 	return Input{
-		Desired: versioned("u"), Certain: true, Now: time.Now(), Node: Node{Reachable: true, Ready: true, NetworkReady: true},
+		Desired: versioned("u"), SourcesRead: true, Now: time.Now(), Node: Node{Reachable: true, Ready: true, NetworkReady: true},
 		InFlight: map[string]Action{},
 		History: History{VolumesReady: true, Released: map[string]bool{}, SeenExit: map[string]time.Time{},
 			Containers: map[string]ContainerHistory{"app": {Image: Image{Name: "a:1", Ref: "sha256:a"}}}},
@@ -56,8 +56,8 @@ func TestPodRules(t *testing.T) {
 		phase  Phase
 	}{
 		"unchanged":                     {func(*Input) {}, RuleRun, PhaseRun},
-		"not desired, sources not read": {func(in *Input) { in.Desired, in.Certain = nil, false }, RuleSourcesNotRead, PhaseHold},
-		"not desired, sources not read, runtime unreachable": {func(in *Input) { in.Desired, in.Certain, in.Node.Reachable = nil, false, false }, RuleSourcesNotRead, PhaseHold},
+		"not desired, sources not read": {func(in *Input) { in.Desired, in.SourcesRead = nil, false }, RuleSourcesNotRead, PhaseHold},
+		"not desired, sources not read, runtime unreachable": {func(in *Input) { in.Desired, in.SourcesRead, in.Node.Reachable = nil, false, false }, RuleSourcesNotRead, PhaseHold},
 		"runtime unreachable":                                {func(in *Input) { in.Node.Reachable = false }, RuleRuntimeUnreachable, PhaseWait},
 		"not desired, running":                               {func(in *Input) { in.Desired = nil }, RuleStop, PhaseStop},
 		"not desired, nothing observed":                      {func(in *Input) { in.Desired, in.Observed = nil, nil }, RuleRemoved, PhaseRest},

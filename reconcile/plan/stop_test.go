@@ -56,7 +56,7 @@ func TestStopOrder(t *testing.T) {
 				inc.Containers = append(inc.Containers, c)
 			}
 			now := time.Now()
-			in := Input{Certain: true, Now: now, Hurry: test.force, Observed: []runtime.Incarnation{inc}, Node: Node{Reachable: true}}
+			in := Input{SourcesRead: true, Now: now, Hurry: test.force, Observed: []runtime.Incarnation{inc}, Node: Node{Reachable: true}}
 			in.History.Stopping = &Stopping{SandboxID: "s", Since: now.Round(0).Add(-test.elapsed), Grace: graceOf(&inc)}
 			d := Next(in)
 			var got []string
@@ -82,7 +82,7 @@ func TestStopOrder(t *testing.T) {
 // creates none, but still uses the directory of the pod.
 func TestStop_DuringStart(t *testing.T) {
 	in := Input{
-		Certain: true, Now: time.Now(), Node: Node{Reachable: true},
+		SourcesRead: true, Now: time.Now(), Node: Node{Reachable: true},
 		Observed: []runtime.Incarnation{{Sandbox: runtime.Sandbox{ID: "s", UID: "old", Ready: true}}},
 		InFlight: map[string]Action{"container/a": StartContainer{Container: "a", SandboxID: "s"}},
 		Dirs:     []Dir{{UID: "old"}, {UID: "older"}},
@@ -162,7 +162,7 @@ func TestStop_WaitsForObservation(t *testing.T) {
 		}, []Action{PreStop{Container: "b", ID: "c", Grace: time.Second}}, now.Add(20 * time.Second)},
 	} {
 		in := Input{
-			Certain: true, Unseen: true, Now: now, Node: Node{Reachable: true}, InFlight: map[string]Action{},
+			SourcesRead: true, Unseen: true, Now: now, Node: Node{Reachable: true}, InFlight: map[string]Action{},
 			Observed: []runtime.Incarnation{{Sandbox: runtime.Sandbox{ID: "s", UID: "old", Ready: true}}},
 		}
 		in.History.Stopping = &Stopping{SandboxID: "s", Since: now.Add(-10 * time.Second), Grace: 30 * time.Second, Why: "manifest removed"}
@@ -196,7 +196,7 @@ func TestStop_KeepsHook(t *testing.T) {
 	hook := PreStop{Container: "app", ID: "c", Grace: time.Second}
 	pull := EnsureImage{Container: "app", Image: "i"}
 	for name, in := range map[string]Input{
-		"the runtime does not respond": {Certain: true},
+		"the runtime does not respond": {SourcesRead: true},
 		"a source was not read":        {Node: Node{Reachable: true, Ready: true}},
 	} {
 		in.InFlight, in.Now = map[string]Action{hook.Subject(): hook, pull.Subject(): pull}, time.Now()

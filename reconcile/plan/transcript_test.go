@@ -146,9 +146,9 @@ func (s *stage) command(words []string, input string) (string, error) {
 var observedAtOnce = map[string]bool{"exit": true, "unknown": true, "created": true, "drop": true, "sandbox": true, "foreign": true, "observe": true}
 
 var commands = map[string]func(*stage, []string) error{
-	"apply":    func(s *stage, a []string) error { s.order(s.pods[a[0]]); s.in.Certain = true; return nil },
-	"remove":   func(s *stage, _ []string) error { s.order(nil); s.in.Certain = true; return nil },
-	"lose":     func(s *stage, _ []string) error { s.order(nil); s.in.Certain = false; return nil },
+	"apply":    func(s *stage, a []string) error { s.order(s.pods[a[0]]); s.in.SourcesRead = true; return nil },
+	"remove":   func(s *stage, _ []string) error { s.order(nil); s.in.SourcesRead = true; return nil },
+	"lose":     func(s *stage, _ []string) error { s.order(nil); s.in.SourcesRead = false; return nil },
 	"observe":  func(*stage, []string) error { return nil },
 	"settle":   func(*stage, []string) error { return nil },
 	"effect":   (*stage).effect,
