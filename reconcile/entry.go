@@ -70,7 +70,7 @@ func (e *entry) setDeletion(uid types.UID, grace time.Duration, now time.Time) {
 func (e *entry) claimant(key types.NamespacedName, wants *manifest.Pod, last *runtime.Pod, unwanted bool) plan.Claimant {
 	c := e.reservations(key, wants, last)
 	c.Yields = c.Yields || unwanted
-	c.Unseen = wants == nil && !unwanted && cmp.Or(e.kind, kindOf(e.observed(last))) == manifest.KindAPI
+	c.Unconfirmed = wants == nil && !unwanted && cmp.Or(e.kind, kindOf(e.observed(last))) == manifest.KindAPI
 	return c
 }
 

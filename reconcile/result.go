@@ -22,7 +22,7 @@ import (
 func (w *worker) applyResult(f effect.Result) (ask bool) {
 	if createsInRuntime(f.Action) && (f.Err != nil || startUnobserved(f)) {
 		// The container or sandbox may exist despite the error.
-		w.in.Unseen, ask = true, true
+		w.in.Unobserved, ask = true, true
 	}
 	if f.Err != nil && errors.Is(f.Err, context.Canceled) {
 		return ask

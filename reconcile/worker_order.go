@@ -157,11 +157,11 @@ func (w *worker) resetStartTime() {
 // waits for it, or if something has ended that is recorded as running.
 func (w *worker) applyObservation(p *runtime.Pod, asOf time.Time) {
 	if !asOf.After(w.effectEnd) {
-		w.requestObservation(w.in.Unseen || !w.hasObserved || hasEnded(p, w.in.Observed))
+		w.requestObservation(w.in.Unobserved || !w.hasObserved || hasEnded(p, w.in.Observed))
 		return
 	}
 	w.unconfirmed.Store(false)
-	w.hasObserved, w.in.Unseen = true, false
+	w.hasObserved, w.in.Unobserved = true, false
 	var seen []runtime.Incarnation
 	if p != nil {
 		seen = w.takeOver(withExits(p.Incarnations, w.in.Observed))
@@ -174,7 +174,7 @@ func (w *worker) applyObservation(p *runtime.Pod, asOf time.Time) {
 // requireObservation keeps anything from being created under a new name until a newer
 // observation: since the last one, another agent may have used the name.
 func (w *worker) requireObservation() {
-	w.in.Unseen, w.effectEnd = true, time.Now()
+	w.in.Unobserved, w.effectEnd = true, time.Now()
 	w.requestObservation(true)
 }
 

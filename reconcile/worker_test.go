@@ -97,7 +97,7 @@ func TestObserve_Urgent(t *testing.T) {
 			w, refreshed := bare(barePod("a", "b"))
 			now := time.Now()
 			w.applyObservation(seen(true, running), now)
-			w.in.Unseen, w.effectEnd = test.unseen, now.Add(time.Second)
+			w.in.Unobserved, w.effectEnd = test.unseen, now.Add(time.Second)
 			w.applyObservation(test.old, now)
 			if len(*refreshed) != 1 || (*refreshed)[0] != test.want {
 				t.Errorf("requests that are urgent: %v, want one: %t", *refreshed, test.want)

@@ -35,9 +35,9 @@ type Claimant struct {
 	Present bool
 	// Earlier contains the names of the same pod under earlier names of the node.
 	Earlier []types.NamespacedName
-	// Unseen reports a pod of a cluster that has not confirmed yet whether it desires the
+	// Unconfirmed reports a pod of a cluster that has not confirmed yet whether it desires the
 	// pod.
-	Unseen bool
+	Unconfirmed bool
 }
 
 // hasFinished reports whether the desired version has finished, so that nothing is kept.
@@ -297,7 +297,7 @@ func countPlaces(claimants []Claimant, limits Limits) *places {
 	for _, c := range claimants {
 		if c.Present {
 			p.taken++
-			if c.Wants == nil && !c.Unseen || c.Ends {
+			if c.Wants == nil && !c.Unconfirmed || c.Ends {
 				p.leaving++
 			}
 		}

@@ -98,7 +98,7 @@ func (c *Claimant) held(limits Amounts) Amounts {
 func (c *Claimant) leaving(limits Amounts) Amounts {
 	n := c.held(limits)
 	switch {
-	case c.Wants == nil && !c.Unseen || c.hasFinished():
+	case c.Wants == nil && !c.Unconfirmed || c.hasFinished():
 		return n
 	case !c.Yields:
 		return nil

@@ -80,7 +80,7 @@ var containerRules = []containerRule{
 		func(f *facts, m *member) bool { return !f.in.History.VolumesReady }, waitVolumes},
 	// A start that failed, or whose result is unknown, may have created it.
 	{RuleNotObserved, "wait", "an earlier start may have created the container, so the runtime is checked first",
-		func(f *facts, m *member) bool { return f.in.Unseen && !f.starting(m) }, waitObservation},
+		func(f *facts, m *member) bool { return f.in.Unobserved && !f.starting(m) }, waitObservation},
 	{RuleStart, "start", "the container is started",
 		func(*facts, *member) bool { return true }, start},
 }

@@ -41,7 +41,7 @@ var ephemeralRules = []containerRule{
 		func(f *facts, m *member) bool { return !f.in.History.VolumesReady }, waitVolumes},
 	// It must not be created twice.
 	{RuleNotObserved, "wait", "",
-		func(f *facts, m *member) bool { return f.in.Unseen }, waitTurn},
+		func(f *facts, m *member) bool { return f.in.Unobserved }, waitTurn},
 	{RuleStart, "start", "",
 		func(*facts, *member) bool { return true }, startEphemeral},
 }

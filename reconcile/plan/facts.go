@@ -339,7 +339,7 @@ func (f *facts) mayAppear() bool {
 			return true
 		}
 	}
-	return f.in.Unseen || f.startsInFlight()
+	return f.in.Unobserved || f.startsInFlight()
 }
 
 // MaxGrace is the longest grace period, a hundred years: it does not overflow a Duration,

@@ -31,11 +31,11 @@ type Input struct {
 	// JournalError is why the journal of Desired's UID cannot be read; "" if it can be, or
 	// if there is none.
 	JournalError string
-	// Unseen reports whether a sandbox or container may exist that has not been observed:
+	// Unobserved reports whether a sandbox or container may exist that has not been observed:
 	// an effect ended without its result, or the newest observation is older than the
 	// order for the pod.
-	Unseen bool
-	Node   Node
+	Unobserved bool
+	Node       Node
 	// Verdict is the node's admission of the newest desired version.
 	Verdict Verdict
 	// Objects is the state of Desired's references, NextObjects of Successor's.

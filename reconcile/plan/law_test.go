@@ -45,7 +45,7 @@ func checkLaws(in Input, d Decision) error {
 		return fmt.Errorf("a new action, although the sources were not read")
 	case !in.Node.Reachable && slices.ContainsFunc(d.Actions, isNew):
 		return fmt.Errorf("a new action, although the runtime is unreachable")
-	case d.Done && (in.Desired != nil || !in.SourcesRead || in.Unseen || newFacts(&in).busy() || len(in.Dirs)+len(in.Used) > 0 || slices.ContainsFunc(in.Observed, ours)):
+	case d.Done && (in.Desired != nil || !in.SourcesRead || in.Unobserved || newFacts(&in).busy() || len(in.Dirs)+len(in.Used) > 0 || slices.ContainsFunc(in.Observed, ours)):
 		return fmt.Errorf("done, although something is left")
 	case !d.Wake.IsZero() && !d.Wake.After(in.Now):
 		return fmt.Errorf("wakes immediately, forever")
@@ -121,7 +121,7 @@ func checkAction(in Input, a Action) error {
 		}) {
 			return fmt.Errorf("the sandbox is not a ready one of this version")
 		}
-		if in.Unseen && a.CreatedID == "" && in.InFlight[a.Subject()] == nil {
+		if in.Unobserved && a.CreatedID == "" && in.InFlight[a.Subject()] == nil {
 			return fmt.Errorf("the result of the last start was not observed")
 		}
 		ephemeral, err := checkEphemeralStart(in, a)
@@ -133,7 +133,7 @@ func checkAction(in Input, a Action) error {
 		}
 		return checkAlone(in)
 	case RunSandbox:
-		if in.Unseen {
+		if in.Unobserved {
 			return fmt.Errorf("the result of the last try was not observed")
 		}
 		if in.Objects.Missing != "" && (newFacts(&in).cur == nil || !newFacts(&in).cur.Ready) {

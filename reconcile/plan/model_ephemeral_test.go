@@ -108,7 +108,7 @@ func checkEphemeralStart(in Input, a StartContainer) (ephemeral bool, err error)
 			return true, fmt.Errorf("the container was created before")
 		case a.CreatedID == "" && m.target != "" && (a.TargetID == "" || a.TargetID != f.runningID(m.target)):
 			return true, fmt.Errorf("the target %s does not run as %q", m.target, a.TargetID)
-		case in.Unseen && a.CreatedID == "":
+		case in.Unobserved && a.CreatedID == "":
 			return true, fmt.Errorf("the result of the last try was not observed")
 		default:
 			return true, nil

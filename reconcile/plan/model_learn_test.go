@@ -51,13 +51,13 @@ func (w *world) apply(a Action, p, alloc *manifest.Pod, err error) {
 		return
 	case RunSandbox:
 		if err != nil {
-			w.in.History.Sandbox, w.in.Unseen = w.failure(w.in.History.Sandbox, err), true
+			w.in.History.Sandbox, w.in.Unobserved = w.failure(w.in.History.Sandbox, err), true
 			return
 		}
 		w.in.History.Sandbox = Failure{}
 		return
 	case StartContainer:
-		w.in.Unseen = w.in.Unseen || err != nil
+		w.in.Unobserved = w.in.Unobserved || err != nil
 		if p == w.in.Desired {
 			w.applyStart(a, err)
 		}
@@ -180,7 +180,7 @@ func (w *world) settle(patience time.Duration, decided func(Decision), did func(
 			w.complete(flights[0], w.failureOf(flights[0]))
 			continue
 		}
-		if w.in.Unseen {
+		if w.in.Unobserved {
 			w.observe()
 			continue
 		}

@@ -204,7 +204,7 @@ func (w *world) observe() {
 			}
 		}
 	}
-	w.in.Unseen = false
+	w.in.Unobserved = false
 	for _, d := range w.in.Dirs {
 		if slices.ContainsFunc(w.machine, func(i runtime.Incarnation) bool { return i.UID == d.UID }) {
 			d.Keep = time.Time{}
@@ -403,7 +403,7 @@ func (w *world) complete(subject string, err error) {
 		}
 		switch a.(type) {
 		case RunSandbox, StartContainer:
-			w.in.Unseen = true
+			w.in.Unobserved = true
 		}
 		return
 	}

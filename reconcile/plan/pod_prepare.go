@@ -38,7 +38,7 @@ func (f *facts) prepare(d *Decision) {
 	case f.in.Now.Before(fail.Until):
 		d.Why, d.Problem, d.Reason, d.Failure = fail.Message, true, fail.Reason, fail
 		d.wakeAt(fail.Until)
-	case f.in.Unseen: // the runtime may have a sandbox of this name that is not observed yet
+	case f.in.Unobserved: // the runtime may have a sandbox of this name that is not observed yet
 	default:
 		d.do(RunSandbox{Attempt: f.nextAttempt()})
 	}

@@ -19,7 +19,7 @@ func (a *admissions) makeRoom(c Claimant, why Verdict) Verdict {
 	}
 	places, amounts := 0, Amounts{}
 	for i := range a.all {
-		if o := &a.all[i]; o.Unseen {
+		if o := &a.all[i]; o.Unconfirmed {
 			amounts.add(o.held(a.shares.limits))
 			if o.Present {
 				places++

@@ -34,7 +34,7 @@ func TestPreempt_StaticPod(t *testing.T) {
 		return runs(clusterPod(name, 0, both(append(more, requesting("cpu", cpu))...)))
 	}
 	critical := func(p *v1.Pod) { p.Spec.Priority = new(int32(2_000_000_000)) }
-	unseen := func(c Claimant) Claimant { c.Wants, c.Unseen = nil, true; return c }
+	unconfirmed := func(c Claimant) Claimant { c.Wants, c.Unconfirmed = nil, true; return c }
 	fresh := func(spec, cpu string) Claimant { p := static("new", spec, cpu); return Claimant{Key: p.Key, Wants: p} }
 	edited := func(before, after string) Claimant {
 		c, p := runs(static("new", "", before)), static("new", "restartPolicy: Never,", after)
@@ -75,14 +75,14 @@ func TestPreempt_StaticPod(t *testing.T) {
 		{"other pod is less critical", fresh("priorityClassName: system-node-critical,", "600m"), []Claimant{bound("a", "500m", critical)}, "a", Wait, "Preempting"},
 		{"host port conflict", fresh("", "600m"), []Claimant{bound("a", "500m", onPort)}, "", Reject, "HostPortConflict"},
 		{"device plugin not registered", holding(gpu, 1, fresh("", "1m")), []Claimant{bound("a", "2m"), bound("b", "1m"), bound("c", "3m")}, "", Reject, "UnexpectedAdmissionError"},
-		{"device plugin not registered, other pods unconfirmed", holding(gpu, 1, fresh("", "1m")), []Claimant{unseen(bound("a", "1m")), unseen(bound("b", "1m")), unseen(bound("c", "1m"))}, "", Reject, "UnexpectedAdmissionError"},
+		{"device plugin not registered, other pods unconfirmed", holding(gpu, 1, fresh("", "1m")), []Claimant{unconfirmed(bound("a", "1m")), unconfirmed(bound("b", "1m")), unconfirmed(bound("c", "1m"))}, "", Reject, "UnexpectedAdmissionError"},
 		{"edit, earlier version keeps running", edited("300m", "600m"), []Claimant{bound("a", "600m")}, "a", Reject, "Preempting"},
 		{"edit that has enough room", edited("500m", "600m"), []Claimant{bound("a", "400m")}, "", Admit, ""},
 		{"edit that requests more of one resource", holding(v1.ResourceMemory, 10, edited("300m", "600m")), []Claimant{bound("a", "600m"), holding(v1.ResourceMemory, 2000, bound("b", "1m"))}, "a", Reject, "Preempting"},
 		{"resize waits for room", resized("300m", "600m"), []Claimant{bound("a", "600m")}, "", Reject, "OutOfcpu"},
-		{"other pod unconfirmed", fresh("", "600m"), []Claimant{unseen(bound("a", "600m"))}, "", Admit, ""},
-		{"too many unconfirmed pods", fresh("", "1m"), []Claimant{unseen(bound("a", "1m")), unseen(bound("b", "1m")), unseen(bound("c", "1m"))}, "", Admit, ""},
-		{"one other pod unconfirmed", fresh("", "600m"), []Claimant{unseen(bound("a", "300m")), bound("b", "500m")}, "b", Wait, "Preempting"},
+		{"other pod unconfirmed", fresh("", "600m"), []Claimant{unconfirmed(bound("a", "600m"))}, "", Admit, ""},
+		{"too many unconfirmed pods", fresh("", "1m"), []Claimant{unconfirmed(bound("a", "1m")), unconfirmed(bound("b", "1m")), unconfirmed(bound("c", "1m"))}, "", Admit, ""},
+		{"one other pod unconfirmed", fresh("", "600m"), []Claimant{unconfirmed(bound("a", "300m")), bound("b", "500m")}, "b", Wait, "Preempting"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := Admission(append(test.others, test.claims), limits)[test.claims.Key]

@@ -349,7 +349,7 @@ func TestContainerRules(t *testing.T) {
 			own(in, v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 3))
 		}, RuleExitCodeUnknown, ""},
 		"created, not started":                            {func(in *Input) { last(in).State = runtime.Created }, RuleCreated, "start"},
-		"exited, result of an earlier start not observed": {func(in *Input) { ended(in, "0"); in.Unseen = true }, RuleNotObserved, ""},
+		"exited, result of an earlier start not observed": {func(in *Input) { ended(in, "0"); in.Unobserved = true }, RuleNotObserved, ""},
 		"start in progress": {func(in *Input) {
 			last(in).State = runtime.Created
 			in.InFlight["container/app"] = StartContainer{Container: "app"}

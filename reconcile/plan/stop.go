@@ -131,7 +131,7 @@ func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t stopBudget)
 // mayHaveUnobserved reports whether a container that has not been observed may run in a
 // sandbox. Stopping the sandbox would skip the preStop hook of that container.
 func (f *facts) mayHaveUnobserved(inc *runtime.Incarnation) bool {
-	return f.in.Unseen && inc.Ready && !f.in.Hurry
+	return f.in.Unobserved && inc.Ready && !f.in.Hurry
 }
 
 // byStopOrder sorts sidecars last, the one started last first.

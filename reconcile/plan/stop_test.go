@@ -152,7 +152,7 @@ func TestStop_WaitsForObservation(t *testing.T) {
 		"zero grace period":       {func(in *Input) { in.History.Stopping.Grace = 0 }, []Action{StopSandbox{ID: "s", Why: "manifest removed"}}, time.Time{}},
 		"forced stop":             {func(in *Input) { in.Hurry = true }, []Action{StopSandbox{ID: "s", Why: "manifest removed"}}, time.Time{}},
 		"sandbox not ready":       {func(in *Input) { in.Observed[0].Ready = false }, []Action{StopSandbox{ID: "s", Why: "manifest removed"}}, time.Time{}},
-		"observed":                {func(in *Input) { in.Unseen = false }, []Action{StopSandbox{ID: "s", Why: "manifest removed"}}, time.Time{}},
+		"observed":                {func(in *Input) { in.Unobserved = false }, []Action{StopSandbox{ID: "s", Why: "manifest removed"}}, time.Time{}},
 		"another container runs": {func(in *Input) {
 			in.Observed[0].Containers = []runtime.Container{{ID: "c", Name: "a", State: runtime.Running}}
 		}, []Action{StopContainer{Container: "a", ID: "c", Grace: 20 * time.Second, Why: "manifest removed"}}, time.Time{}},
@@ -162,7 +162,7 @@ func TestStop_WaitsForObservation(t *testing.T) {
 		}, []Action{PreStop{Container: "b", ID: "c", Grace: time.Second}}, now.Add(20 * time.Second)},
 	} {
 		in := Input{
-			SourcesRead: true, Unseen: true, Now: now, Node: Node{Reachable: true}, InFlight: map[string]Action{},
+			SourcesRead: true, Unobserved: true, Now: now, Node: Node{Reachable: true}, InFlight: map[string]Action{},
 			Observed: []runtime.Incarnation{{Sandbox: runtime.Sandbox{ID: "s", UID: "old", Ready: true}}},
 		}
 		in.History.Stopping = &Stopping{SandboxID: "s", Since: now.Add(-10 * time.Second), Grace: 30 * time.Second, Why: "manifest removed"}
