@@ -34,7 +34,7 @@ func (w *worker) applyOrder(o order) {
 	if w.in.Verdict.Answer != plan.Admit && o.verdict.Answer == plan.Admit && w.hasObserved && len(w.in.Observed) == 0 {
 		w.resetStartTime() // it only waited for its admission
 	}
-	w.in.SourcesRead, w.in.Verdict, w.in.Node, w.in.Hurry = o.certain, o.verdict, o.node, o.forceStop
+	w.in.SourcesRead, w.in.Verdict, w.in.Node, w.in.ForceStop = o.certain, o.verdict, o.node, o.forceStop
 	w.in.Node.Reachable = o.node.Reachable && w.hasObserved
 	w.in.Delete = o.deletion
 	if e := o.evict; e != nil && (e.Reason != plan.Terminated || o.node.ShuttingDown) {

@@ -97,7 +97,7 @@ var happenings = map[string]func(*world, op, []*manifest.Pod){
 	"verdict": func(w *world, o op, _ []*manifest.Pod) {
 		w.in.Verdict = Verdict{Answer: Answer(o.m % 3), Message: "because"}
 	},
-	"hurry": func(w *world, o op, _ []*manifest.Pod) { w.in.Hurry = o.m == 0 },
+	"hurry": func(w *world, o op, _ []*manifest.Pod) { w.in.ForceStop = o.m == 0 },
 	"restart": func(w *world, o op, _ []*manifest.Pod) {
 		if c := w.nth(o.n, func(c *runtime.Container) bool { return c.State == runtime.Running }); c != nil {
 			w.container(c.Name, func(h *ContainerHistory) { h.RestartID = c.ID })

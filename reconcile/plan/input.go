@@ -50,8 +50,8 @@ type Input struct {
 	// Used contains the UIDs of pods with a directory in use by a canceled start that has
 	// not returned, for example because one of its volumes hangs.
 	Used map[types.UID]bool
-	// Hurry makes all stops in progress immediate, without a grace period.
-	Hurry bool
+	// ForceStop makes all stops in progress immediate, without a grace period.
+	ForceStop bool
 	// Now has a monotonic reading, with which waits are measured.
 	Now time.Time
 }

@@ -79,7 +79,7 @@ var fuzzUIDs, fuzzHashes = []types.UID{"u1", "u2", ""}, []string{"v1:1", "v1:2",
 
 func (c *choices) input() Input {
 	in := Input{
-		Now: c.start, SourcesRead: c.is(), Unobserved: c.is(), Hurry: c.is(), InFlight: map[string]Action{},
+		Now: c.start, SourcesRead: c.is(), Unobserved: c.is(), ForceStop: c.is(), InFlight: map[string]Action{},
 		Node:         Node{Reachable: c.n(8) > 0, Ready: c.n(8) > 0, NetworkReady: c.n(8) > 0, Adopt: c.is()},
 		JournalError: []string{"", "", "journal cannot be read"}[c.n(3)],
 		Verdict:      Verdict{Answer: Answer(c.n(3)), Message: "because"},

@@ -62,7 +62,7 @@ func checkPreStop(in Input, a PreStop) error {
 		return fmt.Errorf("the container has no such hook")
 	case in.History.Terminations[a.ID].Hooked:
 		return fmt.Errorf("the hook is done")
-	case in.Hurry && in.Desired == nil:
+	case in.ForceStop && in.Desired == nil:
 		return fmt.Errorf("the stop is forced")
 	case a.Grace <= 0 || a.Grace > graceLeft(in, inc, a.ID) && in.History.Probed[a.ID] == (Probed{}):
 		return fmt.Errorf("only %s are left", graceLeft(in, inc, a.ID))

@@ -398,7 +398,7 @@ func (w *world) calm(t *rapid.T, desired *manifest.Pod) {
 		w.objects[hash] = o
 	}
 	w.in.Node = Node{Reachable: true, Ready: true, NetworkReady: true}
-	w.in.Verdict, w.in.SourcesRead, w.in.Hurry = Verdict{}, true, false
+	w.in.Verdict, w.in.SourcesRead, w.in.ForceStop = Verdict{}, true, false
 	w.order(desired)
 	for range 20 {
 		w.observe()

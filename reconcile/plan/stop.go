@@ -98,7 +98,7 @@ func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t stopBudget)
 		d.wakeAt(f.in.Now.Add(t.left(f.in.Now))) // the runtime may never respond
 		return
 	}
-	if len(runs) == 0 || t.grace == 0 || f.in.Hurry {
+	if len(runs) == 0 || t.grace == 0 || f.in.ForceStop {
 		f.doCleanup(d, StopSandbox{ID: inc.ID, Why: t.why})
 		return
 	}
@@ -131,7 +131,7 @@ func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t stopBudget)
 // mayHaveUnobserved reports whether a container that has not been observed may run in a
 // sandbox. Stopping the sandbox would skip the preStop hook of that container.
 func (f *facts) mayHaveUnobserved(inc *runtime.Incarnation) bool {
-	return f.in.Unobserved && inc.Ready && !f.in.Hurry
+	return f.in.Unobserved && inc.Ready && !f.in.ForceStop
 }
 
 // byStopOrder sorts sidecars last, the one started last first.
@@ -221,7 +221,7 @@ const exitCodeWait = 2 * time.Minute
 // exitsBy returns until when a stopped incarnation is kept because its exit codes must be
 // published to the cluster; zero: not at all.
 func (f *facts) exitsBy(inc *runtime.Incarnation) (until time.Time) {
-	if f.in.Desired != nil || f.in.Hurry || !ofCluster(f.in.Previous) || !Runs(f.in.Previous, inc) {
+	if f.in.Desired != nil || f.in.ForceStop || !ofCluster(f.in.Previous) || !Runs(f.in.Previous, inc) {
 		return until
 	}
 	for i := range inc.Containers {

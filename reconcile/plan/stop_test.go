@@ -56,7 +56,7 @@ func TestStopOrder(t *testing.T) {
 				inc.Containers = append(inc.Containers, c)
 			}
 			now := time.Now()
-			in := Input{SourcesRead: true, Now: now, Hurry: test.force, Observed: []runtime.Incarnation{inc}, Node: Node{Reachable: true}}
+			in := Input{SourcesRead: true, Now: now, ForceStop: test.force, Observed: []runtime.Incarnation{inc}, Node: Node{Reachable: true}}
 			in.History.Stopping = &Stopping{SandboxID: "s", Since: now.Round(0).Add(-test.elapsed), Grace: graceOf(&inc)}
 			d := Next(in)
 			var got []string
@@ -150,7 +150,7 @@ func TestStop_WaitsForObservation(t *testing.T) {
 		"within the grace period": {func(*Input) {}, nil, now.Add(20 * time.Second)},
 		"after the grace period":  {func(in *Input) { in.History.Stopping.Since = now.Add(-time.Minute) }, []Action{StopSandbox{ID: "s", Why: "manifest removed"}}, time.Time{}},
 		"zero grace period":       {func(in *Input) { in.History.Stopping.Grace = 0 }, []Action{StopSandbox{ID: "s", Why: "manifest removed"}}, time.Time{}},
-		"forced stop":             {func(in *Input) { in.Hurry = true }, []Action{StopSandbox{ID: "s", Why: "manifest removed"}}, time.Time{}},
+		"forced stop":             {func(in *Input) { in.ForceStop = true }, []Action{StopSandbox{ID: "s", Why: "manifest removed"}}, time.Time{}},
 		"sandbox not ready":       {func(in *Input) { in.Observed[0].Ready = false }, []Action{StopSandbox{ID: "s", Why: "manifest removed"}}, time.Time{}},
 		"observed":                {func(in *Input) { in.Unobserved = false }, []Action{StopSandbox{ID: "s", Why: "manifest removed"}}, time.Time{}},
 		"another container runs": {func(in *Input) {
