@@ -147,7 +147,7 @@ func withoutMessages(containers map[string]journalEntry) map[string]journalEntry
 	for name, e := range all {
 		if e.LastExit != nil {
 			exit := *e.LastExit
-			exit.Said, exit.Told, exit.Message = "", false, ""
+			exit.TerminationMessage, exit.MessageRead, exit.Message = "", false, ""
 			e.LastExit = &exit
 			all[name] = e
 		}

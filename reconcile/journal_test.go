@@ -15,17 +15,17 @@ func TestJournalTooLarge(t *testing.T) {
 	j := journal{UID: "u", Hash: "h", Finished: &plan.Finished{UID: "u", Hash: "h"}, Containers: map[string]journalEntry{}}
 	j.Key.Name = "a"
 	for n := range 100 {
-		exit := &plan.Exit{ID: fmt.Sprint(n), Said: strings.Repeat("\x01", 4096), Told: true, Message: "x"}
+		exit := &plan.Exit{ID: fmt.Sprint(n), TerminationMessage: strings.Repeat("\x01", 4096), MessageRead: true, Message: "x"}
 		j.Containers[fmt.Sprintf("c%d", n)] = journalEntry{Attempt: uint32(n), LastExit: exit}
 	}
 	if err := s.write(j, true); err != nil {
 		t.Fatal(err)
 	}
 	got, err := s.read("u")
-	if err != nil || got.Finished == nil || len(got.Containers) != 100 || got.Containers["c7"].Attempt != 7 || got.Containers["c7"].LastExit.Told {
+	if err != nil || got.Finished == nil || len(got.Containers) != 100 || got.Containers["c7"].Attempt != 7 || got.Containers["c7"].LastExit.MessageRead {
 		t.Errorf("read %+v, %v", got, err)
 	}
-	if e := j.Containers["c7"].LastExit; !e.Told || e.Said == "" {
+	if e := j.Containers["c7"].LastExit; !e.MessageRead || e.TerminationMessage == "" {
 		t.Error("what is remembered in memory was cut")
 	}
 	j.Hash = strings.Repeat("x", journalLimit)

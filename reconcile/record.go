@@ -68,7 +68,7 @@ func (w *worker) forgetRemoved() {
 	h := &w.in.History
 	h.SeenExit, h.Released, h.Cleanup = filterKeys(h.SeenExit, there), filterKeys(h.Released, there), filterKeys(h.Cleanup, there)
 	if w.hasObserved { // before that, it is not known which of them exist
-		h.Probed, h.Terminations, h.Said = filterKeys(h.Probed, there), filterKeys(h.Terminations, there), filterKeys(h.Said, there)
+		h.Probed, h.Terminations, h.TerminationMessages = filterKeys(h.Probed, there), filterKeys(h.Terminations, there), filterKeys(h.TerminationMessages, there)
 		h.Sizes = filterKeys(h.Sizes, there)
 	}
 }
@@ -114,13 +114,13 @@ func (w *worker) recordContainer(c *runtime.Container, now time.Time) (exited bo
 	if _, seen := w.in.History.SeenExit[c.ID]; !seen {
 		w.in.History.SeenExit = with(w.in.History.SeenExit, c.ID, now)
 	}
-	said, told := w.in.History.Said[c.ID]
-	if e := h.LastExit; e != nil && (e.Attempt > c.Attempt || e.ID == c.ID && e.Code == c.ExitCode && (e.Told || !told)) {
+	said, told := w.in.History.TerminationMessages[c.ID]
+	if e := h.LastExit; e != nil && (e.Attempt > c.Attempt || e.ID == c.ID && e.Code == c.ExitCode && (e.MessageRead || !told)) {
 		return false
 	}
 	w.container(c.Name, func(h *plan.ContainerHistory) {
 		h.LastExit = &plan.Exit{
-			ID: c.ID, Code: c.ExitCode, Reason: c.Reason, Message: c.Message, Why: w.in.History.Terminations[c.ID].Why, Said: said, Told: told,
+			ID: c.ID, Code: c.ExitCode, Reason: c.Reason, Message: c.Message, Why: w.in.History.Terminations[c.ID].Why, TerminationMessage: said, MessageRead: told,
 			StartedAt: c.StartedAt, FinishedAt: c.FinishedAt, Attempt: c.Attempt, Skipped: c.Attempt - c.Restarts(),
 		}
 	})

@@ -72,7 +72,7 @@ func (r *Report) isEphemeral(name string) bool {
 // terminated returns the container status of an exit.
 func terminated(e *plan.Exit) *v1.ContainerStateTerminated {
 	return &v1.ContainerStateTerminated{
-		ExitCode: e.Code, Reason: e.Reason, Message: status.Message(e.Message, e.Said), ContainerID: e.ID,
+		ExitCode: e.Code, Reason: e.Reason, Message: status.Message(e.Message, e.TerminationMessage), ContainerID: e.ID,
 		StartedAt: metav1.NewTime(e.StartedAt), FinishedAt: metav1.NewTime(e.FinishedAt),
 	}
 }
@@ -170,7 +170,7 @@ func (w *worker) leaving() *v1.Pod {
 	}
 	facts := status.Facts{
 		Pod: w.publishedFrom, Observed: w.in.Observed, StartTime: w.startTime,
-		HostIPs: w.hostIPs(), RuntimeName: w.runtimeName, Said: w.in.History.Said, Previous: &w.published.Status,
+		HostIPs: w.hostIPs(), RuntimeName: w.runtimeName, TerminationMessages: w.in.History.TerminationMessages, Previous: &w.published.Status,
 		RecursiveReadOnly: w.recursiveReadOnly(w.publishedFrom),
 		Now:               w.in.Now, Terminating: true, Containers: map[string]status.ContainerFacts{},
 	}
@@ -213,13 +213,13 @@ func (w *worker) recursiveReadOnly(p *manifest.Pod) bool {
 func (w *worker) statusFacts(d plan.Decision) status.Facts {
 	f := status.Facts{
 		Pod: w.in.Desired, Observed: w.in.Observed,
-		Containers:  map[string]status.ContainerFacts{},
-		StartTime:   w.startTime,
-		HostIPs:     w.hostIPs(),
-		Unrecorded:  d.RecordFirst && w.in.History.Finished == nil,
-		Said:        w.in.History.Said,
-		RuntimeName: w.runtimeName,
-		Now:         w.in.Now,
+		Containers:          map[string]status.ContainerFacts{},
+		StartTime:           w.startTime,
+		HostIPs:             w.hostIPs(),
+		Unrecorded:          d.RecordFirst && w.in.History.Finished == nil,
+		TerminationMessages: w.in.History.TerminationMessages,
+		RuntimeName:         w.runtimeName,
+		Now:                 w.in.Now,
 
 		RecursiveReadOnly: w.recursiveReadOnly(w.in.Desired),
 	}

@@ -125,8 +125,8 @@ func (w *worker) setVersion(p *manifest.Pod) {
 			c.Attempt, c.LastExit, c.RestartID, c.PostStart = e.Attempt, e.LastExit, e.RestartID, e.PostStart
 			c.Restarts = e.Attempt - min(e.Skipped, e.Attempt)
 			h.Containers[name] = c
-			if e := e.LastExit; e != nil && e.Told {
-				h.Said = with(h.Said, e.ID, e.Said)
+			if e := e.LastExit; e != nil && e.MessageRead {
+				h.TerminationMessages = with(h.TerminationMessages, e.ID, e.TerminationMessage)
 			}
 		}
 	}
@@ -272,7 +272,7 @@ func (w *worker) handleResult(f effect.Result) (news bool) {
 	}
 	if a, ok := f.Action.(plan.ReadMessage); ok {
 		message, _ := f.Value.(effect.Message)
-		w.in.History.Said = with(w.in.History.Said, a.ID, message.Text)
+		w.in.History.TerminationMessages = with(w.in.History.TerminationMessages, a.ID, message.Text)
 		return true
 	}
 	// Results may arrive in another order than their effects ended.

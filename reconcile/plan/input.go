@@ -140,8 +140,8 @@ type History struct {
 	Finished *Finished
 	// Stopping is set while an incarnation is being stopped.
 	Stopping *Stopping
-	// Said contains the termination messages that were read, by container ID.
-	Said map[string]string
+	// TerminationMessages contains the termination messages that were read, by container ID.
+	TerminationMessages map[string]string
 	// Terminations contains the terminations of containers of any version, by ID.
 	Terminations map[string]Termination
 	// StartTime is when the current version was first processed. Like all times here it is
@@ -281,9 +281,10 @@ type Exit struct {
 	Code    int32
 	Reason  string
 	Message string
-	// Said is the container's termination message, and Told that it was read.
-	Said string
-	Told bool
+	// TerminationMessage is the message of the container, and MessageRead reports that it was
+	// read.
+	TerminationMessage string `json:"Said"`
+	MessageRead        bool   `json:"Told"`
 	// Why is why podd stopped it, "" if it exited by itself.
 	Why        string
 	StartedAt  time.Time

@@ -347,7 +347,7 @@ func deepCopy(in Input) Input {
 	h := &in.History
 	h.Containers, h.SeenExit, h.Next = maps.Clone(h.Containers), maps.Clone(h.SeenExit), maps.Clone(h.Next)
 	h.Released, h.Cleanup = maps.Clone(h.Released), maps.Clone(h.Cleanup)
-	h.Probed, h.Terminations, h.Said = maps.Clone(h.Probed), maps.Clone(h.Terminations), maps.Clone(h.Said)
+	h.Probed, h.Terminations, h.TerminationMessages = maps.Clone(h.Probed), maps.Clone(h.Terminations), maps.Clone(h.TerminationMessages)
 	if h.Stopping != nil {
 		s := *h.Stopping
 		h.Stopping = &s

@@ -63,7 +63,7 @@ func (w *world) apply(a Action, p, alloc *manifest.Pod, err error) {
 		}
 		return
 	case ReadMessage:
-		w.in.History.Said = with(w.in.History.Said, a.ID, "")
+		w.in.History.TerminationMessages = with(w.in.History.TerminationMessages, a.ID, "")
 		return
 	case PostStart, PreStop:
 		w.applyHook(a, p, err)

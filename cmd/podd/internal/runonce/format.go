@@ -55,7 +55,7 @@ func explain(p *Pod, m *container, last []string) string {
 	case e.Reason == "OOMKilled":
 		return fmt.Sprintf("OOMKilled (%d) after %s: %s", e.Code, formatDuration(runTime(e)), limit(p, m))
 	}
-	if line := probe.Line(e.Said); line != "" {
+	if line := probe.Line(e.TerminationMessage); line != "" {
 		last = []string{line}
 	}
 	return exitText(e.Code) + " after " + formatDuration(runTime(e)) + quoteLast(last)

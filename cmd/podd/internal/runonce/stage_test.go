@@ -124,7 +124,7 @@ func exitReason(container, reason, message string) func(*reconcile.Report) {
 func saying(container, message string) func(*reconcile.Report) {
 	return func(r *reconcile.Report) {
 		e := r.Last[container]
-		e.Said, e.Told = message, true
+		e.TerminationMessage, e.MessageRead = message, true
 		r.Last[container] = e
 	}
 }

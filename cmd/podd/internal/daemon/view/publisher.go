@@ -298,7 +298,7 @@ func exits(r *reconcile.Report) []server.ExitView {
 	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 		if e, ok := r.Last[c.Name]; ok {
 			out = append(out, server.ExitView{
-				Container: c.Name, ExitCode: e.Code, Reason: e.Reason, Message: e.Said, Why: e.Why, Started: e.StartedAt, Finished: e.FinishedAt,
+				Container: c.Name, ExitCode: e.Code, Reason: e.Reason, Message: e.TerminationMessage, Why: e.Why, Started: e.StartedAt, Finished: e.FinishedAt,
 			})
 		}
 	}
