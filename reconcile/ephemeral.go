@@ -124,14 +124,14 @@ func (w *worker) recoverEphemeral() {
 		}
 		for _, c := range inc.Containers {
 			switch {
-			case c.Annotations[runtime.AnnotationEphemeral] == "" || w.in.History.Containers[c.Name].Made:
+			case c.Annotations[runtime.AnnotationEphemeral] == "" || w.in.History.Containers[c.Name].Created:
 				continue
 			case !w.hasEphemeral(c.Name):
 				unknown = append(unknown, c)
 			default:
 				left = true
 			}
-			w.container(c.Name, func(h *plan.ContainerHistory) { h.Made = true })
+			w.container(c.Name, func(h *plan.ContainerHistory) { h.Created = true })
 		}
 	}
 	if len(unknown) > 0 {
@@ -177,7 +177,7 @@ func (w *worker) uncreatedEphemeral() []v1.EphemeralContainer {
 		return nil // the cluster stores them
 	}
 	return slices.DeleteFunc(slices.Clone(w.in.Desired.Spec.Spec.EphemeralContainers), func(c v1.EphemeralContainer) bool {
-		return w.in.History.Containers[c.Name].Made
+		return w.in.History.Containers[c.Name].Created
 	})
 }
 

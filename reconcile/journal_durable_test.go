@@ -105,7 +105,7 @@ func journalSteps(t *rapid.T, w *worker, disk *recordedDisk, versions []*manifes
 			_ = w.add(addition{uid: w.in.Desired.UID, containers: []v1.EphemeralContainer{c}})
 		},
 		"made": func() {
-			w.container("debug", func(h *plan.ContainerHistory) { h.Made = true })
+			w.container("debug", func(h *plan.ContainerHistory) { h.Created = true })
 			soon()
 		},
 		"disk fails": func() { disk.fails = true },

@@ -170,7 +170,7 @@ func (f *facts) addMembers() {
 
 func (f *facts) member(c *v1.Container, kind Kind) member {
 	m := member{spec: c, kind: kind, hist: f.in.History.Containers[c.Name]}
-	m.attempt, m.restarts, m.created = m.hist.Attempt, m.hist.Restarts, m.hist.Made
+	m.attempt, m.restarts, m.created = m.hist.Attempt, m.hist.Restarts, m.hist.Created
 	for i := range f.mine {
 		for j := range f.mine[i].Containers {
 			rec := &f.mine[i].Containers[j]

@@ -233,8 +233,8 @@ type ContainerHistory struct {
 	Start, Resize Failure
 	// LastExit survives the removal of the runtime's record; nil: never exited.
 	LastExit *Exit
-	// Made reports that an ephemeral container of this name was created.
-	Made bool
+	// Created reports that an ephemeral container of this name was created.
+	Created bool
 	// RestartID is the container whose restart was requested.
 	RestartID string
 	// PostStart is the hook of the newest container.

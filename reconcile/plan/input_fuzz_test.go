@@ -205,7 +205,7 @@ func (c *choices) history(observed []runtime.Incarnation) History {
 		Sandbox:      c.failure(), Volumes: c.failure(), Update: c.failure(), Written: []string{"", "1"}[c.n(2)],
 	}
 	for _, name := range []string{"c0", "c1", "i0", "i1", "e0", "e1"} {
-		ch := ContainerHistory{Attempt: uint32(c.n(4)), Image: c.image(), Start: c.failure(), Made: c.is()}
+		ch := ContainerHistory{Attempt: uint32(c.n(4)), Image: c.image(), Start: c.failure(), Created: c.is()}
 		if c.is() {
 			ch.LastExit = &Exit{Code: int32(c.n(2))}
 		}

@@ -42,7 +42,7 @@ func (w *world) add(name, target string) {
 		return
 	}
 	delete(w.added.ids, string(p.UID)+name)
-	w.container(name, func(h *ContainerHistory) { h.Made = false })
+	w.container(name, func(h *ContainerHistory) { h.Created = false })
 	c := debugger(name, target)
 	w.in.Desired = p.WithEphemeral(append(slices.Clone(p.Spec.Spec.EphemeralContainers), c))
 	for subject, of := range w.version { // actions in progress are for the same version
@@ -65,8 +65,8 @@ func (w *world) noteEphemeral(c *runtime.Container) {
 		w.in.Desired = p.WithEphemeral(append(slices.Clone(p.Spec.Spec.EphemeralContainers), e))
 	}
 	w.added.pending[p.UID] = slices.DeleteFunc(slices.Clone(w.added.pending[p.UID]), isNamed(c.Name))
-	if !w.in.History.Containers[c.Name].Made {
-		w.container(c.Name, func(h *ContainerHistory) { h.Made = true })
+	if !w.in.History.Containers[c.Name].Created {
+		w.container(c.Name, func(h *ContainerHistory) { h.Created = true })
 	}
 }
 
