@@ -94,7 +94,7 @@ func (e *entry) reservations(key types.NamespacedName, wants *manifest.Pod, last
 	}
 	for _, j := range e.past {
 		c.UIDs = append(slices.Clone(c.UIDs), j.UID)
-		c.Rests = c.Rests || wants != nil && j.Finished.Of(wants)
+		c.Rests = c.Rests || wants != nil && j.Finished.AppliesTo(wants)
 	}
 	if last == nil {
 		return c

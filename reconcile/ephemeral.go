@@ -84,7 +84,7 @@ func (w *worker) add(a addition) error {
 		return invalid(w.key, field.Forbidden(field.NewPath("spec", "ephemeralContainers"), "the pod is the cluster's; add them there, with kubectl debug"))
 	}
 	next, errs := decode.AddEphemeral(p, a.containers)
-	if next != p && w.in.History.Finished.Of(p) {
+	if next != p && w.in.History.Finished.AppliesTo(p) {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "ephemeralContainers"), "the pod has run to its end; nothing is started in it any more"))
 	}
 	if len(errs) > 0 {

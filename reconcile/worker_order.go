@@ -114,7 +114,7 @@ func (w *worker) setVersion(p *manifest.Pod) {
 				h.Probed = with(h.Probed, id, probed)
 			}
 		}
-		if j.Finished.Of(p) {
+		if j.Finished.AppliesTo(p) {
 			h.Finished = j.Finished
 		}
 		if !j.StartTime.IsZero() && (j.Finished == nil || h.Finished != nil) {

@@ -201,9 +201,9 @@ type Finished struct {
 	Resumes bool          `json:",omitempty"`
 }
 
-// Of reports whether f is the end of p; f may be nil. A pod of a cluster finishes only
+// AppliesTo reports whether f is the end of p; f may be nil. A pod of a cluster finishes only
 // once, whatever its size.
-func (f *Finished) Of(p *manifest.Pod) bool {
+func (f *Finished) AppliesTo(p *manifest.Pod) bool {
 	return f != nil && f.UID == p.UID && f.Hash == p.Hash && (f.Size == p.PodSize() || ofCluster(p))
 }
 

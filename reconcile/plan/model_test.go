@@ -104,7 +104,7 @@ func (w *world) order(p *manifest.Pod) {
 // retryResize ends the waits after failures to resize to another size than that of p.
 func (w *world) retryResize(p *manifest.Pod) {
 	w.in.History.ResizePod, w.in.Evict = Failure{}, nil
-	if !w.in.History.Finished.Of(p) {
+	if !w.in.History.Finished.AppliesTo(p) {
 		w.in.History.Finished = nil
 	}
 	for name := range w.in.History.Containers {
@@ -132,7 +132,7 @@ func (w *world) begin(p *manifest.Pod) {
 	for name, img := range old.Next {
 		h.Containers[name] = ContainerHistory{Image: img}
 	}
-	if fin := w.past[p.UID]; fin.Of(p) && (w.in.Node.ShuttingDown || !fin.Resumes) {
+	if fin := w.past[p.UID]; fin.AppliesTo(p) && (w.in.Node.ShuttingDown || !fin.Resumes) {
 		h.Finished = fin
 	}
 	for _, c := range containersOf(&p.Spec.Spec) {

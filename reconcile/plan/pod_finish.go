@@ -10,7 +10,7 @@ import (
 )
 
 func (f *facts) finished() bool {
-	if f.in.History.Finished.Of(f.desired) {
+	if f.in.History.Finished.AppliesTo(f.desired) {
 		return true
 	}
 	return f.outcome() != nil

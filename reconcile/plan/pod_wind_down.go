@@ -5,7 +5,7 @@ import "cmp"
 // windDown stops sidecars and the sandbox of a finished pod and releases its volumes. Then
 // the pod rests; its records and logs are kept.
 func (f *facts) windDown(d *Decision) {
-	if !f.in.History.Finished.Of(f.desired) {
+	if !f.in.History.Finished.AppliesTo(f.desired) {
 		fin := f.outcome()
 		d.RecordFirst = f.mustRecord(fin)
 		// The end is published with the containers' messages, unless it is urgent.

@@ -97,5 +97,5 @@ func (f *facts) terminated(e *Evict) *Finished {
 // resumes reports whether the shutdown that stopped the pod is over.
 func (f *facts) resumes() bool {
 	fin := f.in.History.Finished
-	return !f.in.Node.ShuttingDown && fin.Of(f.desired) && fin.Resumes
+	return !f.in.Node.ShuttingDown && fin.AppliesTo(f.desired) && fin.Resumes
 }
