@@ -24,7 +24,7 @@ func (w *worker) applyProbe(a plan.Probe, f effect.Result) (news bool) {
 	if f.Err != nil {
 		o.Errored, o.Message = true, probe.Line(f.Err.Error())
 	}
-	was := probed.Of(a.Kind)
+	was := probed.State(a.Kind)
 	now := was.After(plan.ProbeOf(c, a.Kind), o)
 	w.events = append(w.events, event.Probed(event.On(f.Version, f.Ended), a, o, result.Warning)...)
 	if result.Warning && !was.Warned {

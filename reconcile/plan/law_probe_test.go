@@ -109,7 +109,7 @@ func ownGrace(in Input, c *runtime.Container) (grace time.Duration, ok bool) {
 	for _, spec := range containersOf(&in.Desired.Spec.Spec) {
 		for _, kind := range []ProbeKind{Startup, Liveness} {
 			p := ProbeOf(spec, kind)
-			if spec.Name == c.Name && p != nil && in.History.Probed[c.ID].Of(kind).Health == Failed {
+			if spec.Name == c.Name && p != nil && in.History.Probed[c.ID].State(kind).Health == Failed {
 				if p.TerminationGracePeriodSeconds == nil {
 					return 0, false
 				}

@@ -33,7 +33,7 @@ func (w *world) applyProbe(a Probe, p *manifest.Pod, began time.Time, err error)
 	if err != nil {
 		o.Message = err.Error()
 	}
-	t := probed.Of(a.Kind).After(ProbeOf(specOf(p, a.Container), a.Kind), o)
+	t := probed.State(a.Kind).After(ProbeOf(specOf(p, a.Container), a.Kind), o)
 	w.in.History.Probed = with(w.in.History.Probed, a.ID, probed.With(a.Kind, t))
 }
 

@@ -170,7 +170,7 @@ func (w *world) poddRestarts() {
 	for id, probed := range w.in.History.Probed {
 		kept := Probed{}
 		for _, kind := range probeKinds {
-			t := probed.Of(kind)
+			t := probed.State(kind)
 			kept = kept.With(kind, Trial{Health: t.Health, Message: t.Message})
 		}
 		w.probed[id] = kept

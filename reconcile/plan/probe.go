@@ -65,8 +65,8 @@ type Probed struct {
 	Readiness Trial `json:"readiness,omitzero"`
 }
 
-// Of returns the state of one kind.
-func (p Probed) Of(kind ProbeKind) Trial { return *p.at(kind) }
+// State returns the state of one kind.
+func (p Probed) State(kind ProbeKind) Trial { return *p.at(kind) }
 
 // With returns p with another state of one kind.
 func (p Probed) With(kind ProbeKind, t Trial) Probed {

@@ -14,7 +14,7 @@ func (f *facts) trial(m *member, kind ProbeKind) Trial {
 	if m.last == nil {
 		return Trial{}
 	}
-	return f.in.History.Probed[m.last.ID].Of(kind)
+	return f.in.History.Probed[m.last.ID].State(kind)
 }
 
 // passed reports whether the container runs and has no probe of this kind that has not
@@ -119,7 +119,7 @@ func (f *facts) attempt(m *member, d *Decision, kind ProbeKind) {
 func (f *facts) dueAt(m *member, kind ProbeKind, p *v1.Probe) time.Time {
 	period := time.Duration(max(p.PeriodSeconds, 1)) * time.Second
 	probed := f.in.History.Probed[m.last.ID]
-	if t := probed.Of(kind); !t.Began.IsZero() {
+	if t := probed.State(kind); !t.Began.IsZero() {
 		if t.Errors%probeTries != 0 {
 			return t.Began
 		}
