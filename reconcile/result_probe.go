@@ -20,7 +20,7 @@ func (w *worker) applyProbe(a plan.Probe, f effect.Result) (news bool) {
 	}
 	c, _, _ := plan.FindContainer(f.Version.Spec, a.Container)
 	result, _ := f.Value.(effect.ProbeResult)
-	o := plan.Outcome{Began: f.Began, Passed: result.Passed, Message: result.Message}
+	o := plan.ProbeResult{Began: f.Began, Passed: result.Passed, Message: result.Message}
 	if f.Err != nil {
 		o.Errored, o.Message = true, probe.Line(f.Err.Error())
 	}

@@ -102,14 +102,14 @@ Warning Failed spec.initContainers{first}: Error: ImageInspectError`},
 func TestProbed(t *testing.T) {
 	for _, c := range []struct {
 		kind    plan.ProbeKind
-		o       plan.Outcome
+		o       plan.ProbeResult
 		warning bool
 		want    string
 	}{
-		{plan.Liveness, plan.Outcome{Passed: true}, false, ""},
-		{plan.Liveness, plan.Outcome{Message: "exit 1"}, false, "Warning Unhealthy spec.containers{app}: Liveness probe failed: exit 1"},
-		{plan.Startup, plan.Outcome{Errored: true, Message: "no port"}, false, "Warning Unhealthy spec.containers{app}: Startup probe errored and resulted in unknown state: no port"},
-		{plan.Readiness, plan.Outcome{Passed: true, Message: "redirect"}, true, "Warning ProbeWarning spec.containers{app}: Readiness probe warning: redirect"},
+		{plan.Liveness, plan.ProbeResult{Passed: true}, false, ""},
+		{plan.Liveness, plan.ProbeResult{Message: "exit 1"}, false, "Warning Unhealthy spec.containers{app}: Liveness probe failed: exit 1"},
+		{plan.Startup, plan.ProbeResult{Errored: true, Message: "no port"}, false, "Warning Unhealthy spec.containers{app}: Startup probe errored and resulted in unknown state: no port"},
+		{plan.Readiness, plan.ProbeResult{Passed: true, Message: "redirect"}, true, "Warning ProbeWarning spec.containers{app}: Readiness probe warning: redirect"},
 	} {
 		if got := format(Probed(On(web(), at), plan.Probe{Container: "app", Kind: c.kind}, c.o, c.warning)); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)

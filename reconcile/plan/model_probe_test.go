@@ -29,7 +29,7 @@ func (w *world) applyProbe(a Probe, p *manifest.Pod, began time.Time, err error)
 	if !known {
 		return
 	}
-	o := Outcome{Began: began, Passed: err == nil, Errored: errors.Is(err, errLost)}
+	o := ProbeResult{Began: began, Passed: err == nil, Errored: errors.Is(err, errLost)}
 	if err != nil {
 		o.Message = err.Error()
 	}

@@ -111,8 +111,8 @@ type Trial struct {
 	Warned bool `json:"-"`
 }
 
-// An Outcome is the result of one attempt.
-type Outcome struct {
+// A ProbeResult is the result of one attempt.
+type ProbeResult struct {
 	Began  time.Time
 	Passed bool
 	// Errored reports that the attempt could not be carried out, so it does not count.
@@ -124,7 +124,7 @@ type Outcome struct {
 const probeTries = 3
 
 // After returns the state after one more attempt of probe p.
-func (t Trial) After(p *v1.Probe, o Outcome) Trial {
+func (t Trial) After(p *v1.Probe, o ProbeResult) Trial {
 	t.Began = o.Began
 	if o.Errored {
 		t.Errors++

@@ -14,7 +14,7 @@ import (
 func TestTrial_After(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := &v1.Probe{SuccessThreshold: rapid.Int32Range(1, 4).Draw(t, "successes"), FailureThreshold: rapid.Int32Range(1, 4).Draw(t, "failures")}
-		outcomes := rapid.SliceOf(rapid.SampledFrom([]Outcome{{Passed: true}, {Message: "a"}, {Message: "b"}, {Errored: true, Message: "c"}})).Draw(t, "outcomes")
+		outcomes := rapid.SliceOf(rapid.SampledFrom([]ProbeResult{{Passed: true}, {Message: "a"}, {Message: "b"}, {Errored: true, Message: "c"}})).Draw(t, "outcomes")
 		var trial Trial
 		var counted []bool
 		for i, o := range outcomes {
