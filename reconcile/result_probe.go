@@ -90,7 +90,7 @@ func (w *worker) addProbeFacts(f *status.Facts) {
 
 // passed returns true if the probe passed, and nil otherwise, so that the status uses the
 // default for a container with or without that probe.
-func passed(t plan.Trial) *bool {
+func passed(t plan.ProbeState) *bool {
 	if t.Health != plan.Passed {
 		return nil
 	}

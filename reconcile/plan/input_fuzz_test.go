@@ -156,8 +156,8 @@ func (c *choices) probe() *v1.Probe {
 	return &v1.Probe{InitialDelaySeconds: int32(c.n(9)), PeriodSeconds: int32(c.n(9)), FailureThreshold: int32(c.n(4)), SuccessThreshold: int32(c.n(4))}
 }
 
-func (c *choices) trial() Trial {
-	t := Trial{Health: []Health{"", Passed, Failed}[c.n(3)], InRow: c.n(4), Passing: c.is(), Errors: c.n(5)}
+func (c *choices) trial() ProbeState {
+	t := ProbeState{Health: []Health{"", Passed, Failed}[c.n(3)], InRow: c.n(4), Passing: c.is(), Errors: c.n(5)}
 	if c.is() {
 		t.Began = c.start.Add(-time.Duration(c.n(20)) * time.Second)
 	}

@@ -17,7 +17,7 @@ func checkProbe(in Input, d Decision, a Probe) error {
 		switch p := VersionOf(inc, in.Desired, in.Previous); {
 		case p == nil || ProbeOf(specOf(p, a.Container), a.Kind) == nil:
 			return fmt.Errorf("the container has no such probe")
-		case a.Kind != Readiness || c.State != runtime.Running || in.History.Probed[a.ID].Readiness == (Trial{}):
+		case a.Kind != Readiness || c.State != runtime.Running || in.History.Probed[a.ID].Readiness == (ProbeState{}):
 			return fmt.Errorf("the container is being stopped, or its readiness was never probed")
 		}
 		return nil
@@ -72,7 +72,7 @@ func checkReadinessContinues(in Input, d Decision) error {
 		p := VersionOf(inc, in.Desired, in.Previous)
 		for _, c := range inc.Containers {
 			probe := Probe{Container: c.Name, ID: c.ID, Kind: Readiness}
-			if c.State != runtime.Running || p == nil || in.History.Probed[c.ID].Readiness == (Trial{}) || d.Phase == PhaseWindDown {
+			if c.State != runtime.Running || p == nil || in.History.Probed[c.ID].Readiness == (ProbeState{}) || d.Phase == PhaseWindDown {
 				continue
 			}
 			// Nothing is probed while the runtime is unreachable.

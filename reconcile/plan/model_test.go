@@ -171,7 +171,7 @@ func (w *world) poddRestarts() {
 		kept := Probed{}
 		for _, kind := range probeKinds {
 			t := probed.State(kind)
-			kept = kept.With(kind, Trial{Health: t.Health, Message: t.Message})
+			kept = kept.With(kind, ProbeState{Health: t.Health, Message: t.Message})
 		}
 		w.probed[id] = kept
 	}

@@ -59,22 +59,22 @@ type Probed struct {
 	// measured from it.
 	Since time.Time `json:"-"`
 	// Adopted reports that it already ran when podd started.
-	Adopted   bool  `json:"-"`
-	Startup   Trial `json:"startup,omitzero"`
-	Liveness  Trial `json:"liveness,omitzero"`
-	Readiness Trial `json:"readiness,omitzero"`
+	Adopted   bool       `json:"-"`
+	Startup   ProbeState `json:"startup,omitzero"`
+	Liveness  ProbeState `json:"liveness,omitzero"`
+	Readiness ProbeState `json:"readiness,omitzero"`
 }
 
 // State returns the state of one kind.
-func (p Probed) State(kind ProbeKind) Trial { return *p.at(kind) }
+func (p Probed) State(kind ProbeKind) ProbeState { return *p.at(kind) }
 
 // With returns p with another state of one kind.
-func (p Probed) With(kind ProbeKind, t Trial) Probed {
+func (p Probed) With(kind ProbeKind, t ProbeState) Probed {
 	*p.at(kind) = t
 	return p
 }
 
-func (p *Probed) at(kind ProbeKind) *Trial {
+func (p *Probed) at(kind ProbeKind) *ProbeState {
 	switch kind {
 	case Startup:
 		return &p.Startup
@@ -94,8 +94,8 @@ const (
 	Failed Health = "failed"
 )
 
-// A Trial is the state of one probe.
-type Trial struct {
+// A ProbeState is the state of one probe.
+type ProbeState struct {
 	Health Health `json:"health,omitempty"`
 	// Message is the failure that caused Health or, while Health is "", the first failure:
 	// a line for users. It changes only with Health.
@@ -124,7 +124,7 @@ type ProbeResult struct {
 const probeTries = 3
 
 // After returns the state after one more attempt of probe p.
-func (t Trial) After(p *v1.Probe, o ProbeResult) Trial {
+func (t ProbeState) After(p *v1.Probe, o ProbeResult) ProbeState {
 	t.Began = o.Began
 	if o.Errored {
 		t.Errors++
@@ -149,7 +149,7 @@ func (t Trial) After(p *v1.Probe, o ProbeResult) Trial {
 }
 
 // keepFirstMessage keeps the first message before there is a result.
-func (t *Trial) keepFirstMessage(message string) {
+func (t *ProbeState) keepFirstMessage(message string) {
 	if t.Health == "" && t.Message == "" {
 		t.Message = message
 	}
@@ -157,12 +157,12 @@ func (t *Trial) keepFirstMessage(message string) {
 
 // needsUser reports whether a user must act: the probe failed, or none of its attempts could
 // be carried out.
-func (t Trial) needsUser() bool {
+func (t ProbeState) needsUser() bool {
 	return t.Health == Failed || t.Health == "" && t.Errors >= probeTries
 }
 
 // why returns the message of a probe that has not passed.
-func (t Trial) why(kind ProbeKind) string {
+func (t ProbeState) why(kind ProbeKind) string {
 	if t.Message == "" {
 		return ""
 	}

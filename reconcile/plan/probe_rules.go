@@ -10,9 +10,9 @@ import (
 )
 
 // trial returns the state of a probe of the current container of m.
-func (f *facts) trial(m *member, kind ProbeKind) Trial {
+func (f *facts) trial(m *member, kind ProbeKind) ProbeState {
 	if m.last == nil {
-		return Trial{}
+		return ProbeState{}
 	}
 	return f.in.History.Probed[m.last.ID].State(kind)
 }
@@ -79,7 +79,7 @@ func (f *facts) probeStarted(m *member, d *Decision) {
 // that its loss of readiness is published. It starts no probe that did not run before,
 // because the container may not have started yet.
 func (f *facts) continueReadiness(m *member, d *Decision) {
-	if m.is(runtime.Running) && f.trial(m, Readiness) != (Trial{}) {
+	if m.is(runtime.Running) && f.trial(m, Readiness) != (ProbeState{}) {
 		f.attempt(m, d, Readiness)
 	}
 }

@@ -8,14 +8,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTrial_After checks that the result changes after as many consecutive attempts as the
+// TestProbeState_After checks that the result changes after as many consecutive attempts as the
 // threshold, without those that could not be made, and that the message changes only with
 // the result.
-func TestTrial_After(t *testing.T) {
+func TestProbeState_After(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := &v1.Probe{SuccessThreshold: rapid.Int32Range(1, 4).Draw(t, "successes"), FailureThreshold: rapid.Int32Range(1, 4).Draw(t, "failures")}
 		outcomes := rapid.SliceOf(rapid.SampledFrom([]ProbeResult{{Passed: true}, {Message: "a"}, {Message: "b"}, {Errored: true, Message: "c"}})).Draw(t, "outcomes")
-		var trial Trial
+		var trial ProbeState
 		var counted []bool
 		for i, o := range outcomes {
 			o.Began = time.Unix(int64(i), 0)

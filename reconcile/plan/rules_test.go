@@ -240,24 +240,26 @@ func TestContainerRules(t *testing.T) {
 		"restart requested": {func(in *Input) { history(in, func(h *ContainerHistory) { h.RestartID = "c" }) }, RuleRestartRequested, "stop"},
 		"restart requested for an earlier container": {func(in *Input) { history(in, func(h *ContainerHistory) { h.RestartID = "b" }) }, RuleRunning, ""},
 		"restart requested, exited":                  {func(in *Input) { ended(in, "5"); history(in, func(h *ContainerHistory) { h.RestartID = "c" }) }, RuleStart, "start"},
-		"startup probe without a result":             {func(in *Input) { probes(in, Startup, Trial{}) }, RuleNotStarted, "probe"},
-		"startup probe failed once":                  {func(in *Input) { probes(in, Startup, Trial{InRow: 2, Began: in.Now}) }, RuleNotStarted, ""},
-		"startup probe failed":                       {func(in *Input) { probes(in, Startup, Trial{Health: Failed}) }, RuleStartupProbeFailed, "stop"},
-		"startup probe passed":                       {func(in *Input) { probes(in, Startup, Trial{Health: Passed}) }, RuleRunning, ""},
+		"startup probe without a result":             {func(in *Input) { probes(in, Startup, ProbeState{}) }, RuleNotStarted, "probe"},
+		"startup probe failed once":                  {func(in *Input) { probes(in, Startup, ProbeState{InRow: 2, Began: in.Now}) }, RuleNotStarted, ""},
+		"startup probe failed":                       {func(in *Input) { probes(in, Startup, ProbeState{Health: Failed}) }, RuleStartupProbeFailed, "stop"},
+		"startup probe passed":                       {func(in *Input) { probes(in, Startup, ProbeState{Health: Passed}) }, RuleRunning, ""},
 		"startup probe without a result, other probes wait": {func(in *Input) {
-			probes(in, Startup, Trial{Began: in.Now})
-			probes(in, Liveness, Trial{})
-			probes(in, Readiness, Trial{})
+			probes(in, Startup, ProbeState{Began: in.Now})
+			probes(in, Liveness, ProbeState{})
+			probes(in, Readiness, ProbeState{})
 		}, RuleNotStarted, ""},
-		"liveness probe without a result":               {func(in *Input) { probes(in, Liveness, Trial{}) }, RuleRunning, "probe"},
-		"liveness probe not due":                        {func(in *Input) { probes(in, Liveness, Trial{Began: in.Now}) }, RuleRunning, ""},
-		"liveness probe failed":                         {func(in *Input) { probes(in, Liveness, Trial{Health: Failed}) }, RuleLivenessProbeFailed, "stop"},
-		"liveness probe failed, exited":                 {func(in *Input) { ended(in, "0"); probes(in, Liveness, Trial{Health: Failed}) }, RuleStart, "start"},
-		"liveness probe of an earlier container failed": {func(in *Input) { probes(in, Liveness, Trial{Health: Failed}); last(in).ID = "b" }, RuleRunning, "probe"},
-		"readiness probe without a result":              {func(in *Input) { probes(in, Readiness, Trial{}) }, RuleNotReady, "probe"},
-		"readiness probe failed":                        {func(in *Input) { probes(in, Readiness, Trial{Health: Failed, Began: in.Now}) }, RuleNotReady, ""},
-		"readiness probe passed":                        {func(in *Input) { probes(in, Readiness, Trial{Health: Passed, Began: in.Now}) }, RuleRunning, ""},
-		"readiness probe passed, next attempt due":      {func(in *Input) { probes(in, Readiness, Trial{Health: Passed, Began: in.Now.Add(-10 * time.Second)}) }, RuleRunning, "probe"},
+		"liveness probe without a result":               {func(in *Input) { probes(in, Liveness, ProbeState{}) }, RuleRunning, "probe"},
+		"liveness probe not due":                        {func(in *Input) { probes(in, Liveness, ProbeState{Began: in.Now}) }, RuleRunning, ""},
+		"liveness probe failed":                         {func(in *Input) { probes(in, Liveness, ProbeState{Health: Failed}) }, RuleLivenessProbeFailed, "stop"},
+		"liveness probe failed, exited":                 {func(in *Input) { ended(in, "0"); probes(in, Liveness, ProbeState{Health: Failed}) }, RuleStart, "start"},
+		"liveness probe of an earlier container failed": {func(in *Input) { probes(in, Liveness, ProbeState{Health: Failed}); last(in).ID = "b" }, RuleRunning, "probe"},
+		"readiness probe without a result":              {func(in *Input) { probes(in, Readiness, ProbeState{}) }, RuleNotReady, "probe"},
+		"readiness probe failed":                        {func(in *Input) { probes(in, Readiness, ProbeState{Health: Failed, Began: in.Now}) }, RuleNotReady, ""},
+		"readiness probe passed":                        {func(in *Input) { probes(in, Readiness, ProbeState{Health: Passed, Began: in.Now}) }, RuleRunning, ""},
+		"readiness probe passed, next attempt due": {func(in *Input) {
+			probes(in, Readiness, ProbeState{Health: Passed, Began: in.Now.Add(-10 * time.Second)})
+		}, RuleRunning, "probe"},
 		"resized": {func(in *Input) { resizes(in, small, large) }, RuleResizeInPlace, "resize"},
 		"resized, pod not resized yet": {func(in *Input) {
 			resizes(in, small, large)
@@ -265,7 +267,7 @@ func TestContainerRules(t *testing.T) {
 		}, RuleRunning, "resize"}, // the pod
 		"resized with a probe": {func(in *Input) {
 			resizes(in, small, large)
-			probes(in, Liveness, Trial{})
+			probes(in, Liveness, ProbeState{})
 		}, RuleResizeInPlace, "probe"},
 		"resize failed": {func(in *Input) {
 			resizes(in, small, large)
@@ -437,7 +439,7 @@ func TestContainerRules(t *testing.T) {
 		}, RuleRestartRequested, "stop"},
 		"postStart hook not done, probes wait": {func(in *Input) {
 			postStart(in, Hook{Owed: true}, sleeps(2))
-			probes(in, Startup, Trial{})
+			probes(in, Startup, ProbeState{})
 		}, RulePostStartHookPending, ""},
 		"stop in progress": {func(in *Input) {
 			in.History.Terminations = map[string]Termination{"c": {Since: in.Now, Grace: time.Minute}}
@@ -502,7 +504,7 @@ func postStart(in *Input, recorded Hook, h *v1.LifecycleHandler) {
 }
 
 // probes gives the container a probe with the recorded state t.
-func probes(in *Input, kind ProbeKind, t Trial) {
+func probes(in *Input, kind ProbeKind, t ProbeState) {
 	p := &v1.Probe{PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3}
 	switch c := &in.Desired.Spec.Spec.Containers[0]; kind {
 	case Startup:
