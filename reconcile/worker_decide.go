@@ -114,7 +114,7 @@ func (w *worker) cancelUnnamed(d plan.Decision) {
 
 // isNamed reports whether actions contains the undertaking of a.
 func isNamed(actions []plan.Action, a plan.Action) bool {
-	return slices.ContainsFunc(actions, func(b plan.Action) bool { return plan.SameUndertaking(a, b) })
+	return slices.ContainsFunc(actions, func(b plan.Action) bool { return plan.SameOperation(a, b) })
 }
 
 // uidOf returns the UID of a pod, "" if p is nil.

@@ -194,9 +194,9 @@ func (RemoveSandbox) sealed()   {}
 func (ReleaseVolumes) sealed()  {}
 func (RemoveDir) sealed()       {}
 
-// SameUndertaking reports whether a and b are the same operation, perhaps with other
+// SameOperation reports whether a and b are the same operation, perhaps with other
 // reasons, so that an action in progress need not be replaced.
-func SameUndertaking(a, b Action) bool {
+func SameOperation(a, b Action) bool {
 	if a.Subject() != b.Subject() || a.Verb() != b.Verb() {
 		return false
 	}
