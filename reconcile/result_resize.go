@@ -44,7 +44,7 @@ func (w *worker) recordSize(id string, size plan.Size) {
 
 // recordDoubts records, before an action begins, which sizes are uncertain while it runs.
 func (w *worker) recordDoubts(a plan.Action) {
-	for id, size := range plan.Doubts(&w.in, a) {
+	for id, size := range plan.UncertainSizes(&w.in, a) {
 		w.recordSize(id, size)
 	}
 }

@@ -268,7 +268,7 @@ func (w *world) decide() Decision {
 		if a, ok := a.(StartContainer); ok && a.PostStart {
 			w.recordHook(a.Container, Hook{Attempt: a.Attempt, Owed: true})
 		}
-		for id, size := range Doubts(&w.in, a) {
+		for id, size := range UncertainSizes(&w.in, a) {
 			w.resized = with(w.resized, id, size)
 			w.in.History.Sizes = w.resized
 		}

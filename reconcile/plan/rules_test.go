@@ -283,11 +283,11 @@ func TestContainerRules(t *testing.T) {
 		}, RuleResizeInPlace, "resize"},
 		"resized back, result of the first resize unknown": {func(in *Input) {
 			resizes(in, large, large)
-			in.History.Sizes = Doubts(in, ResizeContainer{Container: "app", ID: "c"})
+			in.History.Sizes = UncertainSizes(in, ResizeContainer{Container: "app", ID: "c"})
 		}, RuleResizeInPlace, "resize"},
 		"resized back, result for the pod unknown": {func(in *Input) {
 			resizes(in, large, large)
-			in.History.Sizes = Doubts(in, ResizePod{SandboxID: "s-u"})
+			in.History.Sizes = UncertainSizes(in, ResizePod{SandboxID: "s-u"})
 		}, RuleRunning, "resize"},
 		"resized, rejected": {func(in *Input) {
 			resizes(in, small, large)

@@ -136,31 +136,31 @@ func (s *Size) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Doubts returns the entries for History.Sizes that must be set before an action begins:
+// UncertainSizes returns the entries for History.Sizes that must be set before an action begins:
 // the sizes that it changes are uncertain until its result is known. It returns nil if
 // there are none.
-func Doubts(in *Input, a Action) map[string]Size {
+func UncertainSizes(in *Input, a Action) map[string]Size {
 	inc := in.current()
 	if inc == nil {
 		return nil
 	}
-	doubts := map[string]Size{}
+	sizes := map[string]Size{}
 	switch a := a.(type) {
 	case ResizePod:
-		doubts[a.SandboxID] = Size{Uncertain: true}
+		sizes[a.SandboxID] = Size{Uncertain: true}
 	case ResizeContainer:
 		for i := range inc.Containers {
 			if c := &inc.Containers[i]; c.ID == a.ID {
-				doubts[a.ID] = Size{recordedSize(in.History.Sizes, c.ID, c.Annotations).Value, true}
+				sizes[a.ID] = Size{recordedSize(in.History.Sizes, c.ID, c.Annotations).Value, true}
 			}
 		}
-		doubts[inc.ID] = Size{Uncertain: true}
+		sizes[inc.ID] = Size{Uncertain: true}
 	case StartContainer: // its pod's cgroup may be too small for it
 		if Unsized(in) {
-			doubts[inc.ID] = Size{Uncertain: true}
+			sizes[inc.ID] = Size{Uncertain: true}
 		}
 	}
-	return doubts
+	return sizes
 }
 
 // current returns the sandbox in which Desired runs; nil if there is none.

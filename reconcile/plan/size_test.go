@@ -52,8 +52,11 @@ func TestSizes(t *testing.T) {
 		"container and pod resized": {func(in *Input) {
 			in.History.Sizes = map[string]Size{"c": {Value: large}, "s-u": {Value: in.Desired.PodSize()}}
 		}, large, large, false},
-		"result of the resize unknown":         {func(in *Input) { in.History.Sizes = Doubts(in, ResizeContainer{ID: "c"}) }, large, small, true},
-		"result unknown, and resized back":     {func(in *Input) { in.History.Sizes = Doubts(in, ResizeContainer{ID: "c"}); resizes(in, small, small) }, small, small, true},
+		"result of the resize unknown": {func(in *Input) { in.History.Sizes = UncertainSizes(in, ResizeContainer{ID: "c"}) }, large, small, true},
+		"result unknown, and resized back": {func(in *Input) {
+			in.History.Sizes = UncertainSizes(in, ResizeContainer{ID: "c"})
+			resizes(in, small, small)
+		}, small, small, true},
 		"never created":                        {func(in *Input) { in.Observed = nil; in.Verdict = reject }, large, large, false},
 		"running container of another version": {func(in *Input) { in.Observed[0].Annotations[runtime.AnnotationHash] = "v1:x"; in.Verdict = reject }, large, large, false},
 	} {
