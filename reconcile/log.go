@@ -90,7 +90,7 @@ func (w *worker) logOutcome(d plan.Decision, pod *v1.Pod) {
 
 // logResize logs that a pod was resized, once all of it has the desired size.
 func (w *worker) logResize() {
-	if len(w.logged.resizing) == 0 || w.in.Desired == nil || plan.Unsized(&w.in) {
+	if len(w.logged.resizing) == 0 || w.in.Desired == nil || plan.ResizePending(&w.in) {
 		return
 	}
 	w.log.Info("resized", "what", strings.Join(w.logged.resizing, ", "))

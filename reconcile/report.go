@@ -96,7 +96,7 @@ func (w *worker) newReport(d plan.Decision) Report {
 	}
 	r.Finished = w.in.History.Finished
 	allocated, actual := plan.Allocated(&w.in), plan.Actual(&w.in)
-	r.Held, r.Unsized = []*manifest.Pod{allocated}, plan.Unsized(&w.in)
+	r.Held, r.Unsized = []*manifest.Pod{allocated}, plan.ResizePending(&w.in)
 	if actual != allocated {
 		r.Held = append(r.Held, actual)
 	}

@@ -14,7 +14,7 @@ import (
 // resize returns the progress of resizing the pod.
 func (w *worker) resize() status.Resize {
 	var r status.Resize
-	if w.in.Successor != nil || !plan.Unsized(&w.in) {
+	if w.in.Successor != nil || !plan.ResizePending(&w.in) {
 		return r
 	}
 	if v := w.in.Verdict; v.Answer != plan.Admit {

@@ -150,7 +150,7 @@ func (w *worker) startAction(ctx context.Context, a plan.Action) {
 	w.recordDoubts(a)
 	ctx, cancel := context.WithCancel(ctx)
 	in := effect.Input{
-		Key: w.key, Desired: plan.Allocated(&w.in), Actual: plan.Actual(&w.in), Unsized: plan.Unsized(&w.in),
+		Key: w.key, Desired: plan.Allocated(&w.in), Actual: plan.Actual(&w.in), Unsized: plan.ResizePending(&w.in),
 		Successor: w.in.Successor, Leaving: w.in.Previous, Supply: w.supply, NextSupply: w.nextSupply, Observed: w.in.Observed, Node: w.render,
 		UserIDs: w.userIDs, Pulling: w.sendPullStart, Permit: effect.NewPermit(),
 	}

@@ -156,7 +156,7 @@ func UncertainSizes(in *Input, a Action) map[string]Size {
 		}
 		sizes[inc.ID] = Size{Uncertain: true}
 	case StartContainer: // its pod's cgroup may be too small for it
-		if Unsized(in) {
+		if ResizePending(in) {
 			sizes[inc.ID] = Size{Uncertain: true}
 		}
 	}
@@ -173,9 +173,9 @@ func (in *Input) current() *runtime.Incarnation {
 	return nil
 }
 
-// Unsized reports whether a running container or the pod does not have its desired size
+// ResizePending reports whether a running container or the pod does not have its desired size
 // yet.
-func Unsized(in *Input) bool {
+func ResizePending(in *Input) bool {
 	if in.Desired == nil {
 		return false
 	}

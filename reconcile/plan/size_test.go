@@ -70,7 +70,7 @@ func TestSizes(t *testing.T) {
 			if got := Actual(&in).Containers["app"].Size; got != tt.actual {
 				t.Errorf("got actual %s, want %s", got, tt.actual)
 			}
-			if got := Unsized(&in); got != tt.unsized {
+			if got := ResizePending(&in); got != tt.unsized {
 				t.Errorf("got unsized %t, want %t", got, tt.unsized)
 			}
 		})
