@@ -109,7 +109,7 @@ func (k *StorageLimiter) check(ctx context.Context) {
 // evict evicts a pod that exceeds a limit, and reports whether it does.
 func (k *StorageLimiter) evict(ctx context.Context, m *measurement) bool {
 	r := m.report
-	why := m.used.Outgrown(&r.Pod.Spec)
+	why := m.used.ExceededLimit(&r.Pod.Spec)
 	if why == "" {
 		return false
 	}

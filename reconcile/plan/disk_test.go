@@ -9,9 +9,9 @@ import (
 	"podd/manifest/decode"
 )
 
-// TestOutgrown checks which limit of a pod's disk usage is reported first: of a volume, of the
+// TestExceededLimit checks which limit of a pod's disk usage is reported first: of a volume, of the
 // pod, or of a container.
-func TestOutgrown(t *testing.T) {
+func TestExceededLimit(t *testing.T) {
 	const text = `
 apiVersion: v1
 kind: Pod
@@ -81,7 +81,7 @@ spec:
 		case tt.want != "":
 			tt.want += advised
 		}
-		if got := tt.use.Outgrown(&p.Spec.Spec); got != tt.want {
+		if got := tt.use.ExceededLimit(&p.Spec.Spec); got != tt.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, tt.want)
 		}
 	}
@@ -91,7 +91,7 @@ spec:
 			t.Fatal(f.Problems)
 		}
 		unlimited := DiskUse{Layers: use{"c": mi}, Excess: Excess{Logs: reasons{"c": many}}}
-		if got := unlimited.Outgrown(&f.Pods[0].Spec.Spec); got != "" {
+		if got := unlimited.ExceededLimit(&f.Pods[0].Spec.Spec); got != "" {
 			t.Errorf("%s: got %q, want no reason without a limit", spec, got)
 		}
 	}
