@@ -34,7 +34,7 @@ func (w *worker) applyRemoval(f effect.Result) {
 	case plan.RemoveSandbox:
 		w.skipAttempt(a.ID)
 		w.in.Observed = withoutSandbox(w.in.Observed, a.ID)
-	case plan.EndForeign:
+	case plan.StopForeign:
 		w.in.Observed = withoutSandbox(w.in.Observed, a.ID)
 	case plan.ReleaseVolumes:
 		dir := plan.Dir{UID: a.UID, Hash: w.hashOf(a.UID)}

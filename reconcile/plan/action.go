@@ -94,9 +94,9 @@ type RemoveContainer struct{ Container, ID string }
 // StopSandbox stops all processes of a sandbox and releases its network.
 type StopSandbox struct{ ID, Why string }
 
-// EndForeign stops and removes a sandbox that podd did not create. It stops the containers
+// StopForeign stops and removes a sandbox that podd did not create. It stops the containers
 // first, each with the grace period recorded at its creation.
-type EndForeign struct{ ID string }
+type StopForeign struct{ ID string }
 
 // RemoveSandbox removes a stopped sandbox with its containers.
 type RemoveSandbox struct {
@@ -171,14 +171,14 @@ func (a RemoveSandbox) String() string   { return "remove stopped sandbox" }
 func (a ReleaseVolumes) String() string  { return "release volumes" }
 func (a RemoveDir) String() string       { return "remove the pod's directory and logs" }
 
-func (a EndForeign) Subject() string { return "sandbox/" + a.ID }
+func (a StopForeign) Subject() string { return "sandbox/" + a.ID }
 
 // Verb implements Action.
-func (EndForeign) Verb() string { return "end" }
+func (StopForeign) Verb() string { return "end" }
 
-func (EndForeign) String() string { return "stop the foreign pod within its own grace period" }
+func (StopForeign) String() string { return "stop the foreign pod within its own grace period" }
 
-func (EndForeign) sealed()      {}
+func (StopForeign) sealed()     {}
 func (EnsureImage) sealed()     {}
 func (PrepareVolumes) sealed()  {}
 func (CheckVolumes) sealed()    {}

@@ -451,7 +451,7 @@ func (w *world) do(a Action, p, alloc *manifest.Pod) error {
 		w.remove(a.ID)
 	case StopSandbox:
 		w.stopSandbox(a.ID)
-	case EndForeign:
+	case StopForeign:
 		w.machine = slices.DeleteFunc(w.machine, func(i runtime.Incarnation) bool { return i.ID == a.ID })
 	case RemoveSandbox:
 		w.stopSandbox(a.ID)

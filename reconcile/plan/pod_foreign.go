@@ -35,7 +35,7 @@ func (f *facts) adopts() bool { return f.adoptable() != nil }
 
 func (f *facts) stopForeign(d *Decision) {
 	d.Why = "adopted"
-	f.doCleanup(d, EndForeign{ID: f.adoptable().ID})
+	f.doCleanup(d, StopForeign{ID: f.adoptable().ID})
 }
 
 // foreignHolds reports whether another agent runs the pod and podd does not. A sandbox of podd

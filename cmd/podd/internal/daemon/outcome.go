@@ -66,7 +66,7 @@ func operationType(a plan.Action) string {
 		return metrics.Update
 	case plan.UpdateVolumes, plan.CheckVolumes, plan.PostStart:
 		return metrics.Sync
-	case plan.PreStop, plan.StopContainer, plan.StopSandbox, plan.EndForeign,
+	case plan.PreStop, plan.StopContainer, plan.StopSandbox, plan.StopForeign,
 		plan.RemoveContainer, plan.RemoveSandbox, plan.ReleaseVolumes, plan.RemoveDir:
 		return metrics.Kill
 	}
