@@ -60,7 +60,7 @@ func (w *worker) retryResize(p *manifest.Pod) {
 	for name := range h.Containers {
 		w.container(name, func(c *plan.ContainerHistory) { c.Resize.Until = time.Time{} })
 	}
-	if w.in.Evict = nil; h.Finished != nil && !h.Finished.AppliesTo(p) {
+	if w.in.Eviction = nil; h.Finished != nil && !h.Finished.AppliesTo(p) {
 		h.Finished = nil
 		w.resetStartTime()
 	}

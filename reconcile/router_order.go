@@ -31,7 +31,7 @@ func (r *Router) preempt(verdicts map[types.NamespacedName]plan.Verdict) {
 		}
 		o := e.order
 		e.preempted = o.desired.UID
-		o.observed, o.pod, o.evict = false, nil, &plan.Evict{UID: o.desired.UID, Hash: o.desired.Hash, Reason: plan.Preempted, Message: "Preempted in order to admit critical pod"}
+		o.observed, o.pod, o.evict = false, nil, &plan.Eviction{UID: o.desired.UID, Hash: o.desired.Hash, Reason: plan.Preempted, Message: "Preempted in order to admit critical pod"}
 		r.post(e, o)
 	}
 }

@@ -153,7 +153,7 @@ func (r *Router) terminate(p plan.ShutdownPod, now time.Time) {
 		evicted = version.UID
 		o := e.order
 		o.observed, o.pod = false, nil
-		o.evict = &plan.Evict{UID: version.UID, Hash: version.Hash, Reason: plan.Terminated, Message: plan.TerminatedMessage, Grace: p.Grace}
+		o.evict = &plan.Eviction{UID: version.UID, Hash: version.Hash, Reason: plan.Terminated, Message: plan.TerminatedMessage, Grace: p.Grace}
 		r.post(e, o)
 	}
 	if e.shortenGrace(evicted, p.Grace, now) {
@@ -180,7 +180,7 @@ func (e *entry) shortenGrace(evicted types.UID, grace time.Duration, now time.Ti
 
 // resumeAfterShutdown forgets that a pod was stopped by a node shutdown that was cancelled.
 func (w *worker) resumeAfterShutdown() {
-	w.in.Evict, w.in.History.Finished = nil, nil
+	w.in.Eviction, w.in.History.Finished = nil, nil
 	w.resetStartTime()
 	w.tryWriteJournal(w.in.Desired.UID, w.in.Desired.Hash)
 }

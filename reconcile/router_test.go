@@ -676,7 +676,7 @@ func testEvicted(t *testing.T, restarted bool, image, memory string) {
 		before := podOf(t, text("image: web:1", "memory: 1Gi"))
 		m.setPods(before)
 		m.settle()
-		tooBig := plan.Evict{UID: "abc", Hash: before.Hash, Message: "too big"}
+		tooBig := plan.Eviction{UID: "abc", Hash: before.Hash, Message: "too big"}
 		if err := m.current().router.Evict(t.Context(), key("big"), tooBig); err != nil {
 			t.Fatal(err)
 		}

@@ -39,7 +39,7 @@ type order struct {
 	render        *render.Node
 	userIDs       uint32        // see Router.userIDs
 	leaving       *manifest.Pod // the pod of this name that its source is deleting; nil if there is none
-	evict         *plan.Evict
+	evict         *plan.Eviction
 	deletion      *plan.Delete // kept until it is replaced or has ended
 	restart       []string     // containers to restart once; "" means all
 	additions     []addition

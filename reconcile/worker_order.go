@@ -38,7 +38,7 @@ func (w *worker) applyOrder(o order) {
 	w.in.Node.Reachable = o.node.Reachable && w.hasObserved
 	w.in.Delete = o.deletion
 	if e := o.evict; e != nil && (e.Reason != plan.Terminated || o.node.ShuttingDown) {
-		w.in.Evict = e
+		w.in.Eviction = e
 	}
 	if o.reread != nil {
 		w.applyReread(*o.reread)
@@ -136,7 +136,7 @@ func (w *worker) setVersion(p *manifest.Pod) {
 		}
 	}
 	w.withoutEphemeral = p
-	w.in.Desired, w.in.Successor, w.in.History, w.in.Evict = p, nil, h, nil
+	w.in.Desired, w.in.Successor, w.in.History, w.in.Eviction = p, nil, h, nil
 	if !ofCluster(p) {
 		w.in.Desired = p.WithEphemeral(added)
 	}

@@ -52,7 +52,7 @@ func NewStorageLimiter(o StorageOptions) *StorageLimiter { return &StorageLimite
 
 // evictor is the part of *reconcile.Router that a StorageLimiter uses.
 type evictor interface {
-	Evict(ctx context.Context, key types.NamespacedName, evict plan.Evict) error
+	Evict(ctx context.Context, key types.NamespacedName, evict plan.Eviction) error
 }
 
 // layerReader is the part of *cri.Client that a StorageLimiter uses.
@@ -114,7 +114,7 @@ func (k *StorageLimiter) evict(ctx context.Context, m *measurement) bool {
 		return false
 	}
 	// It fails only when podd is ending.
-	_ = k.o.Router.Evict(ctx, r.Key, plan.Evict{UID: r.Version.UID, Hash: r.Version.Hash, Message: why})
+	_ = k.o.Router.Evict(ctx, r.Key, plan.Eviction{UID: r.Version.UID, Hash: r.Version.Hash, Message: why})
 	return true
 }
 

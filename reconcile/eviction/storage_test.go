@@ -31,9 +31,9 @@ import (
 func podDirs(root string) volume.Dir { return volume.Dir{Root: filepath.Join(root, "pods")} }
 
 // evictions contains the evicted versions by pod.
-type evictions map[string]plan.Evict
+type evictions map[string]plan.Eviction
 
-func (e evictions) Evict(_ context.Context, key types.NamespacedName, evict plan.Evict) error {
+func (e evictions) Evict(_ context.Context, key types.NamespacedName, evict plan.Eviction) error {
 	e[key.Name] = evict
 	return nil
 }

@@ -41,7 +41,7 @@ func TestEvict(t *testing.T) {
 		hash    string
 		evicted bool
 	}{{"u", "v1:a", true}, {"another", "v1:a", false}, {"u", "v1:before", false}} {
-		in.Evict = &Evict{UID: test.uid, Hash: test.hash, Message: "too big"}
+		in.Eviction = &Eviction{UID: test.uid, Hash: test.hash, Message: "too big"}
 		d := Next(in)
 		if got := d.Finished != nil && d.Finished.Failed && d.Finished.Reason == "Evicted"; got != test.evicted {
 			t.Errorf("evicting uid %q, hash %q: got evicted %v, want %v\n%v", test.uid, test.hash, got, test.evicted, d)
@@ -74,7 +74,7 @@ func TestEvictGrace(t *testing.T) {
 			if fin := (&Finished{UID: "u", Hash: "v1:a", Size: in.Desired.PodSize(), Failed: true, Reason: Evicted, At: in.Now.Add(-test.begun)}); test.begun > 0 {
 				in.History.Finished = fin
 			} else {
-				in.Evict = &Evict{UID: "u", Hash: "v1:a", Message: "too big"}
+				in.Eviction = &Eviction{UID: "u", Hash: "v1:a", Message: "too big"}
 			}
 			if test.edited {
 				in.Desired = nil
@@ -110,7 +110,7 @@ func TestEvict_DeadlineInShutdown(t *testing.T) {
 		in := evictable("30", "")
 		in.Desired.Spec.Spec.ActiveDeadlineSeconds = new(int64(600))
 		in.History.StartTime = in.Now.Add(-test.active)
-		in.Evict = &Evict{UID: "u", Hash: "v1:a", Reason: Terminated, Grace: time.Second}
+		in.Eviction = &Eviction{UID: "u", Hash: "v1:a", Reason: Terminated, Grace: time.Second}
 		if !test.runs {
 			in.Observed[0].Ready = false
 			in.Observed[0].Containers[0].State = runtime.Exited

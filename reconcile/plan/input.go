@@ -41,8 +41,8 @@ type Input struct {
 	// Objects is the state of Desired's references, NextObjects of Successor's.
 	Objects, NextObjects Objects
 	History              History
-	// Evict stops the desired version permanently; nil: there is no reason to.
-	Evict *Evict
+	// Eviction stops the desired version permanently; nil: there is no reason to.
+	Eviction *Eviction
 	// Delete is the grace period with which a version stops when it is no longer desired;
 	// nil: its own.
 	Delete   *Delete
@@ -95,10 +95,10 @@ type Node struct {
 	ShuttingDown bool
 }
 
-// Evict is the reason why the node stops one version of a pod permanently. Both UID and
+// Eviction is the reason why the node stops one version of a pod permanently. Both UID and
 // Hash must match, because an edit may keep the UID, and must not be evicted because of the
 // version before it.
-type Evict struct {
+type Eviction struct {
 	UID     types.UID
 	Hash    string
 	Reason  string // Evicted, Preempted or Terminated; "" means Evicted

@@ -103,7 +103,7 @@ func (w *world) order(p *manifest.Pod) {
 
 // retryResize ends the waits after failures to resize to another size than that of p.
 func (w *world) retryResize(p *manifest.Pod) {
-	w.in.History.ResizePod, w.in.Evict = Failure{}, nil
+	w.in.History.ResizePod, w.in.Eviction = Failure{}, nil
 	if !w.in.History.Finished.AppliesTo(p) {
 		w.in.History.Finished = nil
 	}
@@ -232,7 +232,7 @@ func (w *world) decide() Decision {
 		d = Next(w.in)
 	}
 	if d.Resume {
-		w.in.Evict, w.in.History.Finished = nil, nil
+		w.in.Eviction, w.in.History.Finished = nil, nil
 		d = Next(w.in)
 	}
 	if d.CancelStarts && w.cancelStarts() {

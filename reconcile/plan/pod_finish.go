@@ -21,7 +21,7 @@ func (f *facts) outcome() *Finished {
 	if f.in.Desired.Over() {
 		return f.recorded()
 	}
-	e := f.in.Evict
+	e := f.in.Eviction
 	evicted := e.names(f.in.Desired)
 	if evicted && e.Reason != Terminated {
 		return f.failed(cmp.Or(e.Reason, Evicted), e.Message)

@@ -50,7 +50,7 @@ func (f *facts) mustRecord(fin *Finished) bool {
 
 // urgent reports whether what is left of the pod must stop now.
 func (f *facts) urgent() bool {
-	return f.in.ForceStop || f.in.Evict.names(f.in.Desired) || f.overDeadline()
+	return f.in.ForceStop || f.in.Eviction.names(f.in.Desired) || f.overDeadline()
 }
 
 func (f *facts) volumesHeld() bool {

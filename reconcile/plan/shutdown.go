@@ -88,7 +88,7 @@ func groupOf(groups []ShutdownGroup, priority int32) int {
 // its controller; a pod of a manifest on this node resumes. If podd is killed before the
 // end is on disk, it stops the pod again, because the shutdown is recorded in the run
 // directory. After a boot the pod runs as if it had been interrupted.
-func (f *facts) terminated(e *Evict) *Finished {
+func (f *facts) terminated(e *Eviction) *Finished {
 	fin := f.failed(Terminated, e.Message)
 	fin.Grace, fin.Resumes = e.Grace, f.in.Desired.Origin.Kind != manifest.KindAPI
 	return fin

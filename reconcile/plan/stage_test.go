@@ -170,7 +170,7 @@ func (s *stage) node(args []string) error {
 	case "leaves": // GRACE
 		n.ShuttingDown = true
 		grace, err := time.ParseDuration(args[1])
-		s.in.Evict = &Evict{UID: s.in.Desired.UID, Hash: s.in.Desired.Hash, Reason: Terminated, Message: TerminatedMessage, Grace: grace}
+		s.in.Eviction = &Eviction{UID: s.in.Desired.UID, Hash: s.in.Desired.Hash, Reason: Terminated, Message: TerminatedMessage, Grace: grace}
 		return err
 	case "stays":
 		n.ShuttingDown = false

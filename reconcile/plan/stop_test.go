@@ -119,7 +119,7 @@ func TestWindDown_DuringStart(t *testing.T) {
 	in := fresh()
 	in.Observed = []runtime.Incarnation{{Sandbox: runtime.Sandbox{ID: "s", UID: in.Desired.UID, Ready: true, Annotations: map[string]string{runtime.AnnotationHash: in.Desired.Hash}}}}
 	in.Dirs = []Dir{{UID: in.Desired.UID, Hash: in.Desired.Hash, Volumes: true}}
-	in.Evict = &Evict{UID: in.Desired.UID, Hash: in.Desired.Hash, Message: "too big"}
+	in.Eviction = &Eviction{UID: in.Desired.UID, Hash: in.Desired.Hash, Message: "too big"}
 	in.InFlight = map[string]Action{"container/app": StartContainer{Container: "app", SandboxID: "s"}}
 	if d := Next(in); len(d.Actions) > 0 || d.Finished == nil || !d.CancelStarts {
 		t.Errorf("got another decision, want the start canceled and no action\n%s", d)
