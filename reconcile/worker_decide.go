@@ -29,7 +29,7 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	w.forgetStopped()
 	w.in.Now = now
 	w.in.History.Allocated = w.in.AllocatedSizes()
-	w.in.InFlight, w.in.Used = w.inFlight(), w.used()
+	w.in.InFlight, w.in.DirsInUse = w.inFlight(), w.used()
 	d := w.next()
 	news = news || d.Replace || d.Finished != nil || d.Stopping != nil
 	if d.Replace {

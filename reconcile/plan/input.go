@@ -47,9 +47,9 @@ type Input struct {
 	// nil: its own.
 	Delete   *Delete
 	InFlight map[string]Action // by subject
-	// Used contains the UIDs of pods with a directory in use by a canceled start that has
+	// DirsInUse contains the UIDs of pods with a directory in use by a canceled start that has
 	// not returned, for example because one of its volumes hangs.
-	Used map[types.UID]bool
+	DirsInUse map[types.UID]bool
 	// ForceStop makes all stops in progress immediate, without a grace period.
 	ForceStop bool
 	// Now has a monotonic reading, with which waits are measured.

@@ -45,7 +45,7 @@ func checkLaws(in Input, d Decision) error {
 		return fmt.Errorf("a new action, although the sources were not read")
 	case !in.Node.Reachable && slices.ContainsFunc(d.Actions, isNew):
 		return fmt.Errorf("a new action, although the runtime is unreachable")
-	case d.Done && (in.Desired != nil || !in.SourcesRead || in.Unobserved || newFacts(&in).busy() || len(in.Dirs)+len(in.Used) > 0 || slices.ContainsFunc(in.Observed, ours)):
+	case d.Done && (in.Desired != nil || !in.SourcesRead || in.Unobserved || newFacts(&in).busy() || len(in.Dirs)+len(in.DirsInUse) > 0 || slices.ContainsFunc(in.Observed, ours)):
 		return fmt.Errorf("done, although something is left")
 	case !d.Wake.IsZero() && !d.Wake.After(in.Now):
 		return fmt.Errorf("wakes immediately, forever")
@@ -168,7 +168,7 @@ func checkAction(in Input, a Action) error {
 	case RemoveSandbox:
 		return checkDead(in, a.ID)
 	case RemoveDir:
-		if in.Used[a.UID] {
+		if in.DirsInUse[a.UID] {
 			return fmt.Errorf("a canceled start uses it")
 		}
 		for _, inc := range in.Observed {
@@ -182,7 +182,7 @@ func checkAction(in Input, a Action) error {
 			}
 		}
 	case ReleaseVolumes:
-		if in.Used[a.UID] {
+		if in.DirsInUse[a.UID] {
 			return fmt.Errorf("a canceled start uses them")
 		}
 		for _, inc := range in.Observed {
@@ -336,7 +336,7 @@ func (w *world) check(t *rapid.T, in Input) {
 func deepCopy(in Input) Input {
 	in.Observed = cloneAll(in.Observed)
 	in.Dirs = slices.Clone(in.Dirs)
-	in.InFlight, in.Used = maps.Clone(in.InFlight), maps.Clone(in.Used)
+	in.InFlight, in.DirsInUse = maps.Clone(in.InFlight), maps.Clone(in.DirsInUse)
 	for _, p := range []**manifest.Pod{&in.Desired, &in.Successor, &in.Previous} {
 		if *p != nil {
 			c := **p

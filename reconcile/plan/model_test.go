@@ -311,9 +311,9 @@ func (w *world) cancelStarts() (canceled bool) {
 
 // use sets the UIDs of pods with canceled starts that have not returned.
 func (w *world) use(all []types.UID) {
-	w.used, w.in.Used = all, map[types.UID]bool{}
+	w.used, w.in.DirsInUse = all, map[types.UID]bool{}
 	for _, uid := range all {
-		w.in.Used[uid] = true
+		w.in.DirsInUse[uid] = true
 	}
 }
 

@@ -41,7 +41,7 @@ func ClassChange(was, is *v1.Pod) string {
 
 // checkDone sets Done when nothing of this name is left; cleanUp removes the rest.
 func (f *facts) checkDone(d *Decision) {
-	d.Done = len(f.stale)+len(f.mine)+len(f.in.Dirs)+len(f.in.Used) == 0 && !f.in.Unobserved && !f.busy()
+	d.Done = len(f.stale)+len(f.mine)+len(f.in.Dirs)+len(f.in.DirsInUse) == 0 && !f.in.Unobserved && !f.busy()
 }
 
 // busy reports whether an action with a result that matters is in progress. Probes and hooks of a

@@ -29,7 +29,7 @@ func (f *facts) windDown(d *Decision) {
 		f.stopMembers(d, f.cur, stopBudget{since: fin.At, grace: graceAt(f.cur, fin), why: why})
 		return
 	}
-	if f.in.Used[f.in.Desired.UID] {
+	if f.in.DirsInUse[f.in.Desired.UID] {
 		return
 	}
 	if f.volumesHeld() {

@@ -190,7 +190,7 @@ func (f *facts) cleanUp(d *Decision) {
 	}
 	for _, dir := range f.in.Dirs {
 		switch {
-		case !f.staleDir(dir) || f.mayAppear() || f.in.Used[dir.UID]:
+		case !f.staleDir(dir) || f.mayAppear() || f.in.DirsInUse[dir.UID]:
 		case f.in.Now.Before(dir.Keep):
 			d.wakeAt(dir.Keep)
 		default:

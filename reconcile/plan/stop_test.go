@@ -95,7 +95,7 @@ func TestStop_DuringStart(t *testing.T) {
 	if d := Next(in); len(d.Actions) != 1 || d.Actions[0] != Action(hook) {
 		t.Errorf("got another decision, want the hook in progress only\n%s", d)
 	}
-	in.InFlight, in.Used = nil, map[types.UID]bool{"old": true}
+	in.InFlight, in.DirsInUse = nil, map[types.UID]bool{"old": true}
 	if d := Next(in); len(d.Actions) != 2 || d.Actions[0] != Action(StopSandbox{ID: "s", Why: "manifest removed"}) || d.Actions[1] != Action(RemoveDir{UID: "older"}) || d.CancelStarts {
 		t.Errorf("got another decision, want the sandbox stopped\n%s", d)
 	}
@@ -103,11 +103,11 @@ func TestStop_DuringStart(t *testing.T) {
 	if d := Next(in); len(d.Actions) > 0 || d.Done {
 		t.Errorf("got another decision, want the directory kept\n%s", d)
 	}
-	in.Used = nil
+	in.DirsInUse = nil
 	if d := Next(in); len(d.Actions) != 1 || d.Actions[0] != Action(RemoveDir{UID: "old"}) {
 		t.Errorf("got another decision, want the directory removed\n%s", d)
 	}
-	in.Used, in.Dirs = map[types.UID]bool{"old": true}, nil
+	in.DirsInUse, in.Dirs = map[types.UID]bool{"old": true}, nil
 	if d := Next(in); len(d.Actions) > 0 || d.Done {
 		t.Errorf("got another decision, want a wait for the start\n%s", d)
 	}
@@ -124,7 +124,7 @@ func TestWindDown_DuringStart(t *testing.T) {
 	if d := Next(in); len(d.Actions) > 0 || d.Finished == nil || !d.CancelStarts {
 		t.Errorf("got another decision, want the start canceled and no action\n%s", d)
 	}
-	in.InFlight, in.Used = nil, map[types.UID]bool{in.Desired.UID: true}
+	in.InFlight, in.DirsInUse = nil, map[types.UID]bool{in.Desired.UID: true}
 	if d := Next(in); len(d.Actions) != 1 || d.Actions[0].Subject() != "sandbox/s" {
 		t.Errorf("got another decision, want the sandbox stopped\n%s", d)
 	}
@@ -132,7 +132,7 @@ func TestWindDown_DuringStart(t *testing.T) {
 	if d := Next(in); len(d.Actions) > 0 || d.Phase == PhaseRest {
 		t.Errorf("got another decision, want the volumes kept\n%s", d)
 	}
-	in.Used = nil
+	in.DirsInUse = nil
 	if d := Next(in); len(d.Actions) != 1 || d.Actions[0] != Action(ReleaseVolumes{UID: in.Desired.UID}) {
 		t.Errorf("got another decision, want the volumes released\n%s", d)
 	}
