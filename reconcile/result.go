@@ -149,14 +149,14 @@ func (w *worker) applyVolumeUpdate(f effect.Result) {
 }
 
 func (w *worker) applyVolumeCheck(a plan.CheckVolumes, f effect.Result) {
-	c := plan.Checked{UID: a.UID, Hash: a.Hash}
+	c := plan.VolumeCheck{UID: a.UID, Hash: a.Hash}
 	if f.Err != nil {
-		if before := w.in.History.Checked; before.UID == a.UID && before.Hash == a.Hash {
+		if before := w.in.History.VolumeCheck; before.UID == a.UID && before.Hash == a.Hash {
 			c.Failure = before.Failure
 		}
 		c.Failure = failed(c.Failure, f, "")
 	}
-	w.in.History.Checked = c
+	w.in.History.VolumeCheck = c
 }
 
 // volumesFailed records that no volume was prepared, because the journal of the directory

@@ -97,7 +97,7 @@ func (w *worker) setVersion(p *manifest.Pod) {
 	w.resetStartTime()
 	w.finishing = nil
 	old := w.in.History
-	h := plan.History{Stopping: old.Stopping, Terminations: old.Terminations, Released: old.Released, Cleanup: old.Cleanup, Checked: old.Checked, Probed: old.Probed, StartTime: old.StartTime}
+	h := plan.History{Stopping: old.Stopping, Terminations: old.Terminations, Released: old.Released, Cleanup: old.Cleanup, VolumeCheck: old.VolumeCheck, Probed: old.Probed, StartTime: old.StartTime}
 	if w.in.Desired != nil && w.in.Desired.UID == p.UID {
 		h.SandboxAttempt = old.SandboxAttempt
 	}

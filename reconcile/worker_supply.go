@@ -60,7 +60,7 @@ func (w *worker) retryAll() {
 // retryVolumes ends the waits of volumes that failed.
 func (w *worker) retryVolumes() {
 	h := &w.in.History
-	h.Volumes.Until, h.Update.Until, h.Checked.Failure.Until = time.Time{}, time.Time{}, time.Time{}
+	h.Volumes.Until, h.Update.Until, h.VolumeCheck.Failure.Until = time.Time{}, time.Time{}, time.Time{}
 }
 
 // retryCleanup ends the waits of clean-ups that failed.

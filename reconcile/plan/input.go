@@ -163,8 +163,8 @@ type History struct {
 	Written string
 	// Update contains failures to write newer content.
 	Update Failure
-	// Checked is the last result of checking the volumes of a successor.
-	Checked Checked
+	// VolumeCheck is the last result of checking the volumes of a successor.
+	VolumeCheck VolumeCheck
 	// SeenExit is when an exit was first observed, by container ID: the start of its
 	// back-off, monotonic.
 	SeenExit map[string]time.Time
@@ -253,15 +253,15 @@ type Image struct {
 	Used bool
 }
 
-// Checked is the result of checking the volumes of a version.
-type Checked struct {
+// VolumeCheck is the result of checking the volumes of a version.
+type VolumeCheck struct {
 	UID     types.UID
 	Hash    string
 	Failure Failure // zero: they are available
 }
 
 // isFor reports whether the result is for p.
-func (c *Checked) isFor(p *manifest.Pod) bool { return c.UID == p.UID && c.Hash == p.Hash }
+func (c *VolumeCheck) isFor(p *manifest.Pod) bool { return c.UID == p.UID && c.Hash == p.Hash }
 
 // A Failure is a failed operation, with the time of its retry.
 type Failure struct {

@@ -43,11 +43,11 @@ func (w *world) apply(a Action, p, alloc *manifest.Pod, err error) {
 		w.in.History.Update, w.in.History.Written = Failure{}, w.written[p.UID]
 		return
 	case CheckVolumes:
-		c := Checked{UID: a.UID, Hash: a.Hash}
+		c := VolumeCheck{UID: a.UID, Hash: a.Hash}
 		if err != nil {
-			c.Failure = w.failure(w.in.History.Checked.Failure, err)
+			c.Failure = w.failure(w.in.History.VolumeCheck.Failure, err)
 		}
-		w.in.History.Checked = c
+		w.in.History.VolumeCheck = c
 		return
 	case RunSandbox:
 		if err != nil {

@@ -128,7 +128,7 @@ func (w *world) lives(p *manifest.Pod) bool {
 func (w *world) begin(p *manifest.Pod) {
 	w.keepPrevious()
 	old := w.in.History
-	h := History{Stopping: old.Stopping, Terminations: old.Terminations, Released: old.Released, Cleanup: old.Cleanup, Checked: old.Checked, Probed: old.Probed, Containers: map[string]ContainerHistory{}, Sizes: w.resized}
+	h := History{Stopping: old.Stopping, Terminations: old.Terminations, Released: old.Released, Cleanup: old.Cleanup, VolumeCheck: old.VolumeCheck, Probed: old.Probed, Containers: map[string]ContainerHistory{}, Sizes: w.resized}
 	for name, img := range old.Next {
 		h.Containers[name] = ContainerHistory{Image: img}
 	}

@@ -129,7 +129,7 @@ func (f *facts) volumesWait(d *Decision, p *manifest.Pod) (why string, problem b
 		return "", false
 	}
 	var fail Failure
-	if c := &f.in.History.Checked; c.isFor(p) {
+	if c := &f.in.History.VolumeCheck; c.isFor(p) {
 		if fail = c.Failure; fail.Message == "" {
 			return "", false
 		}
