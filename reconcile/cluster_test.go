@@ -291,7 +291,7 @@ func TestClusterEvicts(t *testing.T) {
 		web := ofCluster("web", nil)
 		m.setClusterPods(true, web)
 		m.settle()
-		if err := m.current().router.Evict(context.Background(), key("web"), plan.Evict{UID: web.UID, Hash: web.Hash, Message: "The node was low on resource: memory. "}); err != nil {
+		if err := m.current().router.Evict(context.Background(), key("web"), plan.Eviction{UID: web.UID, Hash: web.Hash, Message: "The node was low on resource: memory. "}); err != nil {
 			t.Fatal(err)
 		}
 		m.settle()

@@ -11,6 +11,7 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/decode"
+	"podd/reconcile/plan"
 	"podd/runtime/runtimetest"
 )
 
@@ -74,9 +75,9 @@ func testTwoStartTogether(t *testing.T, r *rand.Rand) {
 	if n := a.runningIn("web"); n != 1 {
 		t.Fatalf("%d containers of the pod run, want 1\n%s\n%s", n, a.state(), b.state())
 	}
-	rules := []string{a.rule("web"), b.rule("web")}
+	rules := []plan.RuleID{a.rule("web"), b.rule("web")}
 	slices.Sort(rules)
-	if want := []string{"a foreign pod has the name", "run"}; !slices.Equal(rules, want) {
+	if want := []plan.RuleID{plan.RuleNameInUse, plan.RuleRun}; !slices.Equal(rules, want) {
 		t.Errorf("got rules %q, want %q", rules, want)
 	}
 }

@@ -33,7 +33,7 @@ containers: [{name: app, image: "web:1", lifecycle: {preStop: {sleep: {seconds: 
 		failed := func() {
 			t.Helper()
 			s := m.report("web").Pod.Status
-			if s.Phase != v1.PodFailed || s.Reason != "DeadlineExceeded" || s.Message != "Pod was active on the node longer than the specified deadline" || m.rule("web") != "finished" {
+			if s.Phase != v1.PodFailed || s.Reason != "DeadlineExceeded" || s.Message != "Pod was active on the node longer than the specified deadline" || m.rule("web") != plan.RuleFinished {
 				t.Errorf("it is %s, %s: %s\n%s", s.Phase, s.Reason, s.Message, m.state())
 			}
 		}

@@ -109,7 +109,7 @@ func TestDevices(t *testing.T) {
 		m.setPods(one)
 		m.settle()
 		m.wantState()
-		if d := m.report("one").Decision; d.Problem || !strings.Contains(d.Why, "no device plugin serves now") {
+		if d := m.report("one").Decision; d.Problem || !strings.Contains(d.Why, "no device plugin provides now") {
 			t.Errorf("it %s", d)
 		}
 		register()
@@ -117,7 +117,7 @@ func TestDevices(t *testing.T) {
 		m.wantState("one 0 ready", "one/app 0 running")
 		m.setPods(one, two)
 		m.settle()
-		if why := m.why("two"); !strings.Contains(why, "the node has 2 for pods and others ask for 1") {
+		if why := m.why("two"); !strings.Contains(why, "the node has 2 for pods, of which others request 1") {
 			t.Errorf("why: %q", why)
 		}
 		m.restart()
@@ -173,7 +173,7 @@ func TestDevices_EarlierVersion(t *testing.T) {
 		m.restart()
 		m.setPods(needing(t, "one", 1, "terminationGracePeriodSeconds: 2"))
 		m.settle()
-		if got := m.gpu("one"); got != "a" || !strings.Contains(m.why("one"), "the earlier version runs on") {
+		if got := m.gpu("one"); got != "a" || !strings.Contains(m.why("one"), "the earlier version keeps running") {
 			t.Errorf("it has %q: %q\n%s", got, m.why("one"), m.state())
 		}
 		register()

@@ -228,7 +228,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"]}]`))
 		}
 		confined := debugger("debug", "side:1", "")
 		confined.SecurityContext = &v1.SecurityContext{AppArmorProfile: &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeRuntimeDefault}}
-		if err := m.debug("web", confined); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "AppArmor is off") {
+		if err := m.debug("web", confined); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "AppArmor is disabled") {
 			t.Errorf("of a profile that nobody enforces: %v", err)
 		}
 		if err := router.Debug(ctx, key("web"), uid, list, true); err != nil {

@@ -150,7 +150,7 @@ containers: [{name: app, image: "web:1"}]`))
 		m.killSandbox("web")
 		m.settle()
 		then("the sandbox dies")
-		if err := m.current().router.Evict(t.Context(), key("web"), plan.Evict{UID: web.UID, Hash: web.Hash, Message: "too big"}); err != nil {
+		if err := m.current().router.Evict(t.Context(), key("web"), plan.Eviction{UID: web.UID, Hash: web.Hash, Message: "too big"}); err != nil {
 			t.Fatal(err)
 		}
 		m.settle()

@@ -60,7 +60,7 @@ type protection struct {
 // protections are the ends that must not wait for a journal. The pod has grace 5.
 var protections = map[string]protection{
 	"storage limit": {plan.Evicted, func(m *machine, p *manifest.Pod) {
-		if err := m.current().router.Evict(m.t.Context(), p.Key, plan.Evict{UID: p.UID, Hash: p.Hash, Message: "too big"}); err != nil {
+		if err := m.current().router.Evict(m.t.Context(), p.Key, plan.Eviction{UID: p.UID, Hash: p.Hash, Message: "too big"}); err != nil {
 			m.t.Fatal(err)
 		}
 	}},

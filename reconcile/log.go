@@ -27,7 +27,7 @@ type logState struct {
 // logDecision logs a decision if its rule or its reason changed, and likewise the problem
 // of each container.
 func (w *worker) logDecision(d plan.Decision) {
-	if text := d.Rule + "\x00" + d.Why; text != w.logged.decision {
+	if text := string(d.Rule) + "\x00" + d.Why; text != w.logged.decision {
 		w.logged.decision = text
 		w.log.Log(context.Background(), decisionLevel(d), phaseMessages[d.Phase], "rule", d.Rule, "why", d.Why)
 	}
@@ -36,7 +36,7 @@ func (w *worker) logDecision(d plan.Decision) {
 		if !s.Problem {
 			continue
 		}
-		text := s.Rule + "\x00" + s.Why
+		text := string(s.Rule) + "\x00" + s.Why
 		if problems[s.Container] = text; text != w.logged.problems[s.Container] {
 			message := "container is waiting"
 			if s.Probe != "" {
@@ -89,7 +89,7 @@ func (w *worker) logOutcome(d plan.Decision, pod *v1.Pod) {
 
 // logResize logs that a pod was resized, once all of it has the desired size.
 func (w *worker) logResize() {
-	if len(w.logged.resizing) == 0 || w.state.In.Desired == nil || plan.Unsized(&w.state.In) {
+	if len(w.logged.resizing) == 0 || w.state.In.Desired == nil || plan.ResizePending(&w.state.In) {
 		return
 	}
 	w.log.Info("pod resized", "parts", strings.Join(w.logged.resizing, ", "))

@@ -236,7 +236,7 @@ func (m *machine) report(name string) *reconcile.Report {
 }
 
 // rule returns the rule of a pod's last decision; "" if there is none.
-func (m *machine) rule(name string) string {
+func (m *machine) rule(name string) plan.RuleID {
 	if r := m.report(name); r != nil {
 		return r.Decision.Rule
 	}

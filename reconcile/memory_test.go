@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
+	"podd/reconcile/plan"
 	"podd/runtime/runtimetest"
 )
 
@@ -39,7 +40,7 @@ func TestFinishedSurvives(t *testing.T) {
 		m.settle()
 		m.wantState()
 		m.wantCalls()
-		if r := m.report("job"); r.Decision.Rule != "finished" || !r.Finished.Failed || r.Pod.Status.Phase != "Failed" {
+		if r := m.report("job"); r.Decision.Rule != plan.RuleFinished || !r.Finished.Failed || r.Pod.Status.Phase != "Failed" {
 			t.Errorf("%s %+v %s", r.Decision, r.Finished, r.Pod.Status.Phase)
 		}
 		// A pod that was removed and applied again runs again.

@@ -87,7 +87,7 @@ func TestObjectsServePods(t *testing.T) {
 		m.setPods(p)
 		m.settle()
 		m.wantState("web 0 ready", "web/app 0 running")
-		if why := m.why("web"); !strings.Contains(why, "the pod runs on") || m.file(p) != "two" {
+		if why := m.why("web"); !strings.Contains(why, "the pod keeps running") || m.file(p) != "two" {
 			t.Errorf("why: %q, the file is %q", why, m.file(p))
 		}
 		m.setObjects(confAndKey("three", ""), p)

@@ -84,7 +84,7 @@ func Preview(in PreviewInput) ([]Planned, error) {
 	for key := range keys {
 		decision := in.decide(key, past[key], unreadable(in.Journals, orphans), memories[key].Order, now)
 		p := in.Set.Pods[key]
-		out = append(out, Planned{Key: key, Pod: p, Decision: decision.Told(), Replaces: replaces(p, in.Observed.Pods[key])})
+		out = append(out, Planned{Key: key, Pod: p, Decision: decision.WithoutProbes(), Replaces: replaces(p, in.Observed.Pods[key])})
 	}
 	slices.SortFunc(out, func(a, b Planned) int {
 		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))

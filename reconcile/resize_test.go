@@ -321,7 +321,7 @@ func TestResizeWithoutRoom(t *testing.T) {
 			if got := m.memoryOf("web"); got != 64<<20 {
 				t.Fatalf("it has %d bytes\n%s", got, m.state())
 			}
-			if d := m.report("web").Decision; !d.Problem || !strings.Contains(d.Why, "asks for 192Mi of memory") {
+			if d := m.report("web").Decision; !d.Problem || !strings.Contains(d.Why, "requests 192Mi of memory") {
 				t.Errorf("got %s", d)
 			}
 			if got := m.condition("web", v1.PodResizePending); !strings.HasPrefix(got, "Deferred: ") {
@@ -353,7 +353,7 @@ func TestResizeWithoutRoom(t *testing.T) {
 		mu.Unlock()
 		m.setPods(large, sizedPod(t, "third", "128Mi", ""))
 		m.settle()
-		if m.rule("third") != "not admitted" {
+		if m.rule("third") != plan.RuleNotAdmitted {
 			t.Errorf("there is no room for the third\n%s", m.state())
 		}
 		m.setPods(small, sizedPod(t, "third", "128Mi", ""))

@@ -51,7 +51,7 @@ func (r *Router) Restart(ctx context.Context, key types.NamespacedName, containe
 // Evict stops the version of a pod that evict names, for good: it is Failed until it is
 // edited. Evict does nothing if another version has replaced it, or if the pod is not
 // desired any more.
-func (r *Router) Evict(ctx context.Context, key types.NamespacedName, evict plan.Evict) error {
+func (r *Router) Evict(ctx context.Context, key types.NamespacedName, evict plan.Eviction) error {
 	return r.call(ctx, func() error {
 		e := r.entries[key]
 		if e == nil || e.memory.Order.Desired == nil {

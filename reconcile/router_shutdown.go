@@ -152,7 +152,7 @@ func (r *Router) terminate(p plan.ShutdownPod, now time.Time) {
 	evicted := types.UID("")
 	if version != nil && e.memory.Order.Desired != nil {
 		evicted = version.UID
-		r.request(e, state.Requests{Evict: &plan.Evict{UID: version.UID, Hash: version.Hash, Reason: plan.Terminated, Message: plan.TerminatedMessage, Grace: p.Grace}})
+		r.request(e, state.Requests{Evict: &plan.Eviction{UID: version.UID, Hash: version.Hash, Reason: plan.Terminated, Message: plan.TerminatedMessage, Grace: p.Grace}})
 	}
 	if e.shortenGrace(evicted, p.Grace, now) {
 		r.reservationsChanged = true

@@ -248,7 +248,7 @@ func TestForeign_NotObserved(t *testing.T) {
 		m.makeForeign("web")
 		m.setPods(pod(t, "b", web), pod(t, "web", web))
 		m.settle()
-		if got := m.rule("web"); got != "a foreign pod has the name" {
+		if got := m.rule("web"); got != plan.RuleNameInUse {
 			t.Errorf("rule %q\n%s", got, m.state())
 		}
 	})
@@ -423,7 +423,7 @@ func TestRuntimeUnreachable(t *testing.T) {
 		m.Exit("default/b/app", 1)
 		m.setPods(pod(t, "web", web), pod(t, "b", web), pod(t, "c", web))
 		m.settle()
-		if got := m.rule("web"); got != "runtime does not answer" {
+		if got := m.rule("web"); got != plan.RuleRuntimeUnreachable {
 			t.Errorf("rule %q", got)
 		}
 		m.Up()
@@ -487,7 +487,7 @@ func TestAdmission(t *testing.T) {
 		m.setPods(port("web", 80), port("a", 80))
 		m.settle()
 		m.wantState("web 0 ready", "web/app 0 running")
-		if r := m.report("a"); r.Decision.Rule != "not admitted" || r.Decision.Reason != "HostPortConflict" {
+		if r := m.report("a"); r.Decision.Rule != plan.RuleNotAdmitted || r.Decision.Reason != "HostPortConflict" {
 			t.Errorf("a is %v", r.Decision)
 		}
 		// The same holds after a restart of podd, in any order of names.
@@ -676,7 +676,7 @@ func testEvicted(t *testing.T, restarted bool, image, memory string) {
 		before := podOf(t, text("image: web:1", "memory: 1Gi"))
 		m.setPods(before)
 		m.settle()
-		tooBig := plan.Evict{UID: "abc", Hash: before.Hash, Message: "too big"}
+		tooBig := plan.Eviction{UID: "abc", Hash: before.Hash, Message: "too big"}
 		if err := m.current().router.Evict(t.Context(), key("big"), tooBig); err != nil {
 			t.Fatal(err)
 		}

@@ -281,7 +281,7 @@ func TestRuntimeClass(t *testing.T) {
 		m.setPods(of("a", "gvisor"), of("b", "small"))
 		m.settle()
 		m.wantCalls()
-		if why := m.why("a"); !strings.Contains(why, "runs on") {
+		if why := m.why("a"); !strings.Contains(why, "keeps running") {
 			t.Errorf("why: %q", why)
 		}
 	})

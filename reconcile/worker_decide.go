@@ -21,8 +21,8 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	w.apply(w.state.Recall(w.inFlight(), w.used(), now))
 	w.retryWrites(now)
 	d := w.next()
-	news = news || d.Succeed || d.Finished != nil || d.Stopping != nil
-	if d.Succeed {
+	news = news || d.Replace || d.Finished != nil || d.Stopping != nil
+	if d.Replace {
 		w.state = w.state.Succeed(time.Now())
 		d = w.next()
 	}
@@ -43,7 +43,7 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 		d.Wake = at
 	}
 	next := wakeBy(w.nextRetry(d.Next()), now)
-	if d = d.Told(); news || !reflect.DeepEqual(d, w.state.Reported) {
+	if d = d.WithoutProbes(); news || !reflect.DeepEqual(d, w.state.Reported) {
 		w.publish(d)
 	} else if len(w.events) > 0 {
 		w.send(update{key: w.key, worker: w, seq: w.seq, events: w.takeEvents()})
@@ -103,7 +103,7 @@ func (w *worker) cancelUnnamed(d plan.Decision) {
 
 // isNamed reports whether actions contains the undertaking of a.
 func isNamed(actions []plan.Action, a plan.Action) bool {
-	return slices.ContainsFunc(actions, func(b plan.Action) bool { return plan.SameUndertaking(a, b) })
+	return slices.ContainsFunc(actions, func(b plan.Action) bool { return plan.SameOperation(a, b) })
 }
 
 // uidOf returns the UID of a pod, "" if p is nil.
@@ -133,8 +133,8 @@ func (w *worker) startAction(ctx context.Context, a plan.Action) {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &w.state
 	in := effect.Input{
-		Key: w.key, Desired: plan.Allocated(&s.In), Actual: plan.Actual(&s.In), Unsized: plan.Unsized(&s.In),
-		Successor: s.In.Successor, Leaving: s.In.Leaving, Supply: s.Refs, NextSupply: s.NextRefs, Observed: s.In.Observed, Node: s.Order.Render,
+		Key: w.key, Desired: plan.Allocated(&s.In), Actual: plan.Actual(&s.In), Unsized: plan.ResizePending(&s.In),
+		Successor: s.In.Successor, Leaving: s.In.Previous, Supply: s.Refs, NextSupply: s.NextRefs, Observed: s.In.Observed, Node: s.Order.Render,
 		UserIDs: s.Order.UserIDs, Pulling: w.sendPullStart, Permit: effect.NewPermit(),
 	}
 	w.flights[subject] = flight{action: a, since: time.Now(), cancel: cancel, permit: in.Permit, uid: uidOf(in.Desired)}

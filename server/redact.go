@@ -9,7 +9,7 @@ func RedactView(v *PodView) *PodView {
 	out := &PodView{
 		Pod: redact.Pod(v.Pod), Path: v.Path, Line: v.Line, Current: v.Current, Earlier: v.Earlier, Ending: v.Ending,
 		Sandbox: v.Sandbox, Exists: v.Exists, Ready: v.Ready,
-		Phase: v.Phase, Rule: v.Rule, Problem: v.Problem, Since: v.Since, Wake: v.Wake, Pulls: v.Pulls,
+		Phase: v.Phase, Rule: v.Rule, WhyRule: v.WhyRule, Problem: v.Problem, Since: v.Since, Wake: v.Wake, Pulls: v.Pulls,
 	}
 	for _, s := range v.Steps {
 		out.Steps = append(out.Steps, StepView{

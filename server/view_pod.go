@@ -37,12 +37,14 @@ type PodView struct {
 	// is true or, if it runs to completion, it has succeeded.
 	Ready bool `json:"ready"`
 
-	// Phase and Rule are the plan's phase of the pod and the rule that matched. Why
-	// is the reason with this pod's details. Problem is set if the pod needs action
-	// by a user. Since is the time since when the rule matches.
+	// Phase and Rule are the plan's phase of the pod and the ID of the pod rule that
+	// matched. Why is the reason with this pod's details. WhyRule is the ID of the
+	// additional rule that Why comes from, or "" if it comes from Rule. Problem is set
+	// if the pod needs action by a user. Since is the time since when the rule matches.
 	Phase   string    `json:"phase,omitempty"`
 	Rule    string    `json:"rule,omitempty"`
 	Why     string    `json:"why,omitempty"`
+	WhyRule string    `json:"whyRule,omitempty"`
 	Problem bool      `json:"problem,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 	// Steps are the decisions about the containers, in the manifest's order.
@@ -74,7 +76,7 @@ type PullView struct {
 // StepView is the plan's decision about one container.
 type StepView struct {
 	Container string `json:"container"`
-	// Rule is the rule that matched, such as "crashed -> back off".
+	// Rule is the ID of the rule that matched, such as "CrashBackOff".
 	Rule string `json:"rule"`
 	Why  string `json:"why,omitempty"`
 	// Reason is a waiting reason such as "CrashLoopBackOff", or "".

@@ -168,7 +168,7 @@ func (d *decider) preempt(memories map[types.NamespacedName]Memory, verdicts map
 		}
 		m.preempted = p
 		memories[v.Preempts] = m
-		requests = append(requests, Request{v.Preempts, state.Requests{Evict: &plan.Evict{
+		requests = append(requests, Request{v.Preempts, state.Requests{Evict: &plan.Eviction{
 			UID: p.UID, Hash: p.Hash, Reason: plan.Preempted, Message: "Preempted in order to admit critical pod",
 		}}})
 	}

@@ -22,7 +22,7 @@ import (
 func (n *Name) claimant(wants *manifest.Pod, unwanted bool) plan.Claimant {
 	c := n.reservations(wants)
 	c.Yields = c.Yields || unwanted
-	c.Unseen = wants == nil && !unwanted && cmp.Or(n.kind, kindOf(n.observed())) == manifest.KindAPI
+	c.Unconfirmed = wants == nil && !unwanted && cmp.Or(n.kind, kindOf(n.observed())) == manifest.KindAPI
 	return c
 }
 
@@ -47,7 +47,7 @@ func (n *Name) reservations(wants *manifest.Pod) plan.Claimant {
 	}
 	for _, j := range n.Past {
 		c.UIDs = append(slices.Clone(c.UIDs), j.UID)
-		c.Rests = c.Rests || wants != nil && j.Finished.Of(wants)
+		c.Rests = c.Rests || wants != nil && j.Finished.AppliesTo(wants)
 	}
 	if last == nil {
 		return c
@@ -85,7 +85,7 @@ func (n *Name) runningVersion(wants *manifest.Pod, observed []runtime.Incarnatio
 	if !slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool { return plan.Runs(wants, &inc) }) {
 		return nil
 	}
-	given := map[string]string{}
+	given := map[string]plan.Size{}
 	for _, j := range n.Past {
 		maps.Copy(given, j.Sizes)
 	}

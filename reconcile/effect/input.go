@@ -20,7 +20,7 @@ type Input struct {
 	Key        types.NamespacedName
 	Desired    *manifest.Pod // see plan.Allocated
 	Actual     *manifest.Pod // see plan.Actual
-	Unsized    bool          // see plan.Unsized
+	Unsized    bool          // see plan.ResizePending
 	Successor  *manifest.Pod
 	Leaving    *manifest.Pod  // see plan.Input
 	Supply     *refs.Resolved // of Desired

@@ -99,7 +99,7 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 		var stopped result.StoppedSandbox
 		stopped.Containers, r.Err = e.stopSandbox(ctx, s, a.ID)
 		r.Value = stopped
-	case plan.EndForeign:
+	case plan.StopForeign:
 		r.Err = e.endForeign(ctx, a.ID)
 	case plan.RemoveSandbox:
 		r.Err = e.removeSandbox(ctx, s.Observed, a.ID, a.Released)

@@ -22,9 +22,9 @@ type Decision struct {
 	Pod         *manifest.Pod
 	Before, Now plan.Decision
 	Observed    []runtime.Incarnation
-	// Endings is the field of plan.History: the containers, by ID, that were being
+	// Terminations is the field of plan.History: the containers, by ID, that were being
 	// stopped before this decision.
-	Endings map[string]plan.Ending
+	Terminations map[string]plan.Termination
 	// Wait is the field of plan.Objects for the desired version.
 	refs.Wait
 	At time.Time
@@ -37,7 +37,7 @@ func Decided(d Decision) []Event {
 	}
 	var all []Event
 	s := On(d.Pod, d.At)
-	if d.Now.Rule == plan.SandboxLost && d.Before.Rule != plan.SandboxLost {
+	if d.Now.Rule == plan.RuleSandboxLost && d.Before.Rule != plan.RuleSandboxLost {
 		all = append(all, s.Normal("SandboxChanged", "", "Pod sandbox changed, it will be killed and re-created."))
 	}
 	// If the cluster already has a terminal status of the pod, the event was recorded
@@ -66,7 +66,7 @@ func (d Decision) waitEvents(s Subject) []Event {
 		return nil
 	}
 	switch {
-	case now.EditWaits:
+	case now.EditWaits():
 		return []Event{s.Warning("FailedSync", "", now.Why)}
 	case d.Missing != "" && strings.HasPrefix(now.Why, d.Missing):
 		return []Event{d.missingEvent(s)}
@@ -112,7 +112,7 @@ func (d Decision) backOffEvents(s Subject) []Event {
 // killingEvents returns an event for each running container that this decision begins
 // to stop.
 func (d Decision) killingEvents() []Event {
-	if d.Now.Stopping == nil && d.Now.Finished == nil && len(d.Now.Endings) == 0 {
+	if d.Now.Stopping == nil && d.Now.Finished == nil && len(d.Now.Terminations) == 0 {
 		return nil // fast path: most decisions stop no container
 	}
 	var all []Event
@@ -122,8 +122,8 @@ func (d Decision) killingEvents() []Event {
 			d.Now.Finished != nil && plan.Runs(d.Pod, inc)
 		for j := range inc.Containers {
 			c := &inc.Containers[j]
-			_, stopping := d.Endings[c.ID]
-			alone := !d.Now.Endings[c.ID].Since.IsZero()
+			_, stopping := d.Terminations[c.ID]
+			alone := !d.Now.Terminations[c.ID].Since.IsZero()
 			if c.State != runtime.Running || !alone && (!whole || stopping) {
 				continue
 			}

@@ -102,14 +102,14 @@ Warning Failed spec.initContainers{first}: Error: ImageInspectError`},
 func TestProbed(t *testing.T) {
 	for _, c := range []struct {
 		kind    plan.ProbeKind
-		o       plan.Outcome
+		o       plan.ProbeResult
 		warning bool
 		want    string
 	}{
-		{plan.Liveness, plan.Outcome{Passed: true}, false, ""},
-		{plan.Liveness, plan.Outcome{Message: "exit 1"}, false, "Warning Unhealthy spec.containers{app}: Liveness probe failed: exit 1"},
-		{plan.Startup, plan.Outcome{Errored: true, Message: "no port"}, false, "Warning Unhealthy spec.containers{app}: Startup probe errored and resulted in unknown state: no port"},
-		{plan.Readiness, plan.Outcome{Passed: true, Message: "redirect"}, true, "Warning ProbeWarning spec.containers{app}: Readiness probe warning: redirect"},
+		{plan.Liveness, plan.ProbeResult{Passed: true}, false, ""},
+		{plan.Liveness, plan.ProbeResult{Message: "exit 1"}, false, "Warning Unhealthy spec.containers{app}: Liveness probe failed: exit 1"},
+		{plan.Startup, plan.ProbeResult{Errored: true, Message: "no port"}, false, "Warning Unhealthy spec.containers{app}: Startup probe errored and resulted in unknown state: no port"},
+		{plan.Readiness, plan.ProbeResult{Passed: true, Message: "redirect"}, true, "Warning ProbeWarning spec.containers{app}: Readiness probe warning: redirect"},
 	} {
 		if got := format(Probed(On(web(), at), plan.Probe{Container: "app", Kind: c.kind}, c.o, c.warning)); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
@@ -132,7 +132,7 @@ func TestDecided(t *testing.T) {
 			{ID: "3", Name: "app", State: runtime.Exited},
 		},
 	}}
-	liveness := plan.Decision{Endings: map[string]plan.Ending{"2": {Since: at}}, Steps: []plan.Step{{Container: "app", Probe: plan.Liveness}}}
+	liveness := plan.Decision{Terminations: map[string]plan.Termination{"2": {Since: at}}, Steps: []plan.Step{{Container: "app", Probe: plan.Liveness}}}
 	wait := func(reason, why string) plan.Decision {
 		return plan.Decision{Phase: plan.PhaseWait, Problem: true, Reason: reason, Why: why}
 	}
@@ -149,17 +149,17 @@ func TestDecided(t *testing.T) {
 		"stopped, no manifest": {Decision{Now: plan.Decision{Stopping: &plan.Stopping{SandboxID: "s"}}},
 			"Normal Killing spec.initContainers{first}: Stopping container first\nNormal Killing spec.containers{app}: Stopping container app"},
 		"other sandbox stopped": {Decision{Pod: web(), Now: plan.Decision{Stopping: &plan.Stopping{SandboxID: "other"}}}, ""},
-		"one stopping already":  {Decision{Pod: web(), Endings: map[string]plan.Ending{"1": {}}, Now: plan.Decision{Stopping: &plan.Stopping{SandboxID: "s"}}}, "Normal Killing spec.containers{app}: Stopping container app"},
+		"one stopping already":  {Decision{Pod: web(), Terminations: map[string]plan.Termination{"1": {}}, Now: plan.Decision{Stopping: &plan.Stopping{SandboxID: "s"}}}, "Normal Killing spec.containers{app}: Stopping container app"},
 		"liveness":              {Decision{Pod: web(), Now: liveness}, "Normal Killing spec.containers{app}: Container app failed liveness probe, will be restarted"},
 		"liveness, never":       {Decision{Pod: never, Now: liveness}, "Normal Killing spec.containers{app}: Container app failed liveness probe"},
 		"liveness, own policy":  {Decision{Pod: own, Now: liveness}, "Normal Killing spec.containers{app}: Container app failed liveness probe, will be restarted"},
-		"restart requested":     {Decision{Pod: web(), Now: plan.Decision{Endings: liveness.Endings, Steps: []plan.Step{{Container: "app"}}}}, "Normal Killing spec.containers{app}: Stopping container app"},
-		"hook":                  {Decision{Pod: web(), Now: plan.Decision{Endings: liveness.Endings, Steps: []plan.Step{{Container: "app", Reason: "PostStartHookError"}}}}, "Normal Killing spec.containers{app}: FailedPostStartHook"},
+		"restart requested":     {Decision{Pod: web(), Now: plan.Decision{Terminations: liveness.Terminations, Steps: []plan.Step{{Container: "app"}}}}, "Normal Killing spec.containers{app}: Stopping container app"},
+		"hook":                  {Decision{Pod: web(), Now: plan.Decision{Terminations: liveness.Terminations, Steps: []plan.Step{{Container: "app", Reason: "PostStartHookError"}}}}, "Normal Killing spec.containers{app}: FailedPostStartHook"},
 		"crashed":               {Decision{Pod: web(), Now: held(at)}, backOff},
 		"still held":            {Decision{Pod: web(), Before: held(at), Now: held(at)}, ""},
 		"crashed again":         {Decision{Pod: web(), Before: held(at), Now: held(at.Add(1))}, backOff},
-		"sandbox lost":          {Decision{Pod: web(), Now: plan.Decision{Rule: plan.SandboxLost}}, "Normal SandboxChanged : Pod sandbox changed, it will be killed and re-created."},
-		"sandbox still lost":    {Decision{Pod: web(), Before: plan.Decision{Rule: plan.SandboxLost}, Now: plan.Decision{Rule: plan.SandboxLost}}, ""},
+		"sandbox lost":          {Decision{Pod: web(), Now: plan.Decision{Rule: plan.RuleSandboxLost}}, "Normal SandboxChanged : Pod sandbox changed, it will be killed and re-created."},
+		"sandbox still lost":    {Decision{Pod: web(), Before: plan.Decision{Rule: plan.RuleSandboxLost}, Now: plan.Decision{Rule: plan.RuleSandboxLost}}, ""},
 		"evicted":               {Decision{Pod: web(), Now: plan.Decision{Finished: &plan.Finished{Reason: "Evicted", Message: "too big"}}}, "Warning Evicted : too big\nNormal Killing spec.initContainers{first}: Stopping container first\nNormal Killing spec.containers{app}: Stopping container app"},
 		"shutdown":              {Decision{Pod: web(), Now: plan.Decision{Finished: &plan.Finished{Reason: "Terminated", Message: "it goes down"}}}, "Normal Killing spec.initContainers{first}: Stopping container first\nNormal Killing spec.containers{app}: Stopping container app"},
 		"finished":              {Decision{Pod: web(), Observed: []runtime.Incarnation{{}}, Now: plan.Decision{Finished: &plan.Finished{}}}, ""},
@@ -169,8 +169,8 @@ func TestDecided(t *testing.T) {
 		"no room":               {Decision{Pod: web(), Now: wait("OutOfcpu", "all is taken")}, "Warning OutOfcpu : all is taken"},
 		"name taken":            {Decision{Pod: web(), Now: wait("NameInUse", "by others")}, "Warning FailedSync : by others"},
 		"runtime not ready":     {Decision{Pod: web(), Now: wait("", "no runtime")}, ""},
-		"edit waits":            {Decision{Pod: web(), Now: plan.Decision{EditWaits: true, Problem: true, Why: "for an image"}}, "Warning FailedSync : for an image"},
-		"edit pulls an image":   {Decision{Pod: web(), Now: plan.Decision{EditWaits: true, Why: "getting image"}}, ""},
+		"edit waits":            {Decision{Pod: web(), Now: plan.Decision{WhyRule: plan.RuleEditWaits, Problem: true, Why: "for an image"}}, "Warning FailedSync : for an image"},
+		"edit pulls an image":   {Decision{Pod: web(), Now: plan.Decision{WhyRule: plan.RuleEditWaits, Why: "pulling image"}}, ""},
 	} {
 		if c.d.Observed == nil {
 			c.d.Observed = running

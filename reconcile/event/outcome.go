@@ -172,7 +172,7 @@ func (s Subject) VolumeFailed(step, volume, why string) Event {
 
 // Probed returns the event for a probe attempt that failed, could not be carried out,
 // or passed with a warning.
-func Probed(s Subject, a plan.Probe, o plan.Outcome, warning bool) []Event {
+func Probed(s Subject, a plan.Probe, o plan.ProbeResult, warning bool) []Event {
 	kind := map[plan.ProbeKind]string{plan.Startup: "Startup", plan.Liveness: "Liveness", plan.Readiness: "Readiness"}[a.Kind]
 	switch {
 	case o.Errored:

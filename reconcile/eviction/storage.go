@@ -54,7 +54,7 @@ func NewStorageLimiter(o StorageOptions) *StorageLimiter { return &StorageLimite
 
 // evictor is the part of *reconcile.Router that a StorageLimiter uses.
 type evictor interface {
-	Evict(ctx context.Context, key types.NamespacedName, evict plan.Evict) error
+	Evict(ctx context.Context, key types.NamespacedName, evict plan.Eviction) error
 	Delete(ctx context.Context, key types.NamespacedName, uid types.UID, grace time.Duration) error
 }
 
@@ -117,7 +117,7 @@ const excessGrace = time.Second
 // deleted gets no more than excessGrace.
 func (k *StorageLimiter) evict(ctx context.Context, m *measurement) bool {
 	r := m.report
-	why := m.used.Outgrown(&r.Pod.Spec)
+	why := m.used.ExceededLimit(&r.Pod.Spec)
 	if why == "" {
 		return false
 	}
@@ -126,7 +126,7 @@ func (k *StorageLimiter) evict(ctx context.Context, m *measurement) bool {
 		_ = k.o.Router.Delete(ctx, r.Key, r.Pod.UID, excessGrace)
 		return true
 	}
-	_ = k.o.Router.Evict(ctx, r.Key, plan.Evict{UID: r.Version.UID, Hash: r.Version.Hash, Message: why})
+	_ = k.o.Router.Evict(ctx, r.Key, plan.Eviction{UID: r.Version.UID, Hash: r.Version.Hash, Message: why})
 	return true
 }
 

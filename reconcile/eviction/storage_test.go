@@ -33,9 +33,9 @@ import (
 func podDirs(root string) volume.Dir { return volume.Dir{Root: filepath.Join(root, "pods")} }
 
 // evictions contains the evicted versions by pod.
-type evictions map[string]plan.Evict
+type evictions map[string]plan.Eviction
 
-func (e evictions) Evict(_ context.Context, key types.NamespacedName, evict plan.Evict) error {
+func (e evictions) Evict(_ context.Context, key types.NamespacedName, evict plan.Eviction) error {
 	e[key.Name] = evict
 	return nil
 }
@@ -44,7 +44,7 @@ func (e evictions) Evict(_ context.Context, key types.NamespacedName, evict plan
 const deleted = "deleted"
 
 func (e evictions) Delete(_ context.Context, key types.NamespacedName, uid types.UID, grace time.Duration) error {
-	e[key.Name] = plan.Evict{UID: uid, Reason: deleted, Grace: grace}
+	e[key.Name] = plan.Eviction{UID: uid, Reason: deleted, Grace: grace}
 	return nil
 }
 

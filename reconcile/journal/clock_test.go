@@ -36,7 +36,7 @@ func TestClock(t *testing.T) {
 			at := written.Now.Add(-time.Minute)
 			j := state.Record{
 				UID: "u", StartTime: at, Started: at, Finished: &plan.Finished{At: at}, Stopping: &plan.Stopping{Since: at},
-				Endings: map[string]plan.Ending{"c": {Since: at}, "hooked": {Hooked: true}},
+				Terminations: map[string]plan.Termination{"c": {Since: at}, "hooked": {Hooked: true}},
 			}
 			j.Key.Name = "web"
 			if err := s.Write(j, true); err != nil {
@@ -48,14 +48,14 @@ func TestClock(t *testing.T) {
 				t.Fatal(err)
 			}
 			for field, at := range map[string]time.Time{
-				"started": got.Started, "finished": got.Finished.At, "stopping": got.Stopping.Since, "ending": got.Endings["c"].Since,
+				"started": got.Started, "finished": got.Finished.At, "stopping": got.Stopping.Since, "ending": got.Terminations["c"].Since,
 			} {
 				if ago := now.Now.Sub(at); ago != test.want {
 					t.Errorf("%s was %s ago, want %s", field, ago, test.want)
 				}
 			}
-			if !got.StartTime.Equal(at) || !got.Endings["hooked"].Since.IsZero() {
-				t.Errorf("got start time %s and an unset time %s, want the start unchanged and zero", got.StartTime, got.Endings["hooked"].Since)
+			if !got.StartTime.Equal(at) || !got.Terminations["hooked"].Since.IsZero() {
+				t.Errorf("got start time %s and an unset time %s, want the start unchanged and zero", got.StartTime, got.Terminations["hooked"].Since)
 			}
 		})
 	}

@@ -17,17 +17,17 @@ func TestWrite_TooLarge(t *testing.T) {
 	j := state.Record{UID: "u", Hash: "h", Finished: &plan.Finished{UID: "u", Hash: "h"}, Containers: map[string]state.ContainerRecord{}}
 	j.Key.Name = "a"
 	for n := range 100 {
-		exit := &plan.Exit{ID: fmt.Sprint(n), Said: strings.Repeat("\x01", 4096), Told: true, Message: "x"}
+		exit := &plan.Exit{ID: fmt.Sprint(n), TerminationMessage: strings.Repeat("\x01", 4096), MessageRead: true, Message: "x"}
 		j.Containers[fmt.Sprintf("c%d", n)] = state.ContainerRecord{Attempt: uint32(n), LastExit: exit}
 	}
 	if err := s.Write(j, true); err != nil {
 		t.Fatal(err)
 	}
 	got, err := s.Read("u")
-	if err != nil || got.Finished == nil || len(got.Containers) != 100 || got.Containers["c7"].Attempt != 7 || got.Containers["c7"].LastExit.Told {
+	if err != nil || got.Finished == nil || len(got.Containers) != 100 || got.Containers["c7"].Attempt != 7 || got.Containers["c7"].LastExit.MessageRead {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if e := j.Containers["c7"].LastExit; !e.Told || e.Said == "" {
+	if e := j.Containers["c7"].LastExit; !e.MessageRead || e.TerminationMessage == "" {
 		t.Error("the messages in memory were removed")
 	}
 	j.Hash = strings.Repeat("x", limit)

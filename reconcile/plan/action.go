@@ -35,7 +35,7 @@ type PrepareVolumes struct{ UID types.UID }
 // idempotent.
 type UpdateVolumes struct {
 	UID   types.UID
-	Files string // as in Objects
+	Files string // see Objects.Files
 }
 
 // CheckVolumes checks without changes whether the volumes and profile files of a newer
@@ -94,9 +94,9 @@ type RemoveContainer struct{ Container, ID string }
 // StopSandbox stops all processes of a sandbox and releases its network.
 type StopSandbox struct{ ID, Why string }
 
-// EndForeign stops and removes a sandbox that podd did not create. It stops the containers
+// StopForeign stops and removes a sandbox that podd did not create. It stops the containers
 // first, each with the grace period recorded at its creation.
-type EndForeign struct{ ID string }
+type StopForeign struct{ ID string }
 
 // RemoveSandbox removes a stopped sandbox with its containers.
 type RemoveSandbox struct {
@@ -151,11 +151,11 @@ func (ReleaseVolumes) Verb() string  { return "release" }
 func (RemoveDir) Verb() string       { return "remove" }
 
 func (a EnsureImage) String() string {
-	return fmt.Sprintf("get image %s for %s (%s)", a.Image, a.Container, a.Policy)
+	return fmt.Sprintf("pull image %s for %s (%s)", a.Image, a.Container, a.Policy)
 }
 func (a PrepareVolumes) String() string { return "prepare volumes" }
 func (UpdateVolumes) String() string    { return "update the files of volumes" }
-func (CheckVolumes) String() string     { return "check the volumes of the edit" }
+func (CheckVolumes) String() string     { return "check the volumes of the new version" }
 func (a RunSandbox) String() string     { return fmt.Sprintf("run sandbox, attempt %d", a.Attempt) }
 func (a StartContainer) String() string {
 	return fmt.Sprintf("start %s, attempt %d (%s)", a.Container, a.Attempt, a.Why)
@@ -165,20 +165,20 @@ func (a ResizePod) String() string       { return "resize the pod's cgroup" }
 func (a StopContainer) String() string {
 	return fmt.Sprintf("stop %s within %s (%s)", a.Container, a.Grace.Round(time.Second), a.Why)
 }
-func (a RemoveContainer) String() string { return "remove dead container of " + a.Container }
+func (a RemoveContainer) String() string { return "remove exited container of " + a.Container }
 func (a StopSandbox) String() string     { return "stop sandbox (" + a.Why + ")" }
 func (a RemoveSandbox) String() string   { return "remove stopped sandbox" }
 func (a ReleaseVolumes) String() string  { return "release volumes" }
 func (a RemoveDir) String() string       { return "remove the pod's directory and logs" }
 
-func (a EndForeign) Subject() string { return "sandbox/" + a.ID }
+func (a StopForeign) Subject() string { return "sandbox/" + a.ID }
 
 // Verb implements Action.
-func (EndForeign) Verb() string { return "end" }
+func (StopForeign) Verb() string { return "end" }
 
-func (EndForeign) String() string { return "end the foreign pod, with its own grace" }
+func (StopForeign) String() string { return "stop the foreign pod within its own grace period" }
 
-func (EndForeign) sealed()      {}
+func (StopForeign) sealed()     {}
 func (EnsureImage) sealed()     {}
 func (PrepareVolumes) sealed()  {}
 func (CheckVolumes) sealed()    {}
@@ -194,9 +194,9 @@ func (RemoveSandbox) sealed()   {}
 func (ReleaseVolumes) sealed()  {}
 func (RemoveDir) sealed()       {}
 
-// SameUndertaking reports whether b is a, perhaps with another reason, so that the action
-// in progress need not be replaced.
-func SameUndertaking(a, b Action) bool {
+// SameOperation reports whether a and b are the same operation, perhaps with other
+// reasons, so that an action in progress need not be replaced.
+func SameOperation(a, b Action) bool {
 	if a.Subject() != b.Subject() || a.Verb() != b.Verb() {
 		return false
 	}
@@ -225,7 +225,7 @@ func Cancellable(a Action) bool {
 }
 
 // Observable reports whether an action can change observations. An observation that was
-// made before such an action ended is out of date.
+// older than the end of such an action is out of date.
 func Observable(a Action) bool {
 	switch a.(type) {
 	case EnsureImage, PrepareVolumes, UpdateVolumes, CheckVolumes, ReleaseVolumes, RemoveDir, Probe, ReadMessage:

@@ -35,9 +35,9 @@ type Claimant struct {
 	Present bool
 	// Earlier contains the names of the same pod under earlier names of the node.
 	Earlier []types.NamespacedName
-	// Unseen reports a pod of a cluster that has not confirmed yet whether it desires the
+	// Unconfirmed reports a pod of a cluster that has not confirmed yet whether it desires the
 	// pod.
-	Unseen bool
+	Unconfirmed bool
 }
 
 // hasFinished reports whether the desired version has finished, so that nothing is kept.
@@ -159,7 +159,7 @@ func (a *admissions) admit(c Claimant) Verdict {
 		func() Verdict { return a.shares.admit(c) },
 		func() Verdict { return a.admitExclusive(c) },
 	)
-	if v.Answer == Reject { // a rejected pod takes nothing of what was added above
+	if v.Answer == Reject { // a rejected pod reserves nothing
 		*a.places, a.shares.taken = places, taken
 	}
 	if v.Answer == Reject && short(v.Reason) && !c.resizes() {
@@ -205,7 +205,7 @@ func (t uidTable) admit(c Claimant) Verdict {
 	if !held || holder == c.Key {
 		return Verdict{}
 	}
-	return Verdict{Answer: Wait, Reason: "UIDInUse", Message: fmt.Sprintf("metadata.uid %s is still that of %s, which is ending", c.Wants.UID, holder)}
+	return Verdict{Answer: Wait, Reason: "UIDInUse", Message: fmt.Sprintf("metadata.uid %s is still used by %s, which is being stopped", c.Wants.UID, holder)}
 }
 
 // removedTable contains the names that are not desired any more and have left something on
@@ -227,7 +227,7 @@ func removedNames(claimants []Claimant) removedTable {
 func (t removedTable) admit(c Claimant) Verdict {
 	for _, name := range c.Earlier {
 		if t[name] {
-			return Verdict{Answer: Wait, Reason: "NodeRenamed", Message: fmt.Sprintf("%s, this pod under an earlier name of the node, is ending", name)}
+			return Verdict{Answer: Wait, Reason: "NodeRenamed", Message: fmt.Sprintf("%s, this pod under an earlier name of the node, is being stopped", name)}
 		}
 	}
 	return Verdict{}
@@ -235,6 +235,7 @@ func (t removedTable) admit(c Claimant) Verdict {
 
 type portTable map[int32][]binding
 
+// heldPorts returns the ports of all versions that may run.
 func heldPorts(claimants []Claimant) portTable {
 	t := portTable{}
 	for _, c := range claimants {
@@ -258,6 +259,7 @@ func (t portTable) add(key types.NamespacedName, p *manifest.Pod, keeps []manife
 	}
 }
 
+// take adds the ports of the desired version.
 func (t portTable) take(c Claimant) { t.add(c.Key, c.Wants, manifest.PortReservations(c.Wants)) }
 
 // check checks the ports without reserving them.
@@ -272,7 +274,7 @@ func (t portTable) check(c Claimant) Verdict {
 			v.Message = fmt.Sprintf("host port %d/%s is taken by %s (%s)", claim.Number, claim.Protocol, b.key, b.pod.Origin)
 			if !b.kept(claim) {
 				v.Answer = Wait
-				v.Message = fmt.Sprintf("host port %d/%s is still held by %s, which is ending", claim.Number, claim.Protocol, b.key)
+				v.Message = fmt.Sprintf("host port %d/%s is still used by %s, which is being stopped", claim.Number, claim.Protocol, b.key)
 			}
 			if v.Answer > answer.Answer || v.Answer == answer.Answer && v.Message < answer.Message {
 				answer = v
@@ -285,14 +287,17 @@ func (t portTable) check(c Claimant) Verdict {
 	return answer
 }
 
+// places counts pods against the maximum of the node. leaving is the part of taken that is
+// being released.
 type places struct{ max, taken, leaving int }
 
+// countPlaces counts the pods that are present, and those of them that are leaving.
 func countPlaces(claimants []Claimant, limits Limits) *places {
 	p := &places{max: limits.MaxPods}
 	for _, c := range claimants {
 		if c.Present {
 			p.taken++
-			if c.Wants == nil && !c.Unseen || c.Ends {
+			if c.Wants == nil && !c.Unconfirmed || c.Ends {
 				p.leaving++
 			}
 		}
@@ -316,7 +321,7 @@ func (p *places) admit(c Claimant) Verdict {
 	if p.leaving > 0 {
 		p.leaving--
 		v.Answer = Wait
-		v.Message += ", one is ending"
+		v.Message += ", one of them is being stopped"
 	}
 	return v
 }

@@ -98,7 +98,7 @@ func (c *Claimant) held(limits Amounts) Amounts {
 func (c *Claimant) leaving(limits Amounts) Amounts {
 	n := c.held(limits)
 	switch {
-	case c.Wants == nil && !c.Unseen || c.hasFinished():
+	case c.Wants == nil && !c.Unconfirmed || c.hasFinished():
 		return n
 	case !c.Yields:
 		return nil
@@ -125,14 +125,14 @@ func (s *shares) admit(c Claimant) Verdict {
 			continue
 		}
 		v := Verdict{Answer: Reject, Reason: reasonOf(name), Never: wants[name] > limit}
-		v.Message = fmt.Sprintf("it asks for %s of %s; the node has %s for pods and others ask for %s",
+		v.Message = fmt.Sprintf("it requests %s of %s; the node has %s for pods, of which others request %s",
 			text(name, wants[name]), name, text(name, limit), text(name, others[name]))
 		if ofCluster(c.Wants) {
 			v.Message = kubeletMessage(name, wants[name], others[name], limit)
 		}
 		if others[name]-leaving[name]+wants[name] <= limit {
 			v.Answer = Wait
-			v.Message += ", which are ending"
+			v.Message += ", which are being stopped"
 		}
 		return v
 	}

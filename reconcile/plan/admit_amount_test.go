@@ -11,7 +11,7 @@ import (
 	"podd/manifest/decode"
 )
 
-// asking is a pod that asks for so much.
+// asking returns a pod that requests cpu and memory.
 func asking(t *testing.T, name, cpu, memory string) *manifest.Pod {
 	t.Helper()
 	text := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: c, image: i, resources: {requests: {cpu: %q, memory: %q}}}]}\n", name, cpu, memory)
@@ -22,7 +22,7 @@ func asking(t *testing.T, name, cpu, memory string) *manifest.Pod {
 	return f.Pods[0]
 }
 
-// TestAmounts: a node of 1 cpu and 1 GiB.
+// TestAmounts checks the admission of a pod b in addition to a pod a, on a node with 1 cpu and 1 GiB.
 func TestAmounts(t *testing.T) {
 	small, half, big, fat := asking(t, "s", "100m", "1Mi"), asking(t, "h", "500m", "1Mi"), asking(t, "b", "800m", "1Mi"), asking(t, "f", "1m", "1Gi")
 	a, b := types.NamespacedName{Name: "a"}, types.NamespacedName{Name: "b"}
@@ -34,28 +34,28 @@ func TestAmounts(t *testing.T) {
 		other, asks Claimant
 		want        Answer
 	}{
-		"both fit":                          {claim(a, half, half), claim(b, half), Admit},
-		"too much cpu":                      {claim(a, half, half), claim(b, big), Reject},
-		"too much memory":                   {claim(a, half, half), claim(b, fat), Reject},
-		"the first of two new ones":         {claim(a, big), claim(b, half), Reject},
-		"what is in the way ends":           {claim(a, nil, big), claim(b, half), Wait},
-		"what is in the way shrinks":        {yields(claim(a, small, big)), claim(b, half), Wait},
-		"its edit waits, so it runs on":     {claim(a, small, big), claim(b, half), Reject},
-		"more than there is, others ending": {claim(a, nil, big), claim(b, asking(t, "x", "2", "1Mi")), Reject},
-		"runs and stays":                    {claim(a, big, big), claim(b, half, half), Admit},
-		"runs and shrinks":                  {claim(a, big, big), claim(b, small, half), Admit},
-		"runs and grows":                    {claim(a, half, half), claim(b, big, half), Reject},
-		"something is left of it":           {claim(a, big, big), Claimant{Key: b, Wants: half, Present: true}, Reject},
-		"absurd memory beside another":      {claim(a, small, small), claim(b, asking(t, "x", "1m", "8Ei")), Reject},
-		"absurd cpu":                        {claim(a, small, small), claim(b, asking(t, "x", "18446744073709552", "1Mi")), Reject},
-		"more than absurd":                  {claim(a, small, small), claim(b, asking(t, "x", "100E", "100Ei")), Reject},
-		"finished":                          {Claimant{Key: a, Wants: big, Rests: true}, claim(b, half), Admit},
+		"both fit":                                     {claim(a, half, half), claim(b, half), Admit},
+		"too much cpu":                                 {claim(a, half, half), claim(b, big), Reject},
+		"too much memory":                              {claim(a, half, half), claim(b, fat), Reject},
+		"the first of two new ones":                    {claim(a, big), claim(b, half), Reject},
+		"other pod is being deleted":                   {claim(a, nil, big), claim(b, half), Wait},
+		"other pod gets smaller":                       {yields(claim(a, small, big)), claim(b, half), Wait},
+		"smaller edit of the other pod waits":          {claim(a, small, big), claim(b, half), Reject},
+		"exceeds the node, other pod is being deleted": {claim(a, nil, big), claim(b, asking(t, "x", "2", "1Mi")), Reject},
+		"running and unchanged":                        {claim(a, big, big), claim(b, half, half), Admit},
+		"running and smaller":                          {claim(a, big, big), claim(b, small, half), Admit},
+		"running and larger":                           {claim(a, half, half), claim(b, big, half), Reject},
+		"present without a running version":            {claim(a, big, big), Claimant{Key: b, Wants: half, Present: true}, Reject},
+		"memory exceeds any node":                      {claim(a, small, small), claim(b, asking(t, "x", "1m", "8Ei")), Reject},
+		"cpu exceeds any node":                         {claim(a, small, small), claim(b, asking(t, "x", "18446744073709552", "1Mi")), Reject},
+		"cpu and memory overflow":                      {claim(a, small, small), claim(b, asking(t, "x", "100E", "100Ei")), Reject},
+		"other pod has finished":                       {Claimant{Key: a, Wants: big, Rests: true}, claim(b, half), Admit},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := Admission([]Claimant{tt.other, tt.asks}, Limits{Amounts: Amounts{"cpu": 1000, "memory": 1 << 30}})[b]
 			if got.Answer != tt.want {
-				t.Errorf("%+v, want %v", got, tt.want)
+				t.Errorf("got %+v, want %v", got, tt.want)
 			}
 		})
 	}
@@ -63,10 +63,10 @@ func TestAmounts(t *testing.T) {
 	disk := asking(t, "d", "1m", "1Mi")
 	disk.Spec.Spec.Containers[0].Resources.Requests["ephemeral-storage"] = resource.MustParse("2Gi")
 	full := Admission([]Claimant{claim(a, half, half), claim(b, disk)}, Limits{Amounts: Amounts{"ephemeral-storage": 1 << 30}})[b]
-	if want := (Verdict{Answer: Reject, Reason: "OutOfephemeral-storage", Message: "it asks for 2Gi of ephemeral-storage; the node has 1Gi for pods and others ask for 0", Never: true}); full != want {
+	if want := (Verdict{Answer: Reject, Reason: "OutOfephemeral-storage", Message: "it requests 2Gi of ephemeral-storage; the node has 1Gi for pods, of which others request 0", Never: true}); full != want {
 		t.Errorf("got %+v, want %+v", full, want)
 	}
-	want := Verdict{Answer: Reject, Reason: "OutOfcpu", Message: "it asks for 800m of cpu; the node has 1 for pods and others ask for 500m"}
+	want := Verdict{Answer: Reject, Reason: "OutOfcpu", Message: "it requests 800m of cpu; the node has 1 for pods, of which others request 500m"}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

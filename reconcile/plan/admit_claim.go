@@ -48,7 +48,7 @@ func (t claimTable) check(c Claimant) Verdict {
 			if !t.single[name] || u.key == c.Key || answer.Answer == Reject {
 				continue
 			}
-			answer = Verdict{Answer: Wait, Reason: "ReadWriteOncePodConflict", Message: fmt.Sprintf("claim %s is ReadWriteOncePod and still used by %s, which is ending", name.Name, u.key)}
+			answer = Verdict{Answer: Wait, Reason: "ReadWriteOncePodConflict", Message: fmt.Sprintf("claim %s is ReadWriteOncePod and still used by %s, which is being stopped", name.Name, u.key)}
 			if u.keeps {
 				answer.Answer = Reject
 				answer.Message = fmt.Sprintf("claim %s is ReadWriteOncePod and used by %s", name.Name, u.key)

@@ -37,7 +37,7 @@ func (a *admissions) admitOfCluster(c Claimant) Verdict {
 		func() Verdict { return a.shares.admit(c) },
 		func() Verdict { return a.admitExceptRoom(c) },
 	)
-	if v.Answer == Reject { // a rejected pod takes nothing of what was added above
+	if v.Answer == Reject { // a rejected pod reserves nothing
 		*a.places, a.shares.taken = places, taken
 	}
 	if v.Answer == Reject && critical(c.Wants) && short(v.Reason) {
@@ -75,9 +75,9 @@ func (a *admissions) admitExceptRoom(c Claimant) Verdict {
 func short(reason string) bool { return strings.HasPrefix(reason, "OutOf") }
 
 // firstRefusal returns the first verdict that is not Admit.
-func firstRefusal(asks ...func() Verdict) (v Verdict) {
-	for _, ask := range asks {
-		if v = ask(); v.Answer != Admit {
+func firstRefusal(checks ...func() Verdict) (v Verdict) {
+	for _, check := range checks {
+		if v = check(); v.Answer != Admit {
 			return v
 		}
 	}

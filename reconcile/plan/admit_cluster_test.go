@@ -15,7 +15,7 @@ import (
 	"podd/runtime"
 )
 
-// clusterPod is a pod of a cluster that was made so many seconds after the first.
+// clusterPod returns a pod of a cluster that was created made seconds after a fixed time.
 func clusterPod(name string, made int64, change func(*v1.Pod)) *manifest.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(time.Unix(made+1_700_000_000, 0))}}
 	p.Spec.NodeName, p.Spec.Containers = "n1", []v1.Container{{Name: "app", Image: "app:1"}}
@@ -46,8 +46,9 @@ func both(changes ...func(*v1.Pod)) func(*v1.Pod) {
 	}
 }
 
-// A kubelet's reasons and words, and its order of them.
-func TestAdmissionOfCluster(t *testing.T) {
+// TestAdmission_ClusterPod checks that pods of a cluster are rejected with the kubelet's
+// reasons and messages, in the kubelet's order.
+func TestAdmission_ClusterPod(t *testing.T) {
 	sysctl := func(p *v1.Pod) {
 		p.Spec.SecurityContext = &v1.PodSecurityContext{Sysctls: []v1.Sysctl{{Name: "kernel.msgmax", Value: "1"}}}
 	}
@@ -67,16 +68,16 @@ func TestAdmissionOfCluster(t *testing.T) {
 		p.Spec.Tolerations = []v1.Toleration{{Key: "broken", Operator: v1.TolerationOpExists}}
 	}
 	for _, test := range []struct {
-		note   string
+		name   string
 		change func(*v1.Pod)
 		limits Limits
 		others []Claimant
 		want   Verdict
 	}{
-		{"nothing", nil, limits, nil, Verdict{}},
-		{"its node", here, limits, nil, Verdict{}},
+		{"no requirements", nil, limits, nil, Verdict{}},
+		{"node selector matches", here, limits, nil, Verdict{}},
 		{"sysctl", both(sysctl, elsewhere), limits, nil, Verdict{Answer: Reject, Reason: "SysctlForbidden", Message: `forbidden sysctl: "kernel.msgmax" not allowlisted`}},
-		{"cpu before its node", both(requesting("cpu", "3"), elsewhere), limits, nil, Verdict{Answer: Reject, Reason: "OutOfcpu", Message: "Node didn't have enough resource: cpu, requested: 3000, used: 0, capacity: 1000", Never: true}},
+		{"cpu before node affinity", both(requesting("cpu", "3"), elsewhere), limits, nil, Verdict{Answer: Reject, Reason: "OutOfcpu", Message: "Node didn't have enough resource: cpu, requested: 3000, used: 0, capacity: 1000", Never: true}},
 		{"memory before storage", func(p *v1.Pod) {
 			p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceMemory: resource.MustParse("2Gi"), v1.ResourceEphemeralStorage: resource.MustParse("2Gi")}
 		}, limits, nil, Verdict{Answer: Reject, Reason: "OutOfmemory", Message: "Node didn't have enough resource: memory, requested: 2147483648, used: 0, capacity: 1073741824", Never: true}},
@@ -88,16 +89,16 @@ func TestAdmissionOfCluster(t *testing.T) {
 		{"taint", nil, tainted, nil, Verdict{Answer: Reject, Reason: "TaintToleration", Message: "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"}},
 		{"taint tolerated", tolerant, tainted, nil, Verdict{}},
 		{"port", onPort, limits, []Claimant{{Key: named("b"), Wants: clusterPod("b", 0, onPort), Present: true}}, Verdict{Answer: Reject, Reason: "NodePorts", Message: "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"}},
-		{"port of one that ends", onPort, limits, []Claimant{{Key: named("b"), Holds: []*manifest.Pod{clusterPod("b", 0, onPort)}, Present: true, Yields: true}}, Verdict{Answer: Wait, Reason: "HostPortConflict"}},
-		{"port of one that has ended", onPort, limits, []Claimant{{Key: named("b"), Wants: clusterPod("b", 0, onPort), Holds: []*manifest.Pod{clusterPod("b", 0, onPort)}, Present: true, Ends: true}}, Verdict{Answer: Wait, Reason: "HostPortConflict"}},
-		{"port of one that is over, and runs", onPort, limits, []Claimant{{Key: named("b"), Wants: clusterPod("b", 0, onPort), Holds: []*manifest.Pod{clusterPod("b", 0, onPort)}, Rests: true}}, Verdict{Answer: Wait, Reason: "HostPortConflict"}},
+		{"port of a pod that is being edited", onPort, limits, []Claimant{{Key: named("b"), Holds: []*manifest.Pod{clusterPod("b", 0, onPort)}, Present: true, Yields: true}}, Verdict{Answer: Wait, Reason: "HostPortConflict"}},
+		{"port of a finished pod that is being stopped", onPort, limits, []Claimant{{Key: named("b"), Wants: clusterPod("b", 0, onPort), Holds: []*manifest.Pod{clusterPod("b", 0, onPort)}, Present: true, Ends: true}}, Verdict{Answer: Wait, Reason: "HostPortConflict"}},
+		{"port of a finished pod that still runs", onPort, limits, []Claimant{{Key: named("b"), Wants: clusterPod("b", 0, onPort), Holds: []*manifest.Pod{clusterPod("b", 0, onPort)}, Rests: true}}, Verdict{Answer: Wait, Reason: "HostPortConflict"}},
 		{"pods", requesting("cpu", "3"), limits, []Claimant{{Key: named("b"), Present: true, Wants: clusterPod("b", 0, nil)}, {Key: named("c"), Present: true, Wants: clusterPod("c", 0, nil)}, {Key: named("d"), Present: true, Wants: clusterPod("d", 0, nil)}},
 			Verdict{Answer: Reject, Reason: "OutOfpods", Message: "Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3"}},
 		{"devices", requesting("example.com/gpu", "2"), limits, nil, Verdict{Answer: Reject, Reason: "UnexpectedAdmissionError", Message: "Allocate failed due to requested number of devices unavailable for example.com/gpu. Requested: 2, Available: 1, which is unexpected", Never: true}},
-		{"a plugin that comes late", requesting("example.com/late", "1"), limits, nil, Verdict{Answer: Wait, Reason: "UnexpectedAdmissionError"}},
-		{"what the cluster counts", requesting("example.com/dongle", "1"), limits, nil, Verdict{}},
-		{"not served", func(p *v1.Pod) { p.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "x"}} }, limits, nil, Verdict{Answer: Reject, Reason: "UnexpectedAdmissionError", Message: "spec.resourceClaims: is not supported for pods of a cluster"}},
-		{"what another runtime can", func(p *v1.Pod) { p.Spec.HostUsers = new(false) }, limits, nil, Verdict{Answer: Wait, Reason: "UserNamespacesNotSupported"}},
+		{"plugin not registered yet", requesting("example.com/late", "1"), limits, nil, Verdict{Answer: Wait, Reason: "UnexpectedAdmissionError"}},
+		{"resource that only the cluster counts", requesting("example.com/dongle", "1"), limits, nil, Verdict{}},
+		{"unsupported field", func(p *v1.Pod) { p.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "x"}} }, limits, nil, Verdict{Answer: Reject, Reason: "UnexpectedAdmissionError", Message: "spec.resourceClaims: is not served yet for pods of a cluster"}},
+		{"feature that the runtime lacks", func(p *v1.Pod) { p.Spec.HostUsers = new(false) }, limits, nil, Verdict{Answer: Wait, Reason: "UserNamespacesNotSupported"}},
 	} {
 		p := clusterPod("a", 10, test.change)
 		got := Admission(append(test.others, Claimant{Key: named("a"), Wants: p}), test.limits)[named("a")]
@@ -105,17 +106,18 @@ func TestAdmissionOfCluster(t *testing.T) {
 			got.Message = ""
 		}
 		if got != test.want {
-			t.Errorf("%s:\ngot  %+v\nwant %+v", test.note, got, test.want)
+			t.Errorf("%s:\ngot  %+v\nwant %+v", test.name, got, test.want)
 		}
 		running := Claimant{Key: named("a"), Wants: p, Holds: []*manifest.Pod{p}, Present: true}
 		if got := Admission(append(test.others, running), test.limits)[named("a")]; got.Answer != Admit {
-			t.Errorf("%s: it runs, and is put out: %+v", test.note, got)
+			t.Errorf("%s: got %+v for a running pod, want Admit", test.name, got)
 		}
 	}
 }
 
-// The older comes first, and who is rejected takes nothing.
-func TestAdmissionOfClusterInTurn(t *testing.T) {
+// TestAdmission_ClusterPodOrder checks that older pods come first, and that a rejected pod
+// reserves nothing.
+func TestAdmission_ClusterPodOrder(t *testing.T) {
 	limits := Limits{MaxPods: 1, Amounts: Amounts{v1.ResourceCPU: 1000}, Machine: Machine{}}
 	elsewhere := func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }
 	verdicts := Admission([]Claimant{
@@ -136,7 +138,8 @@ func named(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "default", Name: name}
 }
 
-// Whom a critical pod has give way: the fewest, of the lowest class, the smallest.
+// TestPreempt checks which pod a critical pod preempts first: of the fewest pods, those of
+// the lowest QoS class, and of those the smallest.
 func TestPreempt(t *testing.T) {
 	sized := func(cpu string, limit bool) func(*v1.Pod) {
 		return func(p *v1.Pod) {
@@ -157,23 +160,23 @@ func TestPreempt(t *testing.T) {
 	asks := both(sized("600m", false), prior(2_000_000_000))
 	less := both(sized("300m", false), prior(2_000_000_000))
 	for _, test := range []struct {
-		note   string
+		name   string
 		asks   func(*v1.Pod)
 		others []Claimant
-		want   string // who gives way, else the reason
+		want   string // the preempted pod, or else the reason
 	}{
-		{"there is room", asks, []Claimant{runs("a", sized("300m", false))}, ""},
+		{"enough room", asks, []Claimant{runs("a", sized("300m", false))}, ""},
 		{"not critical", both(sized("600m", false), prior(5)), []Claimant{runs("a", sized("500m", false))}, "OutOfcpu"},
-		{"one", asks, []Claimant{runs("a", sized("500m", false)), runs("b", sized("300m", false))}, "a"},
-		{"the smaller that suffices", less, []Claimant{runs("a", sized("500m", false)), runs("b", sized("400m", false))}, "b"},
+		{"one pod suffices", asks, []Claimant{runs("a", sized("500m", false)), runs("b", sized("300m", false))}, "a"},
+		{"smaller pod suffices", less, []Claimant{runs("a", sized("500m", false)), runs("b", sized("400m", false))}, "b"},
 		{"burstable before guaranteed", less, []Claimant{runs("a", sized("450m", true)), runs("b", sized("500m", false))}, "b"},
-		{"guaranteed where it must", asks, []Claimant{runs("a", sized("900m", true)), runs("b", sized("100m", false))}, "a"},
-		{"one is ending already", asks, []Claimant{ending(runs("a", sized("500m", false))), runs("b", sized("300m", false))}, "OutOfcpu"},
-		{"none but critical ones", asks, []Claimant{runs("a", both(sized("500m", false), prior(2_000_000_000)))}, "UnexpectedAdmissionError"},
-		{"a less critical one", both(sized("600m", false), prior(2_000_001_000)), []Claimant{runs("a", both(sized("500m", false), prior(2_000_000_000)))}, "a"},
-		{"more than there is", both(sized("2", false), prior(2_000_000_000)), []Claimant{runs("a", sized("500m", false))}, "UnexpectedAdmissionError"},
-		{"it is for another node", both(asks, func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"x": "y"} }), []Claimant{runs("a", sized("500m", false))}, "NodeAffinity"},
-		{"no place", prior(2_000_000_000), []Claimant{runs("a", sized("1m", true)), runs("b", nil), runs("c", sized("1m", false)), runs("d", sized("1m", false))}, "b"},
+		{"guaranteed if nothing else suffices", asks, []Claimant{runs("a", sized("900m", true)), runs("b", sized("100m", false))}, "a"},
+		{"a pod is being stopped already", asks, []Claimant{ending(runs("a", sized("500m", false))), runs("b", sized("300m", false))}, "OutOfcpu"},
+		{"only critical pods", asks, []Claimant{runs("a", both(sized("500m", false), prior(2_000_000_000)))}, "UnexpectedAdmissionError"},
+		{"less critical pod", both(sized("600m", false), prior(2_000_001_000)), []Claimant{runs("a", both(sized("500m", false), prior(2_000_000_000)))}, "a"},
+		{"exceeds the node", both(sized("2", false), prior(2_000_000_000)), []Claimant{runs("a", sized("500m", false))}, "UnexpectedAdmissionError"},
+		{"node selector does not match", both(asks, func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"x": "y"} }), []Claimant{runs("a", sized("500m", false))}, "NodeAffinity"},
+		{"too many pods", prior(2_000_000_000), []Claimant{runs("a", sized("1m", true)), runs("b", nil), runs("c", sized("1m", false)), runs("d", sized("1m", false))}, "b"},
 	} {
 		v := Admission(append(test.others, Claimant{Key: named("new"), Wants: clusterPod("new", 10, test.asks)}), limits)[named("new")]
 		got := v.Preempts.Name
@@ -181,7 +184,7 @@ func TestPreempt(t *testing.T) {
 			got = v.Reason
 		}
 		if got != test.want || (v.Preempts.Name != "") != (v.Answer == Wait && v.Reason == "Preempting") {
-			t.Errorf("%s: got %q of %+v, want %q", test.note, got, v, test.want)
+			t.Errorf("%s: got %q of %+v, want %q", test.name, got, v, test.want)
 		}
 	}
 }

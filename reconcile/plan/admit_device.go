@@ -56,13 +56,13 @@ func (l Limits) admitDevices(c Claimant) Verdict {
 		}
 		switch {
 		case l.Devices == nil:
-			return Verdict{Answer: Reject, Reason: noDevices, Never: true, Message: fmt.Sprintf("it asks for %s, and no device plugin is served here; podd run without --runonce serves them", name)}
+			return Verdict{Answer: Reject, Reason: noDevices, Never: true, Message: fmt.Sprintf("it requests %s, and podd does not serve device plugins with --runonce; run it without", name)}
 		case l.Devices[name].Served || slices.ContainsFunc(c.Holds, func(p *manifest.Pod) bool { return p.UID == c.Wants.UID && p.Hash == c.Wants.Hash }):
 			continue
 		case len(c.Holds) > 0:
 			answer = Reject
 		}
-		return Verdict{Answer: answer, Reason: noDevices, Message: fmt.Sprintf("it asks for %s of %s, which no device plugin serves now; it starts when one registers", text(name, amountOf(name, n)), name)}
+		return Verdict{Answer: answer, Reason: noDevices, Message: fmt.Sprintf("it requests %s of %s, which no device plugin provides now; the pod starts when one registers", text(name, amountOf(name, n)), name)}
 	}
 	return Verdict{}
 }

@@ -12,7 +12,7 @@ import (
 
 const gpu = "example.com/gpu"
 
-// needing is a pod that asks for so many devices.
+// needing returns a pod that requests n devices.
 func needing(t *testing.T, name string, n int64) *manifest.Pod {
 	t.Helper()
 	p := asking(t, name, "1m", "1Mi")
@@ -20,6 +20,7 @@ func needing(t *testing.T, name string, n int64) *manifest.Pod {
 	return p
 }
 
+// TestDevices checks the admission of a pod b with devices, in addition to a pod a.
 func TestDevices(t *testing.T) {
 	a, b := types.NamespacedName{Name: "a"}, types.NamespacedName{Name: "b"}
 	one, two, none := needing(t, "one", 1), needing(t, "two", 2), needing(t, "none", 0)
@@ -29,25 +30,25 @@ func TestDevices(t *testing.T) {
 	of := func(n int64, served bool) map[v1.ResourceName]Devices {
 		return map[v1.ResourceName]Devices{gpu: {Total: n, Served: served}}
 	}
-	const unserved = "it asks for 1 of example.com/gpu, which no device plugin serves now; it starts when one registers"
+	const unserved = "it requests 1 of example.com/gpu, which no device plugin provides now; the pod starts when one registers"
 	tests := map[string]struct {
 		other, asks Claimant
 		devices     map[v1.ResourceName]Devices
 		want        Verdict
 	}{
-		"enough":                    {claim(a, one, one), claim(b, one), of(2, true), Verdict{}},
-		"too few":                   {claim(a, one, one), claim(b, two), of(2, true), Verdict{Answer: Reject, Reason: noDevices, Message: "it asks for 2 of example.com/gpu; the node has 2 for pods and others ask for 1"}},
-		"more than there are":       {claim(a, none), claim(b, two), of(1, true), Verdict{Answer: Reject, Reason: noDevices, Message: "it asks for 2 of example.com/gpu; the node has 1 for pods and others ask for 0", Never: true}},
-		"who has them ends":         {claim(a, nil, two), claim(b, one), of(2, true), Verdict{Answer: Wait, Reason: noDevices, Message: "it asks for 1 of example.com/gpu; the node has 2 for pods and others ask for 2, which are ending"}},
-		"the first of two":          {claim(a, one), claim(b, one), of(1, true), Verdict{Answer: Reject, Reason: noDevices, Message: "it asks for 1 of example.com/gpu; the node has 1 for pods and others ask for 1"}},
-		"no plugin yet":             {claim(a, none), claim(b, one), of(0, false), Verdict{Answer: Wait, Reason: noDevices, Message: unserved}},
-		"none ever":                 {claim(a, none), claim(b, one), map[v1.ResourceName]Devices{}, Verdict{Answer: Wait, Reason: noDevices, Message: unserved}},
-		"runs, and its plugin died": {claim(a, none), claim(b, one, one), of(1, false), Verdict{}},
-		"would have more of it":     {claim(a, none), claim(b, two, one), of(1, false), Verdict{Answer: Reject, Reason: noDevices, Message: "it asks for 2 of example.com/gpu, which no device plugin serves now; it starts when one registers"}},
-		"its edit asks for as many, and its plugin died": {claim(a, none), claim(b, one, needing(t, "was", 1)), of(1, false), Verdict{Answer: Reject, Reason: noDevices, Message: unserved}},
-		"asks for none":             {claim(a, none), claim(b, none), nil, Verdict{}},
-		"none are served":           {claim(a, none), claim(b, one), nil, Verdict{Answer: Reject, Reason: noDevices, Message: "it asks for example.com/gpu, and no device plugin is served here; podd run without --runonce serves them", Never: true}},
-		"its edit asks for as many": {claim(a, none), claim(b, one, needing(t, "was", 1)), of(1, true), Verdict{}},
+		"enough":                                       {claim(a, one, one), claim(b, one), of(2, true), Verdict{}},
+		"too few":                                      {claim(a, one, one), claim(b, two), of(2, true), Verdict{Answer: Reject, Reason: noDevices, Message: "it requests 2 of example.com/gpu; the node has 2 for pods, of which others request 1"}},
+		"exceeds the node":                             {claim(a, none), claim(b, two), of(1, true), Verdict{Answer: Reject, Reason: noDevices, Message: "it requests 2 of example.com/gpu; the node has 1 for pods, of which others request 0", Never: true}},
+		"their user is being deleted":                  {claim(a, nil, two), claim(b, one), of(2, true), Verdict{Answer: Wait, Reason: noDevices, Message: "it requests 1 of example.com/gpu; the node has 2 for pods, of which others request 2, which are being stopped"}},
+		"the first of two":                             {claim(a, one), claim(b, one), of(1, true), Verdict{Answer: Reject, Reason: noDevices, Message: "it requests 1 of example.com/gpu; the node has 1 for pods, of which others request 1"}},
+		"plugin not registered yet":                    {claim(a, none), claim(b, one), of(0, false), Verdict{Answer: Wait, Reason: noDevices, Message: unserved}},
+		"plugin never registered":                      {claim(a, none), claim(b, one), map[v1.ResourceName]Devices{}, Verdict{Answer: Wait, Reason: noDevices, Message: unserved}},
+		"running, and the plugin exited":               {claim(a, none), claim(b, one, one), of(1, false), Verdict{}},
+		"edit requests more, and the plugin exited":    {claim(a, none), claim(b, two, one), of(1, false), Verdict{Answer: Reject, Reason: noDevices, Message: "it requests 2 of example.com/gpu, which no device plugin provides now; the pod starts when one registers"}},
+		"edit requests as many, and the plugin exited": {claim(a, none), claim(b, one, needing(t, "was", 1)), of(1, false), Verdict{Answer: Reject, Reason: noDevices, Message: unserved}},
+		"requests none":                                {claim(a, none), claim(b, none), nil, Verdict{}},
+		"device plugins not supported":                 {claim(a, none), claim(b, one), nil, Verdict{Answer: Reject, Reason: noDevices, Message: "it requests example.com/gpu, and podd does not serve device plugins with --runonce; run it without", Never: true}},
+		"edit requests as many":                        {claim(a, none), claim(b, one, needing(t, "was", 1)), of(1, true), Verdict{}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -59,13 +60,13 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// TestDevicesUnknown: who does not know what a plugin lists keeps nothing back.
-func TestDevicesUnknown(t *testing.T) {
+// TestDevices_Unknown checks that no pod waits for devices while they are unknown.
+func TestDevices_Unknown(t *testing.T) {
 	a := types.NamespacedName{Name: "a"}
 	for _, devices := range []map[v1.ResourceName]Devices{nil, {}} {
 		limits := Limits{Amounts: Amounts{v1.ResourceCPU: 1000}, Devices: devices, DevicesUnknown: true}
 		if got := Admission([]Claimant{{Key: a, Wants: needing(t, "one", 1)}}, limits)[a]; got != (Verdict{}) {
-			t.Errorf("got %+v", got)
+			t.Errorf("got %+v, want Admit", got)
 		}
 	}
 }

@@ -9,8 +9,9 @@ import (
 	"podd/manifest/decode"
 )
 
-// TestHostPorts: who wants the host port of a pod that runs.
-func TestHostPorts(t *testing.T) {
+// TestAdmission_HostPorts checks the admission of a pod with a host port of a running pod.
+// The running pod holds, and after its edit keeps, these ports.
+func TestAdmission_HostPorts(t *testing.T) {
 	one := func(spec string) *manifest.Pod {
 		text := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {" + spec + "}\n"
 		f := decode.File([]byte(text), decode.Options{Path: "f", Node: "n"})
@@ -29,16 +30,16 @@ func TestHostPorts(t *testing.T) {
 		holds, keeps, wants string
 		want                Answer
 	}{
-		"first of two addresses":   {ports(local + "," + other), ports(local + "," + other), ports(local), Reject},
-		"second of two addresses":  {ports(local + "," + other), ports(local + "," + other), ports(other), Reject},
-		"another address":          {ports(local), ports(local), ports(other), Admit},
-		"every address":            {ports(local), ports(local), ports(every), Reject},
-		"moves away":               {ports(local), ports(other), ports(local), Wait},
-		"keeps a part":             {ports(every), ports(local), ports(other), Wait},
-		"keeps the part asked":     {ports(every), ports(local), ports(local), Reject},
-		"init container that ends": {init(""), init(""), ports(every), Admit},
-		"asks for one that ends":   {ports(every), ports(every), init(""), Admit},
-		"sidecar":                  {init("restartPolicy: Always, "), init("restartPolicy: Always, "), ports(every), Reject},
+		"first of two host addresses": {ports(local + "," + other), ports(local + "," + other), ports(local), Reject},
+		"second of two addresses":     {ports(local + "," + other), ports(local + "," + other), ports(other), Reject},
+		"another address":             {ports(local), ports(local), ports(other), Admit},
+		"every address":               {ports(local), ports(local), ports(every), Reject},
+		"edit releases the port":      {ports(local), ports(other), ports(local), Wait},
+		"edit keeps another address":  {ports(every), ports(local), ports(other), Wait},
+		"edit keeps this address":     {ports(every), ports(local), ports(local), Reject},
+		"port of an init container":   {init(""), init(""), ports(every), Admit},
+		"port for an init container":  {ports(every), ports(every), init(""), Admit},
+		"port of a sidecar":           {init("restartPolicy: Always, "), init("restartPolicy: Always, "), ports(every), Reject},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -50,15 +51,15 @@ func TestHostPorts(t *testing.T) {
 				{Key: b, Wants: wanted},
 			}, Limits{})[b]
 			if got.Answer != tt.want {
-				t.Errorf("%v, want %v", got, tt.want)
+				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
 	}
 }
 
-// TestRenamedNode checks that a pod waits for its incarnations under earlier names of the
+// TestAdmission_RenamedNode checks that a pod waits for its incarnations under earlier names of the
 // node.
-func TestRenamedNode(t *testing.T) {
+func TestAdmission_RenamedNode(t *testing.T) {
 	f := decode.File([]byte("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n"), decode.Options{Path: "f", Node: "b"})
 	pod := f.Pods[0]
 	before := types.NamespacedName{Namespace: "default", Name: "p-a"}
@@ -66,11 +67,11 @@ func TestRenamedNode(t *testing.T) {
 		other Claimant
 		want  Answer
 	}{
-		"it runs":                  {Claimant{Key: before, Present: true, UIDs: []types.UID{"u"}}, Wait},
-		"its directory is left":    {Claimant{Key: before, UIDs: []types.UID{"u"}}, Wait},
-		"nothing is left":          {Claimant{Key: before}, Admit},
-		"another pod has the name": {Claimant{Key: before, Wants: &manifest.Pod{Key: before, UID: "other", Spec: pod.Spec}, Present: true}, Admit},
-		"another name":             {Claimant{Key: types.NamespacedName{Namespace: "default", Name: "q-a"}, Present: true}, Admit},
+		"earlier name runs":                    {Claimant{Key: before, Present: true, UIDs: []types.UID{"u"}}, Wait},
+		"directory of the earlier name exists": {Claimant{Key: before, UIDs: []types.UID{"u"}}, Wait},
+		"nothing exists":                       {Claimant{Key: before}, Admit},
+		"another pod has the earlier name":     {Claimant{Key: before, Wants: &manifest.Pod{Key: before, UID: "other", Spec: pod.Spec}, Present: true}, Admit},
+		"pod with another name is removed":     {Claimant{Key: types.NamespacedName{Namespace: "default", Name: "q-a"}, Present: true}, Admit},
 	} {
 		got := Admission([]Claimant{c.other, {Key: pod.Key, Wants: pod, Earlier: []types.NamespacedName{{Namespace: "default", Name: "p-0"}, before}}}, Limits{})[pod.Key]
 		if got.Answer != c.want {

@@ -14,14 +14,13 @@ import (
 	"podd/runtime"
 )
 
-// probePatience is what the probes of a pod may take to pass, one after the other.
+// probePatience is the maximum time in which the probes of a pod pass one after the other.
 const probePatience = 20 * time.Minute
 
-// TestClockJumps: the same story, once by a clock that is right and once by one
-// that jumps by ten years back and forth between any two steps, ends the same:
-// as many starts, the same containers, no wait longer.
+// TestClockJumps checks that jumps of the wall clock by ten years between the steps of a
+// scenario change neither the containers nor the number of starts, and lengthen no wait.
 func TestClockJumps(t *testing.T) {
-	kinds := []string{"want", "want", "exit", "exit", "exit", "die", "remove", "pass", "restarts", "unknown", "restart"}
+	kinds := []string{"order", "order", "exit", "exit", "exit", "die", "remove", "pass", "restarts", "unknown", "restart"}
 	rapid.Check(t, func(t *rapid.T) {
 		pods := genPods(t)
 		var ops []op
@@ -29,34 +28,35 @@ func TestClockJumps(t *testing.T) {
 			ops = append(ops, genOp(t, kinds))
 		}
 		jumps := rapid.SliceOfN(rapid.IntRange(0, 3), len(ops), len(ops)).Draw(t, "jumps")
-		right, _ := relive(t, pods, ops, make([]int, len(ops)))
-		wrong, story := relive(t, pods, ops, jumps)
+		right, _ := replay(t, pods, ops, make([]int, len(ops)))
+		wrong, log := replay(t, pods, ops, jumps)
 		if right != wrong {
-			t.Fatalf("by a right clock:\n%s\nby one that jumps:\n%s\n%s", right, wrong, story)
+			t.Fatalf("with a correct clock:\n%s\nwith a clock that jumps:\n%s\n%s", right, wrong, log)
 		}
 	})
 }
 
-// relive is one life of a world; it settles after each step.
-func relive(t *rapid.T, pods []*manifest.Pod, ops []op, jumps []int) (end, story string) {
+// replay returns the final state of a world after ops, and the decisions. The world settles
+// after each step.
+func replay(t *rapid.T, pods []*manifest.Pod, ops []op, jumps []int) (state, log string) {
 	w := newWorld()
-	var told strings.Builder
+	var decisions strings.Builder
 	for i, o := range ops {
 		happenings["jump"](w, op{m: jumps[i]}, nil)
 		happenings[o.kind](w, o, pods)
 		w.observe()
 		before := w.in.Now
-		fmt.Fprintf(&told, "%s\n", o)
-		_, quiet := w.settle(time.Hour, func(d Decision) { fmt.Fprint(&told, d) }, func(Action) {})
+		fmt.Fprintf(&decisions, "%s\n", o)
+		_, quiet := w.settle(time.Hour, func(d Decision) { fmt.Fprint(&decisions, d) }, func(Action) {})
 		if waited := w.in.Now.Sub(before); !quiet || waited > longestWait+probePatience {
-			t.Fatalf("waited %s\n%s", waited, told.String())
+			t.Fatalf("settling took %s\n%s", waited, decisions.String())
 		}
 	}
-	return w.outcome(), told.String()
+	return w.state(), decisions.String()
 }
 
-// outcome is what there is, and what it took, without any time.
-func (w *world) outcome() string {
+// state describes the sandboxes, containers, directories and numbers of starts, without times.
+func (w *world) state() string {
 	var b strings.Builder
 	for _, inc := range w.machine {
 		fmt.Fprintf(&b, "%s %s attempt %d ready %v\n", inc.UID, inc.Annotations[runtime.AnnotationHash], inc.Attempt, inc.Ready)

@@ -10,96 +10,122 @@ import (
 	"podd/runtime"
 )
 
+// A containerRule is a row of a table of container rules.
 type containerRule struct {
-	name string
-	when func(*facts, *member) bool
-	then func(*facts, *member, *Decision, *Step)
+	id       RuleID
+	verb     string
+	sentence string
+	when     func(*facts, *member) bool
+	then     func(*facts, *member, *Decision, *Step)
 }
 
-// containerRules apply to every container of a pod with a ready sandbox; the first match wins.
-var containerRules []containerRule
-
-func init() {
-	containerRules = []containerRule{
-		// A user requested the restart of this container, not of its successor.
-		{"restart asked -> stop", func(f *facts, m *member) bool { return m.restartAsked() && m.is(runtime.Running) }, stopAsked},
-		// A new container gets a new result, so this one must stop.
-		{"startup probe failed -> stop", failing(Startup), stopUnhealthy(Startup)},
-		{"liveness probe failed -> stop", failing(Liveness), stopUnhealthy(Liveness)},
-		{"postStart hook failed -> stop", hookFailed, stopFailedHook},
-		// A stop that has begun continues, even if its reason is no longer known.
-		{"stop under way -> go on", isTerminating, continueTermination},
-		// No probe runs, and no later container starts, before the hook is done.
-		{"postStart hook not done -> make it", hookUnderWay, makePostStart},
-		// Its image changed. It runs until the new image is present.
-		{"changed -> stop, to start it anew", (*facts).changed, stopChanged},
-		// Its cpu or memory changed, and its resizePolicy requires a restart.
-		{"resized -> stop, to start it in its new size", (*facts).resizedByRestart, stopToResize},
-		{"resized -> resize it as it runs", (*facts).resized, resize},
-		// Until it has started, its liveness and readiness do not count.
-		{"not started -> probe", unstarted, waitStarted},
-		{"not ready -> probe", unready, waitReadiness},
-		{"running -> leave", func(f *facts, m *member) bool { return m.is(runtime.Running) }, leave},
-		// The runtime lost track of it. Stopping it makes its state known.
-		{"state unknown -> stop", func(f *facts, m *member) bool { return m.is(runtime.Unknown) }, stopUnknown},
-		// The next step depends on an exit code that the runtime has not reported.
-		{"exit code unknown -> wait", (*facts).needsExit, waitExit},
-		{"completed -> leave", (*facts).completed, leave},
-		{"init done -> leave", func(f *facts, m *member) bool { return m.kind == Init && f.initSatisfied(m) }, leave},
-		// Its image is pulled while it waits for earlier containers.
-		{"not its turn -> wait", func(f *facts, m *member) bool { return !f.turn(m) }, waitTurn},
-		// It never ran, so it has no earlier size that is admitted.
-		{"not admitted -> wait", (*facts).hasNoAdmittedSize, waitSize},
-		// An interrupted start created it and did not start it.
-		{"created -> start", func(f *facts, m *member) bool { return m.is(runtime.Created) && !f.starting(m) }, startCreated},
-		{"crashed -> back off (10s, doubling to 5m at most; forgiven after 10m)", (*facts).backsOff, backOff},
-		{"start failed -> wait", func(f *facts, m *member) bool { return f.in.Now.Before(m.hist.Start.Until) }, waitStart},
-		{"image missing -> get it", func(f *facts, m *member) bool { return !f.starting(m) && !m.imagePresent() }, getImage},
-		{"volumes missing -> prepare", func(f *facts, m *member) bool { return !f.in.History.VolumesReady }, waitVolumes},
-		// An earlier start may have created it: one that failed, or has a status that is
-		// unknown.
-		{"not looked yet -> wait", func(f *facts, m *member) bool { return f.in.Unseen && !f.starting(m) }, waitLook},
-		{"start", func(*facts, *member) bool { return true }, start},
-	}
+// containerRules apply to each container of a pod with a ready sandbox, except ephemeral
+// ones. The first row with a true condition applies.
+var containerRules = []containerRule{
+	// A user requested the restart of this container, not of its successor.
+	{RuleRestartRequested, "stop", "a restart of the container was requested",
+		func(f *facts, m *member) bool { return m.restartRequested() && m.is(runtime.Running) }, stopForRestart},
+	// The container must stop, because only a new one gets a new result.
+	{RuleStartupProbeFailed, "stop", "the startup probe failed, so the container is stopped",
+		failing(Startup), stopUnhealthy(Startup)},
+	{RuleLivenessProbeFailed, "stop", "the liveness probe failed, so the container is stopped",
+		failing(Liveness), stopUnhealthy(Liveness)},
+	{RulePostStartHookFailed, "stop", "the postStart hook failed, so the container is stopped",
+		hookFailed, stopFailedHook},
+	// The reason of the stop may not apply any more.
+	{RuleTerminating, "stop", "the stop of the container has begun and continues",
+		isTerminating, continueTermination},
+	// Until the hook is done, no probe runs and no later container starts.
+	{RulePostStartHookPending, "run hook", "the postStart hook of the container is not done",
+		hookNotDone, runPostStart},
+	// Only its image changed. It runs until the new image is present.
+	{RuleContainerChanged, "restart", "the manifest of the container changed, so it is stopped to be started again",
+		(*facts).changed, stopChanged},
+	{RuleResizeByRestart, "restart", "the cpu or memory of the container changed, and its resizePolicy requires a restart",
+		(*facts).resizedByRestart, stopToResize},
+	{RuleResizeInPlace, "resize", "the cpu or memory of the container changed and is applied while it runs",
+		(*facts).resized, resize},
+	// Its other probes do not count yet.
+	{RuleNotStarted, "probe", "the startup probe of the container has not passed yet",
+		unstarted, waitStarted},
+	{RuleNotReady, "probe", "the readiness probe of the container has not passed",
+		unready, waitReadiness},
+	{RuleRunning, "keep", "the container runs",
+		func(f *facts, m *member) bool { return m.is(runtime.Running) }, keepRunning},
+	// Stopping it makes its state known.
+	{RuleStateUnknown, "stop", "the runtime does not know the state of the container, so it is stopped",
+		func(f *facts, m *member) bool { return m.is(runtime.Unknown) }, stopUnknown},
+	{RuleExitCodeUnknown, "wait", "the container has exited, and what follows depends on an exit code that the runtime has not reported",
+		(*facts).needsExit, waitExit},
+	{RuleCompleted, "keep", "the container has exited and is not restarted",
+		(*facts).completed, keepRunning},
+	{RuleInitCompleted, "keep", "the init container has completed",
+		func(f *facts, m *member) bool { return m.kind == Init && f.initSatisfied(m) }, keepRunning},
+	// Its image is pulled meanwhile.
+	{RuleNotItsTurn, "wait", "containers that start before this one have not completed or started",
+		func(f *facts, m *member) bool { return !f.turn(m) }, waitTurn},
+	// It never ran, so it has no earlier size that is admitted.
+	{RuleSizeNotAdmitted, "wait", "the node does not admit the cpu and memory of the container",
+		(*facts).hasNoAdmittedSize, waitSize},
+	{RuleCreated, "start", "an interrupted start created the container, which is started now",
+		func(f *facts, m *member) bool { return m.is(runtime.Created) && !f.starting(m) }, startCreated},
+	// See backoff for the delays.
+	{RuleCrashBackOff, "wait", "the container crashed repeatedly; the delay of its restart doubles with each crash, up to a limit",
+		(*facts).backsOff, backOff},
+	{RuleStartFailed, "wait", "the last start of the container failed and is retried after a delay",
+		func(f *facts, m *member) bool { return f.in.Now.Before(m.hist.Start.Until) }, waitStart},
+	{RuleImageMissing, "pull", "the image of the container is not present",
+		func(f *facts, m *member) bool { return !f.starting(m) && !m.imagePresent() }, getImage},
+	{RuleVolumesMissing, "prepare", "the volumes of the pod are not prepared",
+		func(f *facts, m *member) bool { return !f.in.History.VolumesReady }, waitVolumes},
+	// A start that failed, or whose result is unknown, may have created it.
+	{RuleNotObserved, "wait", "an earlier start may have created the container, so the runtime is checked first",
+		func(f *facts, m *member) bool { return f.in.Unobserved && !f.starting(m) }, waitObservation},
+	{RuleStart, "start", "the container is started",
+		func(*facts, *member) bool { return true }, start},
 }
 
-func (f *facts) steps(d *Decision) {
-	f.keepPreparing(d)
-	f.follow(containerRules, f.members, d)
-	f.follow(ephemeralRules, f.ephemeral, d)
-	f.resizePod(d)
-	f.showMissing(d)
-	f.tellUnresized(d)
-	f.updateVolumes(d)
+// preparingRules apply to each container of a pod without a ready sandbox, whose images are
+// pulled meanwhile.
+var preparingRules = []containerRule{
+	{RuleCompleted, "keep", "",
+		(*facts).completed, keep},
+	{RuleEphemeralRemoved, "keep", "",
+		func(f *facts, m *member) bool { return m.kind == Ephemeral && m.created }, keep},
+	{RuleImageMissing, "pull", "",
+		func(f *facts, m *member) bool { return !m.imagePresent() }, prefetchImage},
+	{RuleSandboxNotReady, "wait", "the pod has no sandbox that is ready",
+		func(*facts, *member) bool { return true }, waitSandbox},
 }
 
-// follow applies the first matching rule to each container.
-func (f *facts) follow(rules []containerRule, members []member, d *Decision) {
+// keepEarlierRules apply to each container of a version that cannot start yet, while an
+// earlier one runs.
+var keepEarlierRules = []containerRule{
+	{RuleImageMissing, "pull", "",
+		func(f *facts, m *member) bool { return !m.imagePresent() }, getImage},
+	{RuleEarlierVersionRuns, "wait", "an earlier version of the pod is kept running",
+		func(*facts, *member) bool { return true }, keep},
+}
+
+// decideContainers decides for each container of a pod with a ready sandbox.
+func (f *facts) decideContainers(d *Decision) {
+	f.applyContainerRules(containerRules, f.members, d)
+	f.applyContainerRules(ephemeralRules, f.ephemeral, d)
+}
+
+// applyContainerRules applies the first matching rule to each container.
+func (f *facts) applyContainerRules(rules []containerRule, members []member, d *Decision) {
 	for i := range members {
 		m := &members[i]
 		for _, r := range rules {
 			if !r.when(f, m) {
 				continue
 			}
-			s := Step{Container: m.spec.Name, Rule: r.name}
+			s := Step{Container: m.spec.Name, Rule: r.id}
 			r.then(f, m, d, &s)
 			d.Steps = append(d.Steps, s)
 			break
 		}
-	}
-}
-
-// keepPreparing names preparations that are in progress, even if no container currently
-// waits for them.
-func (f *facts) keepPreparing(d *Decision) {
-	prepare := PrepareVolumes{UID: f.in.Desired.UID}
-	if f.in.InFlight[prepare.Subject()] == Action(prepare) {
-		d.do(prepare)
-	}
-	// A runtime lists a sandbox shortly before the call that created it returns. If the
-	// call were canceled, the sandbox could be removed.
-	if run, ok := f.in.InFlight[RunSandbox{}.Subject()].(RunSandbox); ok && run.Attempt == f.cur.Attempt {
-		d.do(run)
 	}
 }
 
@@ -114,7 +140,7 @@ func (f *facts) starting(m *member) bool {
 	return ok
 }
 
-func leave(f *facts, m *member, d *Decision, s *Step) {
+func keepRunning(f *facts, m *member, d *Decision, s *Step) {
 	s.Why, s.Problem = m.hist.Image.Warning, m.hist.Image.Warning != ""
 	if !m.is(runtime.Running) {
 		return
@@ -123,33 +149,35 @@ func leave(f *facts, m *member, d *Decision, s *Step) {
 	if f.trial(m, Liveness).needsUser() {
 		f.explain(m, Liveness, s)
 	}
-	f.watch(m, d)
+	f.probeStarted(m, d)
 }
 
-func stopAsked(f *facts, m *member, d *Decision, s *Step) {
-	s.Why = "restart asked"
-	f.end(d, m, graceOf(f.cur), s.Why)
+func stopForRestart(f *facts, m *member, d *Decision, s *Step) {
+	s.Why = "restart requested"
+	f.stopOwn(d, m, graceOf(f.cur), s.Why)
 }
 
 // changed reports whether a running container differs from the manifest although its
 // sandbox can be kept. Init containers are excluded, because they have completed.
 func (f *facts) changed(m *member) bool {
-	return m.kind != Init && m.is(runtime.Running) && f.another(m)
+	return m.kind != Init && m.is(runtime.Running) && f.manifestChanged(m)
 }
 
-func (f *facts) another(m *member) bool {
-	made, ours := m.last.Annotations[runtime.AnnotationStart]
-	if !ours { // of a kubelet that ran the pod in between, or of an earlier podd
-		made = m.last.Annotations[runtime.AnnotationContainerHash]
-		ours = made != "" && made != manifest.KubeletHash(m.spec)
+// manifestChanged reports whether the container was created from another manifest than the
+// desired one.
+func (f *facts) manifestChanged(m *member) bool {
+	created, ours := m.last.Annotations[runtime.AnnotationStart]
+	if !ours { // created by a kubelet that ran the pod in between, or by an earlier podd
+		created = m.last.Annotations[runtime.AnnotationContainerHash]
+		ours = created != "" && created != manifest.KubeletHash(m.spec)
 	}
-	return f.in.Desired.FixedUID && ours && made != f.in.Desired.Containers[m.spec.Name].Digits()
+	return f.in.Desired.FixedUID && ours && created != f.in.Desired.Containers[m.spec.Name].Digits()
 }
 
 func stopChanged(f *facts, m *member, d *Decision, s *Step) {
 	if m.imagePresent() {
 		s.Why = "its manifest changed"
-		f.endOwn(d, m, termination{grace: graceOf(f.cur), why: s.Why, again: true})
+		f.beginStop(d, m, stopBudget{grace: graceOf(f.cur), why: s.Why, again: true})
 		return
 	}
 	getImage(f, m, d, s)
@@ -157,19 +185,19 @@ func stopChanged(f *facts, m *member, d *Decision, s *Step) {
 	if unstarted(f, m) {
 		f.attempt(m, d, Startup)
 	} else {
-		f.watch(m, d)
+		f.probeStarted(m, d)
 	}
 }
 
 func stopUnknown(f *facts, m *member, d *Decision, s *Step) {
 	s.Why = "the runtime does not know its state"
-	f.end(d, m, graceOf(f.cur), s.Why)
+	f.stopOwn(d, m, graceOf(f.cur), s.Why)
 }
 
 // needsExit reports whether a container exited with an unknown code on which the next step
 // depends.
 func (f *facts) needsExit(m *member) bool {
-	if !m.is(runtime.ExitUnknown) || m.restartAsked() {
+	if !m.is(runtime.ExitUnknown) || m.restartRequested() {
 		return false
 	}
 	return m.kind == Init || m.kind == Regular && !manifest.RestartsAlways(&f.in.Desired.Spec.Spec, m.spec)
@@ -181,7 +209,7 @@ func waitExit(f *facts, m *member, d *Decision, s *Step) {
 
 // exitMissing returns the message for an exit that the runtime has not reported yet.
 func exitMissing(c *runtime.Container) string {
-	return "it has exited, and the runtime has not reported its exit code; asking again: " + c.Message
+	return "it has exited, and the runtime has not reported its exit code; checking again: " + c.Message
 }
 
 func waitTurn(f *facts, m *member, d *Decision, s *Step) {
@@ -211,7 +239,7 @@ func startCreated(f *facts, m *member, d *Decision, s *Step) {
 }
 
 func (f *facts) backsOff(m *member) bool {
-	return m.hasEnded() && !m.restartAsked() && !f.another(m) && f.in.Now.Before(f.restartAt(m))
+	return m.hasEnded() && !m.restartRequested() && !f.manifestChanged(m) && f.in.Now.Before(f.restartAt(m))
 }
 
 func (f *facts) restartAt(m *member) time.Time {
@@ -274,20 +302,18 @@ func (m *member) imagePresent() bool {
 
 // prefetch pulls all images while the sandbox is created or waited for.
 func (f *facts) prefetch(d *Decision) {
-	for i := range f.members {
-		m := &f.members[i]
-		s := Step{Container: m.spec.Name, Rule: "not its turn -> wait", Reason: f.startingReason()}
-		switch {
-		case f.completed(m):
-			s.Rule, s.Reason = "completed -> leave", ""
-		case !m.imagePresent():
-			getImage(f, m, d, &s)
-			s.Rule = "image missing -> get it"
-		}
-		d.Steps = append(d.Steps, s)
-	}
-	f.prefetchEphemeral(d)
+	f.applyContainerRules(preparingRules, f.members, d)
+	f.applyContainerRules(preparingRules, f.ephemeral, d)
 }
+
+func prefetchImage(f *facts, m *member, d *Decision, s *Step) {
+	s.Reason = f.startingReason()
+	getImage(f, m, d, s)
+}
+
+func waitSandbox(f *facts, _ *member, _ *Decision, s *Step) { s.Reason = f.startingReason() }
+
+func keep(*facts, *member, *Decision, *Step) {}
 
 func waitVolumes(f *facts, m *member, d *Decision, s *Step) {
 	s.Reason = f.startingReason()
@@ -298,22 +324,22 @@ func waitVolumes(f *facts, m *member, d *Decision, s *Step) {
 	s.Why = d.Why
 }
 
-func waitLook(f *facts, _ *member, _ *Decision, s *Step) {
-	s.Reason, s.Why = f.startingReason(), "looking whether an earlier start made it"
+func waitObservation(f *facts, _ *member, _ *Decision, s *Step) {
+	s.Reason, s.Why = f.startingReason(), "checking whether an earlier start has created it"
 }
 
 func start(f *facts, m *member, d *Decision, s *Step) {
 	s.Reason = f.startingReason()
-	a := StartContainer{Container: m.spec.Name, SandboxID: f.cur.ID, Attempt: m.attempt, Restarts: m.restarts, PostStart: HasPostStart(m.spec), Why: "wanted"}
+	a := StartContainer{Container: m.spec.Name, SandboxID: f.cur.ID, Attempt: m.attempt, Restarts: m.restarts, PostStart: HasPostStart(m.spec), Why: "desired"}
 	a.ImageRef, a.ImageUser = m.hist.Image.Ref, m.hist.Image.User
 	if m.hasEnded() {
 		a.Backoff = crashes(m.last) + 1
 		a.Why = "exited with " + m.exitText()
 		switch {
-		case f.another(m):
+		case f.manifestChanged(m):
 			a.Backoff, a.Why = 0, "its manifest changed"
-		case m.restartAsked():
-			a.Backoff, a.Why = 0, "restart asked"
+		case m.restartRequested():
+			a.Backoff, a.Why = 0, "restart requested"
 		}
 	}
 	d.do(a)

@@ -22,9 +22,8 @@ func (f *facts) overDeadline() bool {
 	return !at.IsZero() && !f.in.Now.Before(at)
 }
 
-// wakeAtDeadline schedules a decision at the deadline, unless the pod has finished.
-func (f *facts) wakeAtDeadline(d *Decision) {
-	if at := f.deadline(); f.in.Now.Before(at) && d.Phase != PhaseWindDown && d.Phase != PhaseRest {
-		d.wakeAt(at)
-	}
+// deadlineAhead reports whether the pod has a deadline that has not passed, and has not
+// finished.
+func (f *facts) deadlineAhead(d *Decision) bool {
+	return !d.Replace && f.in.Now.Before(f.deadline()) && d.Phase != PhaseWindDown && d.Phase != PhaseRest
 }

@@ -23,13 +23,14 @@ const (
 // A Decision is what to do now. It prints as one line per rule and action.
 type Decision struct {
 	Phase Phase
-	// Rule is the pod rule that matched; Why describes it for this pod.
-	Rule, Why string
+	// Rule is the pod rule that matched.
+	Rule RuleID
+	// Why is the reason for the decision about this pod, or "". WhyRule is the additional
+	// rule that it comes from, or "" if it comes from Rule.
+	Why     string
+	WhyRule RuleID
 	// Problem reports that a user must act, so Why is shown.
 	Problem bool
-	// EditWaits reports that Why is the reason why the newer version cannot replace this
-	// one.
-	EditWaits bool
 	// Reason is a status reason for the whole pod, or "".
 	Reason string
 	// Failure is the failed operation of the pod that will be retried; zero: none.
@@ -45,9 +46,9 @@ type Decision struct {
 	// Yields reports that reservations of an earlier version are being released, or would
 	// be if the newer version were admitted.
 	Yields bool
-	// Succeed reports that Successor replaces Desired now: the worker makes it Desired and
+	// Replace reports that Successor replaces Desired now: the worker makes it Desired and
 	// decides again.
-	Succeed bool
+	Replace bool
 	// CancelStarts reports that the starts of containers in progress are canceled because
 	// the pod is stopped. The worker cancels them and removes those that have not called
 	// the runtime from InFlight.
@@ -68,14 +69,14 @@ type Decision struct {
 	// Stopping must be recorded before the actions are started, which start even if that
 	// fails; nil: nothing new.
 	Stopping *Stopping
-	// Endings, by container ID, must be recorded in the same way; nil: nothing new.
-	Endings map[string]Ending
+	// Terminations, by container ID, must be recorded in the same way; nil: nothing new.
+	Terminations map[string]Termination
 }
 
 // A Step is the decision for one container.
 type Step struct {
 	Container string
-	Rule      string
+	Rule      RuleID
 	Why       string
 	// Reason is a container waiting reason ("CrashLoopBackOff"), or "".
 	Reason string
@@ -92,9 +93,9 @@ type Step struct {
 	Probe ProbeKind
 }
 
-// Told returns the decision for publication, without the attempts of probes, because only
+// WithoutProbes returns the decision without the attempts of probes, because only
 // their results are of interest.
-func (d Decision) Told() Decision {
+func (d Decision) WithoutProbes() Decision {
 	d.ProbeAt = time.Time{}
 	var rest []Action
 	for _, a := range d.Actions {
@@ -125,15 +126,21 @@ func (d *Decision) do(a Action) {
 }
 
 func (d *Decision) editWaits(why string) {
-	d.Why, d.EditWaits = "the edit waits: "+why+"; the earlier version runs on", true
+	d.Why = "the edit waits: " + why + "; the earlier version keeps running"
 }
 
-// recordEnding records the termination of a container.
-func (d *Decision) recordEnding(id string, e Ending) {
-	if d.Endings == nil {
-		d.Endings = map[string]Ending{}
+// EditWaits reports whether Why is the reason why the newest version cannot replace the
+// running one.
+func (d *Decision) EditWaits() bool {
+	return d.WhyRule == "" && d.Rule == RuleKeepEarlierVersion || d.WhyRule == RuleEditWaits || d.WhyRule == RuleEditDuringShutdown
+}
+
+// recordTermination records the termination of a container.
+func (d *Decision) recordTermination(id string, e Termination) {
+	if d.Terminations == nil {
+		d.Terminations = map[string]Termination{}
 	}
-	d.Endings[id] = e
+	d.Terminations[id] = e
 }
 
 // wakeAt sets Wake to the earlier of Wake and t.
@@ -154,9 +161,9 @@ func (d *Decision) probeAt(t time.Time) {
 func (d Decision) String() string {
 	var b strings.Builder
 	line := func(parts ...string) { b.WriteString(strings.Join(parts, "") + "\n") }
-	line("pod: ", d.Rule, " -> ", string(d.Phase), because(d.Why))
+	line("pod: ", string(d.Rule), " -> ", string(d.Phase), because(d.Why))
 	for _, s := range d.Steps {
-		line("  ", s.Container, ": ", s.Rule, because(s.Why))
+		line("  ", s.Container, ": ", string(s.Rule), " -> ", s.Rule.Verb(), because(s.Why))
 	}
 	for _, a := range d.Actions {
 		line("  > ", a.String())

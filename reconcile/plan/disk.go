@@ -50,14 +50,14 @@ func LimitsStorage(spec *v1.PodSpec) bool {
 	return slices.ContainsFunc(spec.Containers, limited) || slices.ContainsFunc(spec.InitContainers, limited)
 }
 
-// Outgrown returns why a pod must be evicted because of its disk usage, or "". A part that
+// ExceededLimit returns why a pod must be evicted because of its disk usage, or "". A part that
 // could not be measured completely exceeds all limits that apply to it. Limits are checked
 // in the kubelet's order, and each reason begins with its words: the limit of a volume; the
 // limit of the pod, which is the sum of its containers' limits and applies to the whole
 // DiskUse, including ephemeral containers; the limit of a container, which applies to its
 // layer, logs and termination messages. Init containers have no limit of their own, except
 // sidecars, which the kubelet omits.
-func (u DiskUse) Outgrown(spec *v1.PodSpec) string {
+func (u DiskUse) ExceededLimit(spec *v1.PodSpec) string {
 	for i := range spec.Volumes {
 		v := &spec.Volumes[i]
 		if !OnDisk(v) || v.EmptyDir.SizeLimit == nil {
@@ -129,11 +129,11 @@ func (u DiskUse) excess(spec *v1.PodSpec) string {
 }
 
 func advice(used int64) string {
-	return fmt.Sprintf("It holds %s; raise the limit or write less, an edit starts the pod again", quantity(used))
+	return fmt.Sprintf("It holds %s; raise the limit or write less, and edit the pod to start it again", quantity(used))
 }
 
 func excessAdvice(used int64) string {
-	return fmt.Sprintf("It holds at least %s; write fewer files or remove the limit, an edit starts the pod again", quantity(used))
+	return fmt.Sprintf("It holds at least %s; write fewer files or remove the limit, and edit the pod to start it again", quantity(used))
 }
 
 func quantity(bytes int64) *resource.Quantity { return resource.NewQuantity(bytes, resource.BinarySI) }

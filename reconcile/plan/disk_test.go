@@ -9,9 +9,9 @@ import (
 	"podd/manifest/decode"
 )
 
-// TestOutgrown: a volume has its own limit, the pod the sum of its containers',
-// a container its own; the first of them that is outgrown is the reason.
-func TestOutgrown(t *testing.T) {
+// TestExceededLimit checks which limit of a pod's disk usage is reported first: of a volume, of the
+// pod, or of a container.
+func TestExceededLimit(t *testing.T) {
 	const text = `
 apiVersion: v1
 kind: Pod
@@ -34,9 +34,9 @@ spec:
 	}
 	p := f.Pods[0].WithEphemeral([]v1.EphemeralContainer{debugger("debug", "")})
 	type use = map[string]int64
-	type said = map[string]string
+	type reasons = map[string]string
 	const mi = 1 << 20
-	const advised = "; raise the limit or write less, an edit starts the pod again"
+	const advised = "; raise the limit or write less, and edit the pod to start it again"
 	volume := `Usage of EmptyDir volume "sized" exceeds the limit "1Mi". It holds `
 	pod := "Pod ephemeral local storage usage exceeds the total limit of containers 6Mi. It holds "
 	container := func(name, limit string) string {
@@ -50,38 +50,38 @@ spec:
 		use  DiskUse
 		want string
 	}{
-		"nothing known":              {DiskUse{}, ""},
-		"all at their limits":        {DiskUse{Volumes: use{"sized": mi}, Layers: use{"app": 3 * mi, "side": mi}, Logs: use{"app": mi}}, ""},
-		"a volume":                   {DiskUse{Volumes: use{"sized": 2 * mi}}, volume + "2Mi"},
-		"a volume before the pod":    {DiskUse{Volumes: use{"sized": 8 * mi}}, volume + "8Mi"},
-		"memory is not disk":         {DiskUse{Volumes: use{"mem": 8 * mi}}, ""},
-		"a volume without a limit":   {DiskUse{Volumes: use{"disk": 7 * mi}}, pod + "7Mi"},
-		"logs count for the pod":     {DiskUse{Logs: use{"free": 7 * mi}}, pod + "7Mi"},
-		"all of it together":         {DiskUse{Volumes: use{"disk": mi}, Layers: use{"free": 3 * mi, "init": mi}, Logs: use{"app": 2 * mi}}, pod + "7Mi"},
-		"a container":                {DiskUse{Layers: use{"app": 3 * mi}, Logs: use{"app": 2 * mi}}, container("app", "4Mi") + "5Mi"},
-		"a sidecar":                  {DiskUse{Layers: use{"side": 3 * mi}}, container("side", "2Mi") + "3Mi"},
-		"an init container is over":  {DiskUse{Layers: use{"init": 2 * mi}}, ""},
-		"an ephemeral container":     {DiskUse{Layers: use{"debug": 4 * mi}, Logs: use{"debug": 3 * mi}}, pod + "7Mi"},
-		"a termination message":      {DiskUse{Messages: use{"app": 5 * mi}}, container("app", "4Mi") + "5Mi"},
-		"message, layer and logs":    {DiskUse{Layers: use{"app": 2 * mi}, Logs: use{"app": mi}, Messages: use{"app": 2 * mi}}, container("app", "4Mi") + "5Mi"},
-		"messages without a limit":   {DiskUse{Messages: use{"free": 4 * mi, "debug": 3 * mi}}, pod + "7Mi"},
-		"the hosts file":             {DiskUse{Hosts: 7 * mi}, pod + "7Mi"},
-		"the hosts file and more":    {DiskUse{Hosts: 4 * mi, Volumes: use{"disk": 2 * mi}, Logs: use{"free": mi}}, pod + "7Mi"},
-		"hosts is no container's":    {DiskUse{Hosts: 5 * mi}, ""},
-		"a volume with many files":   {DiskUse{Volumes: use{"sized": mi / 2}, Excess: Excess{Volumes: said{"sized": many}}}, `Usage of EmptyDir volume "sized"` + excess(`limit "1Mi": the volume`) + "512Ki"},
-		"many files and over":        {DiskUse{Volumes: use{"sized": 2 * mi}, Excess: Excess{Volumes: said{"sized": many}}}, volume + "2Mi"},
-		"many files in another one":  {DiskUse{Volumes: use{"disk": mi}, Excess: Excess{Volumes: said{"disk": many}}}, "Pod ephemeral local storage usage" + excess(`total limit of containers 6Mi: EmptyDir volume "disk"`) + "1Mi"},
-		"many files in memory":       {DiskUse{Excess: Excess{Volumes: said{"mem": many}}}, ""},
-		"many log files":             {DiskUse{Logs: use{"app": mi}, Excess: Excess{Logs: said{"app": many}}}, "Pod ephemeral local storage usage" + excess("total limit of containers 6Mi: the log directory of container app") + "1Mi"},
-		"volumes are no container's": {DiskUse{Volumes: use{"disk": 5 * mi}}, ""},
+		"usage unknown":                            {DiskUse{}, ""},
+		"usage at the limits":                      {DiskUse{Volumes: use{"sized": mi}, Layers: use{"app": 3 * mi, "side": mi}, Logs: use{"app": mi}}, ""},
+		"a volume":                                 {DiskUse{Volumes: use{"sized": 2 * mi}}, volume + "2Mi"},
+		"volume before pod":                        {DiskUse{Volumes: use{"sized": 8 * mi}}, volume + "8Mi"},
+		"volume in memory":                         {DiskUse{Volumes: use{"mem": 8 * mi}}, ""},
+		"a volume without a limit":                 {DiskUse{Volumes: use{"disk": 7 * mi}}, pod + "7Mi"},
+		"logs of a container without a limit":      {DiskUse{Logs: use{"free": 7 * mi}}, pod + "7Mi"},
+		"sum of volumes, layers and logs":          {DiskUse{Volumes: use{"disk": mi}, Layers: use{"free": 3 * mi, "init": mi}, Logs: use{"app": 2 * mi}}, pod + "7Mi"},
+		"a container":                              {DiskUse{Layers: use{"app": 3 * mi}, Logs: use{"app": 2 * mi}}, container("app", "4Mi") + "5Mi"},
+		"a sidecar":                                {DiskUse{Layers: use{"side": 3 * mi}}, container("side", "2Mi") + "3Mi"},
+		"init container":                           {DiskUse{Layers: use{"init": 2 * mi}}, ""},
+		"an ephemeral container":                   {DiskUse{Layers: use{"debug": 4 * mi}, Logs: use{"debug": 3 * mi}}, pod + "7Mi"},
+		"a termination message":                    {DiskUse{Messages: use{"app": 5 * mi}}, container("app", "4Mi") + "5Mi"},
+		"message, layer and logs":                  {DiskUse{Layers: use{"app": 2 * mi}, Logs: use{"app": mi}, Messages: use{"app": 2 * mi}}, container("app", "4Mi") + "5Mi"},
+		"messages without a limit":                 {DiskUse{Messages: use{"free": 4 * mi, "debug": 3 * mi}}, pod + "7Mi"},
+		"the hosts file":                           {DiskUse{Hosts: 7 * mi}, pod + "7Mi"},
+		"the hosts file and more":                  {DiskUse{Hosts: 4 * mi, Volumes: use{"disk": 2 * mi}, Logs: use{"free": mi}}, pod + "7Mi"},
+		"hosts file below the limit of the pod":    {DiskUse{Hosts: 5 * mi}, ""},
+		"a volume with many files":                 {DiskUse{Volumes: use{"sized": mi / 2}, Excess: Excess{Volumes: reasons{"sized": many}}}, `Usage of EmptyDir volume "sized"` + excess(`limit "1Mi": the volume`) + "512Ki"},
+		"volume with many files exceeds its limit": {DiskUse{Volumes: use{"sized": 2 * mi}, Excess: Excess{Volumes: reasons{"sized": many}}}, volume + "2Mi"},
+		"volume without a limit with many files":   {DiskUse{Volumes: use{"disk": mi}, Excess: Excess{Volumes: reasons{"disk": many}}}, "Pod ephemeral local storage usage" + excess(`total limit of containers 6Mi: EmptyDir volume "disk"`) + "1Mi"},
+		"volume in memory with many files":         {DiskUse{Excess: Excess{Volumes: reasons{"mem": many}}}, ""},
+		"many log files":                           {DiskUse{Logs: use{"app": mi}, Excess: Excess{Logs: reasons{"app": many}}}, "Pod ephemeral local storage usage" + excess("total limit of containers 6Mi: the log directory of container app") + "1Mi"},
+		"volume below the limit of the pod":        {DiskUse{Volumes: use{"disk": 5 * mi}}, ""},
 	} {
 		switch {
 		case strings.Contains(tt.want, many):
-			tt.want += "; write fewer files or remove the limit, an edit starts the pod again"
+			tt.want += "; write fewer files or remove the limit, and edit the pod to start it again"
 		case tt.want != "":
 			tt.want += advised
 		}
-		if got := tt.use.Outgrown(&p.Spec.Spec); got != tt.want {
+		if got := tt.use.ExceededLimit(&p.Spec.Spec); got != tt.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, tt.want)
 		}
 	}
@@ -90,9 +90,9 @@ spec:
 		if len(f.Pods) != 1 {
 			t.Fatal(f.Problems)
 		}
-		unlimited := DiskUse{Layers: use{"c": mi}, Excess: Excess{Logs: said{"c": many}}}
-		if got := unlimited.Outgrown(&f.Pods[0].Spec.Spec); got != "" {
-			t.Errorf("%s: without a limit: %s", spec, got)
+		unlimited := DiskUse{Layers: use{"c": mi}, Excess: Excess{Logs: reasons{"c": many}}}
+		if got := unlimited.ExceededLimit(&f.Pods[0].Spec.Spec); got != "" {
+			t.Errorf("%s: got %q, want no reason without a limit", spec, got)
 		}
 	}
 }

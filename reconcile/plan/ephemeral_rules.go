@@ -8,63 +8,55 @@ import (
 	"podd/runtime"
 )
 
-// ephemeralRules apply to every ephemeral container of a pod with a ready sandbox; the
-// first match wins.
-var ephemeralRules []containerRule
-
-func init() {
-	ephemeralRules = []containerRule{
-		// A stop that has begun continues, even if its reason is no longer known.
-		{"stop under way -> go on", isTerminating, continueTermination},
-		{"running -> leave", func(f *facts, m *member) bool { return m.is(runtime.Running) }, leaveEphemeral},
-		// The runtime lost track of it. Stopping it makes its state known.
-		{"state unknown -> stop", func(f *facts, m *member) bool { return m.is(runtime.Unknown) }, stopUnknown},
-		{"exit code unknown -> wait", func(f *facts, m *member) bool { return m.is(runtime.ExitUnknown) }, waitExit},
-		// It is never restarted. A user can add another one.
-		{"ended -> leave", func(f *facts, m *member) bool { return m.is(runtime.Exited) }, leaveEphemeral},
-		// An interrupted start created it and did not start it.
-		{"created -> start", func(f *facts, m *member) bool { return m.is(runtime.Created) && !f.starting(m) }, startCreated},
-		{"starting -> go on", (*facts).starting, goOnStarting},
-		// It was removed, or its sandbox was.
-		{"gone -> leave", func(f *facts, m *member) bool { return m.made }, leaveEphemeral},
-		{"start failed -> wait", func(f *facts, m *member) bool { return f.in.Now.Before(m.hist.Start.Until) }, waitStart},
-		{"image missing -> get it", func(f *facts, m *member) bool { return !m.imagePresent() }, getImage},
-		// The process namespace to share does not exist yet.
-		{"its target does not run -> wait", (*facts).targetNotRunning, waitTarget},
-		{"volumes missing -> prepare", func(f *facts, m *member) bool { return !f.in.History.VolumesReady }, waitVolumes},
-		// It may already exist, and must not be created twice.
-		{"not looked yet -> wait", func(f *facts, m *member) bool { return f.in.Unseen }, waitTurn},
-		{"start", func(*facts, *member) bool { return true }, startEphemeral},
-	}
+// ephemeralRules apply to each ephemeral container of a pod with a ready sandbox. The first
+// row with a true condition applies. A row without a sentence has that of containerRules.
+var ephemeralRules = []containerRule{
+	// The reason of the stop may not apply any more.
+	{RuleTerminating, "stop", "",
+		isTerminating, continueTermination},
+	{RuleRunning, "keep", "",
+		func(f *facts, m *member) bool { return m.is(runtime.Running) }, showWarning},
+	// Stopping it makes its state known.
+	{RuleStateUnknown, "stop", "",
+		func(f *facts, m *member) bool { return m.is(runtime.Unknown) }, stopUnknown},
+	{RuleExitCodeUnknown, "wait", "",
+		func(f *facts, m *member) bool { return m.is(runtime.ExitUnknown) }, waitExit},
+	// A user can add another one.
+	{RuleEphemeralExited, "keep", "the ephemeral container has exited and is never restarted",
+		func(f *facts, m *member) bool { return m.is(runtime.Exited) }, showWarning},
+	{RuleCreated, "start", "",
+		func(f *facts, m *member) bool { return m.is(runtime.Created) && !f.starting(m) }, startCreated},
+	{RuleStarting, "start", "the start of the container is in progress",
+		(*facts).starting, continueStart},
+	{RuleEphemeralRemoved, "keep", "the ephemeral container was removed, by itself or with its sandbox, and is never restarted",
+		func(f *facts, m *member) bool { return m.created }, showWarning},
+	{RuleStartFailed, "wait", "",
+		func(f *facts, m *member) bool { return f.in.Now.Before(m.hist.Start.Until) }, waitStart},
+	{RuleImageMissing, "pull", "",
+		func(f *facts, m *member) bool { return !m.imagePresent() }, getImage},
+	// Its process namespace does not exist yet.
+	{RuleTargetNotRunning, "wait", "the target of the ephemeral container does not run",
+		(*facts).targetNotRunning, waitTarget},
+	{RuleVolumesMissing, "prepare", "",
+		func(f *facts, m *member) bool { return !f.in.History.VolumesReady }, waitVolumes},
+	// It must not be created twice.
+	{RuleNotObserved, "wait", "",
+		func(f *facts, m *member) bool { return f.in.Unobserved }, waitTurn},
+	{RuleStart, "start", "",
+		func(*facts, *member) bool { return true }, startEphemeral},
 }
 
-// prefetchEphemeral pulls the images while the sandbox is created or waited for.
-func (f *facts) prefetchEphemeral(d *Decision) {
-	for i := range f.ephemeral {
-		m := &f.ephemeral[i]
-		s := Step{Container: m.spec.Name, Rule: "not its turn -> wait", Reason: f.startingReason()}
-		switch {
-		case m.made:
-			s.Rule, s.Reason = "gone -> leave", ""
-		case !m.imagePresent():
-			getImage(f, m, d, &s)
-			s.Rule = "image missing -> get it"
-		}
-		d.Steps = append(d.Steps, s)
-	}
-}
-
-func goOnStarting(f *facts, m *member, d *Decision, s *Step) {
+func continueStart(f *facts, m *member, d *Decision, s *Step) {
 	s.Reason = f.startingReason()
 	d.do(f.in.InFlight[StartContainer{Container: m.spec.Name}.Subject()])
 }
 
-func leaveEphemeral(f *facts, m *member, d *Decision, s *Step) {
+func showWarning(f *facts, m *member, d *Decision, s *Step) {
 	s.Why, s.Problem = m.hist.Image.Warning, m.hist.Image.Warning != ""
 }
 
-// targetNotRunning reports whether the target does not run. After the creation it is not
-// needed.
+// targetNotRunning reports whether the target of m does not run. A created container does
+// not need it any more.
 func (f *facts) targetNotRunning(m *member) bool {
 	return m.target != "" && f.runningID(m.target) == ""
 }
@@ -81,7 +73,7 @@ func (f *facts) runningID(name string) string {
 
 func waitTarget(f *facts, m *member, d *Decision, s *Step) {
 	s.Reason = f.startingReason()
-	s.Why = fmt.Sprintf("container %s, whose processes it is to see, does not run", m.target)
+	s.Why = fmt.Sprintf("its target container %s does not run", m.target)
 }
 
 // startEphemeral uses the same attempt number for every try.

@@ -19,9 +19,10 @@ type facts struct {
 	desired *manifest.Pod
 	// mine contains the incarnations of Desired's version, newest first.
 	mine []runtime.Incarnation
-	// stale contains our incarnations that must stop: those of another version, those that a
-	// user wants to stop, and older live ones of this version.
-	stale   []runtime.Incarnation
+	// stale contains incarnations of this podd that must stop: those of another version,
+	// those that are being stopped, and older live ones of this version.
+	stale []runtime.Incarnation
+	// foreign contains the incarnations that this podd did not create.
 	foreign []runtime.Incarnation
 	// cur is the newest of mine; nil if there is none.
 	cur     *runtime.Incarnation
@@ -44,10 +45,10 @@ type member struct {
 	started bool
 	// attempt is the number of its next start, restarts the restart count.
 	attempt, restarts uint32
-	// made reports that an ephemeral container was created; target is the container that
-	// shares its process namespace with it, "" for none.
-	made   bool
-	target string
+	// created reports that an ephemeral container was created; target is the container
+	// that shares its process namespace with it, "" for none.
+	created bool
+	target  string
 }
 
 // Kind is the kind of a container, which determines what its exit means for the pod.
@@ -73,13 +74,13 @@ func KindOf(c *v1.Container, init bool) Kind {
 	return Init
 }
 
-func sortFacts(in *Input) *facts {
+func newFacts(in *Input) *facts {
 	f := &facts{in: in}
 	for _, inc := range in.Observed {
 		switch {
 		case inc.Foreign:
 			f.foreign = append(f.foreign, inc)
-		case Runs(in.Desired, &inc) && !in.ending(inc.ID):
+		case Runs(in.Desired, &inc) && !in.isStopping(inc.ID):
 			f.mine = append(f.mine, inc)
 		default:
 			f.stale = append(f.stale, inc)
@@ -143,7 +144,7 @@ func VersionOf(inc *runtime.Incarnation, known ...*manifest.Pod) *manifest.Pod {
 	return nil
 }
 
-func (in *Input) ending(id string) bool {
+func (in *Input) isStopping(id string) bool {
 	return in.History.Stopping != nil && in.History.Stopping.SandboxID == id && id != ""
 }
 
@@ -169,7 +170,7 @@ func (f *facts) addMembers() {
 
 func (f *facts) member(c *v1.Container, kind Kind) member {
 	m := member{spec: c, kind: kind, hist: f.in.History.Containers[c.Name]}
-	m.attempt, m.restarts, m.made = m.hist.Attempt, m.hist.Restarts, m.hist.Made
+	m.attempt, m.restarts, m.created = m.hist.Attempt, m.hist.Restarts, m.hist.Created
 	for i := range f.mine {
 		for j := range f.mine[i].Containers {
 			rec := &f.mine[i].Containers[j]
@@ -180,7 +181,7 @@ func (f *facts) member(c *v1.Container, kind Kind) member {
 			if rec.State != runtime.Created {
 				m.restarts = max(m.restarts, rec.Restarts()+1)
 			}
-			m.made = true
+			m.created = true
 			if rec.CutShort() && kind != Ephemeral {
 				continue // counts only for the attempt number
 			}
@@ -191,7 +192,7 @@ func (f *facts) member(c *v1.Container, kind Kind) member {
 		}
 	}
 	if m.last != nil {
-		m.again = f.in.History.Endings[m.last.ID].Again
+		m.again = f.in.History.Terminations[m.last.ID].Again
 	}
 	return m
 }
@@ -239,13 +240,13 @@ func exitOf(c *runtime.Container) *Exit {
 // completed reports whether a regular container has exited and is not restarted.
 func (f *facts) completed(m *member) bool {
 	e := m.exit()
-	if m.kind != Regular || e == nil || m.restartAsked() {
+	if m.kind != Regular || e == nil || m.restartRequested() {
 		return false
 	}
 	return !f.restartsAfter(m, e.Code)
 }
 
-func (m *member) restartAsked() bool {
+func (m *member) restartRequested() bool {
 	return m.last != nil && m.hist.RestartID == m.last.ID || m.again && m.hasEnded()
 }
 
@@ -256,14 +257,14 @@ func (f *facts) initSatisfied(m *member) bool {
 		// If a regular container was created in this sandbox, init is complete, even if its
 		// record no longer exists (k/k#86531). An init container that was stopped to be
 		// restarted has not completed.
-		return m.is(runtime.Exited) && m.last.ExitCode == 0 && !m.restartAsked() || f.regularMade()
+		return m.is(runtime.Exited) && m.last.ExitCode == 0 && !m.restartRequested() || f.regularCreated()
 	case Sidecar:
-		return m.started && !f.hookPending(m) && (m.spec.StartupProbe == nil || f.passed(m, Startup)) || f.regularMade()
+		return m.started && !f.hookPending(m) && (m.spec.StartupProbe == nil || f.passed(m, Startup)) || f.regularCreated()
 	}
 	return true
 }
 
-func (f *facts) regularMade() bool {
+func (f *facts) regularCreated() bool {
 	for i := range f.members {
 		if m := &f.members[i]; m.kind == Regular && m.last != nil {
 			return true
@@ -338,7 +339,7 @@ func (f *facts) mayAppear() bool {
 			return true
 		}
 	}
-	return f.in.Unseen || f.startsInFlight()
+	return f.in.Unobserved || f.startsInFlight()
 }
 
 // MaxGrace is the longest grace period, a hundred years: it does not overflow a Duration,

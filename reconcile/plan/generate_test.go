@@ -26,7 +26,7 @@ func genPods(t *rapid.T) []*manifest.Pod {
 	return pods
 }
 
-// genResized is p with some containers in another size.
+// genResized returns p with some containers in another size.
 func genResized(t *rapid.T, p *manifest.Pod) *manifest.Pod {
 	sizes := map[string]string{}
 	for name := range p.Containers {
@@ -95,9 +95,9 @@ func genContainer(t *rapid.T, name string) v1.Container {
 	}
 }
 
-// genRestart gives a container a restart policy of its own and perhaps a rule.
+// genRestart perhaps gives a container its own restart policy and rules.
 func genRestart(t *rapid.T, c *v1.Container, policies ...v1.ContainerRestartPolicy) {
-	if rapid.Bool().Draw(t, "as the pod") {
+	if rapid.Bool().Draw(t, "policy of the pod") {
 		return
 	}
 	policy := rapid.SampledFrom(policies).Draw(t, "own policy")
@@ -113,7 +113,7 @@ func genRestart(t *rapid.T, c *v1.Container, policies ...v1.ContainerRestartPoli
 	}
 }
 
-// genProbes gives a container some probes, defaulted.
+// genProbes perhaps gives a container probes with their defaults.
 func genProbes(t *rapid.T, c *v1.Container) {
 	gen := func(kind ProbeKind) *v1.Probe {
 		if rapid.IntRange(0, 2).Draw(t, string(kind)) > 0 {
@@ -135,7 +135,7 @@ func genProbes(t *rapid.T, c *v1.Container) {
 	c.StartupProbe, c.LivenessProbe, c.ReadinessProbe = gen(Startup), gen(Liveness), gen(Readiness)
 }
 
-// genHooks gives a container some hooks.
+// genHooks perhaps gives a container hooks.
 func genHooks(t *rapid.T, c *v1.Container) {
 	gen := func(name string) *v1.LifecycleHandler {
 		switch rapid.IntRange(0, 5).Draw(t, name) {
@@ -151,7 +151,7 @@ func genHooks(t *rapid.T, c *v1.Container) {
 	}
 }
 
-// op is one thing that happens to a world; n and m choose among what there is.
+// An op is an event in a world, by its name in happenings; n, m and d are its arguments.
 type op struct {
 	kind string
 	n, m int

@@ -7,7 +7,7 @@ import (
 	"podd/runtime"
 )
 
-// TestGraceOf: any number that a manifest can have.
+// TestGraceOf checks the grace periods of all values that the annotation can have.
 func TestGraceOf(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"": 30 * time.Second, "-1": 30 * time.Second, "x": 30 * time.Second,
@@ -18,7 +18,7 @@ func TestGraceOf(t *testing.T) {
 	} {
 		inc := &runtime.Incarnation{Sandbox: runtime.Sandbox{Annotations: map[string]string{runtime.AnnotationGrace: text}}}
 		if got := graceOf(inc); got != want {
-			t.Errorf("%q: %s, want %s", text, got, want)
+			t.Errorf("%q: got %s, want %s", text, got, want)
 		}
 	}
 }

@@ -10,25 +10,25 @@ import (
 	"podd/runtime"
 )
 
-// happenings are what can befall a world, by name.
+// happenings are the events in a world, by name.
 var happenings = map[string]func(*world, op, []*manifest.Pod){
-	"land": func(w *world, o op, _ []*manifest.Pod) { w.landNth(o.n, nil) },
-	"fail": func(w *world, o op, _ []*manifest.Pod) { w.landNth(o.n, errors.New("it failed")) },
-	"lose": func(w *world, o op, _ []*manifest.Pod) { w.landNth(o.n, errLost) },
-	"hide": func(w *world, o op, _ []*manifest.Pod) { w.landNth(o.n, errUnseen) },
-	"call": (*world).call,
+	"complete": func(w *world, o op, _ []*manifest.Pod) { w.completeNth(o.n, nil) },
+	"fail":     func(w *world, o op, _ []*manifest.Pod) { w.completeNth(o.n, errors.New("failed")) },
+	"lose":     func(w *world, o op, _ []*manifest.Pod) { w.completeNth(o.n, errLost) },
+	"hide":     func(w *world, o op, _ []*manifest.Pod) { w.completeNth(o.n, errUnseen) },
+	"call":     (*world).call,
 	"return": func(w *world, o op, _ []*manifest.Pod) {
 		if len(w.used) > 0 {
 			w.use(slices.Delete(slices.Clone(w.used), o.n%len(w.used), o.n%len(w.used)+1))
 		}
 	},
 	"observe": func(w *world, _ op, _ []*manifest.Pod) { w.observe() },
-	"want": func(w *world, o op, pods []*manifest.Pod) {
-		w.in.Certain = true
-		w.want(pods[o.n%len(pods)])
+	"order": func(w *world, o op, pods []*manifest.Pod) {
+		w.in.SourcesRead = true
+		w.order(pods[o.n%len(pods)])
 	},
-	"remove": func(w *world, _ op, _ []*manifest.Pod) { w.in.Certain = true; w.want(nil) },
-	"vanish": func(w *world, _ op, _ []*manifest.Pod) { w.in.Certain = false; w.want(nil) },
+	"remove": func(w *world, _ op, _ []*manifest.Pod) { w.in.SourcesRead = true; w.order(nil) },
+	"vanish": func(w *world, _ op, _ []*manifest.Pod) { w.in.SourcesRead = false; w.order(nil) },
 	"exit": func(w *world, o op, _ []*manifest.Pod) {
 		if c := w.nth(o.n, func(c *runtime.Container) bool { return c.State == runtime.Running }); c != nil {
 			w.end(c, int32(o.m), "")
@@ -75,18 +75,18 @@ var happenings = map[string]func(*world, op, []*manifest.Pod){
 	"image": func(w *world, o op, _ []*manifest.Pod) {
 		name := imageNames[o.n%len(imageNames)]
 		if delete(w.images, name); o.m == 0 {
-			w.images[name] = errors.New("it is not there")
+			w.images[name] = errors.New("not found")
 		}
 	},
 	"volumes": func(w *world, o op, _ []*manifest.Pod) {
 		if w.volumes = nil; o.m == 0 {
-			w.volumes = errors.New("there is no such path")
+			w.volumes = errors.New("no such path")
 		}
 	},
 	"objects": func(w *world, o op, pods []*manifest.Pod) {
 		missing := ""
 		if o.m == 0 {
-			missing = `ConfigMap "c" is not there`
+			missing = `ConfigMap "c" not found`
 		}
 		w.objects[pods[o.n%len(pods)].Hash] = Objects{Wait: refs.Wait{Missing: missing}, Files: []string{"", "one", "two", "three"}[o.m]}
 	},
@@ -97,7 +97,7 @@ var happenings = map[string]func(*world, op, []*manifest.Pod){
 	"verdict": func(w *world, o op, _ []*manifest.Pod) {
 		w.in.Verdict = Verdict{Answer: Answer(o.m % 3), Message: "because"}
 	},
-	"hurry": func(w *world, o op, _ []*manifest.Pod) { w.in.Hurry = o.m == 0 },
+	"hurry": func(w *world, o op, _ []*manifest.Pod) { w.in.ForceStop = o.m == 0 },
 	"restart": func(w *world, o op, _ []*manifest.Pod) {
 		if c := w.nth(o.n, func(c *runtime.Container) bool { return c.State == runtime.Running }); c != nil {
 			w.container(c.Name, func(h *ContainerHistory) { h.RestartID = c.ID })
@@ -108,13 +108,13 @@ var happenings = map[string]func(*world, op, []*manifest.Pod){
 	"restarts": func(w *world, _ op, _ []*manifest.Pod) { w.poddRestarts() },
 }
 
-func (w *world) landNth(n int, err error) {
+func (w *world) completeNth(n int, err error) {
 	if flights := w.flights(); len(flights) > 0 {
-		w.land(flights[n%len(flights)], err)
+		w.complete(flights[n%len(flights)], err)
 	}
 }
 
-// call has a start of a container under way call the runtime.
+// call makes a container start in progress call the runtime.
 func (w *world) call(o op, _ []*manifest.Pod) {
 	var starts []string
 	for _, subject := range w.flights() {
@@ -127,8 +127,8 @@ func (w *world) call(o op, _ []*manifest.Pod) {
 	}
 }
 
-// nth is one of our containers of a kind, nil when there is none; it may be
-// written.
+// nth returns one of podd's containers for which is returns true; nil if there is none. The
+// caller may write to it.
 func (w *world) nth(n int, is func(*runtime.Container) bool) *runtime.Container {
 	var found []*runtime.Container
 	for i := range w.machine {
@@ -148,7 +148,7 @@ func (w *world) nth(n int, is func(*runtime.Container) bool) *runtime.Container 
 	return found[n%len(found)]
 }
 
-// orphan removes a dead sandbox behind podd's back, its containers stay listed.
+// orphan removes a stopped sandbox without podd. Its containers remain listed.
 func (w *world) orphan(o op, _ []*manifest.Pod) {
 	if len(w.machine) == 0 {
 		return
@@ -165,7 +165,7 @@ func (w *world) orphan(o op, _ []*manifest.Pod) {
 	}
 }
 
-// double makes a second sandbox of the newest version that has one.
+// double creates a second sandbox like the newest one.
 func (w *world) double(_ op, _ []*manifest.Pod) {
 	if len(w.machine) == 0 || w.machine[0].ID == "" || w.machine[0].Foreign {
 		return

@@ -34,15 +34,15 @@ func (a PostStart) Subject() string { return "postStart/" + a.ID }
 func (a PreStop) Subject() string { return "preStop/" + a.ID }
 
 // Verb implements Action.
-func (PostStart) Verb() string { return "make" }
+func (PostStart) Verb() string { return "run hook" }
 
 // Verb implements Action.
-func (PreStop) Verb() string { return "make" }
+func (PreStop) Verb() string { return "run hook" }
 
-func (a PostStart) String() string { return "make the postStart hook of " + a.Container }
+func (a PostStart) String() string { return "run the postStart hook of " + a.Container }
 
 func (a PreStop) String() string {
-	return fmt.Sprintf("make the preStop hook of %s within %s", a.Container, a.Grace.Round(time.Second))
+	return fmt.Sprintf("run the preStop hook of %s within %s", a.Container, a.Grace.Round(time.Second))
 }
 
 func (PostStart) sealed() {}
@@ -103,9 +103,9 @@ func (h Hook) rest(spec *v1.Container, c *runtime.Container, now time.Time) time
 // HasPostStart reports whether a container has a postStart hook.
 func HasPostStart(c *v1.Container) bool { return c.Lifecycle != nil && c.Lifecycle.PostStart != nil }
 
-// Ending is the termination of one container. Fields with a JSON name survive a restart of
+// A Termination is the stop of one container. Fields with a JSON name survive a restart of
 // podd.
-type Ending struct {
+type Termination struct {
 	// Since is when it began for a reason of the container itself, with Grace; zero: it
 	// stops with its pod, see Stopping.
 	Since time.Time     `json:"since,omitzero"`

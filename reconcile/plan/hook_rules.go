@@ -6,8 +6,8 @@ import (
 	"podd/runtime"
 )
 
-// termination is the time for a termination, which the hook and the stop share.
-type termination struct {
+// A stopBudget is the grace period of a stop, which the preStop hook and the stop share.
+type stopBudget struct {
 	since time.Time
 	grace time.Duration
 	why   string
@@ -16,15 +16,15 @@ type termination struct {
 
 // passed returns how much of the grace period has passed. A start time in the future counts
 // as now.
-func (t termination) passed(now time.Time) time.Duration {
+func (t stopBudget) passed(now time.Time) time.Duration {
 	return min(max(now.Sub(t.since), 0), t.grace)
 }
 
-func (t termination) left(now time.Time) time.Duration { return t.grace - t.passed(now) }
+func (t stopBudget) left(now time.Time) time.Duration { return t.grace - t.passed(now) }
 
 // forStop returns the grace period for the runtime: the rest, but at least two seconds
 // unless the grace period is zero.
-func (t termination) forStop(now time.Time) time.Duration {
+func (t stopBudget) forStop(now time.Time) time.Duration {
 	if t.grace == 0 {
 		return 0
 	}
@@ -32,45 +32,45 @@ func (t termination) forStop(now time.Time) time.Duration {
 }
 
 // ownTermination returns the recorded termination of a container for a reason of its own.
-func (f *facts) ownTermination(id string) (termination, bool) {
-	e := f.in.History.Endings[id]
-	return termination{e.Since, e.Grace, e.Why, e.Again}, !e.Since.IsZero()
+func (f *facts) ownTermination(id string) (stopBudget, bool) {
+	e := f.in.History.Terminations[id]
+	return stopBudget{e.Since, e.Grace, e.Why, e.Again}, !e.Since.IsZero()
 }
 
-// end stops a container for a reason of its own, and records when that began, so that the
-// time used by the hook is subtracted.
-func (f *facts) end(d *Decision, m *member, grace time.Duration, why string) {
-	f.endOwn(d, m, termination{grace: grace, why: why})
+// stopOwn stops a container for a reason of its own. It records when the stop began, so that
+// the time used by the hook is subtracted from the grace period.
+func (f *facts) stopOwn(d *Decision, m *member, grace time.Duration, why string) {
+	f.beginStop(d, m, stopBudget{grace: grace, why: why})
 }
 
-func (f *facts) endOwn(d *Decision, m *member, began termination) {
+func (f *facts) beginStop(d *Decision, m *member, began stopBudget) {
 	t, known := f.ownTermination(m.last.ID)
 	if !known {
 		t = began
 		t.since = f.in.Now
-		e := f.in.History.Endings[m.last.ID]
+		e := f.in.History.Terminations[m.last.ID]
 		e.Since, e.Grace, e.Why, e.Again = t.since, t.grace, t.why, t.again
-		d.recordEnding(m.last.ID, e)
+		d.recordTermination(m.last.ID, e)
 	}
-	f.endContainer(d, m.last, t)
+	f.stopContainer(d, m.last, t)
 	f.continueReadiness(m, d)
 }
 
-// endContainer runs the preStop hook and then stops the container. It reports whether it is
-// at the stop.
-func (f *facts) endContainer(d *Decision, c *runtime.Container, t termination) (told bool) {
-	if f.hooks(d, c, t) {
+// stopContainer runs the preStop hook and then stops the container. It reports whether the
+// hook is done.
+func (f *facts) stopContainer(d *Decision, c *runtime.Container, t stopBudget) (hookDone bool) {
+	if f.runPreStop(d, c, t) {
 		return false
 	}
-	f.clean(d, StopContainer{Container: c.Name, ID: c.ID, Grace: t.forStop(f.in.Now), Why: t.why, Again: t.again})
+	f.doCleanup(d, StopContainer{Container: c.Name, ID: c.ID, Grace: t.forStop(f.in.Now), Why: t.why, Again: t.again})
 	return true
 }
 
-// hooks runs the preStop hook and reports whether the stop must wait for it. A hook that is
-// not done when the grace period is over is ignored.
-func (f *facts) hooks(d *Decision, c *runtime.Container, t termination) bool {
+// runPreStop runs the preStop hook and reports whether the stop must wait for it. A hook that
+// is not done when the grace period is over is ignored.
+func (f *facts) runPreStop(d *Decision, c *runtime.Container, t stopBudget) bool {
 	h, left := PreStopOf(c), t.left(f.in.Now)
-	if h == nil || left == 0 || c.State != runtime.Running || f.in.History.Endings[c.ID].Hooked || f.stopping(c.ID) {
+	if h == nil || left == 0 || c.State != runtime.Running || f.in.History.Terminations[c.ID].Hooked || f.stopping(c.ID) {
 		return false
 	}
 	if h.Sleep != nil {
@@ -82,19 +82,19 @@ func (f *facts) hooks(d *Decision, c *runtime.Container, t termination) bool {
 		return true
 	}
 	d.wakeAt(f.in.Now.Add(left))
-	f.clean(d, PreStop{Container: c.Name, ID: c.ID, Grace: left, Exec: h.Exec != nil})
+	f.doCleanup(d, PreStop{Container: c.Name, ID: c.ID, Grace: left, Exec: h.Exec != nil})
 	return true
 }
 
 // stopping reports whether the stop of a container is in progress, after its hook.
 func (f *facts) stopping(id string) bool {
-	_, told := f.in.InFlight[StopContainer{ID: id}.Subject()]
-	return told
+	_, ok := f.in.InFlight[StopContainer{ID: id}.Subject()]
+	return ok
 }
 
 // terminationInPod returns the termination of a container in a pod that is being stopped.
 // The grace period can only get shorter.
-func (f *facts) terminationInPod(c *runtime.Container, pod termination) termination {
+func (f *facts) terminationInPod(c *runtime.Container, pod stopBudget) stopBudget {
 	own, known := f.ownTermination(c.ID)
 	if !known {
 		return pod
@@ -106,7 +106,7 @@ func (f *facts) terminationInPod(c *runtime.Container, pod termination) terminat
 
 // exceedsPodGrace reports whether the runtime was given a longer grace period than the pod's.
 // That cannot be changed, but stopping the sandbox stops the container too.
-func (f *facts) exceedsPodGrace(d *Decision, c *runtime.Container, pod termination) bool {
+func (f *facts) exceedsPodGrace(d *Decision, c *runtime.Container, pod stopBudget) bool {
 	own, known := f.ownTermination(c.ID)
 	if !known || !f.stopping(c.ID) {
 		return false
@@ -135,7 +135,7 @@ func isTerminating(f *facts, m *member) bool {
 func continueTermination(f *facts, m *member, d *Decision, s *Step) {
 	t, _ := f.ownTermination(m.last.ID)
 	s.Why = t.why
-	f.end(d, m, t.grace, t.why)
+	f.stopOwn(d, m, t.grace, t.why)
 }
 
 // postStart returns the hook of the current container of m.
@@ -153,21 +153,21 @@ func hookFailed(_ *facts, m *member) bool { return m.is(runtime.Running) && m.po
 // stopFailedHook stops a container after its postStart hook failed, so that it restarts.
 func stopFailedHook(f *facts, m *member, d *Decision, s *Step) {
 	s.Why, s.Reason, s.Problem = hookText(m.postStart()), "PostStartHookError", true
-	f.end(d, m, graceOf(f.cur), s.Why)
+	f.stopOwn(d, m, graceOf(f.cur), s.Why)
 }
 
 func hookText(h Hook) string { return "postStart hook failed: " + h.Message }
 
-func hookUnderWay(f *facts, m *member) bool { return m.is(runtime.Running) && f.hookPending(m) }
+func hookNotDone(f *facts, m *member) bool { return m.is(runtime.Running) && f.hookPending(m) }
 
-func makePostStart(f *facts, m *member, d *Decision, s *Step) {
-	s.Why = "its postStart hook is under way"
+func runPostStart(f *facts, m *member, d *Decision, s *Step) {
+	s.Why = "its postStart hook is running"
 	h := m.spec.Lifecycle.PostStart
 	if h.Sleep != nil {
 		d.wakeAt(f.in.Now.Add(m.postStart().rest(m.spec, m.last, f.in.Now)))
 		return
 	}
-	f.clean(d, PostStart{Container: m.spec.Name, ID: m.last.ID, Attempt: m.last.Attempt, Exec: h.Exec != nil})
+	f.doCleanup(d, PostStart{Container: m.spec.Name, ID: m.last.ID, Attempt: m.last.Attempt, Exec: h.Exec != nil})
 }
 
 // blocksNext reports whether a container keeps later ones from starting. The containers of a

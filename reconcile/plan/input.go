@@ -12,18 +12,18 @@ import (
 
 // An Input is all data on which a decision depends. Next never writes to it.
 type Input struct {
-	// Desired is the desired pod. If it is nil and Certain is true, nothing of this name
+	// Desired is the desired pod. If it is nil and SourcesRead is true, nothing of this name
 	// should exist.
 	Desired *manifest.Pod
 	// Successor is a newer version that replaces Desired as soon as it can start. Until
 	// then Desired runs as if there were none. Usually nil.
 	Successor *manifest.Pod
-	// Leaving is the previous version, while something of it runs or one of its exit codes
+	// Previous is the previous version, while something of it runs or one of its exit codes
 	// is unknown. It is nil if there is none, or if podd never had its manifest.
-	Leaving *manifest.Pod
-	// Certain reports that a complete listing of the sources does not contain the pod.
-	// Without it nothing is removed.
-	Certain bool
+	Previous *manifest.Pod
+	// SourcesRead reports that all sources of the pod were read completely. Otherwise a missing
+	// Desired does not mean that the pod is not desired, and nothing is removed.
+	SourcesRead bool
 	// Observed contains every sandbox of this name, newest first.
 	Observed []runtime.Incarnation
 	// Dirs contains the pod directories of this name on disk.
@@ -31,27 +31,27 @@ type Input struct {
 	// JournalError is why the journal of Desired's UID cannot be read; "" if it can be, or
 	// if there is none.
 	JournalError string
-	// Unseen reports whether a sandbox or container may exist that has not been observed:
+	// Unobserved reports whether a sandbox or container may exist that has not been observed:
 	// an effect ended without its result, or the newest observation is older than the
 	// order for the pod.
-	Unseen bool
-	Node   Node
+	Unobserved bool
+	Node       Node
 	// Verdict is the node's admission of the newest desired version.
 	Verdict Verdict
 	// Objects is the state of Desired's references, NextObjects of Successor's.
 	Objects, NextObjects Objects
 	History              History
-	// Evict ends the desired version permanently; nil: no reason to.
-	Evict *Evict
+	// Eviction stops the desired version permanently; nil: there is no reason to.
+	Eviction *Eviction
 	// Delete is the grace period with which a version stops when it is no longer desired;
 	// nil: its own.
 	Delete   *Delete
 	InFlight map[string]Action // by subject
-	// Used contains the UIDs of pods with a directory in use by a canceled start that has
+	// DirsInUse contains the UIDs of pods with a directory in use by a canceled start that has
 	// not returned, for example because one of its volumes hangs.
-	Used map[types.UID]bool
-	// Hurry stops without grace period whatever is being stopped.
-	Hurry bool
+	DirsInUse map[types.UID]bool
+	// ForceStop makes all stops in progress immediate, without a grace period.
+	ForceStop bool
 	// Now has a monotonic reading, with which waits are measured.
 	Now time.Time
 }
@@ -95,10 +95,10 @@ type Node struct {
 	ShuttingDown bool
 }
 
-// Evict is the reason why the node stops one version of a pod permanently. Both UID and
+// Eviction is the reason why the node stops one version of a pod permanently. Both UID and
 // Hash must match, because an edit may keep the UID, and must not be evicted because of the
 // version before it.
-type Evict struct {
+type Eviction struct {
 	UID     types.UID
 	Hash    string
 	Reason  string // Evicted, Preempted or Terminated; "" means Evicted
@@ -109,10 +109,9 @@ type Evict struct {
 // Answer is the result of admission.
 type Answer int
 
-// Admit starts the pod. Wait delays it while a reservation is being released, or while what
-// it needs is not available yet; an earlier version of the pod is stopped for it. Reject
-// delays it as long as something else has the reservation; an earlier version keeps
-// running.
+// Admit starts the pod. Wait delays it while a reservation is being released, or a resource is
+// not available yet; an earlier version of the pod is stopped for it. Reject delays it as long
+// as another pod has the reservation; an earlier version keeps running.
 const (
 	Admit Answer = iota
 	Wait
@@ -141,10 +140,10 @@ type History struct {
 	Finished *Finished
 	// Stopping is set while an incarnation is being stopped.
 	Stopping *Stopping
-	// Said contains the termination messages that were read, by container ID.
-	Said map[string]string
-	// Endings contains the terminations of containers of any version, by ID.
-	Endings map[string]Ending
+	// TerminationMessages contains the termination messages that were read, by container ID.
+	TerminationMessages map[string]string
+	// Terminations contains the terminations of containers of any version, by ID.
+	Terminations map[string]Termination
 	// StartTime is when the current version was first processed. Like all times here it is
 	// measured by a clock that cannot be set, also across restarts of podd.
 	StartTime time.Time
@@ -164,14 +163,14 @@ type History struct {
 	Written string
 	// Update contains failures to write newer content.
 	Update Failure
-	// Checked is the last result of checking the volumes of a successor.
-	Checked Checked
+	// VolumeCheck is the last result of checking the volumes of a successor.
+	VolumeCheck VolumeCheck
 	// SeenExit is when an exit was first observed, by container ID: the start of its
 	// back-off, monotonic.
 	SeenExit map[string]time.Time
 	// Sizes contains the sizes that containers and sandboxes got after their creation, by
-	// ID; see runtime.AnnotationSize.
-	Sizes map[string]string
+	// ID.
+	Sizes map[string]Size
 	// Allocated contains the sizes that containers had when the node stopped admitting
 	// larger ones, by name. They apply to a container without a record in the runtime.
 	Allocated map[string]string
@@ -202,9 +201,9 @@ type Finished struct {
 	Resumes bool          `json:",omitempty"`
 }
 
-// Of reports whether f is the end of p; f may be nil. A pod of a cluster finishes only
+// AppliesTo reports whether f is the end of p; f may be nil. A pod of a cluster finishes only
 // once, whatever its size.
-func (f *Finished) Of(p *manifest.Pod) bool {
+func (f *Finished) AppliesTo(p *manifest.Pod) bool {
 	return f != nil && f.UID == p.UID && f.Hash == p.Hash && (f.Size == p.PodSize() || ofCluster(p))
 }
 
@@ -218,7 +217,7 @@ type Stopping struct {
 	SandboxID string
 	Since     time.Time
 	Grace     time.Duration
-	// Why is for users: "manifest removed", "changed", "restart asked".
+	// Why is for users: "manifest removed", "changed", "restart requested".
 	Why string
 }
 
@@ -234,9 +233,9 @@ type ContainerHistory struct {
 	Start, Resize Failure
 	// LastExit survives the removal of the runtime's record; nil: never exited.
 	LastExit *Exit
-	// Made reports that an ephemeral container of this name was created.
-	Made bool
-	// RestartID is the container that a user has asked to restart.
+	// Created reports that an ephemeral container of this name was created.
+	Created bool
+	// RestartID is the container whose restart was requested.
 	RestartID string
 	// PostStart is the hook of the newest container.
 	PostStart Hook
@@ -254,15 +253,15 @@ type Image struct {
 	Used bool
 }
 
-// Checked is the result of checking the volumes of a version.
-type Checked struct {
+// VolumeCheck is the result of checking the volumes of a version.
+type VolumeCheck struct {
 	UID     types.UID
 	Hash    string
 	Failure Failure // zero: they are available
 }
 
 // isFor reports whether the result is for p.
-func (c *Checked) isFor(p *manifest.Pod) bool { return c.UID == p.UID && c.Hash == p.Hash }
+func (c *VolumeCheck) isFor(p *manifest.Pod) bool { return c.UID == p.UID && c.Hash == p.Hash }
 
 // A Failure is a failed operation, with the time of its retry.
 type Failure struct {
@@ -282,9 +281,10 @@ type Exit struct {
 	Code    int32
 	Reason  string
 	Message string
-	// Said is the container's termination message, and Told that it was read.
-	Said string
-	Told bool
+	// TerminationMessage is the message of the container, and MessageRead reports that it was
+	// read.
+	TerminationMessage string `json:"Said"`
+	MessageRead        bool   `json:"Told"`
 	// Why is why podd stopped it, "" if it exited by itself.
 	Why        string
 	StartedAt  time.Time

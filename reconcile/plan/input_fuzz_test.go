@@ -16,8 +16,8 @@ import (
 	"podd/runtime"
 )
 
-// FuzzInput decides on anything that bytes can say, also what no worker would
-// ever hand over: no panic, and the laws hold.
+// FuzzInput checks that Next neither panics nor breaks a law for inputs made from bytes,
+// including inputs that no worker would create.
 func FuzzInput(f *testing.F) {
 	f.Add([]byte{})
 	for i := range 8 {
@@ -35,25 +35,25 @@ func FuzzInput(f *testing.F) {
 			t.Fatalf("Next wrote to its input (-before +after)\n%s", diff)
 		}
 		if diff := cmp.Diff(d, Next(in)); diff != "" {
-			t.Fatalf("Next decides otherwise the second time (-first +second)\n%s", diff)
+			t.Fatalf("the second decision differs (-first +second)\n%s", diff)
 		}
-		if d.Succeed {
+		if d.Replace {
 			return
 		}
-		if err := broken(in, d); err != nil {
+		if err := checkLaws(in, d); err != nil {
 			t.Fatalf("%v\n%s", err, d)
 		}
 	})
 }
 
-// choices make a value of bytes; when they are used up everything is zero.
+// choices makes values from bytes. When the bytes are used up, it makes zero values.
 type choices struct {
 	data  []byte
 	start time.Time
 	ids   int
 }
 
-// n is a number below limit.
+// n returns a number below limit.
 func (c *choices) n(limit int) int {
 	if len(c.data) == 0 {
 		return 0
@@ -65,12 +65,12 @@ func (c *choices) n(limit int) int {
 
 func (c *choices) is() bool { return c.n(2) == 1 }
 
-// near is a moment within the longest wait, on either side.
+// near returns a time at most five minutes before or after start.
 func (c *choices) near() time.Time {
 	return c.start.Add(time.Duration(c.n(120)-60) * 5 * time.Second)
 }
 
-// wall is any moment of a wall clock.
+// wall returns a time of a wall clock, which may be far from start or zero.
 func (c *choices) wall() time.Time {
 	return []time.Time{{}, c.start.Round(0), c.near().Round(0), c.start.Round(0).Add(years), c.start.Round(0).Add(-years)}[c.n(5)]
 }
@@ -79,7 +79,7 @@ var fuzzUIDs, fuzzHashes = []types.UID{"u1", "u2", ""}, []string{"v1:1", "v1:2",
 
 func (c *choices) input() Input {
 	in := Input{
-		Now: c.start, Certain: c.is(), Unseen: c.is(), Hurry: c.is(), InFlight: map[string]Action{},
+		Now: c.start, SourcesRead: c.is(), Unobserved: c.is(), ForceStop: c.is(), InFlight: map[string]Action{},
 		Node:         Node{Reachable: c.n(8) > 0, Ready: c.n(8) > 0, NetworkReady: c.n(8) > 0, Adopt: c.is()},
 		JournalError: []string{"", "", "journal cannot be read"}[c.n(3)],
 		Verdict:      Verdict{Answer: Answer(c.n(3)), Message: "because"},
@@ -156,8 +156,8 @@ func (c *choices) probe() *v1.Probe {
 	return &v1.Probe{InitialDelaySeconds: int32(c.n(9)), PeriodSeconds: int32(c.n(9)), FailureThreshold: int32(c.n(4)), SuccessThreshold: int32(c.n(4))}
 }
 
-func (c *choices) trial() Trial {
-	t := Trial{Health: []Health{"", Passed, Failed}[c.n(3)], InRow: c.n(4), Passing: c.is(), Errors: c.n(5)}
+func (c *choices) trial() ProbeState {
+	t := ProbeState{Health: []Health{"", Passed, Failed}[c.n(3)], InRow: c.n(4), Passing: c.is(), Errors: c.n(5)}
 	if c.is() {
 		t.Began = c.start.Add(-time.Duration(c.n(20)) * time.Second)
 	}
@@ -201,11 +201,11 @@ func (c *choices) history(observed []runtime.Incarnation) History {
 	h := History{
 		VolumesReady: c.is(), Containers: map[string]ContainerHistory{}, SeenExit: map[string]time.Time{},
 		Released: map[string]bool{}, Cleanup: map[string]Failure{}, Next: map[string]Image{}, Probed: map[string]Probed{},
-		Endings: map[string]Ending{},
-		Sandbox: c.failure(), Volumes: c.failure(), Update: c.failure(), Written: []string{"", "1"}[c.n(2)],
+		Terminations: map[string]Termination{},
+		Sandbox:      c.failure(), Volumes: c.failure(), Update: c.failure(), Written: []string{"", "1"}[c.n(2)],
 	}
 	for _, name := range []string{"c0", "c1", "i0", "i1", "e0", "e1"} {
-		ch := ContainerHistory{Attempt: uint32(c.n(4)), Image: c.image(), Start: c.failure(), Made: c.is()}
+		ch := ContainerHistory{Attempt: uint32(c.n(4)), Image: c.image(), Start: c.failure(), Created: c.is()}
 		if c.is() {
 			ch.LastExit = &Exit{Code: int32(c.n(2))}
 		}
@@ -225,7 +225,7 @@ func (c *choices) history(observed []runtime.Incarnation) History {
 				h.Probed[container.ID] = Probed{Since: c.start.Add(-time.Duration(c.n(20)) * time.Second), Adopted: c.is(), Startup: c.trial(), Liveness: c.trial(), Readiness: c.trial()}
 			}
 			if c.is() {
-				h.Endings[container.ID] = Ending{Since: c.wall(), Grace: []time.Duration{0, time.Second, graceOf(&inc)}[c.n(3)], Hooked: c.is()}
+				h.Terminations[container.ID] = Termination{Since: c.wall(), Grace: []time.Duration{0, time.Second, graceOf(&inc)}[c.n(3)], Hooked: c.is()}
 			}
 			if c.is() {
 				h.SeenExit[container.ID] = c.start.Add(-time.Duration(c.n(200)) * time.Second)

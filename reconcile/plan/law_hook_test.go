@@ -7,6 +7,7 @@ import (
 	"podd/runtime"
 )
 
+// recordOf returns the observed container with an ID and its sandbox; nil if there is none.
 func recordOf(in Input, id string) (inc *runtime.Incarnation, c *runtime.Container) {
 	for i := range in.Observed {
 		for j := range in.Observed[i].Containers {
@@ -18,23 +19,23 @@ func recordOf(in Input, id string) (inc *runtime.Incarnation, c *runtime.Contain
 	return nil, nil
 }
 
-// graceLeft is what a container's end has left by what is remembered, at most.
+// graceLeft returns the maximum rest of the grace period of a container, by the history.
 func graceLeft(in Input, inc *runtime.Incarnation, id string) time.Duration {
-	left := max(graceOf(inc), in.History.Endings[id].Grace)
-	if e := in.History.Endings[id]; !e.Since.IsZero() {
-		left = min(left, termination{since: e.Since, grace: e.Grace}.left(in.Now))
+	left := max(graceOf(inc), in.History.Terminations[id].Grace)
+	if e := in.History.Terminations[id]; !e.Since.IsZero() {
+		left = min(left, stopBudget{since: e.Since, grace: e.Grace}.left(in.Now))
 	}
 	if s := in.History.Stopping; s != nil && s.SandboxID == inc.ID {
-		left = min(left, termination{since: s.Since, grace: s.Grace}.left(in.Now))
+		left = min(left, stopBudget{since: s.Since, grace: s.Grace}.left(in.Now))
 	}
 	return left
 }
 
-// hooked: nothing is told to stop before its preStop hook is over, as long as
-// there is grace.
-func hooked(in Input, a StopContainer) error {
+// checkPreStopDone returns an error if a container is stopped before its preStop hook is done
+// and its grace period is over.
+func checkPreStopDone(in Input, a StopContainer) error {
 	inc, c := recordOf(in, a.ID)
-	if c == nil || c.State != runtime.Running || in.History.Endings[c.ID].Hooked || a.Grace == 0 {
+	if c == nil || c.State != runtime.Running || in.History.Terminations[c.ID].Hooked || a.Grace == 0 {
 		return nil
 	}
 	h := PreStopOf(c)
@@ -43,37 +44,39 @@ func hooked(in Input, a StopContainer) error {
 	}
 	left := graceLeft(in, inc, a.ID)
 	if fin := in.History.Finished; fin != nil {
-		left = min(left, termination{since: fin.At, grace: graceOf(inc)}.left(in.Now))
+		left = min(left, stopBudget{since: fin.At, grace: graceOf(inc)}.left(in.Now))
 	}
-	if left == 0 || h.Sleep != nil && left <= max(graceOf(inc), in.History.Endings[a.ID].Grace)-Grace(h.Sleep.Seconds) {
+	if left == 0 || h.Sleep != nil && left <= max(graceOf(inc), in.History.Terminations[a.ID].Grace)-Grace(h.Sleep.Seconds) {
 		return nil
 	}
-	return fmt.Errorf("before its preStop hook is over, with %s left", left)
+	return fmt.Errorf("its preStop hook is not done, and %s are left", left)
 }
 
-func preStopped(in Input, a PreStop) error {
+// checkPreStop returns an error if a preStop hook must not run.
+func checkPreStop(in Input, a PreStop) error {
 	inc, c := recordOf(in, a.ID)
 	switch {
 	case c == nil || c.State != runtime.Running || inc.Foreign:
-		return fmt.Errorf("it does not run, or is not ours")
+		return fmt.Errorf("the container does not run, or is foreign")
 	case PreStopOf(c) == nil || PreStopOf(c).Sleep != nil:
-		return fmt.Errorf("it has none to make")
-	case in.History.Endings[a.ID].Hooked:
-		return fmt.Errorf("it was made")
-	case in.Hurry && in.Desired == nil:
-		return fmt.Errorf("in a hurry")
+		return fmt.Errorf("the container has no such hook")
+	case in.History.Terminations[a.ID].Hooked:
+		return fmt.Errorf("the hook is done")
+	case in.ForceStop && in.Desired == nil:
+		return fmt.Errorf("the stop is forced")
 	case a.Grace <= 0 || a.Grace > graceLeft(in, inc, a.ID) && in.History.Probed[a.ID] == (Probed{}):
-		return fmt.Errorf("of %s that are left", graceLeft(in, inc, a.ID))
+		return fmt.Errorf("only %s are left", graceLeft(in, inc, a.ID))
 	}
 	return nil
 }
 
-func postStarted(in Input, a PostStart) error {
-	f := sortFacts(&in)
+// checkPostStart returns an error if a postStart hook must not run.
+func checkPostStart(in Input, a PostStart) error {
+	f := newFacts(&in)
 	for i := range f.members {
 		if m := &f.members[i]; m.spec.Name == a.Container {
-			if !m.is(runtime.Running) || m.last.ID != a.ID || !m.postStart().Owed || !f.cur.Ready || in.ending(f.cur.ID) {
-				return fmt.Errorf("it does not run, or owes none")
+			if !m.is(runtime.Running) || m.last.ID != a.ID || !m.postStart().Owed || !f.cur.Ready || in.isStopping(f.cur.ID) {
+				return fmt.Errorf("the container does not run, or its hook is done")
 			}
 			return nil
 		}

@@ -9,27 +9,26 @@ import (
 	"podd/runtime"
 )
 
-// asked tells what is wrong with an attempt: only a container that runs is asked,
-// and of its start before anything else; and one that ends, only whether it is
-// ready.
-func asked(in Input, d Decision, a Probe) error {
-	underWay := in.InFlight[a.Subject()] == Action(a)
+// checkProbe returns an error if a probe must not run: only running containers are probed, the
+// startup probe comes first, and while a container is being stopped only readiness continues.
+func checkProbe(in Input, d Decision, a Probe) error {
+	inFlight := in.InFlight[a.Subject()] == Action(a)
 	if inc, c := recordOf(in, a.ID); d.Phase == PhaseStop {
-		switch p := VersionOf(inc, in.Desired, in.Leaving); {
+		switch p := VersionOf(inc, in.Desired, in.Previous); {
 		case p == nil || ProbeOf(specOf(p, a.Container), a.Kind) == nil:
-			return fmt.Errorf("it has none")
-		case a.Kind != Readiness || c.State != runtime.Running || in.History.Probed[a.ID].Readiness == (Trial{}):
-			return fmt.Errorf("it ends, or was never asked")
+			return fmt.Errorf("the container has no such probe")
+		case a.Kind != Readiness || c.State != runtime.Running || in.History.Probed[a.ID].Readiness == (ProbeState{}):
+			return fmt.Errorf("the container is being stopped, or its readiness was never probed")
 		}
 		return nil
 	}
-	if d.Phase != PhaseInit && d.Phase != PhaseRun && !(underWay && !in.Node.Reachable) {
+	if d.Phase != PhaseInit && d.Phase != PhaseRun && !(inFlight && !in.Node.Reachable) {
 		return fmt.Errorf("in phase %s", d.Phase)
 	}
-	if underWay {
+	if inFlight {
 		return nil
 	}
-	f := sortFacts(&in)
+	f := newFacts(&in)
 	for i := range f.members {
 		m := &f.members[i]
 		if m.spec.Name != a.Container {
@@ -37,56 +36,57 @@ func asked(in Input, d Decision, a Probe) error {
 		}
 		switch {
 		case ProbeOf(m.spec, a.Kind) == nil, m.kind == Init:
-			return fmt.Errorf("it has none")
-		case !m.is(runtime.Running) || m.last.ID != a.ID || !f.cur.Ready || in.ending(f.cur.ID):
-			return fmt.Errorf("it does not run, or is not to")
+			return fmt.Errorf("the container has no such probe")
+		case !m.is(runtime.Running) || m.last.ID != a.ID || !f.cur.Ready || in.isStopping(f.cur.ID):
+			return fmt.Errorf("the container does not run, or is being stopped")
 		case a.Kind != Startup && !f.passed(m, Startup):
-			return fmt.Errorf("it has not started")
+			return fmt.Errorf("the container has not started")
 		case a.Kind == Startup && f.passed(m, Startup):
-			return fmt.Errorf("it has started")
-		case a.Kind != Readiness && !d.endingOf(in, a.ID).Since.IsZero():
-			return fmt.Errorf("it is being stopped")
+			return fmt.Errorf("the container has started")
+		case a.Kind != Readiness && !d.terminationOf(in, a.ID).Since.IsZero():
+			return fmt.Errorf("the container is being stopped")
 		}
 		return nil
 	}
 	return fmt.Errorf("there is no such container")
 }
 
-// endingOf is the end of a container as a decision leaves it.
-func (d Decision) endingOf(in Input, id string) Ending {
-	if e, begun := d.Endings[id]; begun {
+// terminationOf returns the termination of a container after a decision.
+func (d Decision) terminationOf(in Input, id string) Termination {
+	if e, begun := d.Terminations[id]; begun {
 		return e
 	}
-	return in.History.Endings[id]
+	return in.History.Terminations[id]
 }
 
+// names reports whether a decision contains an action with the subject of a.
 func (d Decision) names(a Action) bool {
 	return slices.ContainsFunc(d.Actions, func(b Action) bool { return b.Subject() == a.Subject() })
 }
 
-// askedOn: what was asked whether it is ready is asked again, as long as it runs
-// in a pod that has not finished, also while it is being stopped.
-func askedOn(in Input, d Decision) error {
+// checkReadinessContinues returns an error if the readiness probe of a running container that is
+// being stopped is given up.
+func checkReadinessContinues(in Input, d Decision) error {
 	for i := range in.Observed {
 		inc := &in.Observed[i]
-		p := VersionOf(inc, in.Desired, in.Leaving)
+		p := VersionOf(inc, in.Desired, in.Previous)
 		for _, c := range inc.Containers {
-			asks := Probe{Container: c.Name, ID: c.ID, Kind: Readiness}
-			if c.State != runtime.Running || p == nil || in.History.Probed[c.ID].Readiness == (Trial{}) || d.Phase == PhaseWindDown {
+			probe := Probe{Container: c.Name, ID: c.ID, Kind: Readiness}
+			if c.State != runtime.Running || p == nil || in.History.Probed[c.ID].Readiness == (ProbeState{}) || d.Phase == PhaseWindDown {
 				continue
 			}
-			// A runtime that does not answer is asked nothing until it does.
-			if in.Node.Reachable && d.names(StopContainer{ID: c.ID}) && !d.names(asks) && d.ProbeAt.IsZero() {
-				return fmt.Errorf("%s is stopped and asked no more", c.Name)
+			// Nothing is probed while the runtime is unreachable.
+			if in.Node.Reachable && d.names(StopContainer{ID: c.ID}) && !d.names(probe) && d.ProbeAt.IsZero() {
+				return fmt.Errorf("%s is being stopped and its readiness is not probed any more", c.Name)
 			}
 		}
 	}
 	return nil
 }
 
-// longestProbe is the longest that any probe waits for its next attempt.
+// longestProbe returns the longest wait of any probe for its next attempt.
 func longestProbe(in Input) (longest time.Duration) {
-	for _, version := range []*manifest.Pod{in.Desired, in.Leaving} {
+	for _, version := range []*manifest.Pod{in.Desired, in.Previous} {
 		if version == nil {
 			continue
 		}
@@ -101,7 +101,7 @@ func longestProbe(in Input) (longest time.Duration) {
 	return longest
 }
 
-// ownGrace is that of the probe which ends a container.
+// ownGrace returns the grace period of the failed probe because of which c is stopped.
 func ownGrace(in Input, c *runtime.Container) (grace time.Duration, ok bool) {
 	if in.Desired == nil {
 		return 0, false
@@ -109,7 +109,7 @@ func ownGrace(in Input, c *runtime.Container) (grace time.Duration, ok bool) {
 	for _, spec := range containersOf(&in.Desired.Spec.Spec) {
 		for _, kind := range []ProbeKind{Startup, Liveness} {
 			p := ProbeOf(spec, kind)
-			if spec.Name == c.Name && p != nil && in.History.Probed[c.ID].Of(kind).Health == Failed {
+			if spec.Name == c.Name && p != nil && in.History.Probed[c.ID].State(kind).Health == Failed {
 				if p.TerminationGracePeriodSeconds == nil {
 					return 0, false
 				}

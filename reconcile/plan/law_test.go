@@ -16,57 +16,57 @@ import (
 	"podd/runtime"
 )
 
-// longestWait is more than any single wait.
+// longestWait is at least as long as any single wait.
 const longestWait = backoffMax
 
-// broken tells which law a decision breaks; nil when none.
-func broken(in Input, d Decision) error {
+// checkLaws returns an error if a decision breaks a law.
+func checkLaws(in Input, d Decision) error {
 	subjects := map[string]bool{}
 	for _, a := range d.Actions {
 		if subjects[a.Subject()] {
-			return fmt.Errorf("two actions of %s", a.Subject())
+			return fmt.Errorf("two actions with subject %s", a.Subject())
 		}
 		subjects[a.Subject()] = true
 		if a, ok := a.(Probe); ok {
-			if err := asked(in, d, a); err != nil {
+			if err := checkProbe(in, d, a); err != nil {
 				return fmt.Errorf("%s: %w", a, err)
 			}
 			continue
 		}
-		if err := unfounded(in, a); err != nil {
+		if err := checkAction(in, a); err != nil {
 			return fmt.Errorf("%s: %w", a, err)
 		}
 	}
-	begins := func(a Action) bool { return in.InFlight[a.Subject()] != a }
+	isNew := func(a Action) bool { return in.InFlight[a.Subject()] != a }
 	switch {
 	case d.Rule == "":
 		return fmt.Errorf("no rule")
-	case in.Desired == nil && !in.Certain && slices.ContainsFunc(d.Actions, begins):
-		return fmt.Errorf("acts, though nobody knows what is wanted")
-	case !in.Node.Reachable && slices.ContainsFunc(d.Actions, begins):
-		return fmt.Errorf("acts, though the runtime does not answer")
-	case d.Done && (in.Desired != nil || !in.Certain || in.Unseen || sortFacts(&in).busy() || len(in.Dirs)+len(in.Used) > 0 || slices.ContainsFunc(in.Observed, ours)):
-		return fmt.Errorf("done, though something is left")
+	case in.Desired == nil && !in.SourcesRead && slices.ContainsFunc(d.Actions, isNew):
+		return fmt.Errorf("a new action, although the sources were not read")
+	case !in.Node.Reachable && slices.ContainsFunc(d.Actions, isNew):
+		return fmt.Errorf("a new action, although the runtime is unreachable")
+	case d.Done && (in.Desired != nil || !in.SourcesRead || in.Unobserved || newFacts(&in).busy() || len(in.Dirs)+len(in.DirsInUse) > 0 || slices.ContainsFunc(in.Observed, ours)):
+		return fmt.Errorf("done, although something is left")
 	case !d.Wake.IsZero() && !d.Wake.After(in.Now):
-		return fmt.Errorf("wakes at once, for ever")
+		return fmt.Errorf("wakes immediately, forever")
 	case d.Wake.Sub(in.Now) > longestWait && !d.Wake.IsZero():
 		return fmt.Errorf("waits for %s", d.Wake.Sub(in.Now))
 	case !d.ProbeAt.IsZero() && (!d.ProbeAt.After(in.Now) || d.ProbeAt.Sub(in.Now) > longestProbe(in)):
 		return fmt.Errorf("probes in %s", d.ProbeAt.Sub(in.Now))
 	}
-	if err := guessed(in, d); err != nil {
+	if err := checkExitCodes(in, d); err != nil {
 		return err
 	}
-	if err := patient(in, d); err != nil {
+	if err := checkBackOff(in, d); err != nil {
 		return err
 	}
-	return askedOn(in, d)
+	return checkReadinessContinues(in, d)
 }
 
-// guessed: nothing is decided by an exit code that is not known. Codes are tried out:
-// had the containers ended with another one, the pod would not have ended.
-func guessed(in Input, d Decision) error {
-	if d.Finished == nil || d.Finished.Reason != "" || d.Finished.Failed && sortFacts(&in).failedInit() != nil || in.Desired.Over() {
+// checkExitCodes returns an error if a pod finishes by exit codes that are unknown. It tries
+// codes: the pod must finish in the same way with each of them.
+func checkExitCodes(in Input, d Decision) error {
+	if d.Finished == nil || d.Finished.Reason != "" || d.Finished.Failed && newFacts(&in).failedInit() != nil || in.Desired.Over() {
 		return nil
 	}
 	missing := false
@@ -81,36 +81,37 @@ func guessed(in Input, d Decision) error {
 			}
 		}
 		if end := Next(tried).Finished; missing && (end == nil || end.Failed != d.Finished.Failed) {
-			return fmt.Errorf("finished, failed %t, though an exit code is unknown and %d would be another end", d.Finished.Failed, code)
+			return fmt.Errorf("finished with failed %t, although an exit code is unknown and %d would change that", d.Finished.Failed, code)
 		}
 	}
 	return nil
 }
 
-// patient: no container waits for longer than its own delay.
-func patient(in Input, d Decision) error {
-	f := sortFacts(&in)
+// checkBackOff returns an error if a container waits for longer than its back-off.
+func checkBackOff(in Input, d Decision) error {
+	f := newFacts(&in)
 	for _, s := range d.Steps {
 		for i := range f.members {
 			m := &f.members[i]
-			if m.spec.Name == s.Container && strings.HasPrefix(s.Rule, "crashed -> back off") && s.Until.Sub(in.Now) > backoff(crashes(m.last), 0) {
-				return fmt.Errorf("%s waits %s", s.Container, s.Until.Sub(in.Now))
+			if m.spec.Name == s.Container && s.Rule == RuleCrashBackOff && s.Until.Sub(in.Now) > backoff(crashes(m.last), 0) {
+				return fmt.Errorf("%s waits for %s", s.Container, s.Until.Sub(in.Now))
 			}
 		}
 	}
 	return nil
 }
 
+// ours reports whether podd created a sandbox.
 func ours(inc runtime.Incarnation) bool { return !inc.Foreign }
 
-// unfounded says what an action may not rest on.
-func unfounded(in Input, a Action) error {
+// checkAction returns an error if an action must not begin.
+func checkAction(in Input, a Action) error {
 	if in.InFlight[a.Subject()] == a {
-		return nil // it was founded when it began
+		return nil // checked when it began
 	}
 	if v := a.Verb(); v == "run" || v == "start" || v == "prepare" {
 		if remove := (RemoveDir{UID: in.Desired.UID}); in.InFlight[remove.Subject()] == Action(remove) {
-			return fmt.Errorf("while what is left of its uid is removed")
+			return fmt.Errorf("the directory with its UID is being removed")
 		}
 	}
 	switch a := a.(type) {
@@ -118,57 +119,57 @@ func unfounded(in Input, a Action) error {
 		if !slices.ContainsFunc(in.Observed, func(inc runtime.Incarnation) bool {
 			return inc.ID == a.SandboxID && inc.Ready && Runs(in.Desired, &inc)
 		}) {
-			return fmt.Errorf("not in a ready sandbox of this version")
+			return fmt.Errorf("the sandbox is not a ready one of this version")
 		}
-		if in.Unseen && a.CreatedID == "" && in.InFlight[a.Subject()] == nil {
-			return fmt.Errorf("the last start was not looked at")
+		if in.Unobserved && a.CreatedID == "" && in.InFlight[a.Subject()] == nil {
+			return fmt.Errorf("the result of the last start was not observed")
 		}
-		ephemeral, err := targeted(in, a)
+		ephemeral, err := checkEphemeralStart(in, a)
 		if !ephemeral {
-			err = inTurn(in, a)
+			err = checkTurn(in, a)
 		}
 		if err != nil {
 			return err
 		}
-		return alone(in)
+		return checkAlone(in)
 	case RunSandbox:
-		if in.Unseen {
-			return fmt.Errorf("the last try was not looked at")
+		if in.Unobserved {
+			return fmt.Errorf("the result of the last try was not observed")
 		}
-		if in.Objects.Missing != "" && (sortFacts(&in).cur == nil || !sortFacts(&in).cur.Ready) {
-			return fmt.Errorf("without what it needs")
+		if in.Objects.Missing != "" && (newFacts(&in).cur == nil || !newFacts(&in).cur.Ready) {
+			return fmt.Errorf("an object is missing")
 		}
-		return alone(in)
+		return checkAlone(in)
 	case StopContainer:
-		if err := hooked(in, a); err != nil {
+		if err := checkPreStopDone(in, a); err != nil {
 			return err
 		}
-		return measured(in, a)
+		return checkGrace(in, a)
 	case PreStop:
-		return preStopped(in, a)
+		return checkPreStop(in, a)
 	case PostStart:
-		return postStarted(in, a)
+		return checkPostStart(in, a)
 	case StopSandbox:
 		for _, b := range in.InFlight {
 			if start, ok := b.(StartContainer); ok && start.SandboxID == a.ID && slices.ContainsFunc(in.Observed, func(inc runtime.Incarnation) bool {
 				return inc.ID == a.ID && inc.Ready
 			}) {
-				return fmt.Errorf("%s is under way", b)
+				return fmt.Errorf("%s is in progress", b)
 			}
 		}
 	case ResizeContainer:
-		f := sortFacts(&in)
+		f := newFacts(&in)
 		for i := range f.members {
 			if m := &f.members[i]; m.spec.Name == a.Container && m.is(runtime.Running) && m.last.ID == a.ID {
 				return nil
 			}
 		}
-		return fmt.Errorf("it does not run")
+		return fmt.Errorf("the container does not run")
 	case RemoveSandbox:
-		return dead(in, a.ID)
+		return checkDead(in, a.ID)
 	case RemoveDir:
-		if in.Used[a.UID] {
-			return fmt.Errorf("a start that was given up uses it")
+		if in.DirsInUse[a.UID] {
+			return fmt.Errorf("a canceled start uses it")
 		}
 		for _, inc := range in.Observed {
 			if inc.UID == a.UID {
@@ -177,24 +178,25 @@ func unfounded(in Input, a Action) error {
 		}
 		for _, b := range in.InFlight {
 			if b.Verb() == "run" || b.Verb() == "start" {
-				return fmt.Errorf("%s is under way", b)
+				return fmt.Errorf("%s is in progress", b)
 			}
 		}
 	case ReleaseVolumes:
-		if in.Used[a.UID] {
-			return fmt.Errorf("a start that was given up uses them")
+		if in.DirsInUse[a.UID] {
+			return fmt.Errorf("a canceled start uses them")
 		}
 		for _, inc := range in.Observed {
 			if inc.UID == a.UID && Live(&inc) {
-				return fmt.Errorf("something that runs uses them")
+				return fmt.Errorf("a running sandbox uses them")
 			}
 		}
 	}
 	return nil
 }
 
-// alone: nothing of ours of this name runs but in one sandbox of the version.
-func alone(in Input) error {
+// checkAlone returns an error if another version runs, or more than one sandbox of the desired
+// version.
+func checkAlone(in Input) error {
 	n := 0
 	for _, inc := range in.Observed {
 		switch {
@@ -206,82 +208,84 @@ func alone(in Input) error {
 		}
 	}
 	if n > 1 {
-		return fmt.Errorf("this version runs twice")
+		return fmt.Errorf("this version runs more than once")
 	}
 	return nil
 }
 
-// inTurn: init containers before it have ended well and sidecars have started,
-// unless a container behind them proves that they once did.
-func inTurn(in Input, a StartContainer) error {
-	f := sortFacts(&in)
+// checkTurn returns an error if a container is started before the containers that precede it have
+// completed or started, unless a later container shows that they did.
+func checkTurn(in Input, a StartContainer) error {
+	f := newFacts(&in)
 	for i := range f.members {
 		m := &f.members[i]
 		switch {
 		case m.spec.Name == a.Container:
 			return nil
-		case m.kind != Regular && f.regularMade():
+		case m.kind != Regular && f.regularCreated():
 		case m.kind == Init && !(m.is(runtime.Exited) && m.last.ExitCode == 0),
 			m.kind == Sidecar && !m.started,
 			m.kind == Sidecar && f.hookPending(m),
 			m.kind == Regular && m.is(runtime.Running) && f.hookPending(m),
 			m.kind == Sidecar && m.spec.StartupProbe != nil && f.trial(m, Startup).Health != Passed:
-			return fmt.Errorf("before %s", m.spec.Name)
+			return fmt.Errorf("%s must come first", m.spec.Name)
 		}
 	}
 	return nil
 }
 
-// handsOver tells what is wrong with giving up the version in force.
-func handsOver(in Input) error {
-	f := sortFacts(&in)
+// checkReplacement returns an error if the running version must not be replaced.
+func checkReplacement(in Input) error {
+	f := newFacts(&in)
 	f.desired = in.Desired
 	if f.cur == nil || len(running(f.cur)) == 0 || f.outcome() != nil {
 		return nil
 	}
 	if in.Verdict.Answer == Reject {
-		return fmt.Errorf("a version that runs is given up for one that is rejected")
+		return fmt.Errorf("a running version is replaced by one that is rejected")
 	}
 	if in.NextObjects.Missing != "" {
-		return fmt.Errorf("a version that runs is given up for one that lacks something")
+		return fmt.Errorf("a running version is replaced by one with a missing object")
 	}
 	for _, c := range containersOf(&in.Successor.Spec.Spec) {
 		if img := in.History.Next[c.Name]; img.Name != c.Image || img.Ref == "" {
-			return fmt.Errorf("a version that runs is given up, though %s of the next has no image", c.Name)
+			return fmt.Errorf("a running version is replaced, although %s of the next has no image", c.Name)
 		}
 	}
 	return nil
 }
 
-// measured: a container gets no more than its pod's grace, and two seconds of it.
-func measured(in Input, a StopContainer) error {
+// checkGrace returns an error if a container gets more than the grace period of its pod, or less
+// than two seconds.
+func checkGrace(in Input, a StopContainer) error {
 	for _, inc := range in.Observed {
 		for _, c := range inc.Containers {
 			if own, failed := ownGrace(in, &c); failed && strings.Contains(a.Why, "probe failed") && c.ID == a.ID {
 				if a.Grace > max(own, minGrace) || own > 0 && a.Grace < minGrace {
-					return fmt.Errorf("of the probe's own %s", own)
+					return fmt.Errorf("the grace period of the probe is %s", own)
 				}
 				continue
 			}
-			if g := graceOf(&inc); c.ID == a.ID && (a.Grace > max(g, minGrace) || g > 0 && a.Grace < minGrace && in.History.Endings[a.ID].Since.IsZero()) {
-				return fmt.Errorf("of %s", graceOf(&inc))
+			if g := graceOf(&inc); c.ID == a.ID && (a.Grace > max(g, minGrace) || g > 0 && a.Grace < minGrace && in.History.Terminations[a.ID].Since.IsZero()) {
+				return fmt.Errorf("the grace period of the pod is %s", graceOf(&inc))
 			}
 		}
 	}
 	return nil
 }
 
-func dead(in Input, id string) error {
+// checkDead returns an error if a sandbox must not be removed.
+func checkDead(in Input, id string) error {
 	for _, inc := range in.Observed {
 		if inc.ID == id && (Live(&inc) || inc.Foreign) {
-			return fmt.Errorf("it lives, or is not ours")
+			return fmt.Errorf("the sandbox runs, or is foreign")
 		}
 	}
 	return nil
 }
 
-// lawful decides and holds the decision against the laws.
-func (w *world) lawful(t *rapid.T) Decision {
+// decideLawfully decides and checks the decision.
+func (w *world) decideLawfully(t *rapid.T) Decision {
 	w.note()
 	w.check(t, w.in)
 	stopped := w.in.History.Stopping
@@ -290,7 +294,7 @@ func (w *world) lawful(t *rapid.T) Decision {
 	if strings.HasPrefix(d.Why, "changed") && w.in.History.Stopping != stopped && w.in.Verdict.Answer != Reject {
 		for _, c := range containersOf(&w.in.Desired.Spec.Spec) {
 			if inc := w.sandbox(w.in.History.Stopping.SandboxID); w.in.History.Containers[c.Name].Image.Ref == "" && len(running(inc)) > 0 {
-				t.Fatalf("a version that runs is stopped, though %s of the next has no image", c.Name)
+				t.Fatalf("a running version is stopped, although %s of the next has no image", c.Name)
 			}
 		}
 	}
@@ -316,15 +320,15 @@ func (w *world) check(t *rapid.T, in Input) {
 		t.Fatalf("Next wrote to its input (-before +after)\n%s", diff)
 	}
 	if diff := cmp.Diff(d, Next(in)); diff != "" {
-		t.Fatalf("Next decides otherwise the second time (-first +second)\n%s", diff)
+		t.Fatalf("the second decision differs (-first +second)\n%s", diff)
 	}
-	if d.Succeed {
-		if err := handsOver(in); err != nil {
+	if d.Replace {
+		if err := checkReplacement(in); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	if err := broken(in, d); err != nil {
+	if err := checkLaws(in, d); err != nil {
 		t.Fatalf("%v\n%s%+v", err, d, in.Observed)
 	}
 }
@@ -332,8 +336,8 @@ func (w *world) check(t *rapid.T, in Input) {
 func deepCopy(in Input) Input {
 	in.Observed = cloneAll(in.Observed)
 	in.Dirs = slices.Clone(in.Dirs)
-	in.InFlight, in.Used = maps.Clone(in.InFlight), maps.Clone(in.Used)
-	for _, p := range []**manifest.Pod{&in.Desired, &in.Successor, &in.Leaving} {
+	in.InFlight, in.DirsInUse = maps.Clone(in.InFlight), maps.Clone(in.DirsInUse)
+	for _, p := range []**manifest.Pod{&in.Desired, &in.Successor, &in.Previous} {
 		if *p != nil {
 			c := **p
 			c.Spec = c.Spec.DeepCopy()
@@ -343,7 +347,7 @@ func deepCopy(in Input) Input {
 	h := &in.History
 	h.Containers, h.SeenExit, h.Next = maps.Clone(h.Containers), maps.Clone(h.SeenExit), maps.Clone(h.Next)
 	h.Released, h.Cleanup = maps.Clone(h.Released), maps.Clone(h.Cleanup)
-	h.Probed, h.Endings, h.Said = maps.Clone(h.Probed), maps.Clone(h.Endings), maps.Clone(h.Said)
+	h.Probed, h.Terminations, h.TerminationMessages = maps.Clone(h.Probed), maps.Clone(h.Terminations), maps.Clone(h.TerminationMessages)
 	if h.Stopping != nil {
 		s := *h.Stopping
 		h.Stopping = &s
@@ -351,41 +355,42 @@ func deepCopy(in Input) Input {
 	return in
 }
 
-// laws: whatever happens in whatever order, no decision breaks a law, and once
-// nothing goes wrong any more the name comes to what is wanted.
+// laws returns a property: no decision breaks a law, whatever happens in whatever order, and
+// when nothing fails any more, the desired state is reached.
 func laws() func(*rapid.T) {
 	kinds := slices.Sorted(maps.Keys(happenings))
-	for range 3 { // most steps are effects that end
-		kinds = append(kinds, "land", "land", "land", "observe", "want")
+	for range 3 { // most steps are results of effects
+		kinds = append(kinds, "complete", "complete", "complete", "observe", "order")
 	}
 	return func(t *rapid.T) {
 		pods := genPods(t)
 		w := newWorld()
 		w.messages = rapid.SampledFrom([]string{"", "/dev/termination-log"}).Draw(t, "messages")
-		if rapid.Bool().Draw(t, "runs already") { // few come so far by chance
+		if rapid.Bool().Draw(t, "runs already") { // otherwise few pods run
 			w.calm(t, pods[0])
 		}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			o := genOp(t, kinds)
 			happenings[o.kind](w, o, pods)
-			w.lawful(t)
+			w.decideLawfully(t)
 		}
-		var wanted *manifest.Pod
-		if n := rapid.IntRange(0, len(pods)).Draw(t, "wanted"); n < len(pods) {
-			wanted = pods[n]
+		var desired *manifest.Pod
+		if n := rapid.IntRange(0, len(pods)).Draw(t, "desired"); n < len(pods) {
+			desired = pods[n]
 		}
-		w.calm(t, wanted)
-		w.checkEnd(t, wanted)
+		w.calm(t, desired)
+		w.checkEnd(t, desired)
 	}
 }
 
+// TestLaws checks the laws for random pods and events.
 func TestLaws(t *testing.T) { rapid.Check(t, laws()) }
 
-// FuzzNext lets the fuzzer choose what happens.
+// FuzzNext checks the laws for events that the fuzzer chooses.
 func FuzzNext(f *testing.F) { f.Fuzz(rapid.MakeFuzz(laws())) }
 
-// calm lets everything go well from now on.
-func (w *world) calm(t *rapid.T, wanted *manifest.Pod) {
+// calm makes all effects succeed and waits until nothing is left to do.
+func (w *world) calm(t *rapid.T, desired *manifest.Pod) {
 	happenings["unforeign"](w, op{}, nil)
 	w.images, w.volumes, w.unreported = map[string]error{}, nil, map[string]bool{}
 	for hash, o := range w.objects {
@@ -393,21 +398,21 @@ func (w *world) calm(t *rapid.T, wanted *manifest.Pod) {
 		w.objects[hash] = o
 	}
 	w.in.Node = Node{Reachable: true, Ready: true, NetworkReady: true}
-	w.in.Verdict, w.in.Certain, w.in.Hurry = Verdict{}, true, false
-	w.want(wanted)
+	w.in.Verdict, w.in.SourcesRead, w.in.ForceStop = Verdict{}, true, false
+	w.order(desired)
 	for range 20 {
 		w.observe()
 		if _, quiet := w.settle(time.Hour, func(Decision) { w.check(t, w.in) }, func(Action) {}); !quiet {
-			t.Fatalf("there is no end to it:\n%s", w.decide())
+			t.Fatalf("the world does not settle:\n%s", w.decide())
 		}
 		if !w.endInits() {
 			return
 		}
 	}
-	t.Fatalf("init never ends")
+	t.Fatalf("init containers do not complete")
 }
 
-// endInits lets every ordinary init container that runs end well.
+// endInits makes the running init containers succeed and reports whether there were any.
 func (w *world) endInits() (any bool) {
 	for {
 		c := w.nth(0, func(c *runtime.Container) bool {
@@ -422,37 +427,37 @@ func (w *world) endInits() (any bool) {
 	}
 }
 
-// checkEnd holds what is there against what is wanted.
-func (w *world) checkEnd(t *rapid.T, wanted *manifest.Pod) {
+// checkEnd fails the test unless the desired state is reached.
+func (w *world) checkEnd(t *rapid.T, desired *manifest.Pod) {
 	d := w.decide()
-	if wanted == nil {
+	if desired == nil {
 		if !d.Done || len(w.machine)+len(w.in.Dirs) > 0 {
-			t.Fatalf("nothing is wanted, yet there are %v and %v\n%s", w.machine, w.in.Dirs, d)
+			t.Fatalf("nothing is desired, but there are %v and %v\n%s", w.machine, w.in.Dirs, d)
 		}
 		return
 	}
-	if w.in.Desired.Hash != wanted.Hash || w.in.Successor != nil || d.Done {
-		t.Fatalf("the version in force is %s, not %s\n%s", w.in.Desired.Hash, wanted.Hash, d)
+	if w.in.Desired.Hash != desired.Hash || w.in.Successor != nil || d.Done {
+		t.Fatalf("got version %s, want %s\n%s", w.in.Desired.Hash, desired.Hash, d)
 	}
 	for _, dir := range w.in.Dirs {
-		if dir.UID != wanted.UID {
-			t.Fatalf("directory %s is left", dir.UID)
+		if dir.UID != desired.UID {
+			t.Fatalf("directory %s is not removed", dir.UID)
 		}
 	}
 	lives := slices.DeleteFunc(cloneAll(w.machine), func(i runtime.Incarnation) bool { return !Live(&i) })
 	if d.Phase == PhaseRest {
-		if len(lives) > 0 || neverEnds(&wanted.Spec.Spec) {
-			t.Fatalf("rests, and %v runs\n%s", lives, d)
+		if len(lives) > 0 || neverEnds(&desired.Spec.Spec) {
+			t.Fatalf("the pod rests, but %v runs\n%s", lives, d)
 		}
 		return
 	}
-	if len(lives) != 1 || !lives[0].Ready || !Runs(wanted, &lives[0]) {
-		t.Fatalf("there are %v, not one sandbox of %s\n%s", lives, wanted.Hash, d)
+	if len(lives) != 1 || !lives[0].Ready || !Runs(desired, &lives[0]) {
+		t.Fatalf("got sandboxes %v, want one of %s\n%s", lives, desired.Hash, d)
 	}
 	w.checkRunning(t, d, &lives[0])
 }
 
-// neverEnds: no container can end for good, nor fail before the others start.
+// neverEnds reports whether no container can exit permanently, or fail before the others start.
 func neverEnds(spec *v1.PodSpec) bool {
 	restarts := func(c v1.Container) bool {
 		return manifest.RestartPolicyOf(spec, &c) == v1.RestartPolicyAlways
@@ -460,18 +465,18 @@ func neverEnds(spec *v1.PodSpec) bool {
 	return !slices.ContainsFunc(spec.InitContainers, func(c v1.Container) bool { return !restarts(c) }) && slices.ContainsFunc(spec.Containers, restarts)
 }
 
-// checkRunning: each container that should runs exactly once, and the files are
-// those of the newest objects.
+// checkRunning fails the test unless each container runs as often as desired, with its size,
+// hooks and probes done, and the volumes have the content of the newest objects.
 func (w *world) checkRunning(t *rapid.T, d Decision, inc *runtime.Incarnation) {
 	if want := w.objects[w.in.Desired.Hash].Files; want != "" && w.written[inc.UID] != want {
-		t.Fatalf("the files are those of %q, not %q\n%s", w.written[inc.UID], want, d)
+		t.Fatalf("got files %q, want %q\n%s", w.written[inc.UID], want, d)
 	}
 	if size, made := w.sizes[inc.ID]; made && size != w.in.Desired.PodSize() {
-		t.Fatalf("the pod's size is %s, not %s\n%s", size, w.in.Desired.PodSize(), d)
+		t.Fatalf("got pod size %s, want %s\n%s", size, w.in.Desired.PodSize(), d)
 	}
 	for _, c := range running(inc) {
 		if size, made := w.sizes[c.ID]; made && size != w.in.Desired.Containers[c.Name].Size {
-			t.Fatalf("the size of %s is %s, not %s\n%s", c.Name, size, w.in.Desired.Containers[c.Name].Size, d)
+			t.Fatalf("container %s: got size %s, want %s\n%s", c.Name, size, w.in.Desired.Containers[c.Name].Size, d)
 		}
 	}
 	if err := w.checkEphemeral(); err != nil {
@@ -481,7 +486,7 @@ func (w *world) checkRunning(t *rapid.T, d Decision, inc *runtime.Incarnation) {
 	for _, c := range running(inc) {
 		runs[c.Name]++
 	}
-	f := sortFacts(&w.in)
+	f := newFacts(&w.in)
 	for i := range f.members {
 		m := &f.members[i]
 		want := 1
@@ -489,10 +494,10 @@ func (w *world) checkRunning(t *rapid.T, d Decision, inc *runtime.Incarnation) {
 			want = 0
 		}
 		if runs[m.spec.Name] != want {
-			t.Fatalf("%s runs %d times, not %d\n%s", m.spec.Name, runs[m.spec.Name], want, d)
+			t.Fatalf("container %s: got %d running, want %d\n%s", m.spec.Name, runs[m.spec.Name], want, d)
 		}
 		if want == 1 && f.hookPending(m) {
-			t.Fatalf("the postStart hook of %s is not over\n%s", m.spec.Name, d)
+			t.Fatalf("the postStart hook of %s is not done\n%s", m.spec.Name, d)
 		}
 		for _, kind := range probeKinds {
 			if want == 1 && !f.passed(m, kind) {

@@ -62,9 +62,9 @@ var demands = []demand{
 // ignores unknown fields silently.
 func (m *Machine) admit(p *manifest.Pod) Verdict {
 	if p.Handler != nil { // the handler from the cluster takes precedence
-		of := *m
-		of.RuntimeClasses = map[string]string{*p.Spec.Spec.RuntimeClassName: *p.Handler}
-		m = &of
+		withHandler := *m
+		withHandler.RuntimeClasses = map[string]string{*p.Spec.Spec.RuntimeClassName: *p.Handler}
+		m = &withHandler
 	}
 	for _, d := range demands {
 		if d.reason == noHandlerReason && p.Origin.Kind == manifest.KindAPI {
@@ -105,7 +105,7 @@ func (m *Machine) anotherNode(pod *v1.Pod) string {
 	if manifest.MatchesNode(pod, pod.Spec.NodeName, m.Labels) {
 		return ""
 	}
-	return "this node is none of those that its nodeSelector or nodeAffinity asks for; change them, or label the node with --node-labels"
+	return "the node does not match the nodeSelector or nodeAffinity of the pod; change them, or label the node with --node-labels"
 }
 
 func (m *Machine) handler(pod *v1.Pod) string {
@@ -138,7 +138,7 @@ func (m *Machine) noAppArmor(pod *v1.Pod) string {
 	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers, added} {
 		for i := range list {
 			if p := manifest.AppArmorProfile(pod, &list[i]); p != nil && p.Type != v1.AppArmorProfileTypeUnconfined {
-				return fmt.Sprintf("container %s is to have an AppArmor profile and AppArmor is off on this machine; boot it with apparmor=1, or remove the profile", list[i].Name)
+				return fmt.Sprintf("container %s has an AppArmor profile, but AppArmor is disabled on this node; boot it with apparmor=1, or remove the profile", list[i].Name)
 			}
 		}
 	}
@@ -149,7 +149,7 @@ func (m *Machine) noUserNamespaces(pod *v1.Pod) string {
 	if !manifest.HasUserNamespace(&pod.Spec) || !m.hasReported() || m.Runtime.Handlers[m.handler(pod)].UserNamespaces {
 		return ""
 	}
-	return fmt.Sprintf("hostUsers: false needs a user namespace, and %s gives none; use containerd 2 or CRI-O 1.31, or later, with runc 1.2 on Linux 6.3, or remove it", m.runtime())
+	return fmt.Sprintf("hostUsers: false needs a user namespace, which %s does not support; use containerd 2 or CRI-O 1.31, or later, with runc 1.2 on Linux 6.3, or remove it", m.runtime())
 }
 
 func (m *Machine) noStrictGroups(pod *v1.Pod) string {
@@ -158,7 +158,7 @@ func (m *Machine) noStrictGroups(pod *v1.Pod) string {
 		!m.hasReported() || m.Runtime.SupplementalGroupsPolicy {
 		return ""
 	}
-	return fmt.Sprintf("supplementalGroupsPolicy Strict is not served by %s; use containerd 2 or CRI-O 1.31, or later, or remove it", m.runtime())
+	return fmt.Sprintf("supplementalGroupsPolicy Strict is not supported by %s; use containerd 2 or CRI-O 1.31, or later, or remove it", m.runtime())
 }
 
 // stopSignals lists the runtimes that support stop signals of containers.
@@ -171,7 +171,7 @@ func (m *Machine) noStopSignals(pod *v1.Pod) string {
 	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			if l := list[i].Lifecycle; l != nil && l.StopSignal != nil {
-				return fmt.Sprintf("lifecycle.stopSignal of container %s is not served by %s; use containerd 2.3 or CRI-O 1.34, or later, or give the image a STOPSIGNAL", list[i].Name, m.runtime())
+				return fmt.Sprintf("lifecycle.stopSignal of container %s is not supported by %s; use containerd 2.3 or CRI-O 1.34, or later, or give the image a STOPSIGNAL", list[i].Name, m.runtime())
 			}
 		}
 	}

@@ -26,7 +26,7 @@ func (f *facts) readMessages(d *Decision) (more bool) {
 	}
 	for i := range f.cur.Containers {
 		c := &f.cur.Containers[i]
-		_, read := f.in.History.Said[c.ID]
+		_, read := f.in.History.TerminationMessages[c.ID]
 		if c.State != runtime.Exited || c.StartedAt.IsZero() || read || c.Annotations[runtime.AnnotationTerminationMessagePath] == "" {
 			continue
 		}

@@ -12,19 +12,19 @@ import (
 	"podd/runtime"
 )
 
-// added are the ephemeral containers of a world: those that a journal knows, by
-// UID, and what each name came to.
+// added contains the ephemeral containers of a world.
 type added struct {
-	pending map[types.UID][]v1.EphemeralContainer
-	ids     map[string]string // the container that was created of a name, by UID and name
-	seen    map[string]bool   // by ID: podd saw it
-	broken  error             // one was created twice
+	pending map[types.UID][]v1.EphemeralContainer // in the journal, by pod UID
+	ids     map[string]string                     // ID of the container that was created, by pod UID and name
+	seen    map[string]bool                       // whether podd has observed it, by ID
+	broken  error                                 // set if one was created twice
 }
 
 func newAdded() added {
 	return added{pending: map[types.UID][]v1.EphemeralContainer{}, ids: map[string]string{}, seen: map[string]bool{}}
 }
 
+// debugger returns an ephemeral container.
 func debugger(name, target string) v1.EphemeralContainer {
 	return v1.EphemeralContainer{
 		EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: name, Image: "e:1", ImagePullPolicy: v1.PullIfNotPresent}, TargetContainerName: target,
@@ -35,25 +35,25 @@ func isNamed(name string) func(v1.EphemeralContainer) bool {
 	return func(c v1.EphemeralContainer) bool { return c.Name == name }
 }
 
-// add adds one to the version in force, as a worker does that was asked to.
+// add adds an ephemeral container to the desired version, as a worker does on request.
 func (w *world) add(name, target string) {
 	p := w.in.Desired
 	if p == nil || slices.ContainsFunc(p.Spec.Spec.EphemeralContainers, isNamed(name)) {
 		return
 	}
 	delete(w.added.ids, string(p.UID)+name)
-	w.container(name, func(h *ContainerHistory) { h.Made = false })
+	w.container(name, func(h *ContainerHistory) { h.Created = false })
 	c := debugger(name, target)
 	w.in.Desired = p.WithEphemeral(append(slices.Clone(p.Spec.Spec.EphemeralContainers), c))
-	for subject, of := range w.scene { // what is under way is for the same version
+	for subject, of := range w.version { // actions in progress are for the same version
 		if of == p {
-			w.scene[subject] = w.in.Desired
+			w.version[subject] = w.in.Desired
 		}
 	}
 	w.added.pending[p.UID] = append(slices.Clone(w.added.pending[p.UID]), c)
 }
 
-// noteEphemeral takes over what a container says of itself.
+// noteEphemeral records an observed ephemeral container, by the annotation of the container.
 func (w *world) noteEphemeral(c *runtime.Container) {
 	var e v1.EphemeralContainer
 	if json.Unmarshal([]byte(c.Annotations[runtime.AnnotationEphemeral]), &e) != nil {
@@ -65,13 +65,13 @@ func (w *world) noteEphemeral(c *runtime.Container) {
 		w.in.Desired = p.WithEphemeral(append(slices.Clone(p.Spec.Spec.EphemeralContainers), e))
 	}
 	w.added.pending[p.UID] = slices.DeleteFunc(slices.Clone(w.added.pending[p.UID]), isNamed(c.Name))
-	if !w.in.History.Containers[c.Name].Made {
-		w.container(c.Name, func(h *ContainerHistory) { h.Made = true })
+	if !w.in.History.Containers[c.Name].Created {
+		w.container(c.Name, func(h *ContainerHistory) { h.Created = true })
 	}
 }
 
-// createEphemeral holds the law that none is created twice, and returns what the
-// container says of itself; "" for another kind.
+// createEphemeral returns the annotation of a new ephemeral container; "" for another kind. It
+// sets broken if the container was created before.
 func (w *world) createEphemeral(p *manifest.Pod, name, id string) string {
 	i := slices.IndexFunc(p.Spec.Spec.EphemeralContainers, isNamed(name))
 	if i < 0 {
@@ -89,25 +89,27 @@ func (w *world) createEphemeral(p *manifest.Pod, name, id string) string {
 	return string(text)
 }
 
+// listed reports whether the runtime has a container.
 func (w *world) listed(id string) bool {
 	return slices.ContainsFunc(w.machine, func(inc runtime.Incarnation) bool {
 		return slices.ContainsFunc(inc.Containers, func(c runtime.Container) bool { return c.ID == id })
 	})
 }
 
-// targeted: an ephemeral container sees the processes of what runs.
-func targeted(in Input, a StartContainer) (ephemeral bool, err error) {
-	f := sortFacts(&in)
+// checkEphemeralStart returns an error if an ephemeral container must not be started. ephemeral
+// reports whether the container is one.
+func checkEphemeralStart(in Input, a StartContainer) (ephemeral bool, err error) {
+	f := newFacts(&in)
 	for i := range f.ephemeral {
 		m := &f.ephemeral[i]
 		switch {
 		case m.spec.Name != a.Container:
-		case m.made && a.CreatedID == "":
-			return true, fmt.Errorf("it was made already")
+		case m.created && a.CreatedID == "":
+			return true, fmt.Errorf("the container was created before")
 		case a.CreatedID == "" && m.target != "" && (a.TargetID == "" || a.TargetID != f.runningID(m.target)):
-			return true, fmt.Errorf("its target %s does not run as %q", m.target, a.TargetID)
-		case in.Unseen && a.CreatedID == "":
-			return true, fmt.Errorf("the last try was not looked at")
+			return true, fmt.Errorf("the target %s does not run as %q", m.target, a.TargetID)
+		case in.Unobserved && a.CreatedID == "":
+			return true, fmt.Errorf("the result of the last try was not observed")
 		default:
 			return true, nil
 		}
@@ -115,15 +117,16 @@ func targeted(in Input, a StartContainer) (ephemeral bool, err error) {
 	return false, nil
 }
 
-// checkEphemeral: whatever could be made was.
+// checkEphemeral returns an error unless each ephemeral container that could be created was
+// created once.
 func (w *world) checkEphemeral() error {
 	if w.added.broken != nil || w.in.Desired == nil {
 		return w.added.broken
 	}
-	f := sortFacts(&w.in)
+	f := newFacts(&w.in)
 	for i := range f.ephemeral {
-		if m := &f.ephemeral[i]; !m.made && !f.targetNotRunning(m) {
-			return fmt.Errorf("the ephemeral container %s was never made", m.spec.Name)
+		if m := &f.ephemeral[i]; !m.created && !f.targetNotRunning(m) {
+			return fmt.Errorf("the ephemeral container %s was never created", m.spec.Name)
 		}
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 	"podd/runtime"
 )
 
-// preStopText is what a container is made with.
+// preStopText returns the annotation for the preStop hook of a container.
 func preStopText(p *manifest.Pod, container string) string {
 	for _, c := range containersOf(&p.Spec.Spec) {
 		if c.Name == container && c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
@@ -22,13 +22,13 @@ func preStopText(p *manifest.Pod, container string) string {
 	return ""
 }
 
-// owe remembers a hook, in the journal too.
-func (w *world) owe(container string, h Hook) {
+// recordHook records the state of a postStart hook in the history and the journal.
+func (w *world) recordHook(container string, h Hook) {
 	w.container(container, func(ch *ContainerHistory) { ch.PostStart = h })
 	w.hooks[w.in.Desired.Hash+container] = h
 }
 
-// noteHook is what a worker remembers of a container that owes a hook.
+// noteHook records when a container with a postStart hook was first observed running.
 func (w *world) noteHook(c *runtime.Container) {
 	h := w.in.History.Containers[c.Name].PostStart
 	if c.State == runtime.Running && h.Owed && h.Attempt == c.Attempt && h.Since.IsZero() {
@@ -37,17 +37,17 @@ func (w *world) noteHook(c *runtime.Container) {
 	}
 }
 
-// learnHook takes what came of a hook; errLost is that the runtime did not answer.
-func (w *world) learnHook(a Action, p *manifest.Pod, err error) {
+// applyHook applies the result of a hook; errLost means that the runtime did not respond.
+func (w *world) applyHook(a Action, p *manifest.Pod, err error) {
 	if errors.Is(err, errLost) {
 		w.in.History.Cleanup = with(w.in.History.Cleanup, a.Subject(), w.failure(w.in.History.Cleanup[a.Subject()], err))
 		return
 	}
 	switch a := a.(type) {
 	case PreStop:
-		e := w.in.History.Endings[a.ID]
+		e := w.in.History.Terminations[a.ID]
 		e.Hooked = true
-		w.in.History.Endings = with(w.in.History.Endings, a.ID, e)
+		w.in.History.Terminations = with(w.in.History.Terminations, a.ID, e)
 	case PostStart:
 		h := w.in.History.Containers[a.Container].PostStart
 		if p != w.in.Desired || !h.Owed || h.Attempt != a.Attempt {
@@ -56,7 +56,7 @@ func (w *world) learnHook(a Action, p *manifest.Pod, err error) {
 		if h.Owed = false; err != nil {
 			h.Failed, h.Message = true, err.Error()
 		}
-		w.owe(a.Container, h)
+		w.recordHook(a.Container, h)
 	}
-	w.learnCleanup(a, nil)
+	w.applyCleanup(a, nil)
 }

@@ -9,16 +9,16 @@ import (
 	"podd/manifest"
 )
 
-// learn takes what came of an action into the history, as a worker does. What
-// an action changed is seen at once, unless nobody heard of it.
-func (w *world) learn(a Action, p, alloc *manifest.Pod, err error) {
+// apply applies the result of an action to the history, as a worker does. Its changes are
+// observed immediately, unless the result was lost.
+func (w *world) apply(a Action, p, alloc *manifest.Pod, err error) {
 	if err == nil {
 		w.in.Observed = cloneAll(w.machine)
 	}
 	switch a := a.(type) {
 	case EnsureImage:
 		if p == w.in.Desired && !a.Successor || p == w.in.Successor && a.Successor {
-			w.learnImage(a, err)
+			w.applyImage(a, err)
 		}
 		return
 	case PrepareVolumes:
@@ -43,38 +43,38 @@ func (w *world) learn(a Action, p, alloc *manifest.Pod, err error) {
 		w.in.History.Update, w.in.History.Written = Failure{}, w.written[p.UID]
 		return
 	case CheckVolumes:
-		c := Checked{UID: a.UID, Hash: a.Hash}
+		c := VolumeCheck{UID: a.UID, Hash: a.Hash}
 		if err != nil {
-			c.Failure = w.failure(w.in.History.Checked.Failure, err)
+			c.Failure = w.failure(w.in.History.VolumeCheck.Failure, err)
 		}
-		w.in.History.Checked = c
+		w.in.History.VolumeCheck = c
 		return
 	case RunSandbox:
 		if err != nil {
-			w.in.History.Sandbox, w.in.Unseen = w.failure(w.in.History.Sandbox, err), true
+			w.in.History.Sandbox, w.in.Unobserved = w.failure(w.in.History.Sandbox, err), true
 			return
 		}
 		w.in.History.Sandbox = Failure{}
 		return
 	case StartContainer:
-		w.in.Unseen = w.in.Unseen || err != nil
+		w.in.Unobserved = w.in.Unobserved || err != nil
 		if p == w.in.Desired {
-			w.learnStart(a, err)
+			w.applyStart(a, err)
 		}
 		return
 	case ReadMessage:
-		w.in.History.Said = with(w.in.History.Said, a.ID, "")
+		w.in.History.TerminationMessages = with(w.in.History.TerminationMessages, a.ID, "")
 		return
 	case PostStart, PreStop:
-		w.learnHook(a, p, err)
+		w.applyHook(a, p, err)
 		return
 	case ResizeContainer:
 		w.container(a.Container, func(h *ContainerHistory) {
-			h.Resize = w.learnSize(h.Resize, a.ID, alloc.Containers[a.Container].Size, err)
+			h.Resize = w.applySize(h.Resize, a.ID, alloc.Containers[a.Container].Size, err)
 		})
 		return
 	case ResizePod:
-		w.in.History.ResizePod = w.learnSize(w.in.History.ResizePod, a.SandboxID, alloc.PodSize(), err)
+		w.in.History.ResizePod = w.applySize(w.in.History.ResizePod, a.SandboxID, alloc.PodSize(), err)
 		return
 	case StopSandbox:
 		if err == nil {
@@ -93,14 +93,14 @@ func (w *world) learn(a Action, p, alloc *manifest.Pod, err error) {
 			delete(w.added.pending, a.UID)
 		}
 	}
-	w.learnCleanup(a, err)
+	w.applyCleanup(a, err)
 }
 
-func (w *world) learnSize(before Failure, id, size string, err error) Failure {
+func (w *world) applySize(before Failure, id, size string, err error) Failure {
 	if err != nil {
 		return w.failure(before, err)
 	}
-	w.resized = with(w.resized, id, size)
+	w.resized = with(w.resized, id, Size{Value: size})
 	w.in.History.Sizes = w.resized
 	return Failure{}
 }
@@ -115,7 +115,7 @@ func (w *world) releaseDir(a ReleaseVolumes) {
 	w.in.History.VolumesReady = false
 }
 
-func (w *world) learnCleanup(a Action, err error) {
+func (w *world) applyCleanup(a Action, err error) {
 	if err != nil && !errors.Is(err, errLost) {
 		w.in.History.Cleanup = with(w.in.History.Cleanup, a.Subject(), w.failure(w.in.History.Cleanup[a.Subject()], err))
 		return
@@ -124,7 +124,7 @@ func (w *world) learnCleanup(a Action, err error) {
 	delete(w.in.History.Cleanup, a.Subject())
 }
 
-func (w *world) learnImage(a EnsureImage, err error) {
+func (w *world) applyImage(a EnsureImage, err error) {
 	img := Image{Name: a.Image, Ref: "sha256:" + a.Image}
 	before := w.in.History.Containers[a.Container].Image.Failure
 	if a.Successor {
@@ -143,7 +143,7 @@ func (w *world) learnImage(a EnsureImage, err error) {
 	w.container(a.Container, func(h *ContainerHistory) { h.Image = img })
 }
 
-func (w *world) learnStart(a StartContainer, err error) {
+func (w *world) applyStart(a StartContainer, err error) {
 	w.container(a.Container, func(h *ContainerHistory) {
 		h.Attempt = max(h.Attempt, a.Attempt)
 		h.Image.Used = true
@@ -165,22 +165,22 @@ func (w *world) failure(before Failure, err error) Failure {
 	return Failure{Count: n, Message: err.Error(), Until: w.in.Now.Add(RetryDelay(n))}
 }
 
-// settle decides and lets everything work until nothing is left to do or to
-// wait for within patience, and returns the last decision. It tells each
-// decision and action; false means that there is no end to it.
+// settle decides and completes all actions until nothing is left to do, or to wait for within
+// patience. It calls decided and did for each decision and action. It returns the last decision,
+// and false if there is no end.
 func (w *world) settle(patience time.Duration, decided func(Decision), did func(Action)) (Decision, bool) {
 	until := w.in.Now.Add(patience)
 	for range 1000 {
 		d := w.decide()
 		decided(d)
 		if flights := w.flights(); len(flights) > 0 {
-			if !w.given[flights[0]] {
+			if !w.canceled[flights[0]] {
 				did(w.in.InFlight[flights[0]])
 			}
-			w.land(flights[0], w.ailing(flights[0]))
+			w.complete(flights[0], w.failureOf(flights[0]))
 			continue
 		}
-		if w.in.Unseen {
+		if w.in.Unobserved {
 			w.observe()
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 
 var probeKinds = []ProbeKind{Startup, Liveness, Readiness}
 
-// noteRunning is what a worker remembers of a container with probes.
+// noteRunning records when a container with probes was first observed running.
 func (w *world) noteRunning(c *runtime.Container) {
 	spec := w.spec(c.Name)
 	probed := w.in.History.Probed[c.ID]
@@ -23,34 +23,34 @@ func (w *world) noteRunning(c *runtime.Container) {
 	w.in.History.Probed = with(w.in.History.Probed, c.ID, probed)
 }
 
-// learnProbe takes what came of an attempt; errLost is that none could be made.
-func (w *world) learnProbe(a Probe, p *manifest.Pod, began time.Time, err error) {
+// applyProbe applies the result of an attempt; errLost means that it could not be made.
+func (w *world) applyProbe(a Probe, p *manifest.Pod, began time.Time, err error) {
 	probed, known := w.in.History.Probed[a.ID]
 	if !known {
 		return
 	}
-	o := Outcome{Began: began, Passed: err == nil, Errored: errors.Is(err, errLost)}
+	o := ProbeResult{Began: began, Passed: err == nil, Errored: errors.Is(err, errLost)}
 	if err != nil {
 		o.Message = err.Error()
 	}
-	t := probed.Of(a.Kind).After(ProbeOf(specOf(p, a.Container), a.Kind), o)
+	t := probed.State(a.Kind).After(ProbeOf(specOf(p, a.Container), a.Kind), o)
 	w.in.History.Probed = with(w.in.History.Probed, a.ID, probed.With(a.Kind, t))
 }
 
-// ailing is what an action under way fails with when nothing else is said.
-func (w *world) ailing(subject string) error {
-	if text, ails := w.ails[subject]; ails {
+// failureOf returns the error of an action in progress; nil if it succeeds.
+func (w *world) failureOf(subject string) error {
+	if text, fails := w.failing[subject]; fails {
 		return errors.New(text)
 	}
 	return nil
 }
 
-// unsettled: attempts of probes will yet change something.
+// unsettled reports whether attempts of probes will still change something.
 func (w *world) unsettled() bool {
-	if len(w.ails) > 0 {
+	if len(w.failing) > 0 {
 		return true
 	}
-	f := sortFacts(&w.in)
+	f := newFacts(&w.in)
 	for i := range f.members {
 		m := &f.members[i]
 		for _, kind := range probeKinds {
@@ -62,7 +62,7 @@ func (w *world) unsettled() bool {
 	return false
 }
 
-// spec is a container of the version in force, nil for none.
+// spec returns a container of the desired version; nil if there is none.
 func (w *world) spec(name string) *v1.Container { return specOf(w.in.Desired, name) }
 
 func specOf(p *manifest.Pod, name string) *v1.Container {

@@ -16,43 +16,43 @@ import (
 	"podd/runtime"
 )
 
-// world is a machine and the worker of one pod name, in memory: it does what
-// decisions say and remembers what came of it, one step at a time.
+// A world is a node and the worker of one pod name, in memory. It carries out decisions and
+// records the results, one step at a time.
 type world struct {
 	in Input
-	// given says of an action under way that no decision names it any more.
-	given map[string]bool
-	// called has the starts under way that have called the runtime, by subject.
+	// canceled contains the subjects of actions in progress that no decision names any more.
+	canceled map[string]bool
+	// called contains the starts in progress that have called the runtime, by subject.
 	called map[string]bool
-	// used are the UIDs of pods whose starts were given up and have not returned.
+	// used contains the UIDs of pods with canceled starts that have not returned.
 	used []types.UID
-	// began is when an action under way did.
+	// began contains the start time of each action in progress.
 	began map[string]time.Time
-	// made are the containers that this life of podd started.
+	// made contains the containers that were started since the last start of podd.
 	made map[string]bool
-	// scene is the version that an action under way is for.
-	scene map[string]*manifest.Pod
-	// alloc is what was allocated of it then.
+	// version contains the version that each action in progress is for.
+	version map[string]*manifest.Pod
+	// alloc contains that version with its allocated sizes.
 	alloc   map[string]*manifest.Pod
-	sizes   map[string]string     // that containers and sandboxes have, by ID
-	resized map[string]string     // the same of those resized, as a journal knows
-	machine []runtime.Incarnation // what really is, newest first
-	images  map[string]error      // why an image cannot be had; missing: it can
-	volumes error                 // why they cannot be had; nil: they can
-	ails    map[string]string     // what a probe's attempts fail with, by subject; missing: they pass
-	told    map[string]Probed     // verdicts of probes, as a journal has them
-	hooks   map[string]Hook       // postStart hooks likewise, by hash and container
+	sizes   map[string]string     // sizes of containers and sandboxes, by ID
+	resized map[string]Size       // the sizes after resizes, as in the journal
+	machine []runtime.Incarnation // actual state, newest first
+	images  map[string]error      // errors of image pulls; missing: they succeed
+	volumes error                 // error of volumes; nil: they succeed
+	failing map[string]string     // messages of failing probes, by subject; missing: they pass
+	probed  map[string]Probed     // results of probes, as in the journal
+	hooks   map[string]Hook       // postStart hooks, as in the journal, by hash and container
 	objects map[string]Objects    // of versions, by hash
 	written map[types.UID]string  // the Objects.Files on disk
 	past    map[types.UID]*Finished
 	start   time.Time
-	// skew is what the machine's wall clock is off by.
+	// skew is the error of the wall clock.
 	skew time.Duration
 	ids  int
-	// termCode is what containers end with when they are told to stop.
+	// termCode is the exit code of stopped containers.
 	termCode int32
-	starts   map[string]int       // of each container name, ever
-	since    map[string]time.Time // when a version was first acted upon, by hash
+	starts   map[string]int       // number of starts, by container name
+	since    map[string]time.Time // start time of each version, by hash
 	messages string               // the path of containers' termination messages; "" for none
 	added    added
 	// unreported are exited containers, by ID, whose exit code the runtime does not
@@ -62,19 +62,19 @@ type world struct {
 
 func newWorld() *world {
 	w := &world{
-		images: map[string]error{}, ails: map[string]string{}, hooks: map[string]Hook{}, past: map[types.UID]*Finished{}, given: map[string]bool{}, called: map[string]bool{}, began: map[string]time.Time{}, made: map[string]bool{}, scene: map[string]*manifest.Pod{},
+		images: map[string]error{}, failing: map[string]string{}, hooks: map[string]Hook{}, past: map[types.UID]*Finished{}, canceled: map[string]bool{}, called: map[string]bool{}, began: map[string]time.Time{}, made: map[string]bool{}, version: map[string]*manifest.Pod{},
 		start: time.Now(), termCode: 143, starts: map[string]int{}, since: map[string]time.Time{},
 		alloc: map[string]*manifest.Pod{}, sizes: map[string]string{},
 		objects: map[string]Objects{}, written: map[types.UID]string{}, added: newAdded(), unreported: map[string]bool{},
 	}
 	w.in = Input{
-		Certain: true, Now: w.start, InFlight: map[string]Action{},
+		SourcesRead: true, Now: w.start, InFlight: map[string]Action{},
 		Node: Node{Reachable: true, Ready: true, NetworkReady: true},
 	}
 	return w
 }
 
-// wall is what the machine's wall clock shows; it has no monotonic reading.
+// wall returns the time of the wall clock, without a monotonic reading.
 func (w *world) wall() time.Time { return w.in.Now.Round(0).Add(w.skew) }
 
 func (w *world) id(prefix string) string {
@@ -82,18 +82,18 @@ func (w *world) id(prefix string) string {
 	return prefix + strconv.Itoa(w.ids)
 }
 
-// want is what a worker does with a new order.
-func (w *world) want(p *manifest.Pod) {
+// order applies a new desired version, as a worker does; nil means that none is desired.
+func (w *world) order(p *manifest.Pod) {
 	switch {
 	case p == nil:
-		w.leave()
+		w.keepPrevious()
 		w.in.Desired, w.in.Successor = nil, nil
 	case w.in.Desired == nil:
 		w.begin(p)
 	case p.UID == w.in.Desired.UID && p.Hash == w.in.Desired.Hash:
 		p = p.WithEphemeral(w.in.Desired.Spec.Spec.EphemeralContainers)
 		if p != w.in.Desired {
-			w.tryAnew(p)
+			w.retryResize(p)
 		}
 		w.in.Desired, w.in.Successor = p, nil
 	default:
@@ -101,10 +101,10 @@ func (w *world) want(p *manifest.Pod) {
 	}
 }
 
-// tryAnew has no resize wait that failed for another size than that of p.
-func (w *world) tryAnew(p *manifest.Pod) {
-	w.in.History.ResizePod, w.in.Evict = Failure{}, nil
-	if !w.in.History.Finished.Of(p) {
+// retryResize ends the waits after failures to resize to another size than that of p.
+func (w *world) retryResize(p *manifest.Pod) {
+	w.in.History.ResizePod, w.in.Eviction = Failure{}, nil
+	if !w.in.History.Finished.AppliesTo(p) {
 		w.in.History.Finished = nil
 	}
 	for name := range w.in.History.Containers {
@@ -112,25 +112,27 @@ func (w *world) tryAnew(p *manifest.Pod) {
 	}
 }
 
-// leave keeps the version in force while something of it runs.
-func (w *world) leave() {
+// keepPrevious keeps the desired version as the previous one while something of it runs.
+func (w *world) keepPrevious() {
 	if w.lives(w.in.Desired) {
-		w.in.Leaving = w.in.Desired
+		w.in.Previous = w.in.Desired
 	}
 }
 
+// lives reports whether something of a version runs.
 func (w *world) lives(p *manifest.Pod) bool {
 	return slices.ContainsFunc(w.in.Observed, func(i runtime.Incarnation) bool { return Runs(p, &i) && Live(&i) })
 }
 
+// begin makes a version the desired one, with a new history.
 func (w *world) begin(p *manifest.Pod) {
-	w.leave()
+	w.keepPrevious()
 	old := w.in.History
-	h := History{Stopping: old.Stopping, Endings: old.Endings, Released: old.Released, Cleanup: old.Cleanup, Checked: old.Checked, Probed: old.Probed, Containers: map[string]ContainerHistory{}, Sizes: w.resized}
+	h := History{Stopping: old.Stopping, Terminations: old.Terminations, Released: old.Released, Cleanup: old.Cleanup, VolumeCheck: old.VolumeCheck, Probed: old.Probed, Containers: map[string]ContainerHistory{}, Sizes: w.resized}
 	for name, img := range old.Next {
 		h.Containers[name] = ContainerHistory{Image: img}
 	}
-	if fin := w.past[p.UID]; fin.Of(p) && (w.in.Node.ShuttingDown || !fin.Resumes) {
+	if fin := w.past[p.UID]; fin.AppliesTo(p) && (w.in.Node.ShuttingDown || !fin.Resumes) {
 		h.Finished = fin
 	}
 	for _, c := range containersOf(&p.Spec.Spec) {
@@ -144,54 +146,55 @@ func (w *world) begin(p *manifest.Pod) {
 		w.since[p.Hash] = w.in.Now
 	}
 	h.StartTime = w.since[p.Hash]
-	if w.told != nil {
-		h.Probed, w.told = w.told, nil
+	if w.probed != nil {
+		h.Probed, w.probed = w.probed, nil
 	}
 	w.in.Desired, w.in.Successor, w.in.History = p.WithEphemeral(w.added.pending[p.UID]), nil, h
 }
 
-// poddRestarts forgets what only a running podd knows.
+// poddRestarts discards everything that is not in the runtime or the journal.
 func (w *world) poddRestarts() {
 	stopping := w.in.History.Stopping
 	if stopping != nil {
 		kept := *stopping
-		kept.Since = kept.Since.Round(0) // a journal has no monotonic time
+		kept.Since = kept.Since.Round(0) // the journal has no monotonic time
 		stopping = &kept
 	}
 	p := w.in.Desired
 	if w.in.Successor != nil {
 		p = w.in.Successor
 	}
-	w.in.InFlight, w.given, w.called = map[string]Action{}, map[string]bool{}, map[string]bool{}
+	w.in.InFlight, w.canceled, w.called = map[string]Action{}, map[string]bool{}, map[string]bool{}
 	w.use(nil)
-	w.told, w.made = map[string]Probed{}, map[string]bool{}
+	w.probed, w.made = map[string]Probed{}, map[string]bool{}
 	for id, probed := range w.in.History.Probed {
 		kept := Probed{}
 		for _, kind := range probeKinds {
-			t := probed.Of(kind)
-			kept = kept.With(kind, Trial{Health: t.Health, Message: t.Message})
+			t := probed.State(kind)
+			kept = kept.With(kind, ProbeState{Health: t.Health, Message: t.Message})
 		}
-		w.told[id] = kept
+		w.probed[id] = kept
 	}
-	endings := map[string]Ending{}
-	for id, e := range w.in.History.Endings {
+	terminations := map[string]Termination{}
+	for id, e := range w.in.History.Terminations {
 		e.Since = e.Since.Round(0)
-		endings[id] = e
+		terminations[id] = e
 	}
-	w.in.History = History{Stopping: stopping, Endings: endings}
+	w.in.History = History{Stopping: stopping, Terminations: terminations}
 	for _, d := range w.in.Dirs {
 		if stopping == nil && w.past[d.UID] == nil {
 			d.Keep = w.in.Now.Add(10 * time.Second)
 			w.setDir(d)
 		}
 	}
-	w.in.Desired, w.in.Successor, w.in.Leaving = nil, nil, nil
+	w.in.Desired, w.in.Successor, w.in.Previous = nil, nil, nil
 	if p != nil {
 		w.begin(p.WithEphemeral(nil))
 	}
 	w.observe()
 }
 
+// observe makes the actual state the observed one.
 func (w *world) observe() {
 	w.in.Observed = cloneAll(w.machine)
 	for i := range w.in.Observed {
@@ -201,7 +204,7 @@ func (w *world) observe() {
 			}
 		}
 	}
-	w.in.Unseen = false
+	w.in.Unobserved = false
 	for _, d := range w.in.Dirs {
 		if slices.ContainsFunc(w.machine, func(i runtime.Incarnation) bool { return i.UID == d.UID }) {
 			d.Keep = time.Time{}
@@ -218,18 +221,18 @@ func cloneAll(all []runtime.Incarnation) []runtime.Incarnation {
 	return out
 }
 
-// decide plans and begins what the plan names.
+// decide returns the next decision and begins its actions.
 func (w *world) decide() Decision {
 	w.note()
 	w.lookUp()
 	d := Next(w.in)
-	if d.Succeed {
+	if d.Replace {
 		w.begin(w.in.Successor)
 		w.lookUp()
 		d = Next(w.in)
 	}
 	if d.Resume {
-		w.in.Evict, w.in.History.Finished = nil, nil
+		w.in.Eviction, w.in.History.Finished = nil, nil
 		d = Next(w.in)
 	}
 	if d.CancelStarts && w.cancelStarts() {
@@ -238,8 +241,8 @@ func (w *world) decide() Decision {
 	if d.Stopping != nil {
 		w.in.History.Stopping = d.Stopping
 	}
-	for id, e := range d.Endings {
-		w.in.History.Endings = with(w.in.History.Endings, id, e)
+	for id, e := range d.Terminations {
+		w.in.History.Terminations = with(w.in.History.Terminations, id, e)
 	}
 	if d.Finished != nil {
 		w.in.History.Finished = d.Finished
@@ -247,12 +250,12 @@ func (w *world) decide() Decision {
 	}
 	w.in.InFlight = maps.Clone(w.in.InFlight)
 	for subject, a := range w.in.InFlight {
-		named := slices.ContainsFunc(d.Actions, func(b Action) bool { return SameUndertaking(a, b) })
+		named := slices.ContainsFunc(d.Actions, func(b Action) bool { return SameOperation(a, b) })
 		switch {
 		case Cancellable(a) && !named:
-			w.given[subject] = true
+			w.canceled[subject] = true
 		case IsHook(a):
-			w.given[subject] = !named
+			w.canceled[subject] = !named
 		}
 	}
 	for _, a := range d.Actions {
@@ -263,57 +266,58 @@ func (w *world) decide() Decision {
 			w.setDir(Dir{UID: w.in.Desired.UID, Hash: w.in.Desired.Hash, Volumes: true})
 		}
 		if a, ok := a.(StartContainer); ok && a.PostStart {
-			w.owe(a.Container, Hook{Attempt: a.Attempt, Owed: true})
+			w.recordHook(a.Container, Hook{Attempt: a.Attempt, Owed: true})
 		}
-		for id, size := range Doubts(&w.in, a) {
+		for id, size := range UncertainSizes(&w.in, a) {
 			w.resized = with(w.resized, id, size)
 			w.in.History.Sizes = w.resized
 		}
 		w.in.InFlight[a.Subject()], w.began[a.Subject()] = a, w.in.Now
-		w.scene[a.Subject()], w.alloc[a.Subject()] = w.in.Desired, Allocated(&w.in)
+		w.version[a.Subject()], w.alloc[a.Subject()] = w.in.Desired, Allocated(&w.in)
 		if stop, ok := a.(StopContainer); ok && stop.Again {
 			w.container(stop.Container, func(h *ContainerHistory) { h.RestartID = stop.ID })
 		}
 		if a, ok := a.(Probe); ok {
 			inc, _ := recordOf(w.in, a.ID)
-			w.scene[a.Subject()] = VersionOf(inc, w.in.Desired, w.in.Leaving)
+			w.version[a.Subject()] = VersionOf(inc, w.in.Desired, w.in.Previous)
 		}
 		if pull, ok := a.(EnsureImage); ok && pull.Successor {
-			w.scene[a.Subject()] = w.in.Successor
+			w.version[a.Subject()] = w.in.Successor
 		}
 		if check, ok := a.(CheckVolumes); ok && w.in.Successor != nil && check.Hash == w.in.Successor.Hash {
-			w.scene[a.Subject()] = w.in.Successor
+			w.version[a.Subject()] = w.in.Successor
 		}
 	}
 	return d
 }
 
-// cancelStarts is what a worker does.
-func (w *world) cancelStarts() (givenUp bool) {
+// cancelStarts cancels starts as a worker does, and reports whether one had not called the runtime.
+func (w *world) cancelStarts() (canceled bool) {
 	w.in.InFlight = maps.Clone(w.in.InFlight)
 	for _, subject := range w.flights() {
 		if _, ok := w.in.InFlight[subject].(StartContainer); !ok {
 			continue
 		}
 		if w.called[subject] {
-			w.given[subject] = true
+			w.canceled[subject] = true
 			continue
 		}
 		delete(w.in.InFlight, subject)
-		w.use(append(w.used, w.scene[subject].UID))
-		givenUp = true
+		w.use(append(w.used, w.version[subject].UID))
+		canceled = true
 	}
-	return givenUp
+	return canceled
 }
 
+// use sets the UIDs of pods with canceled starts that have not returned.
 func (w *world) use(all []types.UID) {
-	w.used, w.in.Used = all, map[types.UID]bool{}
+	w.used, w.in.DirsInUse = all, map[types.UID]bool{}
 	for _, uid := range all {
-		w.in.Used[uid] = true
+		w.in.DirsInUse[uid] = true
 	}
 }
 
-// lookUp has the objects of what is wanted, as a router does.
+// lookUp sets the state of the referenced objects, as a router does.
 func (w *world) lookUp() {
 	of := func(p *manifest.Pod) Objects {
 		if p == nil {
@@ -324,10 +328,10 @@ func (w *world) lookUp() {
 	w.in.Objects, w.in.NextObjects = of(w.in.Desired), of(w.in.Successor)
 }
 
-// note is what a worker takes from an observation before it plans.
+// note records what a worker takes from an observation before a decision.
 func (w *world) note() {
-	if !w.lives(w.in.Leaving) {
-		w.in.Leaving = nil
+	if !w.lives(w.in.Previous) {
+		w.in.Previous = nil
 	}
 	h := &w.in.History
 	if s := h.Stopping; s != nil && !slices.ContainsFunc(w.in.Observed, func(i runtime.Incarnation) bool { return i.ID == s.SandboxID }) {
@@ -372,39 +376,39 @@ func with[K comparable, V any](m map[K]V, k K, v V) map[K]V {
 	return out
 }
 
-// flights are the subjects under way, in an order that does not change.
+// flights returns the subjects of the actions in progress, sorted.
 func (w *world) flights() []string { return slices.Sorted(maps.Keys(w.in.InFlight)) }
 
 var (
-	errLost     = errors.New("the answer was lost")
+	errLost     = errors.New("the response was lost")
 	errReserved = errors.New("the name is reserved")
 	// errUnseen stands for a start that succeeded and whose status query failed. For
 	// other actions it is errLost.
 	errUnseen = fmt.Errorf("%w after its success", errLost)
 )
 
-// land ends an action: with err nil it works, with errLost it works and nobody
-// hears of it, else it has no effect. One that was given up has none either,
-// or an unheard one.
-func (w *world) land(subject string, err error) {
-	a, given, p, alloc := w.in.InFlight[subject], w.given[subject], w.scene[subject], w.alloc[subject]
+// complete ends an action. If err is nil, it succeeds; if err is errLost, it succeeds and the
+// result is lost; otherwise it has no effect. The result of a canceled action is ignored, and it
+// has an effect only with errLost.
+func (w *world) complete(subject string, err error) {
+	a, canceled, p, alloc := w.in.InFlight[subject], w.canceled[subject], w.version[subject], w.alloc[subject]
 	began := w.began[subject]
 	w.in.InFlight = maps.Clone(w.in.InFlight)
 	delete(w.in.InFlight, subject)
-	delete(w.given, subject)
+	delete(w.canceled, subject)
 	delete(w.called, subject)
-	if given {
+	if canceled {
 		if errors.Is(err, errLost) {
-			_ = w.do(a, p, alloc) // nobody hears of an error either
+			_ = w.do(a, p, alloc) // its result is lost
 		}
 		switch a.(type) {
 		case RunSandbox, StartContainer:
-			w.in.Unseen = true
+			w.in.Unobserved = true
 		}
 		return
 	}
 	if probe, ok := a.(Probe); ok {
-		w.learnProbe(probe, p, began, err)
+		w.applyProbe(probe, p, began, err)
 		return
 	}
 	if err == nil || errors.Is(err, errLost) {
@@ -412,10 +416,10 @@ func (w *world) land(subject string, err error) {
 			err = failed
 		}
 	}
-	w.learn(a, p, alloc, err)
+	w.apply(a, p, alloc, err)
 }
 
-// do has the effect of a on the machine, for a version as it was allocated.
+// do applies the effect of an action to the actual state.
 func (w *world) do(a Action, p, alloc *manifest.Pod) error {
 	switch a := a.(type) {
 	case EnsureImage:
@@ -447,7 +451,7 @@ func (w *world) do(a Action, p, alloc *manifest.Pod) error {
 		w.remove(a.ID)
 	case StopSandbox:
 		w.stopSandbox(a.ID)
-	case EndForeign:
+	case StopForeign:
 		w.machine = slices.DeleteFunc(w.machine, func(i runtime.Incarnation) bool { return i.ID == a.ID })
 	case RemoveSandbox:
 		w.stopSandbox(a.ID)
@@ -513,7 +517,7 @@ func (w *world) startContainer(a StartContainer, p *manifest.Pod) error {
 		})
 		return nil
 	}
-	return errors.New("there is no such sandbox")
+	return errors.New("no such sandbox")
 }
 
 func kindOf(p *manifest.Pod, name string) (Kind, int) {
@@ -528,6 +532,7 @@ func kindOf(p *manifest.Pod, name string) (Kind, int) {
 	return Regular, slices.IndexFunc(containersOf(&p.Spec.Spec), func(c *v1.Container) bool { return c.Name == name }) - len(p.Spec.Spec.InitContainers)
 }
 
+// each calls change for the container with an ID.
 func (w *world) each(id string, change func(*runtime.Container)) {
 	for i := range w.machine {
 		w.machine[i].Containers = slices.Clone(w.machine[i].Containers)
@@ -539,6 +544,7 @@ func (w *world) each(id string, change func(*runtime.Container)) {
 	}
 }
 
+// end makes a container exit.
 func (w *world) end(c *runtime.Container, code int32, reason string) {
 	if c.State == runtime.Exited {
 		return
@@ -546,6 +552,7 @@ func (w *world) end(c *runtime.Container, code int32, reason string) {
 	c.State, c.ExitCode, c.Reason, c.FinishedAt = runtime.Exited, code, reason, w.wall()
 }
 
+// remove removes the record of a container.
 func (w *world) remove(id string) {
 	for i := range w.machine {
 		w.machine[i].Containers = slices.DeleteFunc(slices.Clone(w.machine[i].Containers), func(c runtime.Container) bool { return c.ID == id })
@@ -553,7 +560,7 @@ func (w *world) remove(id string) {
 	w.machine = slices.DeleteFunc(w.machine, func(i runtime.Incarnation) bool { return i.ID == "" && len(i.Containers) == 0 })
 }
 
-// stopSandbox ends a sandbox, as the runtime or a power cut does.
+// stopSandbox stops a sandbox with its containers.
 func (w *world) stopSandbox(id string) {
 	for i := range w.machine {
 		inc := &w.machine[i]
@@ -570,7 +577,8 @@ func (w *world) stopSandbox(id string) {
 	}
 }
 
-// exit ends the newest running container of a name by itself.
+// exit makes the newest running container of a name exit by itself, and reports whether there was
+// one.
 func (w *world) exit(name string, code int32, reason string) bool {
 	for i := range w.machine {
 		inc := &w.machine[i]

@@ -11,43 +11,42 @@ import (
 // Next decides what to do now. It terminates, never fails and never writes to in; equal
 // inputs give equal decisions.
 func Next(in Input) Decision {
-	wanted := in.Desired
+	desired := in.Desired
 	in.Desired = Allocated(&in)
-	f := sortFacts(&in)
-	f.desired = wanted
-	var d Decision
-	for _, r := range podRules {
-		if !r.when(f) {
-			continue
-		}
-		d.Rule, d.Phase = r.name, r.phase
-		r.then(f, &d)
-		break
-	}
-	f.prepareSuccessor(&d)
-	if !d.Succeed {
-		f.readMessages(&d)
-		f.wakeAtDeadline(&d)
-	}
-	f.tidy(&d)
-	d.Yields = d.Yields || d.Phase == PhaseStop || f.in.Desired == nil && f.in.Certain
+	f := newFacts(&in)
+	f.desired = desired
+	r := f.podRule()
+	d := Decision{Rule: r.id, Phase: r.phase}
+	f.applyAdditionalRules(&d, true)
+	r.then(f, &d)
+	f.applyAdditionalRules(&d, false)
+	d.Yields = d.Yields || d.Phase == PhaseStop || f.in.Desired == nil && f.in.SourcesRead
 	return d
 }
 
-// prepareSuccessor pulls the newer version's images while the current one runs, and makes
+// podRule returns the first pod rule that matches; the last one always does.
+func (f *facts) podRule() *podRule {
+	i := slices.IndexFunc(podRules, func(r podRule) bool { return r.when(f) })
+	return &podRules[i]
+}
+
+func (f *facts) hasSuccessor(*Decision) bool {
+	return f.in.Successor != nil && f.in.Node.Reachable && !f.in.Node.ShuttingDown
+}
+
+func (f *facts) editDuringShutdown(*Decision) bool {
+	return f.in.Successor != nil && f.in.Node.Reachable && f.in.Node.ShuttingDown
+}
+
+func (f *facts) waitShutdown(d *Decision) { d.editWaits("the node is shutting down") }
+
+// replaceOrPrepare pulls the newer version's images while the current one runs, and makes
 // it replace the current one once nothing keeps it from starting.
-func (f *facts) prepareSuccessor(d *Decision) {
-	if f.in.Successor == nil || !f.in.Node.Reachable {
-		return
-	}
-	if f.in.Node.ShuttingDown {
-		d.editWaits("the node is shutting down")
-		return
-	}
+func (f *facts) replaceOrPrepare(d *Decision) {
 	wait, problem := f.successorWaits(d)
 	wait, problem = f.whyNotReplaced(d, wait, problem)
 	if wait == "" || !f.worthKeeping(d) || ofCluster(f.in.Successor) { // the cluster has deleted the earlier pod of that name
-		d.Succeed = true
+		d.Replace = true
 		d.Actions = nil
 		return
 	}
@@ -108,7 +107,7 @@ func (f *facts) successorWaits(d *Decision) (why string, problem bool) {
 		case img.Name == cs.Image && img.Failure.Message != "":
 			why, problem = img.Failure.Message, true
 		case why == "":
-			why = "getting image " + cs.Image
+			why = "pulling image " + cs.Image
 		}
 		d.tryImage(f.in, cs, img, true)
 	}
@@ -130,7 +129,7 @@ func (f *facts) volumesWait(d *Decision, p *manifest.Pod) (why string, problem b
 		return "", false
 	}
 	var fail Failure
-	if c := &f.in.History.Checked; c.isFor(p) {
+	if c := &f.in.History.VolumeCheck; c.isFor(p) {
 		if fail = c.Failure; fail.Message == "" {
 			return "", false
 		}
@@ -140,5 +139,5 @@ func (f *facts) volumesWait(d *Decision, p *manifest.Pod) (why string, problem b
 	} else {
 		d.do(CheckVolumes{UID: p.UID, Hash: p.Hash})
 	}
-	return cmp.Or(fail.Message, "looking at its volumes"), fail.Message != ""
+	return cmp.Or(fail.Message, "checking its volumes"), fail.Message != ""
 }

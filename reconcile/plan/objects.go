@@ -16,20 +16,24 @@ func (f *facts) waitObjects(d *Decision) {
 	f.prefetch(d)
 }
 
-// showMissing shows the missing objects of a running pod.
-func (f *facts) showMissing(d *Decision) {
-	if f.in.Objects.Missing != "" && !f.in.Objects.Soon {
-		d.Why, d.Problem = f.in.Objects.Missing+"; the pod runs on with what it has of it", true
-	}
+func (f *facts) runsWithoutObjects(d *Decision) bool {
+	return f.inSandbox(d) && f.in.Objects.Missing != "" && !f.in.Objects.Soon
 }
 
-// updateVolumes updates the files of a running pod when the content of its objects changes.
-// The content of the files is only on disk, so podd checks them once after a restart, when
-// all objects have been looked up. Volumes that will be prepared are written then.
+func (f *facts) showMissing(d *Decision) {
+	d.Why, d.Problem = f.in.Objects.Missing+"; the pod keeps running with its current content", true
+}
+
+// volumesOutdated reports whether the files of a running pod differ from the content of its
+// objects. The content of the files is only on disk, so podd checks them once after a
+// restart, when all objects have been looked up. Volumes that will be prepared are written
+// then.
+func (f *facts) volumesOutdated(d *Decision) bool {
+	o := &f.in.Objects
+	return f.inSandbox(d) && !f.preparesVolumes(d) && !o.Soon && o.Files != "" && o.Files != f.in.History.Written
+}
+
 func (f *facts) updateVolumes(d *Decision) {
-	if f.preparesVolumes(d) || f.in.Objects.Soon || f.in.Objects.Files == "" || f.in.Objects.Files == f.in.History.Written {
-		return
-	}
 	if fail := f.in.History.Update; f.in.Now.Before(fail.Until) {
 		d.Why, d.Problem, d.Failure = fail.Message, true, fail
 		d.wakeAt(fail.Until)

@@ -7,17 +7,17 @@ import (
 	"podd/runtime"
 )
 
-// liveStale returns the incarnation to stop next: the one already being stopped, or else
+// nextToStop returns the incarnation to stop next: the one already being stopped, or else
 // the newest. One that exited by itself is included until its network is released, because
 // a successor may need its ports and addresses.
-func (f *facts) liveStale() *runtime.Incarnation {
+func (f *facts) nextToStop() *runtime.Incarnation {
 	var found *runtime.Incarnation
 	for i := range f.stale {
 		inc := &f.stale[i]
 		if !Live(inc) && (inc.ID == "" || f.in.History.Released[inc.ID]) {
 			continue
 		}
-		if f.in.ending(inc.ID) {
+		if f.in.isStopping(inc.ID) {
 			return inc
 		}
 		if found == nil {
@@ -27,11 +27,11 @@ func (f *facts) liveStale() *runtime.Incarnation {
 	return found
 }
 
-// keepsEarlier reports whether an earlier version runs that podd has no manifest of any
-// more, and the desired one cannot start yet.
+// keepsEarlier reports whether podd has no manifest of the running earlier version, and the
+// desired version cannot start yet.
 func (f *facts) keepsEarlier() bool {
-	inc := f.liveStale()
-	if f.in.Desired == nil || ofCluster(f.in.Desired) || inc == nil || !Live(inc) || f.in.ending(inc.ID) || Runs(f.in.Desired, inc) || !slices.ContainsFunc(inc.Containers, ran) {
+	inc := f.nextToStop()
+	if f.in.Desired == nil || ofCluster(f.in.Desired) || inc == nil || !Live(inc) || f.in.isStopping(inc.ID) || Runs(f.in.Desired, inc) || !slices.ContainsFunc(inc.Containers, ran) {
 		return false
 	}
 	if f.in.Verdict.Answer == Reject || f.nodeWaits(f.in.Desired) != "" || f.in.Objects.Missing != "" {
@@ -47,19 +47,15 @@ func (f *facts) keepsEarlier() bool {
 }
 
 func (f *facts) keepEarlier(d *Decision) {
+	f.applyContainerRules(keepEarlierRules, f.members, d)
 	why := ""
-	for i := range f.members {
-		m := &f.members[i]
-		step := Step{Container: m.spec.Name, Rule: "wait"}
-		if !m.imagePresent() {
-			step.Rule = "wait for its image"
-			why = cmp.Or(why, "getting its images")
-			getImage(f, m, d, &step)
-			if step.Problem {
-				why, d.Problem = step.Why, true
-			}
+	for _, step := range d.Steps {
+		if step.Rule == RuleImageMissing {
+			why = cmp.Or(why, "pulling its images")
 		}
-		d.Steps = append(d.Steps, step)
+		if step.Problem {
+			why, d.Problem = step.Why, true
+		}
 	}
 	if f.in.Objects.Missing != "" {
 		why, d.Problem = f.in.Objects.Missing, true

@@ -10,7 +10,7 @@ import (
 )
 
 func (f *facts) finished() bool {
-	if f.in.History.Finished.Of(f.desired) {
+	if f.in.History.Finished.AppliesTo(f.desired) {
 		return true
 	}
 	return f.outcome() != nil
@@ -21,7 +21,7 @@ func (f *facts) outcome() *Finished {
 	if f.in.Desired.Over() {
 		return f.recorded()
 	}
-	e := f.in.Evict
+	e := f.in.Eviction
 	evicted := e.names(f.in.Desired)
 	if evicted && e.Reason != Terminated {
 		return f.failed(cmp.Or(e.Reason, Evicted), e.Message)
@@ -86,7 +86,7 @@ func (f *facts) ended() *Finished {
 				return nil
 			}
 			fin.Failed = true
-			fin.Message = "the sandbox was lost before " + m.spec.Name + " ended"
+			fin.Message = "the sandbox was lost before container " + m.spec.Name + " exited"
 			continue
 		}
 		fin.Failed = fin.Failed || m.exit().Code != 0
@@ -96,12 +96,12 @@ func (f *facts) ended() *Finished {
 
 // failedInit returns the init container that failed permanently, which fails the pod.
 func (f *facts) failedInit() *member {
-	if f.regularMade() {
+	if f.regularCreated() {
 		return nil
 	}
 	for i := range f.members {
 		m := &f.members[i]
-		if m.kind == Init && m.is(runtime.Exited) && m.last.ExitCode != 0 && !f.restartsAfter(m, m.last.ExitCode) && !m.restartAsked() {
+		if m.kind == Init && m.is(runtime.Exited) && m.last.ExitCode != 0 && !f.restartsAfter(m, m.last.ExitCode) && !m.restartRequested() {
 			return m
 		}
 	}
@@ -134,7 +134,7 @@ func (f *facts) lostForGood() bool {
 // mayRunAgain uses the last exit of a container. Without an exit code the restart rules
 // cannot be evaluated, so the policy alone decides.
 func (f *facts) mayRunAgain(m *member) bool {
-	if e := m.exit(); e != nil && !m.restartAsked() {
+	if e := m.exit(); e != nil && !m.restartRequested() {
 		return f.restartsAfter(m, e.Code)
 	}
 	return f.policy(m) != v1.RestartPolicyNever

@@ -33,29 +33,28 @@ func (f *facts) adoptable() *runtime.Incarnation {
 
 func (f *facts) adopts() bool { return f.adoptable() != nil }
 
-func (f *facts) endForeign(d *Decision) {
+func (f *facts) stopForeign(d *Decision) {
 	d.Why = "adopted"
-	f.clean(d, EndForeign{ID: f.adoptable().ID})
+	f.doCleanup(d, StopForeign{ID: f.adoptable().ID})
 }
 
-// foreignHolds reports whether another agent runs the pod and podd does not. A
-// sandbox without containers does not count: both made theirs at the same time, and
-// podd gives way.
+// foreignHolds reports whether another agent runs the pod and podd does not. A sandbox of podd
+// without containers does not count: both agents created a sandbox at the same time, and podd
+// removes its own.
 func (f *facts) foreignHolds() bool {
 	return f.in.Desired != nil && f.liveForeign() != nil && (f.cur == nil || !Live(f.cur) || f.unused())
 }
 
-// unused reports whether the pod has a sandbox that is ready and in which no
-// container was made.
+// unused reports whether the pod has a ready sandbox in which no container was created.
 func (f *facts) unused() bool {
 	return f.cur != nil && f.cur.Ready && len(f.cur.Containers) == 0 && !f.startsInFlight()
 }
 
 func (f *facts) waitForeign(d *Decision) {
 	if f.unused() {
-		f.clean(d, StopSandbox{ID: f.cur.ID, Why: "another agent made the pod, too"})
+		f.doCleanup(d, StopSandbox{ID: f.cur.ID, Why: "another agent has created the pod, too"})
 	}
-	d.Why = "a pod of this name that podd did not make runs on this runtime; remove it, or start podd with --adopt"
+	d.Why = "a pod of this name that podd did not create runs on this runtime; remove it, or start podd with --adopt"
 	if id := f.liveForeign().Labels[runtime.LabelInstance]; id != "" {
 		d.Why = fmt.Sprintf("a pod of this name of podd instance %.40s runs on this runtime; remove it there if that podd is in use; if its root directory was moved or is not mounted yet, start podd with that one; if it is lost, take over its pods with --adopt-instance=%.40s", id, id)
 	}

@@ -6,10 +6,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-func (f *facts) endLost(d *Decision) {
+func (f *facts) stopLostSandbox(d *Decision) {
 	d.Why = "the sandbox is not ready"
 	if len(f.cur.ID) > 0 {
-		f.clean(d, StopSandbox{ID: f.cur.ID, Why: SandboxLost})
+		f.doCleanup(d, StopSandbox{ID: f.cur.ID, Why: "sandbox lost"})
 	} else {
 		f.removeRecords(d, f.cur)
 	}
@@ -25,7 +25,7 @@ func (f *facts) waitExits(d *Decision) {
 	for i := range f.members {
 		if m := &f.members[i]; f.needsExit(m) {
 			d.Why, d.Problem = m.spec.Name+": "+exitMissing(m.last), true
-			d.Steps = append(d.Steps, Step{Container: m.spec.Name, Rule: "exit code unknown -> wait", Why: exitMissing(m.last), Problem: true})
+			d.Steps = append(d.Steps, Step{Container: m.spec.Name, Rule: RuleExitCodeUnknown, Why: exitMissing(m.last), Problem: true})
 		}
 	}
 }
@@ -38,7 +38,7 @@ func (f *facts) prepare(d *Decision) {
 	case f.in.Now.Before(fail.Until):
 		d.Why, d.Problem, d.Reason, d.Failure = fail.Message, true, fail.Reason, fail
 		d.wakeAt(fail.Until)
-	case f.in.Unseen: // the runtime may have a sandbox of this name that is not observed yet
+	case f.in.Unobserved: // the runtime may have a sandbox of this name that is not observed yet
 	default:
 		d.do(RunSandbox{Attempt: f.nextAttempt()})
 	}

@@ -1,52 +1,60 @@
 package plan
 
+// A podRule is a row of the table of pod rules.
 type podRule struct {
-	name  string
-	phase Phase
-	when  func(*facts) bool
-	then  func(*facts, *Decision)
+	id       RuleID
+	phase    Phase
+	sentence string
+	when     func(*facts) bool
+	then     func(*facts, *Decision)
 }
 
-// SandboxLost is the rule that replaces a sandbox that has exited.
-const SandboxLost = "sandbox lost"
-
-// NotAdmitted is the rule for a pod that waits for admission.
-const NotAdmitted = "not admitted"
-
-// podRules choose the phase; the first match wins, so the order is the policy.
-var podRules []podRule
-
-func init() {
-	podRules = []podRule{
-		// The absence of a pod means nothing until every source of its kind was read
-		// completely: a slow directory must not stop a running pod.
-		{"sources not seen yet", PhaseHold, func(f *facts) bool { return f.in.Desired == nil && !f.in.Certain }, (*facts).hold},
-		// Nothing can be observed or done; containers keep running.
-		{"runtime does not answer", PhaseWait, func(f *facts) bool { return !f.in.Node.Reachable }, (*facts).waitRuntime},
-		// podd never changes foreign pods, unless it adopts.
-		{"end a foreign pod", PhaseStop, (*facts).adopts, (*facts).endForeign},
-		{"a foreign pod has the name", PhaseWait, (*facts).foreignHolds, (*facts).waitForeign},
-		// An edit that cannot start must not stop a running version.
-		{"keep the earlier version", PhaseWait, (*facts).keepsEarlier, (*facts).keepEarlier},
-		// Two versions never run at the same time, because of ports and host paths.
-		{"stop", PhaseStop, (*facts).mustStop, (*facts).stopStale},
-		{"gone", PhaseRest, func(f *facts) bool { return f.in.Desired == nil }, (*facts).gone},
-		// The directory of an earlier version with the same UID is removed first.
-		{"clear the earlier version", PhaseWait, (*facts).sameUIDLeft, func(*facts, *Decision) {}},
-		{"finished", PhaseWindDown, (*facts).finished, (*facts).windDown},
-		// A stopped sandbox still has its addresses and perhaps processes.
-		{SandboxLost, PhasePrepare, func(f *facts) bool { return f.cur != nil && !f.cur.Ready && !f.in.History.Released[f.cur.ID] }, (*facts).endLost},
-		// Whether its containers are restarted in a new one is unknown yet.
-		{"exit code unknown", PhaseWait, (*facts).lacksExit, (*facts).waitExits},
-		// The pod may have finished, and only its journal would show that.
-		{"journal unreadable", PhaseWait, (*facts).mayHaveFinished, (*facts).waitJournal},
-		{NotAdmitted, PhaseWait, (*facts).notAdmitted, (*facts).waitAdmission},
-		{"runtime not ready", PhaseWait, (*facts).runtimeNotReady, (*facts).waitReady},
-		{"network not ready", PhaseWait, (*facts).networkNotReady, (*facts).waitNetwork},
-		// A missing object may be created later.
-		{"objects missing", PhaseWait, (*facts).objectsMissing, (*facts).waitObjects},
-		{"no sandbox", PhasePrepare, func(f *facts) bool { return f.cur == nil || !f.cur.Ready }, (*facts).prepare},
-		{"init", PhaseInit, (*facts).initPending, (*facts).steps},
-		{"run", PhaseRun, func(*facts) bool { return true }, (*facts).steps},
-	}
+// podRules choose the phase of the pod. The first row with a true condition applies, so the
+// order is the policy.
+var podRules = []podRule{
+	// A directory that is read slowly must not stop a running pod.
+	{RuleSourcesNotRead, PhaseHold, "podd has not read all sources of this pod yet, so nothing is changed",
+		func(f *facts) bool { return f.in.Desired == nil && !f.in.SourcesRead }, (*facts).keepHooks},
+	{RuleRuntimeUnreachable, PhaseWait, "the runtime does not respond; containers keep running",
+		func(f *facts) bool { return !f.in.Node.Reachable }, (*facts).waitRuntime},
+	{RuleAdoptForeign, PhaseStop, "a pod that another agent runs under this name is stopped, because podd takes over its pods",
+		(*facts).adopts, (*facts).stopForeign},
+	// podd changes foreign pods only if it adopts.
+	{RuleNameInUse, PhaseWait, "a pod that this podd did not create has the name",
+		(*facts).foreignHolds, (*facts).waitForeign},
+	// A running version must not be stopped for an edit that cannot start.
+	{RuleKeepEarlierVersion, PhaseWait, "the new version cannot start yet, so the earlier version keeps running",
+		(*facts).keepsEarlier, (*facts).keepEarlier},
+	// Two versions never run at the same time, because they may use the same ports and host
+	// paths.
+	{RuleStop, PhaseStop, "a version that is not desired any more is stopped before anything else starts",
+		(*facts).mustStop, (*facts).stopStale},
+	{RuleRemoved, PhaseRest, "the pod is not desired any more; its files are removed",
+		func(f *facts) bool { return f.in.Desired == nil }, (*facts).checkDone},
+	{RuleEarlierDirectoryLeft, PhaseWait, "the directory of an earlier version with the same UID is removed first",
+		(*facts).sameUIDLeft, func(*facts, *Decision) {}},
+	{RuleFinished, PhaseWindDown, "the pod has finished; its sandbox is stopped and its volumes are released",
+		(*facts).finished, (*facts).windDown},
+	// A sandbox that is not ready still has its addresses and perhaps processes.
+	{RuleSandboxLost, PhasePrepare, "the sandbox is not ready any more and is stopped before a new one is created",
+		func(f *facts) bool { return f.cur != nil && !f.cur.Ready && !f.in.History.Released[f.cur.ID] }, (*facts).stopLostSandbox},
+	{RuleRestartUndecided, PhaseWait, "whether the containers restart depends on an exit code that the runtime has not reported",
+		(*facts).lacksExit, (*facts).waitExits},
+	{RuleJournalUnreadable, PhaseWait, "the pod may have finished before, but the journal that would show it cannot be read",
+		(*facts).mayHaveFinished, (*facts).waitJournal},
+	{RuleNotAdmitted, PhaseWait, "the node does not admit the pod",
+		(*facts).notAdmitted, (*facts).waitAdmission},
+	{RuleRuntimeNotReady, PhaseWait, "the runtime is not ready",
+		(*facts).runtimeNotReady, (*facts).waitReady},
+	{RuleNetworkNotReady, PhaseWait, "the pod network is not ready",
+		(*facts).networkNotReady, (*facts).waitNetwork},
+	// It may be created later.
+	{RuleObjectsMissing, PhaseWait, "an object that the pod refers to is missing",
+		(*facts).objectsMissing, (*facts).waitObjects},
+	{RuleNoSandbox, PhasePrepare, "the sandbox, the volumes and the images are prepared",
+		func(f *facts) bool { return f.cur == nil || !f.cur.Ready }, (*facts).prepare},
+	{RuleInit, PhaseInit, "an init container has not completed, or a sidecar has not started",
+		(*facts).initPending, (*facts).decideContainers},
+	{RuleRun, PhaseRun, "the containers of the pod are started and kept running",
+		func(*facts) bool { return true }, (*facts).decideContainers},
 }

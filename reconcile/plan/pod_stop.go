@@ -8,21 +8,21 @@ import (
 	"podd/manifest"
 )
 
-func (f *facts) mustStop() bool { return f.liveStale() != nil }
+func (f *facts) mustStop() bool { return f.nextToStop() != nil }
 
 func (f *facts) stopStale(d *Decision) {
-	inc, why := f.liveStale(), "changed"
+	inc, why := f.nextToStop(), "changed"
 	switch {
-	case f.in.Desired == nil && ofCluster(f.in.Leaving):
+	case f.in.Desired == nil && ofCluster(f.in.Previous):
 		why = "deleted from the cluster"
 	case f.in.Desired == nil:
 		why = "manifest removed"
-	case f.in.ending(inc.ID):
+	case f.in.isStopping(inc.ID):
 		why = f.in.History.Stopping.Why
 	case Runs(f.in.Desired, inc):
-		why = "made twice"
+		why = "created twice"
 	default:
-		if was := VersionOf(inc, f.in.Leaving); was != nil && ClassChange(was.Spec, f.in.Desired.Spec) != "" {
+		if was := VersionOf(inc, f.in.Previous); was != nil && ClassChange(was.Spec, f.in.Desired.Spec) != "" {
 			why += ": " + ClassChange(was.Spec, f.in.Desired.Spec)
 		}
 	}
@@ -39,9 +39,9 @@ func ClassChange(was, is *v1.Pod) string {
 	return fmt.Sprintf("QoS class %s becomes %s, and a pod keeps its class as long as it runs", before, after)
 }
 
-// gone sets Done when nothing of this name is left; tidy removes the rest.
-func (f *facts) gone(d *Decision) {
-	d.Done = len(f.stale)+len(f.mine)+len(f.in.Dirs)+len(f.in.Used) == 0 && !f.in.Unseen && !f.busy()
+// checkDone sets Done when nothing of this name is left; cleanUp removes the rest.
+func (f *facts) checkDone(d *Decision) {
+	d.Done = len(f.stale)+len(f.mine)+len(f.in.Dirs)+len(f.in.DirsInUse) == 0 && !f.in.Unobserved && !f.busy()
 }
 
 // busy reports whether an action with a result that matters is in progress. Probes and hooks of a

@@ -9,8 +9,6 @@ import (
 	"podd/runtime"
 )
 
-func (f *facts) hold(d *Decision) { f.keepHooks(d) }
-
 // keepHooks keeps hooks in progress, because a canceled hook would run again.
 func (f *facts) keepHooks(d *Decision) {
 	for _, subject := range slices.Sorted(maps.Keys(f.in.InFlight)) {
@@ -69,9 +67,9 @@ func (f *facts) waitNetwork(d *Decision) {
 	f.prefetch(d)
 }
 
-// mayHaveFinished reports whether Desired may have finished and only its journal, which
-// cannot be read, has that: the runtime has no container of it, and not all of its
-// containers may be restarted.
+// mayHaveFinished reports whether Desired may have finished and only its unreadable journal
+// would show that: the runtime has no container of it, and not all of its containers are
+// always restarted.
 func (f *facts) mayHaveFinished() bool {
 	if f.in.JournalError == "" || f.cur != nil && f.cur.Ready {
 		return false

@@ -5,7 +5,7 @@ import "cmp"
 // windDown stops sidecars and the sandbox of a finished pod and releases its volumes. Then
 // the pod rests; its records and logs are kept.
 func (f *facts) windDown(d *Decision) {
-	if !f.in.History.Finished.Of(f.desired) {
+	if !f.in.History.Finished.AppliesTo(f.desired) {
 		fin := f.outcome()
 		d.RecordFirst = f.mustRecord(fin)
 		// The end is published with the containers' messages, unless it is urgent.
@@ -26,22 +26,22 @@ func (f *facts) windDown(d *Decision) {
 	}
 	if f.cur != nil && (Live(f.cur) || f.volumesHeld() && !f.in.History.Released[f.cur.ID]) {
 		fin := cmp.Or(d.Finished, f.in.History.Finished)
-		f.stopMembers(d, f.cur, termination{since: fin.At, grace: graceAt(f.cur, fin), why: why})
+		f.stopMembers(d, f.cur, stopBudget{since: fin.At, grace: graceAt(f.cur, fin), why: why})
 		return
 	}
-	if f.in.Used[f.in.Desired.UID] {
+	if f.in.DirsInUse[f.in.Desired.UID] {
 		return
 	}
 	if f.volumesHeld() {
-		f.clean(d, ReleaseVolumes{UID: f.in.Desired.UID})
+		f.doCleanup(d, ReleaseVolumes{UID: f.in.Desired.UID})
 		return
 	}
 	d.Phase, d.Resume = PhaseRest, f.resumes()
 }
 
 // mustRecord reports whether an end must be on disk before the next step. That is so if the
-// pod ended by itself: published and then forgotten, it would run a second time. Other ends
-// follow again from their cause, or their loss is harmless, and they may be what frees the
+// pod ended by itself: if its end were published but not recorded, it would run again. Other
+// ends follow again from their cause, or their loss is harmless, and they may be what frees the
 // disk; see evictGrace, deadline and terminated. While one of them is due, the end of a pod
 // that ended by itself does not wait either: it follows again from the runtime's records.
 func (f *facts) mustRecord(fin *Finished) bool {
@@ -50,7 +50,7 @@ func (f *facts) mustRecord(fin *Finished) bool {
 
 // urgent reports whether what is left of the pod must stop now.
 func (f *facts) urgent() bool {
-	return f.in.Hurry || f.in.Evict.names(f.in.Desired) || f.overDeadline()
+	return f.in.ForceStop || f.in.Eviction.names(f.in.Desired) || f.overDeadline()
 }
 
 func (f *facts) volumesHeld() bool {

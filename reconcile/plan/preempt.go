@@ -22,9 +22,9 @@ func critical(p *manifest.Pod) bool {
 	return !ofCluster(p) || p.Spec.Spec.Priority != nil && *p.Spec.Spec.Priority >= criticalPriority
 }
 
-// givesWay reports whether a pod may be stopped for another, as in a kubelet: only a pod of
-// a cluster, which can run it on another node.
-func givesWay(c *Claimant, to *manifest.Pod) bool {
+// isPreemptible reports whether a pod may be stopped for another. As in a kubelet, that is only
+// a pod of a cluster, which can run it on another node.
+func isPreemptible(c *Claimant, to *manifest.Pod) bool {
 	if !ofCluster(c.Wants) || c.Rests || c.Ends || !c.Present || c.Wants.UID == to.UID {
 		return false
 	}
@@ -39,9 +39,9 @@ func givesWay(c *Claimant, to *manifest.Pod) bool {
 func (a *admissions) preempt(c Claimant) Verdict {
 	short := a.shortOf(c)
 	if len(short) == 0 { // the pods that are being stopped are sufficient
-		return givingWay("pods that give way to it are ending")
+		return waitForPreempted("the pods that it preempts are being stopped")
 	}
-	next, ok := a.giveWay(c.Wants, short)
+	next, ok := a.nextToPreempt(c.Wants, short)
 	if !ok {
 		var lacks strings.Builder
 		for _, name := range inKubeletOrder(slices.Collect(maps.Keys(short))) {
@@ -50,12 +50,12 @@ func (a *admissions) preempt(c Claimant) Verdict {
 		return clusterVerdict("UnexpectedAdmissionError",
 			"Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: ["+lacks.String()+"]")
 	}
-	v := givingWay(next.Key.String() + " gives way to it")
+	v := waitForPreempted("it preempts " + next.Key.String())
 	v.Preempts = next.Key
 	return v
 }
 
-func givingWay(message string) Verdict {
+func waitForPreempted(message string) Verdict {
 	return Verdict{Answer: Wait, Reason: Preempted, Message: message}
 }
 
@@ -102,10 +102,10 @@ func (a *admissions) frees(c *Claimant, name v1.ResourceName) int64 {
 
 // giveWay returns the pod to stop next: from the fewest pods that make enough room, of the
 // lowest QoS class if there is a choice, and small ones before large ones.
-func (a *admissions) giveWay(to *manifest.Pod, short Amounts) (Claimant, bool) {
+func (a *admissions) nextToPreempt(to *manifest.Pod, short Amounts) (Claimant, bool) {
 	classes := map[v1.PodQOSClass][]Claimant{}
 	for i := range a.all {
-		if c := &a.all[i]; givesWay(c, to) {
+		if c := &a.all[i]; isPreemptible(c, to) {
 			class := manifest.QoS(c.Wants.Spec)
 			classes[class] = append(classes[class], *c)
 		}

@@ -19,7 +19,7 @@ func (a *admissions) makeRoom(c Claimant, why Verdict) Verdict {
 	}
 	places, amounts := 0, Amounts{}
 	for i := range a.all {
-		if o := &a.all[i]; o.Unseen {
+		if o := &a.all[i]; o.Unconfirmed {
 			amounts.add(o.held(a.shares.limits))
 			if o.Present {
 				places++
@@ -38,13 +38,13 @@ func (a *admissions) makeRoom(c Claimant, why Verdict) Verdict {
 	}
 	amounts.add(a.shares.leaving)
 	short := a.lacks(c, places+a.places.leaving, amounts)
-	v := givingWay("pods that give way to it are ending")
+	v := waitForPreempted("the pods that it preempts are being stopped")
 	if len(short) > 0 {
-		next, ok := a.giveWay(c.Wants, short)
+		next, ok := a.nextToPreempt(c.Wants, short)
 		if !ok {
 			return why
 		}
-		v.Preempts, v.Message = next.Key, next.Key.String()+" gives way to it"
+		v.Preempts, v.Message = next.Key, "it preempts "+next.Key.String()
 	}
 	if len(c.Holds) > 0 {
 		v.Answer = Reject

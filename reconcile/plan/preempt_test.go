@@ -12,9 +12,9 @@ import (
 	"podd/manifest/decode"
 )
 
-// A pod of a file or URL is critical whatever its priority, as with a kubelet: those
-// of a cluster give way to it, and others of its kind never do.
-func TestStaticPreempts(t *testing.T) {
+// TestPreempt_StaticPod checks that a pod of a file or URL preempts pods of the cluster,
+// whatever its priority, but no other pod of a file or URL. That is the kubelet's rule.
+func TestPreempt_StaticPod(t *testing.T) {
 	static := func(name, spec, cpu string) *manifest.Pod {
 		ports := ""
 		if name == "new" {
@@ -34,7 +34,7 @@ func TestStaticPreempts(t *testing.T) {
 		return runs(clusterPod(name, 0, both(append(more, requesting("cpu", cpu))...)))
 	}
 	critical := func(p *v1.Pod) { p.Spec.Priority = new(int32(2_000_000_000)) }
-	unseen := func(c Claimant) Claimant { c.Wants, c.Unseen = nil, true; return c }
+	unconfirmed := func(c Claimant) Claimant { c.Wants, c.Unconfirmed = nil, true; return c }
 	fresh := func(spec, cpu string) Claimant { p := static("new", spec, cpu); return Claimant{Key: p.Key, Wants: p} }
 	edited := func(before, after string) Claimant {
 		c, p := runs(static("new", "", before)), static("new", "restartPolicy: Never,", after)
@@ -45,7 +45,7 @@ func TestStaticPreempts(t *testing.T) {
 		c := runs(static("new", "", before))
 		c.Wants = static("new", "", after)
 		if was := c.Holds[0]; was.UID != c.Wants.UID || was.Hash != c.Wants.Hash {
-			t.Fatal("a resize makes another version")
+			t.Fatal("the resized pod is another version")
 		}
 		return c
 	}
@@ -59,35 +59,35 @@ func TestStaticPreempts(t *testing.T) {
 	}
 	limits := Limits{MaxPods: 3, Amounts: Amounts{v1.ResourceCPU: 1000, v1.ResourceMemory: 1000}}
 	for _, test := range []struct {
-		note   string
-		asks   Claimant
-		others []Claimant
-		gives  string // who gives way
-		answer Answer
-		reason string
+		name      string
+		claims    Claimant
+		others    []Claimant
+		preempted string
+		answer    Answer
+		reason    string
 	}{
-		{"there is room", fresh("", "600m"), []Claimant{bound("a", "300m")}, "", Admit, ""},
-		{"one gives way", fresh("", "600m"), []Claimant{bound("a", "300m"), bound("b", "500m")}, "b", Wait, "Preempting"},
-		{"no place", fresh("", "1m"), []Claimant{bound("a", "2m"), bound("b", "1m"), bound("c", "3m")}, "b", Wait, "Preempting"},
-		{"more than there is", fresh("", "2"), []Claimant{bound("a", "500m")}, "", Reject, "OutOfcpu"},
-		{"others of its kind", fresh("", "600m"), []Claimant{runs(static("a", "", "500m"))}, "", Reject, "OutOfcpu"},
-		{"a critical one", fresh("", "600m"), []Claimant{bound("a", "500m", critical)}, "", Reject, "OutOfcpu"},
-		{"a less critical one", fresh("priorityClassName: system-node-critical,", "600m"), []Claimant{bound("a", "500m", critical)}, "a", Wait, "Preempting"},
-		{"room would not help it", fresh("", "600m"), []Claimant{bound("a", "500m", onPort)}, "", Reject, "HostPortConflict"},
-		{"nor what it asks a plugin for", holding(gpu, 1, fresh("", "1m")), []Claimant{bound("a", "2m"), bound("b", "1m"), bound("c", "3m")}, "", Reject, "UnexpectedAdmissionError"},
-		{"nor that, unseen ones beside it", holding(gpu, 1, fresh("", "1m")), []Claimant{unseen(bound("a", "1m")), unseen(bound("b", "1m")), unseen(bound("c", "1m"))}, "", Reject, "UnexpectedAdmissionError"},
-		{"an edit, and the earlier version runs on", edited("300m", "600m"), []Claimant{bound("a", "600m")}, "a", Reject, "Preempting"},
-		{"an edit that has room beside the others", edited("500m", "600m"), []Claimant{bound("a", "400m")}, "", Admit, ""},
-		{"an edit that asks for more of one thing", holding(v1.ResourceMemory, 10, edited("300m", "600m")), []Claimant{bound("a", "600m"), holding(v1.ResourceMemory, 2000, bound("b", "1m"))}, "a", Reject, "Preempting"},
-		{"a resize waits for room", resized("300m", "600m"), []Claimant{bound("a", "600m")}, "", Reject, "OutOfcpu"},
-		{"the cluster was not seen", fresh("", "600m"), []Claimant{unseen(bound("a", "600m"))}, "", Admit, ""},
-		{"nor are there places", fresh("", "1m"), []Claimant{unseen(bound("a", "1m")), unseen(bound("b", "1m")), unseen(bound("c", "1m"))}, "", Admit, ""},
-		{"one of the others was not seen", fresh("", "600m"), []Claimant{unseen(bound("a", "300m")), bound("b", "500m")}, "b", Wait, "Preempting"},
+		{"enough room", fresh("", "600m"), []Claimant{bound("a", "300m")}, "", Admit, ""},
+		{"one pod suffices", fresh("", "600m"), []Claimant{bound("a", "300m"), bound("b", "500m")}, "b", Wait, "Preempting"},
+		{"too many pods", fresh("", "1m"), []Claimant{bound("a", "2m"), bound("b", "1m"), bound("c", "3m")}, "b", Wait, "Preempting"},
+		{"exceeds the node", fresh("", "2"), []Claimant{bound("a", "500m")}, "", Reject, "OutOfcpu"},
+		{"other pod of a file", fresh("", "600m"), []Claimant{runs(static("a", "", "500m"))}, "", Reject, "OutOfcpu"},
+		{"other pod is critical", fresh("", "600m"), []Claimant{bound("a", "500m", critical)}, "", Reject, "OutOfcpu"},
+		{"other pod is less critical", fresh("priorityClassName: system-node-critical,", "600m"), []Claimant{bound("a", "500m", critical)}, "a", Wait, "Preempting"},
+		{"host port conflict", fresh("", "600m"), []Claimant{bound("a", "500m", onPort)}, "", Reject, "HostPortConflict"},
+		{"device plugin not registered", holding(gpu, 1, fresh("", "1m")), []Claimant{bound("a", "2m"), bound("b", "1m"), bound("c", "3m")}, "", Reject, "UnexpectedAdmissionError"},
+		{"device plugin not registered, other pods unconfirmed", holding(gpu, 1, fresh("", "1m")), []Claimant{unconfirmed(bound("a", "1m")), unconfirmed(bound("b", "1m")), unconfirmed(bound("c", "1m"))}, "", Reject, "UnexpectedAdmissionError"},
+		{"edit, earlier version keeps running", edited("300m", "600m"), []Claimant{bound("a", "600m")}, "a", Reject, "Preempting"},
+		{"edit that has enough room", edited("500m", "600m"), []Claimant{bound("a", "400m")}, "", Admit, ""},
+		{"edit that requests more of one resource", holding(v1.ResourceMemory, 10, edited("300m", "600m")), []Claimant{bound("a", "600m"), holding(v1.ResourceMemory, 2000, bound("b", "1m"))}, "a", Reject, "Preempting"},
+		{"resize waits for room", resized("300m", "600m"), []Claimant{bound("a", "600m")}, "", Reject, "OutOfcpu"},
+		{"other pod unconfirmed", fresh("", "600m"), []Claimant{unconfirmed(bound("a", "600m"))}, "", Admit, ""},
+		{"too many unconfirmed pods", fresh("", "1m"), []Claimant{unconfirmed(bound("a", "1m")), unconfirmed(bound("b", "1m")), unconfirmed(bound("c", "1m"))}, "", Admit, ""},
+		{"one other pod unconfirmed", fresh("", "600m"), []Claimant{unconfirmed(bound("a", "300m")), bound("b", "500m")}, "b", Wait, "Preempting"},
 	} {
-		t.Run(test.note, func(t *testing.T) {
-			got := Admission(append(test.others, test.asks), limits)[test.asks.Key]
-			if got.Preempts.Name != test.gives || got.Answer != test.answer || got.Reason != test.reason {
-				t.Errorf("got %+v, want %q %v %q", got, test.gives, test.answer, test.reason)
+		t.Run(test.name, func(t *testing.T) {
+			got := Admission(append(test.others, test.claims), limits)[test.claims.Key]
+			if got.Preempts.Name != test.preempted || got.Answer != test.answer || got.Reason != test.reason {
+				t.Errorf("got %+v, want preempted %q, answer %v, reason %q", got, test.preempted, test.answer, test.reason)
 			}
 		})
 	}

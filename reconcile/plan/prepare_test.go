@@ -8,8 +8,8 @@ import (
 	"podd/manifest"
 )
 
-// TestVolumesFirst: a sandbox waits for what a driver or a server may have, and for
-// nothing that this machine gives alone.
+// TestVolumesFirst checks that the sandbox waits for volumes of drivers and servers, but not for
+// volumes that the node itself provides.
 func TestVolumesFirst(t *testing.T) {
 	claim, ephemeral := &v1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}, &v1.EphemeralVolumeSource{}
 	for _, c := range []struct {
@@ -30,7 +30,7 @@ func TestVolumesFirst(t *testing.T) {
 			{Name: "own", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}, {Name: "data", VolumeSource: c.is},
 		}}}}
 		if got := (&facts{in: &Input{Desired: p}}).volumesFirst(); got != c.first {
-			t.Errorf("a pod of %s with %+v: %v", c.of.Kind, c.is, got)
+			t.Errorf("pod of %s with %+v: got %v, want %v", c.of.Kind, c.is, got, c.first)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func (a Probe) Subject() string { return "probe/" + a.Container + "/" + string(a
 // Verb implements Action.
 func (Probe) Verb() string { return "probe" }
 
-func (a Probe) String() string { return fmt.Sprintf("probe the %s of %s", a.Kind, a.Container) }
+func (a Probe) String() string { return fmt.Sprintf("run the %s probe of %s", a.Kind, a.Container) }
 
 func (Probe) sealed() {}
 
@@ -59,22 +59,22 @@ type Probed struct {
 	// measured from it.
 	Since time.Time `json:"-"`
 	// Adopted reports that it already ran when podd started.
-	Adopted   bool  `json:"-"`
-	Startup   Trial `json:"startup,omitzero"`
-	Liveness  Trial `json:"liveness,omitzero"`
-	Readiness Trial `json:"readiness,omitzero"`
+	Adopted   bool       `json:"-"`
+	Startup   ProbeState `json:"startup,omitzero"`
+	Liveness  ProbeState `json:"liveness,omitzero"`
+	Readiness ProbeState `json:"readiness,omitzero"`
 }
 
-// Of returns the state of one kind.
-func (p Probed) Of(kind ProbeKind) Trial { return *p.at(kind) }
+// State returns the state of one kind.
+func (p Probed) State(kind ProbeKind) ProbeState { return *p.at(kind) }
 
 // With returns p with another state of one kind.
-func (p Probed) With(kind ProbeKind, t Trial) Probed {
+func (p Probed) With(kind ProbeKind, t ProbeState) Probed {
 	*p.at(kind) = t
 	return p
 }
 
-func (p *Probed) at(kind ProbeKind) *Trial {
+func (p *Probed) at(kind ProbeKind) *ProbeState {
 	switch kind {
 	case Startup:
 		return &p.Startup
@@ -94,8 +94,8 @@ const (
 	Failed Health = "failed"
 )
 
-// A Trial is the state of one probe.
-type Trial struct {
+// A ProbeState is the state of one probe.
+type ProbeState struct {
 	Health Health `json:"health,omitempty"`
 	// Message is the failure that caused Health or, while Health is "", the first failure:
 	// a line for users. It changes only with Health.
@@ -103,7 +103,7 @@ type Trial struct {
 	// Began is when the last attempt began, monotonic; zero: there was none.
 	Began time.Time `json:"-"`
 	// Passing is the result of the last attempts, InRow their number; Errors is the number
-	// of attempts since then that could not be made.
+	// of attempts since then that could not be carried out.
 	Passing bool `json:"-"`
 	InRow   int  `json:"-"`
 	Errors  int  `json:"-"`
@@ -111,24 +111,24 @@ type Trial struct {
 	Warned bool `json:"-"`
 }
 
-// An Outcome is the result of one attempt.
-type Outcome struct {
+// A ProbeResult is the result of one attempt.
+type ProbeResult struct {
 	Began  time.Time
 	Passed bool
-	// Errored reports that the attempt could not be made, so it does not count.
+	// Errored reports that the attempt could not be carried out, so it does not count.
 	Errored bool
 	Message string
 }
 
-// probeTries is how often an attempt that could not be made is repeated immediately.
+// probeTries is how often an attempt that could not be carried out is repeated immediately.
 const probeTries = 3
 
 // After returns the state after one more attempt of probe p.
-func (t Trial) After(p *v1.Probe, o Outcome) Trial {
+func (t ProbeState) After(p *v1.Probe, o ProbeResult) ProbeState {
 	t.Began = o.Began
 	if o.Errored {
 		t.Errors++
-		t.keepFirstMessage("cannot be made: " + o.Message)
+		t.keepFirstMessage("could not be carried out: " + o.Message)
 		return t
 	}
 	if t.InRow > 0 && t.Passing == o.Passed {
@@ -149,20 +149,20 @@ func (t Trial) After(p *v1.Probe, o Outcome) Trial {
 }
 
 // keepFirstMessage keeps the first message before there is a result.
-func (t *Trial) keepFirstMessage(message string) {
+func (t *ProbeState) keepFirstMessage(message string) {
 	if t.Health == "" && t.Message == "" {
 		t.Message = message
 	}
 }
 
-// needsUser reports whether a user must act: the probe failed, or all tries of its attempts
-// could not be made.
-func (t Trial) needsUser() bool {
+// needsUser reports whether a user must act: the probe failed, or none of its attempts could
+// be carried out.
+func (t ProbeState) needsUser() bool {
 	return t.Health == Failed || t.Health == "" && t.Errors >= probeTries
 }
 
 // why returns the message of a probe that has not passed.
-func (t Trial) why(kind ProbeKind) string {
+func (t ProbeState) why(kind ProbeKind) string {
 	if t.Message == "" {
 		return ""
 	}

@@ -10,11 +10,11 @@ import (
 )
 
 // trial returns the state of a probe of the current container of m.
-func (f *facts) trial(m *member, kind ProbeKind) Trial {
+func (f *facts) trial(m *member, kind ProbeKind) ProbeState {
 	if m.last == nil {
-		return Trial{}
+		return ProbeState{}
 	}
-	return f.in.History.Probed[m.last.ID].Of(kind)
+	return f.in.History.Probed[m.last.ID].State(kind)
 }
 
 // passed reports whether the container runs and has no probe of this kind that has not
@@ -39,7 +39,7 @@ func stopUnhealthy(kind ProbeKind) func(*facts, *member, *Decision, *Step) {
 		if own := ProbeOf(m.spec, kind).TerminationGracePeriodSeconds; own != nil {
 			grace = Grace(*own)
 		}
-		f.end(d, m, grace, s.Why)
+		f.stopOwn(d, m, grace, s.Why)
 	}
 }
 
@@ -66,11 +66,11 @@ func unready(f *facts, m *member) bool { return m.is(runtime.Running) && !f.pass
 
 func waitReadiness(f *facts, m *member, d *Decision, s *Step) {
 	f.explain(m, Readiness, s)
-	f.watch(m, d)
+	f.probeStarted(m, d)
 }
 
-// watch makes the attempts for a container that has started.
-func (f *facts) watch(m *member, d *Decision) {
+// probeStarted probes the liveness and readiness of a container that has started.
+func (f *facts) probeStarted(m *member, d *Decision) {
 	f.attempt(m, d, Liveness)
 	f.attempt(m, d, Readiness)
 }
@@ -79,15 +79,15 @@ func (f *facts) watch(m *member, d *Decision) {
 // that its loss of readiness is published. It starts no probe that did not run before,
 // because the container may not have started yet.
 func (f *facts) continueReadiness(m *member, d *Decision) {
-	if m.is(runtime.Running) && f.trial(m, Readiness) != (Trial{}) {
+	if m.is(runtime.Running) && f.trial(m, Readiness) != (ProbeState{}) {
 		f.attempt(m, d, Readiness)
 	}
 }
 
-// continueReadinessInStop does that for a container of a pod that is being stopped, unless
-// the pod has finished: then it is not ready anyway.
+// continueReadinessInStop does the same for a container of a pod that is being stopped. A
+// finished pod is not ready anyway.
 func (f *facts) continueReadinessInStop(d *Decision, inc *runtime.Incarnation, c *runtime.Container) {
-	p := VersionOf(inc, f.in.Desired, f.in.Leaving)
+	p := VersionOf(inc, f.in.Desired, f.in.Previous)
 	if p == nil || d.Phase != PhaseStop {
 		return
 	}
@@ -119,7 +119,7 @@ func (f *facts) attempt(m *member, d *Decision, kind ProbeKind) {
 func (f *facts) dueAt(m *member, kind ProbeKind, p *v1.Probe) time.Time {
 	period := time.Duration(max(p.PeriodSeconds, 1)) * time.Second
 	probed := f.in.History.Probed[m.last.ID]
-	if t := probed.Of(kind); !t.Began.IsZero() {
+	if t := probed.State(kind); !t.Began.IsZero() {
 		if t.Errors%probeTries != 0 {
 			return t.Began
 		}

@@ -8,14 +8,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTrial: a verdict is that of the last attempts, as many as its threshold
-// asks, whatever could not be made between them; it is never taken back without
-// the other, and what is said of it stands still.
-func TestTrial(t *testing.T) {
+// TestProbeState_After checks that the result changes after as many consecutive attempts as the
+// threshold, without those that could not be made, and that the message changes only with
+// the result.
+func TestProbeState_After(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := &v1.Probe{SuccessThreshold: rapid.Int32Range(1, 4).Draw(t, "successes"), FailureThreshold: rapid.Int32Range(1, 4).Draw(t, "failures")}
-		outcomes := rapid.SliceOf(rapid.SampledFrom([]Outcome{{Passed: true}, {Message: "a"}, {Message: "b"}, {Errored: true, Message: "c"}})).Draw(t, "outcomes")
-		var trial Trial
+		outcomes := rapid.SliceOf(rapid.SampledFrom([]ProbeResult{{Passed: true}, {Message: "a"}, {Message: "b"}, {Errored: true, Message: "c"}})).Draw(t, "outcomes")
+		var trial ProbeState
 		var counted []bool
 		for i, o := range outcomes {
 			o.Began = time.Unix(int64(i), 0)
@@ -31,33 +31,33 @@ func TestTrial(t *testing.T) {
 			}
 			switch {
 			case trial.Health != want:
-				t.Fatalf("after %v: %q, want %q", outcomes[:i+1], trial.Health, want)
+				t.Fatalf("after %v: got %q, want %q", outcomes[:i+1], trial.Health, want)
 			case trial.Began != o.Began:
-				t.Fatalf("began %s", trial.Began)
+				t.Fatalf("got began %s, want %s", trial.Began, o.Began)
 			case was.Health == trial.Health && was.Message != "" && was.Message != trial.Message:
-				t.Fatalf("after %v: says %q, no longer %q", outcomes[:i+1], trial.Message, was.Message)
+				t.Fatalf("after %v: got message %q, want %q as before", outcomes[:i+1], trial.Message, was.Message)
 			case (trial.Health == Passed) != (trial.Message == "") && trial.Health != "":
-				t.Fatalf("after %v: %s, says %q", outcomes[:i+1], trial.Health, trial.Message)
+				t.Fatalf("after %v: got %s with message %q", outcomes[:i+1], trial.Health, trial.Message)
 			}
 		}
 	})
 }
 
-// lastAre tells whether the last n are all so.
-func lastAre(all []bool, so bool, n int32) bool {
+// lastAre reports whether the last n are all equal to want.
+func lastAre(all []bool, want bool, n int32) bool {
 	if len(all) < int(n) {
 		return false
 	}
 	for _, is := range all[len(all)-int(n):] {
-		if is != so {
+		if is != want {
 			return false
 		}
 	}
 	return true
 }
 
-// TestSpread: first attempts on what an earlier podd left lie within one period,
-// and those of many containers all over it.
+// TestSpread checks that first attempts on containers of an earlier podd are spread over one
+// period.
 func TestSpread(t *testing.T) {
 	const period = 10 * time.Second
 	tenths := map[time.Duration]int{}
@@ -65,13 +65,13 @@ func TestSpread(t *testing.T) {
 		id := time.Duration(i).String()
 		at := spread(id, Liveness, period)
 		if at < 0 || at >= period || at != spread(id, Liveness, period) {
-			t.Fatalf("%s: %s", id, at)
+			t.Fatalf("%s: got %s and %s, want the same below %s", id, at, spread(id, Liveness, period), period)
 		}
 		tenths[at/time.Second]++
 	}
 	for tenth, n := range tenths {
 		if n < 50 || n > 200 || len(tenths) != 10 {
-			t.Errorf("%d of 1000 in second %d", n, tenth)
+			t.Errorf("second %d: got %d of 1000 attempts, want about 100", tenth, n)
 		}
 	}
 }

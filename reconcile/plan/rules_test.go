@@ -12,7 +12,7 @@ import (
 	"podd/runtime"
 )
 
-// versioned is a pod with one container, app, whose image is present.
+// versioned returns a pod with one container, app, whose image is present.
 func versioned(uid types.UID) *manifest.Pod {
 	return &manifest.Pod{UID: uid, Hash: "v1:" + string(uid), Spec: &v1.Pod{Spec: v1.PodSpec{
 		RestartPolicy: v1.RestartPolicyAlways,
@@ -20,7 +20,7 @@ func versioned(uid types.UID) *manifest.Pod {
 	}}}
 }
 
-// sandboxOf is a sandbox of a version with a container app for each state.
+// sandboxOf returns a sandbox of a version with a container app for each state.
 func sandboxOf(p *manifest.Pod, ready bool, states ...runtime.ContainerState) runtime.Incarnation {
 	inc := runtime.Incarnation{Sandbox: runtime.Sandbox{
 		ID: "s-" + string(p.UID), UID: p.UID, Ready: ready, Annotations: map[string]string{runtime.AnnotationHash: p.Hash},
@@ -31,189 +31,188 @@ func sandboxOf(p *manifest.Pod, ready bool, states ...runtime.ContainerState) ru
 	return inc
 }
 
-// fresh is an input in which a pod is wanted, nothing is there and nothing is
-// in its way.
+// fresh returns an input with a desired pod that can start and of which nothing exists yet.
 func fresh() Input {
 	return Input{
-		Desired: versioned("u"), Certain: true, Now: time.Now(), Node: Node{Reachable: true, Ready: true, NetworkReady: true},
+		Desired: versioned("u"), SourcesRead: true, Now: time.Now(), Node: Node{Reachable: true, Ready: true, NetworkReady: true},
 		InFlight: map[string]Action{},
 		History: History{VolumesReady: true, Released: map[string]bool{}, SeenExit: map[string]time.Time{},
 			Containers: map[string]ContainerHistory{"app": {Image: Image{Name: "a:1", Ref: "sha256:a"}}}},
 	}
 }
 
-// runs is fresh with the pod running.
+// runs returns fresh with the pod running.
 func runs() Input {
 	in := fresh()
 	in.Observed = []runtime.Incarnation{sandboxOf(in.Desired, true, runtime.Running)}
 	return in
 }
 
-// TestPodRules: what each rule is for. A change is made to an input in which the
-// pod runs; the rule is the one that then matches.
+// TestPodRules checks which rule matches after a change of an input in which the pod runs.
 func TestPodRules(t *testing.T) {
 	tests := map[string]struct {
 		change func(*Input)
-		rule   string
+		rule   RuleID
 		phase  Phase
 	}{
-		"nothing":                   {func(*Input) {}, "run", PhaseRun},
-		"not wanted, perhaps":       {func(in *Input) { in.Desired, in.Certain = nil, false }, "sources not seen yet", PhaseHold},
-		"not wanted, runtime away":  {func(in *Input) { in.Desired, in.Certain, in.Node.Reachable = nil, false, false }, "sources not seen yet", PhaseHold},
-		"runtime away":              {func(in *Input) { in.Node.Reachable = false }, "runtime does not answer", PhaseWait},
-		"not wanted":                {func(in *Input) { in.Desired = nil }, "stop", PhaseStop},
-		"not wanted, nothing there": {func(in *Input) { in.Desired, in.Observed = nil, nil }, "gone", PhaseRest},
-		"not wanted, others' there": {func(in *Input) { in.Desired = nil; in.Observed = []runtime.Incarnation{theirs()} }, "gone", PhaseRest},
-		"others' beside it":         {func(in *Input) { in.Observed = append(in.Observed, theirs()) }, "run", PhaseRun},
-		"others' in its place":      {func(in *Input) { in.Observed = []runtime.Incarnation{theirs()} }, "a foreign pod has the name", PhaseWait},
-		"others' dead":              {func(in *Input) { dead := theirs(); dead.Ready = false; in.Observed = []runtime.Incarnation{dead} }, "no sandbox", PhasePrepare},
-		"others' to adopt":          {func(in *Input) { in.Observed, in.Node.Adopt = []runtime.Incarnation{theirs()}, true }, "end a foreign pod", PhaseStop},
-		"others' of its uid, dead": {func(in *Input) {
+		"unchanged":                     {func(*Input) {}, RuleRun, PhaseRun},
+		"not desired, sources not read": {func(in *Input) { in.Desired, in.SourcesRead = nil, false }, RuleSourcesNotRead, PhaseHold},
+		"not desired, sources not read, runtime unreachable": {func(in *Input) { in.Desired, in.SourcesRead, in.Node.Reachable = nil, false, false }, RuleSourcesNotRead, PhaseHold},
+		"runtime unreachable":                                {func(in *Input) { in.Node.Reachable = false }, RuleRuntimeUnreachable, PhaseWait},
+		"not desired, running":                               {func(in *Input) { in.Desired = nil }, RuleStop, PhaseStop},
+		"not desired, nothing observed":                      {func(in *Input) { in.Desired, in.Observed = nil, nil }, RuleRemoved, PhaseRest},
+		"not desired, foreign pod observed":                  {func(in *Input) { in.Desired = nil; in.Observed = []runtime.Incarnation{theirs()} }, RuleRemoved, PhaseRest},
+		"running in addition to a foreign pod":               {func(in *Input) { in.Observed = append(in.Observed, theirs()) }, RuleRun, PhaseRun},
+		"foreign pod runs instead":                           {func(in *Input) { in.Observed = []runtime.Incarnation{theirs()} }, RuleNameInUse, PhaseWait},
+		"foreign pod stopped":                                {func(in *Input) { dead := theirs(); dead.Ready = false; in.Observed = []runtime.Incarnation{dead} }, RuleNoSandbox, PhasePrepare},
+		"foreign pod to adopt":                               {func(in *Input) { in.Observed, in.Node.Adopt = []runtime.Incarnation{theirs()}, true }, RuleAdoptForeign, PhaseStop},
+		"stopped foreign pod with the same UID to adopt": {func(in *Input) {
 			dead := theirs()
 			dead.Ready, dead.UID = false, "u"
 			in.Observed, in.Node.Adopt = []runtime.Incarnation{dead}, true
-		}, "end a foreign pod", PhaseStop},
-		"another version":           {func(in *Input) { in.Desired = versioned("next") }, "stop", PhaseStop},
-		"another version, rejected": {func(in *Input) { in.Desired = versioned("next"); in.Verdict.Answer = Reject }, "keep the earlier version", PhaseWait},
-		"another version, waits":    {func(in *Input) { in.Desired = versioned("next"); in.Verdict.Answer = Wait }, "stop", PhaseStop},
-		"another version, no image": {func(in *Input) { in.Desired, in.History.Containers = versioned("next"), nil }, "keep the earlier version", PhaseWait},
-		"another version, dead":     {func(in *Input) { in.Desired = versioned("next"); in.Observed[0] = sandboxOf(versioned("u"), false) }, "stop", PhaseStop},
-		"another version, released": {func(in *Input) {
+		}, RuleAdoptForeign, PhaseStop},
+		"another version runs":                                   {func(in *Input) { in.Desired = versioned("next") }, RuleStop, PhaseStop},
+		"another version runs, desired one rejected":             {func(in *Input) { in.Desired = versioned("next"); in.Verdict.Answer = Reject }, RuleKeepEarlierVersion, PhaseWait},
+		"another version runs, desired one waits for admission":  {func(in *Input) { in.Desired = versioned("next"); in.Verdict.Answer = Wait }, RuleStop, PhaseStop},
+		"another version runs, image of the desired one missing": {func(in *Input) { in.Desired, in.History.Containers = versioned("next"), nil }, RuleKeepEarlierVersion, PhaseWait},
+		"another version exited, network not released":           {func(in *Input) { in.Desired = versioned("next"); in.Observed[0] = sandboxOf(versioned("u"), false) }, RuleStop, PhaseStop},
+		"another version exited, network released": {func(in *Input) {
 			in.Desired = versioned("next")
 			in.Observed[0] = sandboxOf(versioned("u"), false)
 			in.History.Released["s-u"] = true
-		}, "no sandbox", PhasePrepare},
-		"being stopped":                {func(in *Input) { in.History.Stopping = &Stopping{SandboxID: "s-u"} }, "stop", PhaseStop},
-		"its uid's other directory":    {func(in *Input) { in.Observed, in.Dirs = nil, []Dir{{UID: "u", Hash: "v1:other"}} }, "clear the earlier version", PhaseWait},
-		"its directory of any version": {func(in *Input) { in.Observed, in.Dirs = nil, []Dir{{UID: "u"}} }, "no sandbox", PhasePrepare},
-		"its directory under removal":  {func(in *Input) { in.Observed, in.InFlight["dir/u"] = nil, RemoveDir{UID: "u"} }, "clear the earlier version", PhaseWait},
-		"finished before":              {func(in *Input) { in.History.Finished = &Finished{UID: "u", Hash: "v1:u", Size: in.Desired.PodSize()} }, "finished", PhaseWindDown},
-		"finished, in another size":    {func(in *Input) { in.History.Finished = &Finished{UID: "u", Hash: "v1:u", Size: "cpu=1/ memory=/"} }, "run", PhaseRun},
-		"finished, another version": {func(in *Input) {
+		}, RuleNoSandbox, PhasePrepare},
+		"stop in progress": {func(in *Input) { in.History.Stopping = &Stopping{SandboxID: "s-u"} }, RuleStop, PhaseStop},
+		"directory of an earlier version with the same UID": {func(in *Input) { in.Observed, in.Dirs = nil, []Dir{{UID: "u", Hash: "v1:other"}} }, RuleEarlierDirectoryLeft, PhaseWait},
+		"directory of an unknown version with the same UID": {func(in *Input) { in.Observed, in.Dirs = nil, []Dir{{UID: "u"}} }, RuleNoSandbox, PhasePrepare},
+		"removal of its directory in progress":              {func(in *Input) { in.Observed, in.InFlight["dir/u"] = nil, RemoveDir{UID: "u"} }, RuleEarlierDirectoryLeft, PhaseWait},
+		"finished":                                          {func(in *Input) { in.History.Finished = &Finished{UID: "u", Hash: "v1:u", Size: in.Desired.PodSize()} }, RuleFinished, PhaseWindDown},
+		"finished in another size":                          {func(in *Input) { in.History.Finished = &Finished{UID: "u", Hash: "v1:u", Size: "cpu=1/ memory=/"} }, RuleRun, PhaseRun},
+		"earlier version with the same UID finished": {func(in *Input) {
 			in.History.Finished = &Finished{UID: "u", Hash: "v1:other", Size: in.Desired.PodSize()}
-		}, "run", PhaseRun},
-		"finished and at rest": {func(in *Input) {
+		}, RuleRun, PhaseRun},
+		"finished, nothing observed": {func(in *Input) {
 			in.Observed, in.History.Finished = nil, &Finished{UID: "u", Hash: "v1:u", Size: in.Desired.PodSize()}
-		}, "finished", PhaseRest},
-		"runs out of policy": {func(in *Input) {
+		}, RuleFinished, PhaseRest},
+		"exited, not restarted by the policy of the pod": {func(in *Input) {
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			in.Observed[0].Containers[0].State = runtime.Exited
-		}, "finished", PhaseWindDown},
-		"runs out of its own policy": {func(in *Input) {
+		}, RuleFinished, PhaseWindDown},
+		"exited, not restarted by its own policy": {func(in *Input) {
 			own(in, v1.ContainerRestartPolicyNever)
 			in.Observed[0].Containers[0].State = runtime.Exited
-		}, "finished", PhaseWindDown},
-		"runs again by a rule": {func(in *Input) {
+		}, RuleFinished, PhaseWindDown},
+		"exited, restarted by a rule": {func(in *Input) {
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			own(in, v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 0))
 			in.Observed[0].Containers[0].State = runtime.Exited
-		}, "run", PhaseRun},
-		"sandbox lost and released, never": {func(in *Input) {
+		}, RuleRun, PhaseRun},
+		"sandbox released, never restarted": {func(in *Input) {
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.Exited)
 			in.History.Released["s-u"] = true
-		}, "finished", PhaseRest},
-		"sandbox lost and released, never, but by a rule": {func(in *Input) {
+		}, RuleFinished, PhaseRest},
+		"sandbox released, restarted by a rule": {func(in *Input) {
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			own(in, v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 0))
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.Exited)
 			in.History.Released["s-u"] = true
-		}, "no sandbox", PhasePrepare},
-		"init failed for good": {func(in *Input) {
+		}, RuleNoSandbox, PhasePrepare},
+		"init container failed permanently": {func(in *Input) {
 			in.Observed[0].Containers[0].Name = "i"
 			failedInit(in)
-		}, "finished", PhaseWindDown},
-		"init failed, restarts by a rule": {func(in *Input) {
+		}, RuleFinished, PhaseWindDown},
+		"init container failed, restarted by a rule": {func(in *Input) {
 			in.Observed[0].Containers[0].Name = "i"
 			failedInit(in, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 3))
-		}, "init", PhaseInit},
-		"rejected":                    {func(in *Input) { in.Observed, in.Verdict.Answer = nil, Reject }, "not admitted", PhaseWait},
-		"rejected, and runs":          {func(in *Input) { in.Verdict.Answer = Reject }, "run", PhaseRun},
-		"runtime not ready":           {func(in *Input) { in.Observed, in.Node.Ready = nil, false }, "runtime not ready", PhaseWait},
-		"runtime not ready, and runs": {func(in *Input) { in.Node.Ready = false }, "run", PhaseRun},
-		"network not ready":           {func(in *Input) { in.Observed, in.Node.NetworkReady = nil, false }, "network not ready", PhaseWait},
-		"network not ready, host's": {func(in *Input) {
+		}, RuleInit, PhaseInit},
+		"rejected":                   {func(in *Input) { in.Observed, in.Verdict.Answer = nil, Reject }, RuleNotAdmitted, PhaseWait},
+		"rejected, running":          {func(in *Input) { in.Verdict.Answer = Reject }, RuleRun, PhaseRun},
+		"runtime not ready":          {func(in *Input) { in.Observed, in.Node.Ready = nil, false }, RuleRuntimeNotReady, PhaseWait},
+		"runtime not ready, running": {func(in *Input) { in.Node.Ready = false }, RuleRun, PhaseRun},
+		"network not ready":          {func(in *Input) { in.Observed, in.Node.NetworkReady = nil, false }, RuleNetworkNotReady, PhaseWait},
+		"network not ready, host network": {func(in *Input) {
 			in.Observed, in.Node.NetworkReady = nil, false
 			in.Desired.Spec.Spec.HostNetwork = true
-		}, "no sandbox", PhasePrepare},
-		"network not ready, and runs": {func(in *Input) { in.Node.NetworkReady = false }, "run", PhaseRun},
-		"sandbox lost":                {func(in *Input) { in.Observed[0].Ready = false }, "sandbox lost", PhasePrepare},
-		"sandbox lost, rejected":      {func(in *Input) { in.Observed[0].Ready = false; in.Verdict.Answer = Reject }, "sandbox lost", PhasePrepare},
-		"sandbox lost and released": {func(in *Input) {
+		}, RuleNoSandbox, PhasePrepare},
+		"network not ready, running": {func(in *Input) { in.Node.NetworkReady = false }, RuleRun, PhaseRun},
+		"sandbox lost":               {func(in *Input) { in.Observed[0].Ready = false }, RuleSandboxLost, PhasePrepare},
+		"sandbox lost, rejected":     {func(in *Input) { in.Observed[0].Ready = false; in.Verdict.Answer = Reject }, RuleSandboxLost, PhasePrepare},
+		"sandbox released": {func(in *Input) {
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.Exited)
 			in.History.Released["s-u"] = true
-		}, "no sandbox", PhasePrepare},
-		"sandbox lost and released, exit code unknown": {func(in *Input) {
+		}, RuleNoSandbox, PhasePrepare},
+		"sandbox released, exit code unknown, never restarted": {func(in *Input) {
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.ExitUnknown)
 			in.History.Released["s-u"] = true
-		}, "exit code unknown", PhaseWait},
-		"sandbox lost and released, exit code unknown, on failure": {func(in *Input) {
+		}, RuleRestartUndecided, PhaseWait},
+		"sandbox released, exit code unknown, restarted on failure": {func(in *Input) {
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyOnFailure
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.ExitUnknown)
 			in.History.Released["s-u"] = true
-		}, "exit code unknown", PhaseWait},
-		"sandbox lost and released, exit code unknown, always": {func(in *Input) {
+		}, RuleRestartUndecided, PhaseWait},
+		"sandbox released, exit code unknown, always restarted": {func(in *Input) {
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.ExitUnknown)
 			in.History.Released["s-u"] = true
-		}, "no sandbox", PhasePrepare},
-		"exit code unknown": {func(in *Input) {
+		}, RuleNoSandbox, PhasePrepare},
+		"exit code unknown in a ready sandbox": {func(in *Input) {
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			in.Observed[0].Containers[0].State = runtime.ExitUnknown
-		}, "run", PhaseRun},
-		"objects missing":                  {func(in *Input) { in.Observed, in.Objects.Missing = nil, "a Secret" }, "objects missing", PhaseWait},
-		"objects missing, and runs":        {func(in *Input) { in.Objects.Missing = "a Secret" }, "run", PhaseRun},
-		"objects missing, another version": {func(in *Input) { in.Desired = versioned("next"); in.Objects.Missing = "a Secret" }, "keep the earlier version", PhaseWait},
-		"journal unreadable":               {func(in *Input) { unreadable(in, v1.RestartPolicyNever); in.Observed = nil }, "journal unreadable", PhaseWait},
-		"journal unreadable, dead sandbox without containers": {func(in *Input) {
+		}, RuleRun, PhaseRun},
+		"objects missing":                       {func(in *Input) { in.Observed, in.Objects.Missing = nil, "a Secret" }, RuleObjectsMissing, PhaseWait},
+		"objects missing, running":              {func(in *Input) { in.Objects.Missing = "a Secret" }, RuleRun, PhaseRun},
+		"objects missing, another version runs": {func(in *Input) { in.Desired = versioned("next"); in.Objects.Missing = "a Secret" }, RuleKeepEarlierVersion, PhaseWait},
+		"journal unreadable":                    {func(in *Input) { unreadable(in, v1.RestartPolicyNever); in.Observed = nil }, RuleJournalUnreadable, PhaseWait},
+		"journal unreadable, released sandbox without containers": {func(in *Input) {
 			unreadable(in, v1.RestartPolicyOnFailure)
 			in.Observed[0] = sandboxOf(in.Desired, false)
 			in.Observed[0].Containers = nil
 			in.History.Released["s-u"] = true
-		}, "journal unreadable", PhaseWait},
-		"journal unreadable, always": {func(in *Input) { unreadable(in, v1.RestartPolicyAlways); in.Observed = nil }, "no sandbox", PhasePrepare},
-		"journal unreadable, one once": {func(in *Input) {
+		}, RuleJournalUnreadable, PhaseWait},
+		"journal unreadable, always restarted": {func(in *Input) { unreadable(in, v1.RestartPolicyAlways); in.Observed = nil }, RuleNoSandbox, PhasePrepare},
+		"journal unreadable, one container never restarted": {func(in *Input) {
 			unreadable(in, v1.RestartPolicyAlways)
 			own(in, v1.ContainerRestartPolicyNever)
 			in.Observed = nil
-		}, "journal unreadable", PhaseWait},
-		"journal unreadable, and runs": {func(in *Input) { unreadable(in, v1.RestartPolicyNever) }, "run", PhaseRun},
-		"journal unreadable, and ended": {func(in *Input) {
+		}, RuleJournalUnreadable, PhaseWait},
+		"journal unreadable, running": {func(in *Input) { unreadable(in, v1.RestartPolicyNever) }, RuleRun, PhaseRun},
+		"journal unreadable, exited": {func(in *Input) {
 			unreadable(in, v1.RestartPolicyNever)
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.Exited)
 			in.History.Released["s-u"] = true
-		}, "finished", PhaseRest},
-		"no sandbox": {func(in *Input) { in.Observed = nil }, "no sandbox", PhasePrepare},
-		"init to do": {func(in *Input) {
+		}, RuleFinished, PhaseRest},
+		"no sandbox": {func(in *Input) { in.Observed = nil }, RuleNoSandbox, PhasePrepare},
+		"init container not started": {func(in *Input) {
 			in.Desired.Spec.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1"}}
 			in.Observed[0].Containers = nil
-		}, "init", PhaseInit},
-		"init done, by what comes behind": {func(in *Input) { in.Desired.Spec.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1"}} }, "run", PhaseRun},
+		}, RuleInit, PhaseInit},
+		"init completed, because a later container runs": {func(in *Input) { in.Desired.Spec.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1"}} }, RuleRun, PhaseRun},
 	}
-	hit := map[string]bool{}
+	hit := map[RuleID]bool{}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			in := runs()
 			test.change(&in)
 			d := Next(in)
 			if d.Rule != test.rule || d.Phase != test.phase {
-				t.Errorf("want %s -> %s\n%s", test.rule, test.phase, d)
+				t.Errorf("got another decision, want %s -> %s\n%s", test.rule, test.phase, d)
 			}
 			hit[d.Rule] = true
 		})
 	}
 	for _, r := range podRules {
-		if !hit[r.name] {
-			t.Errorf("no case for rule %q", r.name)
+		if !hit[r.id] {
+			t.Errorf("no case for rule %q", r.id)
 		}
 	}
 }
 
+// theirs returns a foreign sandbox.
 func theirs() runtime.Incarnation {
 	return runtime.Incarnation{Sandbox: runtime.Sandbox{ID: "f", UID: "f", Ready: true, Foreign: true}}
 }
 
-// TestContainerRules: the same for a container of a pod that runs.
+// TestContainerRules checks the same for a container of a running pod.
 func TestContainerRules(t *testing.T) {
 	last := func(in *Input) *runtime.Container { return &in.Observed[0].Containers[0] }
 	history := func(in *Input, change func(*ContainerHistory)) {
@@ -234,229 +233,231 @@ func TestContainerRules(t *testing.T) {
 	}
 	tests := map[string]struct {
 		change func(*Input)
-		rule   string
-		action string // the first one's verb, "" for none
+		rule   RuleID
+		action string // verb of the first action; "" for none
 	}{
-		"runs":                     {func(*Input) {}, "running -> leave", ""},
-		"restart asked":            {func(in *Input) { history(in, func(h *ContainerHistory) { h.RestartID = "c" }) }, "restart asked -> stop", "stop"},
-		"restart asked of another": {func(in *Input) { history(in, func(h *ContainerHistory) { h.RestartID = "b" }) }, "running -> leave", ""},
-		"restart asked, ended":     {func(in *Input) { ended(in, "5"); history(in, func(h *ContainerHistory) { h.RestartID = "c" }) }, "start", "start"},
-		"startup undecided":        {func(in *Input) { probes(in, Startup, Trial{}) }, "not started -> probe", "probe"},
-		"startup failing":          {func(in *Input) { probes(in, Startup, Trial{InRow: 2, Began: in.Now}) }, "not started -> probe", ""},
-		"startup failed":           {func(in *Input) { probes(in, Startup, Trial{Health: Failed}) }, "startup probe failed -> stop", "stop"},
-		"startup passed":           {func(in *Input) { probes(in, Startup, Trial{Health: Passed}) }, "running -> leave", ""},
-		"startup undecided, alive not asked": {func(in *Input) {
-			probes(in, Startup, Trial{Began: in.Now})
-			probes(in, Liveness, Trial{})
-			probes(in, Readiness, Trial{})
-		}, "not started -> probe", ""},
-		"alive undecided":              {func(in *Input) { probes(in, Liveness, Trial{}) }, "running -> leave", "probe"},
-		"alive not due":                {func(in *Input) { probes(in, Liveness, Trial{Began: in.Now}) }, "running -> leave", ""},
-		"alive failed":                 {func(in *Input) { probes(in, Liveness, Trial{Health: Failed}) }, "liveness probe failed -> stop", "stop"},
-		"alive failed, ended":          {func(in *Input) { ended(in, "0"); probes(in, Liveness, Trial{Health: Failed}) }, "start", "start"},
-		"alive failed, the one before": {func(in *Input) { probes(in, Liveness, Trial{Health: Failed}); last(in).ID = "b" }, "running -> leave", "probe"},
-		"ready undecided":              {func(in *Input) { probes(in, Readiness, Trial{}) }, "not ready -> probe", "probe"},
-		"ready failed":                 {func(in *Input) { probes(in, Readiness, Trial{Health: Failed, Began: in.Now}) }, "not ready -> probe", ""},
-		"ready passed":                 {func(in *Input) { probes(in, Readiness, Trial{Health: Passed, Began: in.Now}) }, "running -> leave", ""},
-		"ready passed, due":            {func(in *Input) { probes(in, Readiness, Trial{Health: Passed, Began: in.Now.Add(-10 * time.Second)}) }, "running -> leave", "probe"},
-		"resized":                      {func(in *Input) { resizes(in, small, large) }, "resized -> resize it as it runs", "resize"},
-		"resized already": {func(in *Input) {
+		"running":           {func(*Input) {}, RuleRunning, ""},
+		"restart requested": {func(in *Input) { history(in, func(h *ContainerHistory) { h.RestartID = "c" }) }, RuleRestartRequested, "stop"},
+		"restart requested for an earlier container": {func(in *Input) { history(in, func(h *ContainerHistory) { h.RestartID = "b" }) }, RuleRunning, ""},
+		"restart requested, exited":                  {func(in *Input) { ended(in, "5"); history(in, func(h *ContainerHistory) { h.RestartID = "c" }) }, RuleStart, "start"},
+		"startup probe without a result":             {func(in *Input) { probes(in, Startup, ProbeState{}) }, RuleNotStarted, "probe"},
+		"startup probe failed once":                  {func(in *Input) { probes(in, Startup, ProbeState{InRow: 2, Began: in.Now}) }, RuleNotStarted, ""},
+		"startup probe failed":                       {func(in *Input) { probes(in, Startup, ProbeState{Health: Failed}) }, RuleStartupProbeFailed, "stop"},
+		"startup probe passed":                       {func(in *Input) { probes(in, Startup, ProbeState{Health: Passed}) }, RuleRunning, ""},
+		"startup probe without a result, other probes wait": {func(in *Input) {
+			probes(in, Startup, ProbeState{Began: in.Now})
+			probes(in, Liveness, ProbeState{})
+			probes(in, Readiness, ProbeState{})
+		}, RuleNotStarted, ""},
+		"liveness probe without a result":               {func(in *Input) { probes(in, Liveness, ProbeState{}) }, RuleRunning, "probe"},
+		"liveness probe not due":                        {func(in *Input) { probes(in, Liveness, ProbeState{Began: in.Now}) }, RuleRunning, ""},
+		"liveness probe failed":                         {func(in *Input) { probes(in, Liveness, ProbeState{Health: Failed}) }, RuleLivenessProbeFailed, "stop"},
+		"liveness probe failed, exited":                 {func(in *Input) { ended(in, "0"); probes(in, Liveness, ProbeState{Health: Failed}) }, RuleStart, "start"},
+		"liveness probe of an earlier container failed": {func(in *Input) { probes(in, Liveness, ProbeState{Health: Failed}); last(in).ID = "b" }, RuleRunning, "probe"},
+		"readiness probe without a result":              {func(in *Input) { probes(in, Readiness, ProbeState{}) }, RuleNotReady, "probe"},
+		"readiness probe failed":                        {func(in *Input) { probes(in, Readiness, ProbeState{Health: Failed, Began: in.Now}) }, RuleNotReady, ""},
+		"readiness probe passed":                        {func(in *Input) { probes(in, Readiness, ProbeState{Health: Passed, Began: in.Now}) }, RuleRunning, ""},
+		"readiness probe passed, next attempt due": {func(in *Input) {
+			probes(in, Readiness, ProbeState{Health: Passed, Began: in.Now.Add(-10 * time.Second)})
+		}, RuleRunning, "probe"},
+		"resized": {func(in *Input) { resizes(in, small, large) }, RuleResizeInPlace, "resize"},
+		"resized, pod not resized yet": {func(in *Input) {
 			resizes(in, small, large)
-			in.History.Sizes = map[string]string{"c": large}
-		}, "running -> leave", "resize"}, // the pod
-		"resized, and probed": {func(in *Input) {
+			in.History.Sizes = map[string]Size{"c": {Value: large}}
+		}, RuleRunning, "resize"}, // the pod
+		"resized with a probe": {func(in *Input) {
 			resizes(in, small, large)
-			probes(in, Liveness, Trial{})
-		}, "resized -> resize it as it runs", "probe"},
-		"resized, which failed": {func(in *Input) {
+			probes(in, Liveness, ProbeState{})
+		}, RuleResizeInPlace, "probe"},
+		"resize failed": {func(in *Input) {
 			resizes(in, small, large)
 			history(in, func(h *ContainerHistory) { h.Resize.Until = in.Now.Add(1) })
-		}, "resized -> resize it as it runs", ""},
-		"resized, for which it restarts": {func(in *Input) {
+		}, RuleResizeInPlace, ""},
+		"resized, restart required": {func(in *Input) {
 			resizes(in, small, large)
 			restarts(in, v1.ResourceMemory)
-		}, "resized -> stop, to start it in its new size", "stop"},
-		"resized, restarts for another resource": {func(in *Input) {
+		}, RuleResizeByRestart, "stop"},
+		"resized, restart required for another resource": {func(in *Input) {
 			resizes(in, small, large)
 			restarts(in, v1.ResourceCPU)
-		}, "resized -> resize it as it runs", "resize"},
-		"resized back, the one before was not heard of": {func(in *Input) {
+		}, RuleResizeInPlace, "resize"},
+		"resized back, result of the first resize unknown": {func(in *Input) {
 			resizes(in, large, large)
-			in.History.Sizes = Doubts(in, ResizeContainer{Container: "app", ID: "c"})
-		}, "resized -> resize it as it runs", "resize"},
-		"resized back, the pod's was not heard of": {func(in *Input) {
+			in.History.Sizes = UncertainSizes(in, ResizeContainer{Container: "app", ID: "c"})
+		}, RuleResizeInPlace, "resize"},
+		"resized back, result for the pod unknown": {func(in *Input) {
 			resizes(in, large, large)
-			in.History.Sizes = Doubts(in, ResizePod{SandboxID: "s-u"})
-		}, "running -> leave", "resize"},
+			in.History.Sizes = UncertainSizes(in, ResizePod{SandboxID: "s-u"})
+		}, RuleRunning, "resize"},
 		"resized, rejected": {func(in *Input) {
 			resizes(in, small, large)
 			in.Verdict = Verdict{Answer: Reject}
-		}, "running -> leave", ""},
-		"resized, a newer version waits": {func(in *Input) {
+		}, RuleRunning, ""},
+		"resized, newer version waits": {func(in *Input) {
 			resizes(in, small, large)
 			in.Successor, in.Verdict = versioned("next"), Verdict{Answer: Reject}
-		}, "running -> leave", ""},
-		"resized before it was made, rejected": {func(in *Input) {
+		}, RuleRunning, ""},
+		"resized before its creation, rejected": {func(in *Input) {
 			resizes(in, small, large)
 			in.Observed[0].Containers = nil
 			in.Verdict = Verdict{Answer: Reject}
-		}, "not admitted -> wait", ""},
-		"resized after it ended, rejected": {func(in *Input) {
+		}, RuleSizeNotAdmitted, ""},
+		"resized after its exit, rejected": {func(in *Input) {
 			resizes(in, small, large)
 			ended(in, "0")
 			in.Verdict = Verdict{Answer: Reject}
-		}, "start", "start"},
+		}, RuleStart, "start"},
 		"changed": {func(in *Input) {
 			changes(in, "new")
 			in.History.Containers = map[string]ContainerHistory{"app": {Image: Image{Name: in.Desired.Spec.Spec.Containers[0].Image, Ref: "r"}}}
-		}, "changed -> stop, to start it anew", "stop"},
-		"changed, its image is not there": {func(in *Input) {
+		}, RuleContainerChanged, "stop"},
+		"changed, image missing": {func(in *Input) {
 			changes(in, "new")
 			in.History.Containers = map[string]ContainerHistory{}
-		}, "changed -> stop, to start it anew", "pull"},
-		"changed, its pod may not stay": {func(in *Input) {
+		}, RuleContainerChanged, "pull"},
+		"changed, UID not fixed": {func(in *Input) {
 			changes(in, "new")
 			in.Desired.FixedUID = false
-		}, "running -> leave", ""},
-		"not changed": {func(in *Input) { changes(in, "old") }, "running -> leave", ""},
-		"a kubelet's own": {func(in *Input) {
+		}, RuleRunning, ""},
+		"unchanged": {func(in *Input) { changes(in, "old") }, RuleRunning, ""},
+		"created by a kubelet": {func(in *Input) {
 			changes(in, "new")
 			made := in.Observed[0].Containers[0].Annotations
 			delete(made, runtime.AnnotationStart)
 			made[runtime.AnnotationContainerHash] = manifest.KubeletHash(&in.Desired.Spec.Spec.Containers[0])
-		}, "running -> leave", ""},
-		"changed while it waits": {func(in *Input) { changes(in, "new"); ended(in, "9") }, "start", "start"},
-		"unknown":                {func(in *Input) { last(in).State = runtime.Unknown }, "state unknown -> stop", "stop"},
-		"exit code unknown, never": {func(in *Input) {
+		}, RuleRunning, ""},
+		"changed during its back-off": {func(in *Input) { changes(in, "new"); ended(in, "9") }, RuleStart, "start"},
+		"state unknown":               {func(in *Input) { last(in).State = runtime.Unknown }, RuleStateUnknown, "stop"},
+		"exit code unknown, never restarted": {func(in *Input) {
 			unreported(in)
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
-		}, "exit code unknown -> wait", ""},
-		"exit code unknown, on failure": {func(in *Input) {
+		}, RuleExitCodeUnknown, ""},
+		"exit code unknown, restarted on failure": {func(in *Input) {
 			unreported(in)
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyOnFailure
-		}, "exit code unknown -> wait", ""},
-		"exit code unknown, always": {unreported, "start", "start"},
-		"exit code unknown, always, again": {func(in *Input) {
+		}, RuleExitCodeUnknown, ""},
+		"exit code unknown, always restarted": {unreported, RuleStart, "start"},
+		"exit code unknown, always restarted, second exit": {func(in *Input) {
 			unreported(in)
 			last(in).Annotations[runtime.AnnotationBackoff] = "1"
-		}, "crashed -> back off", ""},
-		"exit code unknown, restart asked": {func(in *Input) {
+		}, RuleCrashBackOff, ""},
+		"exit code unknown, restart requested": {func(in *Input) {
 			unreported(in)
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			history(in, func(h *ContainerHistory) { h.RestartID = "c" })
-		}, "start", "start"},
-		"exit code unknown, a rule": {func(in *Input) {
+		}, RuleStart, "start"},
+		"exit code unknown, restart by a rule": {func(in *Input) {
 			unreported(in)
 			own(in, v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 3))
-		}, "exit code unknown -> wait", ""},
-		"made, not started":              {func(in *Input) { last(in).State = runtime.Created }, "created -> start", "start"},
-		"ended, an earlier start unseen": {func(in *Input) { ended(in, "0"); in.Unseen = true }, "not looked yet -> wait", ""},
-		"being started": {func(in *Input) {
+		}, RuleExitCodeUnknown, ""},
+		"created, not started":                            {func(in *Input) { last(in).State = runtime.Created }, RuleCreated, "start"},
+		"exited, result of an earlier start not observed": {func(in *Input) { ended(in, "0"); in.Unobserved = true }, RuleNotObserved, ""},
+		"start in progress": {func(in *Input) {
 			last(in).State = runtime.Created
 			in.InFlight["container/app"] = StartContainer{Container: "app"}
-		}, "start", "start"},
-		"ended the first time": {func(in *Input) { ended(in, "0") }, "start", "start"},
-		"ended again":          {func(in *Input) { ended(in, "1") }, "crashed -> back off", ""},
-		"ended, waited":        {func(in *Input) { ended(in, "1"); in.Now = in.Now.Add(10 * time.Second) }, "start", "start"},
-		"ended, a lower limit": {func(in *Input) { ended(in, "9"); in.Node.MaxBackoff = time.Second; in.Now = in.Now.Add(time.Second) }, "start", "start"},
+		}, RuleStart, "start"},
+		"first exit":                 {func(in *Input) { ended(in, "0") }, RuleStart, "start"},
+		"second exit":                {func(in *Input) { ended(in, "1") }, RuleCrashBackOff, ""},
+		"second exit, back-off over": {func(in *Input) { ended(in, "1"); in.Now = in.Now.Add(10 * time.Second) }, RuleStart, "start"},
+		"exit with a lower limit of the back-off": {func(in *Input) { ended(in, "9"); in.Node.MaxBackoff = time.Second; in.Now = in.Now.Add(time.Second) }, RuleStart, "start"},
 		"completed": {func(in *Input) {
 			ended(in, "0")
 			last(in).ExitCode = 0
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyOnFailure
 			add(in, "too")
-		}, "completed -> leave", "pull"},
-		"failed, on failure": {func(in *Input) {
+		}, RuleCompleted, "pull"},
+		"failed, restarted on failure": {func(in *Input) {
 			ended(in, "0")
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyOnFailure
 			add(in, "too")
-		}, "start", "start"},
-		"failed, never": {func(in *Input) {
+		}, RuleStart, "start"},
+		"failed, never restarted": {func(in *Input) {
 			ended(in, "0")
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			add(in, "too")
-		}, "completed -> leave", "pull"},
-		"failed, never, but by its own policy": {func(in *Input) {
+		}, RuleCompleted, "pull"},
+		"failed, restarted by its own policy": {func(in *Input) {
 			ended(in, "0")
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			own(in, v1.ContainerRestartPolicyOnFailure)
-		}, "start", "start"},
-		"failed, never, but by a rule": {func(in *Input) {
+		}, RuleStart, "start"},
+		"failed, restarted by a rule": {func(in *Input) {
 			ended(in, "0")
 			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			own(in, v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 0, 1))
-		}, "start", "start"},
-		"failed again, by a rule": {func(in *Input) {
+		}, RuleStart, "start"},
+		"failed again, restarted by a rule": {func(in *Input) {
 			ended(in, "1")
 			own(in, v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpNotIn, 7))
-		}, "crashed -> back off", ""},
-		"failed, always, but by its own policy": {func(in *Input) {
+		}, RuleCrashBackOff, ""},
+		"failed, not restarted by its own policy": {func(in *Input) {
 			ended(in, "0")
 			own(in, v1.ContainerRestartPolicyNever)
 			add(in, "too")
-		}, "completed -> leave", "pull"},
+		}, RuleCompleted, "pull"},
 		"failed, no rule matches": {func(in *Input) {
 			ended(in, "0")
 			own(in, v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 2), restart(v1.ContainerRestartRuleOnExitCodesOpNotIn, 1))
 			add(in, "too")
-		}, "completed -> leave", "pull"},
-		"not there": {func(in *Input) { in.Observed[0].Containers = nil }, "start", "start"},
-		"not there, start failed": {func(in *Input) {
+		}, RuleCompleted, "pull"},
+		"not created": {func(in *Input) { in.Observed[0].Containers = nil }, RuleStart, "start"},
+		"not created, start failed": {func(in *Input) {
 			in.Observed[0].Containers = nil
 			history(in, func(h *ContainerHistory) { h.Start.Until = in.Now.Add(1) })
-		}, "start failed -> wait", ""},
-		"not there, no image": {func(in *Input) { in.Observed[0].Containers, in.History.Containers = nil, nil }, "image missing -> get it", "pull"},
-		"not there, another image": {func(in *Input) {
+		}, RuleStartFailed, ""},
+		"not created, image missing": {func(in *Input) { in.Observed[0].Containers, in.History.Containers = nil, nil }, RuleImageMissing, "pull"},
+		"not created, image changed": {func(in *Input) {
 			in.Observed[0].Containers = nil
 			history(in, func(h *ContainerHistory) { h.Image.Name = "a:2" })
-		}, "image missing -> get it", "pull"},
-		"not there, image used": {func(in *Input) {
+		}, RuleImageMissing, "pull"},
+		"not created, image used before": {func(in *Input) {
 			in.Observed[0].Containers = nil
 			history(in, func(h *ContainerHistory) { h.Image.Used = true })
-		}, "start", "start"},
-		"image used, policy always": {func(in *Input) {
+		}, RuleStart, "start"},
+		"image used before, pull policy Always": {func(in *Input) {
 			in.Observed[0].Containers = nil
 			always(in)
 			history(in, func(h *ContainerHistory) { h.Image.Used = true })
-		}, "image missing -> get it", "pull"},
-		"image failed": {func(in *Input) {
+		}, RuleImageMissing, "pull"},
+		"pull failed": {func(in *Input) {
 			in.Observed[0].Containers = nil
 			noImage(in, Failure{Message: "no", Until: in.Now.Add(1)})
-		}, "image missing -> get it", ""},
-		"image failed for good":         {func(in *Input) { in.Observed[0].Containers = nil; noImage(in, Failure{Message: "no", Final: true}) }, "image missing -> get it", ""},
-		"image failed, its time is now": {func(in *Input) { in.Observed[0].Containers = nil; noImage(in, Failure{Message: "no", Until: in.Now}) }, "image missing -> get it", "pull"},
-		"no volumes":                    {func(in *Input) { in.Observed[0].Containers, in.History.VolumesReady = nil, false }, "volumes missing -> prepare", "prepare"},
-		"hook owed":                     {func(in *Input) { postStart(in, Hook{Owed: true}, exec()) }, "postStart hook not done -> make it", "make"},
-		"hook sleeps":                   {func(in *Input) { postStart(in, Hook{Owed: true, Since: in.Now.Add(-time.Second)}, sleeps(2)) }, "postStart hook not done -> make it", ""},
-		"hook has slept":                {func(in *Input) { postStart(in, Hook{Owed: true, Since: in.Now.Add(-2 * time.Second)}, sleeps(2)) }, "running -> leave", ""},
-		"hook done":                     {func(in *Input) { postStart(in, Hook{}, exec()) }, "running -> leave", ""},
-		"hook of another":               {func(in *Input) { postStart(in, Hook{Owed: true, Attempt: 1}, exec()) }, "running -> leave", ""},
-		"hook failed":                   {func(in *Input) { postStart(in, Hook{Failed: true, Message: "exit 1"}, exec()) }, "postStart hook failed -> stop", "stop"},
-		"hook failed, ended":            {func(in *Input) { postStart(in, Hook{Failed: true}, exec()); ended(in, "0") }, "start", "start"},
-		"hook owed, asked to restart": {func(in *Input) {
+		}, RuleImageMissing, ""},
+		"pull failed permanently":             {func(in *Input) { in.Observed[0].Containers = nil; noImage(in, Failure{Message: "no", Final: true}) }, RuleImageMissing, ""},
+		"pull failed, retry due":              {func(in *Input) { in.Observed[0].Containers = nil; noImage(in, Failure{Message: "no", Until: in.Now}) }, RuleImageMissing, "pull"},
+		"volumes missing":                     {func(in *Input) { in.Observed[0].Containers, in.History.VolumesReady = nil, false }, RuleVolumesMissing, "prepare"},
+		"postStart hook not done":             {func(in *Input) { postStart(in, Hook{Owed: true}, exec()) }, RulePostStartHookPending, "run hook"},
+		"postStart sleep in progress":         {func(in *Input) { postStart(in, Hook{Owed: true, Since: in.Now.Add(-time.Second)}, sleeps(2)) }, RulePostStartHookPending, ""},
+		"postStart sleep over":                {func(in *Input) { postStart(in, Hook{Owed: true, Since: in.Now.Add(-2 * time.Second)}, sleeps(2)) }, RuleRunning, ""},
+		"postStart hook done":                 {func(in *Input) { postStart(in, Hook{}, exec()) }, RuleRunning, ""},
+		"postStart hook of a later container": {func(in *Input) { postStart(in, Hook{Owed: true, Attempt: 1}, exec()) }, RuleRunning, ""},
+		"postStart hook failed":               {func(in *Input) { postStart(in, Hook{Failed: true, Message: "exit 1"}, exec()) }, RulePostStartHookFailed, "stop"},
+		"postStart hook failed, exited":       {func(in *Input) { postStart(in, Hook{Failed: true}, exec()); ended(in, "0") }, RuleStart, "start"},
+		"postStart hook not done, restart requested": {func(in *Input) {
 			postStart(in, Hook{Owed: true}, exec())
 			history(in, func(h *ContainerHistory) { h.RestartID = "c" })
-		}, "restart asked -> stop", "stop"},
-		"hook owed, not asked whether it is well": {func(in *Input) {
+		}, RuleRestartRequested, "stop"},
+		"postStart hook not done, probes wait": {func(in *Input) {
 			postStart(in, Hook{Owed: true}, sleeps(2))
-			probes(in, Startup, Trial{})
-		}, "postStart hook not done -> make it", ""},
-		"stop under way": {func(in *Input) {
-			in.History.Endings = map[string]Ending{"c": {Since: in.Now, Grace: time.Minute}}
-		}, "stop under way -> go on", "stop"},
-		"stop under way, ended": {func(in *Input) {
+			probes(in, Startup, ProbeState{})
+		}, RulePostStartHookPending, ""},
+		"stop in progress": {func(in *Input) {
+			in.History.Terminations = map[string]Termination{"c": {Since: in.Now, Grace: time.Minute}}
+		}, RuleTerminating, "stop"},
+		"stop in progress, exited": {func(in *Input) {
 			ended(in, "0")
-			in.History.Endings = map[string]Ending{"c": {Since: in.Now, Grace: time.Minute}}
-		}, "start", "start"},
-		"restart asked, hooked": {func(in *Input) {
+			in.History.Terminations = map[string]Termination{"c": {Since: in.Now, Grace: time.Minute}}
+		}, RuleStart, "start"},
+		"restart requested, preStop hook": {func(in *Input) {
 			last(in).Annotations[runtime.AnnotationPreStopHandler] = `{"exec":{"command":["a"]}}`
 			history(in, func(h *ContainerHistory) { h.RestartID = "c" })
-		}, "restart asked -> stop", "make"},
-		"behind an init container": {func(in *Input) {
+		}, RuleRestartRequested, "run hook"},
+		"after an init container": {func(in *Input) {
 			in.Observed[0].Containers = nil
 			in.Desired.Spec.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1"}}
-		}, "not its turn -> wait", "pull"},
+		}, RuleNotItsTurn, "pull"},
 	}
-	hit := map[string]bool{"init done -> leave": true} // its own container's rule; see the transcripts
+	hit := map[RuleID]bool{RuleInitCompleted: true} // a rule of another container; see the transcripts
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			in := runs()
@@ -464,32 +465,24 @@ func TestContainerRules(t *testing.T) {
 			d := Next(in)
 			i := slices.IndexFunc(d.Steps, func(s Step) bool { return s.Container == "app" })
 			if i < 0 {
-				t.Fatalf("no step\n%s", d)
+				t.Fatalf("got no step for container app\n%s", d)
 			}
-			rule := ruleName(d.Steps[i].Rule)
+			rule := d.Steps[i].Rule
 			hit[rule] = true
 			verb := ""
 			if len(d.Actions) > 0 {
 				verb = d.Actions[0].Verb()
 			}
 			if rule != test.rule || verb != test.action {
-				t.Errorf("want %s, %q\n%s", test.rule, test.action, d)
+				t.Errorf("got another decision, want %s and action %q\n%s", test.rule, test.action, d)
 			}
 		})
 	}
 	for _, r := range containerRules {
-		if !hit[ruleName(r.name)] {
-			t.Errorf("no case for rule %q", r.name)
+		if !hit[r.id] {
+			t.Errorf("no case for rule %q", r.id)
 		}
 	}
-}
-
-// ruleName leaves out what a rule tells of its numbers.
-func ruleName(name string) string {
-	if i := slices.Index([]byte(name), '('); i > 0 {
-		return name[:i-1]
-	}
-	return name
 }
 
 func exec() *v1.LifecycleHandler {
@@ -500,18 +493,18 @@ func sleeps(seconds int64) *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: seconds}}
 }
 
-// postStart gives the container a hook of which so much is known.
-func postStart(in *Input, known Hook, h *v1.LifecycleHandler) {
+// postStart gives the container a hook h with the recorded state.
+func postStart(in *Input, recorded Hook, h *v1.LifecycleHandler) {
 	in.Desired.Spec.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: h}
 	c := &in.Observed[0].Containers[0]
 	c.StartedAt = in.Now
 	ch := in.History.Containers["app"]
-	ch.PostStart = known
+	ch.PostStart = recorded
 	in.History.Containers["app"] = ch
 }
 
-// probes gives the container a probe of which so much is known.
-func probes(in *Input, kind ProbeKind, t Trial) {
+// probes gives the container a probe with the recorded state t.
+func probes(in *Input, kind ProbeKind, t ProbeState) {
 	p := &v1.Probe{PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3}
 	switch c := &in.Desired.Spec.Spec.Containers[0]; kind {
 	case Startup:
@@ -543,8 +536,7 @@ func restart(op v1.ContainerRestartRuleOnExitCodesOperator, codes ...int32) v1.C
 	}
 }
 
-// failedInit puts an init container before the container, which is never
-// restarted but by rules and exited with 3.
+// failedInit adds an init container that exited with 3 and is only restarted by rules.
 func failedInit(in *Input, rules ...v1.ContainerRestartRule) {
 	never := v1.ContainerRestartPolicyNever
 	in.Desired.Spec.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1", RestartPolicy: &never, RestartPolicyRules: rules}}
@@ -560,14 +552,14 @@ func noImage(in *Input, f Failure) {
 	in.History.Containers["app"] = ContainerHistory{Image: Image{Name: "a:1", Failure: f}}
 }
 
-// changes: what runs was made of old words.
+// changes makes the running container one of an old manifest, and the desired one of now.
 func changes(in *Input, now string) {
 	in.Desired.FixedUID = true
 	in.Desired.Containers = map[string]manifest.ContainerHash{"app": {Start: "v1:" + now}}
 	in.Observed[0].Containers[0].Annotations[runtime.AnnotationStart] = "old"
 }
 
-// unreadable makes the journal of the desired pod unreadable, and gives it a policy.
+// unreadable makes the journal of the desired pod unreadable, and sets its restart policy.
 func unreadable(in *Input, policy v1.RestartPolicy) {
 	in.JournalError = "its journal cannot be read"
 	in.Desired.Spec.Spec.RestartPolicy = policy

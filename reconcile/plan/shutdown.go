@@ -49,10 +49,10 @@ type Turn struct {
 
 // NextTurn returns the progress of a shutdown at now and the pods to stop. pods are those
 // that have something on the node; groups has at least one element, in rising order. A
-// group without pods takes no time, and a group is not waited for any longer after its grace
-// period. The pods to stop include those left of earlier groups. wake is
-// when to call NextTurn again if nothing happens; zero: not needed.
-func NextTurn(groups []ShutdownGroup, t Turn, pods []ShutdownPod, now time.Time) (next Turn, ends []ShutdownPod, wake time.Time) {
+// group without pods takes no time, and the wait for a group ends with its grace period. The
+// pods to stop include those left of earlier groups. wake is when to call NextTurn again if
+// nothing happens; zero: not needed.
+func NextTurn(groups []ShutdownGroup, t Turn, pods []ShutdownPod, now time.Time) (next Turn, stop []ShutdownPod, wake time.Time) {
 	group := func(p ShutdownPod) int { return groupOf(groups, p.Priority) }
 	for ; t.Group < len(groups); t = (Turn{Group: t.Group + 1}) {
 		if !slices.ContainsFunc(pods, func(p ShutdownPod) bool { return group(p) == t.Group }) {
@@ -69,10 +69,10 @@ func NextTurn(groups []ShutdownGroup, t Turn, pods []ShutdownPod, now time.Time)
 	for _, p := range pods {
 		if n := group(p); n <= t.Group {
 			p.Grace = groups[n].Grace
-			ends = append(ends, p)
+			stop = append(stop, p)
 		}
 	}
-	return t, ends, wake
+	return t, stop, wake
 }
 
 // groupOf returns the index of the highest group for a priority.
@@ -88,7 +88,7 @@ func groupOf(groups []ShutdownGroup, priority int32) int {
 // its controller; a pod of a manifest on this node resumes. If podd is killed before the
 // end is on disk, it stops the pod again, because the shutdown is recorded in the run
 // directory. After a boot the pod runs as if it had been interrupted.
-func (f *facts) terminated(e *Evict) *Finished {
+func (f *facts) terminated(e *Eviction) *Finished {
 	fin := f.failed(Terminated, e.Message)
 	fin.Grace, fin.Resumes = e.Grace, f.in.Desired.Origin.Kind != manifest.KindAPI
 	return fin
@@ -97,5 +97,5 @@ func (f *facts) terminated(e *Evict) *Finished {
 // resumes reports whether the shutdown that stopped the pod is over.
 func (f *facts) resumes() bool {
 	fin := f.in.History.Finished
-	return !f.in.Node.ShuttingDown && fin.Of(f.desired) && fin.Resumes
+	return !f.in.Node.ShuttingDown && fin.AppliesTo(f.desired) && fin.Resumes
 }

@@ -14,32 +14,32 @@ import (
 	"podd/manifest"
 )
 
-// TestGroupOf: a pod belongs to the highest group that its priority reaches, else to
-// the lowest of all.
+// TestGroupOf checks that a pod belongs to the highest group that its priority reaches, else
+// to the lowest group.
 func TestGroupOf(t *testing.T) {
 	groups := []ShutdownGroup{{Priority: -5}, {Priority: 0}, {Priority: 10}, {Priority: 2000000000}}
 	for priority, want := range map[int32]int{-2000000000: 0, -6: 0, -5: 0, -1: 0, 0: 1, 9: 1, 10: 2, 1999999999: 2, 2000000000: 3, 2000001000: 3} {
 		if got := groupOf(groups, priority); got != want {
-			t.Errorf("priority %d is of group %d, want %d", priority, got, want)
+			t.Errorf("priority %d: got group %d, want %d", priority, got, want)
 		}
 	}
 }
 
-// TestShutdownAdmits nothing new, and what is there goes on until its turn comes.
-func TestShutdownAdmits(t *testing.T) {
+// TestAdmission_Shutdown checks that a shutdown rejects only pods that are not present.
+func TestAdmission_Shutdown(t *testing.T) {
 	pod := &manifest.Pod{UID: "u", Spec: &v1.Pod{}}
 	for _, tt := range []struct {
 		name           string
 		present, rests bool
 		want           Verdict
 	}{
-		{"new", false, false, Verdict{Answer: Reject, Reason: "NodeShutdown", Message: "Pod was rejected as the node is shutting down."}},
-		{"there", true, false, Verdict{}},
-		{"ended", false, true, Verdict{}},
+		{"new pod", false, false, Verdict{Answer: Reject, Reason: "NodeShutdown", Message: "Pod was rejected as the node is shutting down."}},
+		{"present pod", true, false, Verdict{}},
+		{"finished pod", false, true, Verdict{}},
 	} {
 		claimant := Claimant{Wants: pod, Present: tt.present, Rests: tt.rests}
 		if got := Admission([]Claimant{claimant}, Limits{ShuttingDown: true})[types.NamespacedName{}]; got != tt.want {
-			t.Errorf("%s: %+v", tt.name, got)
+			t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
 		}
 	}
 }
@@ -48,9 +48,9 @@ func inGroup(name string, priority int32) ShutdownPod {
 	return ShutdownPod{Key: types.NamespacedName{Name: name}, Priority: priority}
 }
 
-// TestTurns: groups end one after the other, each when the one before has ended or
-// had its time.
-func TestTurns(t *testing.T) {
+// TestNextTurn checks that groups are stopped one after the other, each when the pods of the
+// one before have stopped or its grace period is over.
+func TestNextTurn(t *testing.T) {
 	groups := []ShutdownGroup{{0, 20 * time.Second}, {100, 0}, {1000, 10 * time.Second}}
 	start := time.Now()
 	turn := Turn{}
@@ -63,29 +63,30 @@ func TestTurns(t *testing.T) {
 		{0, []ShutdownPod{low, high}, "0: low 20s; wake 20s"},
 		{5 * time.Second, []ShutdownPod{low, high}, "0: low 20s; wake 20s"},
 		{6 * time.Second, []ShutdownPod{high}, "2: high 10s; wake 16s"},
-		{7 * time.Second, []ShutdownPod{high, low}, "2: high 10s, low 20s; wake 16s"}, // it came too late
+		{7 * time.Second, []ShutdownPod{high, low}, "2: high 10s, low 20s; wake 16s"}, // it appeared too late
 		{16 * time.Second, []ShutdownPod{high}, "3: high 10s"},
 		{17 * time.Second, nil, "3:"},
 	} {
 		var ends []ShutdownPod
 		var wake time.Time
 		turn, ends, wake = NextTurn(groups, turn, step.pods, start.Add(step.at))
-		if got := told(turn, ends, wake, start); got != step.want {
+		if got := formatTurn(turn, ends, wake, start); got != step.want {
 			t.Errorf("step %d: got %q, want %q", i, got, step.want)
 		}
 	}
-	// A group whose pods get nothing has its turn all the same.
+	// A group with zero grace has a turn, too.
 	turn, ends, wake := NextTurn(groups, Turn{}, []ShutdownPod{mid, high}, start)
-	if got, want := told(turn, ends, wake, start), "1: mid 0s; wake 0s"; got != want {
+	if got, want := formatTurn(turn, ends, wake, start), "1: mid 0s; wake 0s"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	turn, ends, wake = NextTurn(groups, turn, []ShutdownPod{mid, high}, start.Add(time.Millisecond))
-	if got, want := told(turn, ends, wake, start), "2: mid 0s, high 10s; wake 10.001s"; got != want {
+	if got, want := formatTurn(turn, ends, wake, start), "2: mid 0s, high 10s; wake 10.001s"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-func told(turn Turn, ends []ShutdownPod, wake, start time.Time) string {
+// formatTurn returns the group, the pods to stop with their grace periods, and the wake time.
+func formatTurn(turn Turn, ends []ShutdownPod, wake, start time.Time) string {
 	var names []string
 	for _, p := range ends {
 		names = append(names, fmt.Sprintf("%s %s", p.Key.Name, p.Grace))
@@ -97,10 +98,9 @@ func told(turn Turn, ends []ShutdownPod, wake, start time.Time) string {
 	return text
 }
 
-// TestTurnLaws: whatever pods come and go, turns only move on, nobody ends before
-// those of lower groups had their time, and after the sum of all graces everybody
-// was told to.
-func TestTurnLaws(t *testing.T) {
+// TestNextTurn_Properties checks that turns only move forward, that no pod is stopped before the
+// turn of its group, and that all pods are stopped after the sum of the grace periods.
+func TestNextTurn_Properties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var groups []ShutdownGroup
 		var sum time.Duration
@@ -116,24 +116,24 @@ func TestTurnLaws(t *testing.T) {
 		for now.Sub(begin) <= sum+time.Second {
 			next, ends, wake := NextTurn(groups, turn, pods, now)
 			if next.Group < turn.Group {
-				t.Fatalf("the turn went back from %d to %d", turn.Group, next.Group)
+				t.Fatalf("the turn moved back from group %d to %d", turn.Group, next.Group)
 			}
 			for _, p := range pods {
 				due := slices.ContainsFunc(ends, func(e ShutdownPod) bool { return e.Key == p.Key && e.Priority == p.Priority })
 				if due != (groupOf(groups, p.Priority) <= next.Group) {
-					t.Fatalf("%v ends: %v, amid group %d", p, due, next.Group)
+					t.Fatalf("%v: got stopped %v in the turn of group %d", p, due, next.Group)
 				}
 			}
 			if turn = next; wake.IsZero() {
 				break
 			}
 			now = wake.Add(time.Nanosecond)
-			if len(pods) > 0 && rapid.Bool().Draw(t, "ended") {
+			if len(pods) > 0 && rapid.Bool().Draw(t, "stopped") {
 				pods = pods[1:]
 			}
 		}
 		if turn.Group < len(groups) && len(pods) > 0 {
-			t.Fatalf("after %s it is at group %d of %d", sum, turn.Group, len(groups))
+			t.Fatalf("after %s: got the turn of group %d, want all %d done", sum, turn.Group, len(groups))
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"strings"
 
 	"podd/manifest"
@@ -55,7 +56,7 @@ func Actual(in *Input) *manifest.Pod {
 
 // Sizes returns the sizes of the newest containers of a version by name, or only of the
 // running ones. given contains sizes by ID, as History.Sizes.
-func Sizes(p *manifest.Pod, observed []runtime.Incarnation, given map[string]string, running bool) map[string]string {
+func Sizes(p *manifest.Pod, observed []runtime.Incarnation, given map[string]Size, running bool) map[string]string {
 	newest := map[string]*runtime.Container{}
 	for i := range observed {
 		if !Runs(p, &observed[i]) {
@@ -71,49 +72,95 @@ func Sizes(p *manifest.Pod, observed []runtime.Incarnation, given map[string]str
 	sizes := map[string]string{}
 	for name, c := range newest {
 		if !running || c.State == runtime.Running || c.State == runtime.Unknown {
-			sizes[name] = sizeOf(given, c.ID, c.Annotations)
+			sizes[name] = recordedSize(given, c.ID, c.Annotations).Value
 		}
 	}
 	return sizes
 }
 
-// sizeOf returns the size of a container or sandbox; "" if it is unknown.
-func sizeOf(given map[string]string, id string, annotations map[string]string) string {
+// recordedSize returns the size of a container or sandbox; given is as in Sizes.
+func recordedSize(given map[string]Size, id string, annotations map[string]string) Size {
 	if size, ok := given[id]; ok {
-		return strings.TrimPrefix(size, uncertainPrefix)
+		return size
 	}
-	return annotations[runtime.AnnotationSize]
+	return Size{Value: annotations[runtime.AnnotationSize]}
 }
 
-// uncertainPrefix is a prefix in History.Sizes of the size that a container had before a resize
-// with an unknown result.
-const uncertainPrefix = "perhaps no more "
+// A Size is the size of a container or sandbox. The zero value is an unknown size: a podd
+// that could not resize has created the container or sandbox.
+type Size struct {
+	// Value is as in runtime.AnnotationSize. While the size is uncertain, it is that before
+	// the resize, or "".
+	Value string
+	// Uncertain reports that a resize began whose result is not known. For a sandbox, its
+	// cgroup was enlarged to have room for the sizes before and after the resize. It is
+	// resized to its own size later, whatever the result was.
+	Uncertain bool
+}
 
-// Doubts returns the entries for History.Sizes that must be set before an action begins:
+// differs reports whether a resize to size is needed. A container with an unknown size is
+// not resized.
+func (s Size) differs(size string) bool { return s.Uncertain || s.Value != "" && s.Value != size }
+
+// uncertainSize is the JSON form of an uncertain Size. That of a certain one is its Value.
+type uncertainSize struct {
+	Before string `json:"before,omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (s Size) MarshalJSON() ([]byte, error) {
+	if s.Uncertain {
+		return json.Marshal(uncertainSize{s.Value})
+	}
+	return json.Marshal(s.Value)
+}
+
+// UnmarshalJSON implements json.Unmarshaler. It also decodes the uncertain sizes that
+// earlier versions of podd have written.
+func (s *Size) UnmarshalJSON(data []byte) error {
+	var uncertain uncertainSize
+	if json.Unmarshal(data, &uncertain) == nil {
+		*s = Size{uncertain.Before, true}
+		return nil
+	}
+	var value string
+	if err := json.Unmarshal(data, &value); err != nil {
+		return err
+	}
+	*s = Size{Value: value}
+	if before, ok := strings.CutPrefix(value, "perhaps no more "); ok {
+		*s = Size{before, true}
+	} else if value == "room for two sizes" {
+		*s = Size{Uncertain: true}
+	}
+	return nil
+}
+
+// UncertainSizes returns the entries for History.Sizes that must be set before an action begins:
 // the sizes that it changes are uncertain until its result is known. It returns nil if
 // there are none.
-func Doubts(in *Input, a Action) map[string]string {
+func UncertainSizes(in *Input, a Action) map[string]Size {
 	inc := in.current()
 	if inc == nil {
 		return nil
 	}
-	doubts := map[string]string{}
+	sizes := map[string]Size{}
 	switch a := a.(type) {
 	case ResizePod:
-		doubts[a.SandboxID] = roomForTwo
+		sizes[a.SandboxID] = Size{Uncertain: true}
 	case ResizeContainer:
 		for i := range inc.Containers {
 			if c := &inc.Containers[i]; c.ID == a.ID {
-				doubts[a.ID] = uncertainPrefix + sizeOf(in.History.Sizes, c.ID, c.Annotations)
+				sizes[a.ID] = Size{recordedSize(in.History.Sizes, c.ID, c.Annotations).Value, true}
 			}
 		}
-		doubts[inc.ID] = roomForTwo
+		sizes[inc.ID] = Size{Uncertain: true}
 	case StartContainer: // its pod's cgroup may be too small for it
-		if Unsized(in) {
-			doubts[inc.ID] = roomForTwo
+		if ResizePending(in) {
+			sizes[inc.ID] = Size{Uncertain: true}
 		}
 	}
-	return doubts
+	return sizes
 }
 
 // current returns the sandbox in which Desired runs; nil if there is none.
@@ -126,14 +173,9 @@ func (in *Input) current() *runtime.Incarnation {
 	return nil
 }
 
-// roomForTwo is the entry in History.Sizes for a sandbox with a cgroup that was enlarged
-// for a resize. It is not a size, so the pod is resized to its own size later, whatever the
-// result of the resize was.
-const roomForTwo = "room for two sizes"
-
-// Unsized reports whether a running container or the pod does not have its desired size
+// ResizePending reports whether a running container or the pod does not have its desired size
 // yet.
-func Unsized(in *Input) bool {
+func ResizePending(in *Input) bool {
 	if in.Desired == nil {
 		return false
 	}
@@ -143,5 +185,5 @@ func Unsized(in *Input) bool {
 		}
 	}
 	inc := in.current()
-	return inc != nil && sizeDiffers(sizeOf(in.History.Sizes, inc.ID, inc.Annotations), in.Desired.PodSize())
+	return inc != nil && recordedSize(in.History.Sizes, inc.ID, inc.Annotations).differs(in.Desired.PodSize())
 }

@@ -1,37 +1,29 @@
 package plan
 
 import (
-	"strings"
+	"slices"
 
 	"podd/manifest"
 	"podd/runtime"
 )
 
-// resized reports whether a running container has another size than the allocated one, or
-// an uncertain one.
+// resized reports whether a running container does not have its allocated size, or may not
+// have it.
 func (f *facts) resized(m *member) bool {
-	return m.is(runtime.Running) && (f.isUncertain(m) || sizeDiffers(f.sizeOf(m), f.in.Desired.Containers[m.spec.Name].Size))
+	return m.is(runtime.Running) && f.recordedSize(m).differs(f.in.Desired.Containers[m.spec.Name].Size)
 }
 
-func (f *facts) isUncertain(m *member) bool {
-	return strings.HasPrefix(f.in.History.Sizes[m.last.ID], uncertainPrefix)
-}
-
-// sizeDiffers reports whether has is a known size other than wants. A container without a
-// recorded size was created by a podd without resize.
-func sizeDiffers(has, wants string) bool { return has != "" && has != wants }
-
-func (f *facts) sizeOf(m *member) string {
-	return sizeOf(f.in.History.Sizes, m.last.ID, m.last.Annotations)
+func (f *facts) recordedSize(m *member) Size {
+	return recordedSize(f.in.History.Sizes, m.last.ID, m.last.Annotations)
 }
 
 func (f *facts) resizedByRestart(m *member) bool {
-	return f.resized(m) && manifest.RestartsToResize(m.spec, f.sizeOf(m), f.in.Desired.Containers[m.spec.Name].Size)
+	return f.resized(m) && manifest.RestartsToResize(m.spec, f.recordedSize(m).Value, f.in.Desired.Containers[m.spec.Name].Size)
 }
 
 func stopToResize(f *facts, m *member, d *Decision, s *Step) {
 	s.Why, d.Yields = f.fromTo(m), true
-	f.endOwn(d, m, termination{grace: graceOf(f.cur), why: "to resize it", again: true})
+	f.beginStop(d, m, stopBudget{grace: graceOf(f.cur), why: "to resize it", again: true})
 }
 
 // resize continues the probes, because the container runs during the resize and after a
@@ -40,7 +32,7 @@ func resize(f *facts, m *member, d *Decision, s *Step) {
 	if unstarted(f, m) {
 		f.attempt(m, d, Startup)
 	} else {
-		f.watch(m, d)
+		f.probeStarted(m, d)
 	}
 	s.Why, d.Yields = f.fromTo(m), true
 	if fail := m.hist.Resize; f.in.Now.Before(fail.Until) {
@@ -52,23 +44,23 @@ func resize(f *facts, m *member, d *Decision, s *Step) {
 }
 
 func (f *facts) fromTo(m *member) string {
-	if f.isUncertain(m) {
-		return "to " + f.in.Desired.Containers[m.spec.Name].Size + "; what it has is not certain"
+	has, wants := f.recordedSize(m), f.in.Desired.Containers[m.spec.Name].Size
+	if has.Uncertain {
+		return "to " + wants + "; its current size is uncertain"
 	}
-	return "from " + f.sizeOf(m) + " to " + f.in.Desired.Containers[m.spec.Name].Size
+	return "from " + has.Value + " to " + wants
 }
 
-// resizePod resizes the pod's cgroup after all containers have their sizes. Until then it
-// has room for both sizes.
+// podResized reports whether all containers have their sizes and the pod's cgroup does not
+// have its size.
+func (f *facts) podResized(d *Decision) bool {
+	if !f.inSandbox(d) || f.unadmitted() || !f.podSize().differs(f.in.Desired.PodSize()) {
+		return false
+	}
+	return !slices.ContainsFunc(f.members, func(m member) bool { return f.resized(&m) })
+}
+
 func (f *facts) resizePod(d *Decision) {
-	if f.unadmitted() || !sizeDiffers(f.podSize(), f.in.Desired.PodSize()) {
-		return
-	}
-	for i := range f.members {
-		if f.resized(&f.members[i]) {
-			return
-		}
-	}
 	if fail := f.in.History.ResizePod; f.in.Now.Before(fail.Until) {
 		d.Why, d.Problem, d.Failure = fail.Message, true, fail
 		d.wakeAt(fail.Until)
@@ -77,8 +69,8 @@ func (f *facts) resizePod(d *Decision) {
 	d.do(ResizePod{SandboxID: f.cur.ID})
 }
 
-func (f *facts) podSize() string {
-	return sizeOf(f.in.History.Sizes, f.cur.ID, f.cur.Annotations)
+func (f *facts) podSize() Size {
+	return recordedSize(f.in.History.Sizes, f.cur.ID, f.cur.Annotations)
 }
 
 // unadmitted reports whether the node does not admit the desired sizes.
@@ -86,14 +78,14 @@ func (f *facts) unadmitted() bool {
 	if f.in.Successor != nil || f.in.Verdict.Answer == Admit {
 		return false
 	}
-	return f.in.Desired != f.desired || f.cur != nil && sizeDiffers(f.podSize(), f.desired.PodSize())
+	return f.in.Desired != f.desired || f.cur != nil && f.podSize().differs(f.desired.PodSize())
 }
 
-func (f *facts) tellUnresized(d *Decision) {
-	if f.unadmitted() {
-		d.Reason = f.in.Verdict.Reason
-		d.Why, d.Problem = "the resize waits: "+f.in.Verdict.Message+"; it runs on with what it has", f.in.Verdict.Answer == Reject
-	}
+func (f *facts) resizeNotAdmitted(d *Decision) bool { return f.inSandbox(d) && f.unadmitted() }
+
+func (f *facts) showUnadmitted(d *Decision) {
+	d.Reason = f.in.Verdict.Reason
+	d.Why, d.Problem = "the resize waits: "+f.in.Verdict.Message+"; it keeps its current size", f.in.Verdict.Answer == Reject
 }
 
 // hasNoAdmittedSize reports whether the container was never created and its desired size is not

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ const (
 	large = "cpu=100m/ memory=/64Mi"
 )
 
-// resizes has the container run in one size and wants another.
+// resizes makes the container run in size from and desires size to.
 func resizes(in *Input, from, to string) {
 	c := &in.Desired.Spec.Spec.Containers[0]
 	c.Resources = v1.ResourceRequirements{
@@ -35,7 +36,7 @@ func restarts(in *Input, name v1.ResourceName) {
 	in.Desired.Spec.Spec.Containers[0].ResizePolicy = []v1.ContainerResizePolicy{{ResourceName: name, RestartPolicy: v1.RestartContainer}}
 }
 
-// TestSizes: what is allocated and what is actual.
+// TestSizes checks the allocated and actual sizes of a container whose desired size is large.
 func TestSizes(t *testing.T) {
 	reject := Verdict{Answer: Reject}
 	for name, tt := range map[string]struct {
@@ -43,37 +44,42 @@ func TestSizes(t *testing.T) {
 		allocated, actual string
 		unsized           bool
 	}{
-		"admitted":           {func(*Input) {}, large, small, true},
-		"rejected":           {func(in *Input) { in.Verdict = reject }, small, small, true},
-		"rejected, ended":    {func(in *Input) { in.Verdict = reject; in.Observed[0].Containers[0].State = runtime.Exited }, small, small, true},
-		"admitted, ended":    {func(in *Input) { in.Observed[0].Containers[0].State = runtime.Exited }, large, large, true},
-		"resized":            {func(in *Input) { in.History.Sizes = map[string]string{"c": large} }, large, large, true},
-		"the pod as well":    {func(in *Input) { in.History.Sizes = map[string]string{"c": large, "s-u": in.Desired.PodSize()} }, large, large, false},
-		"nobody heard of it": {func(in *Input) { in.History.Sizes = Doubts(in, ResizeContainer{ID: "c"}) }, large, small, true},
-		"nor is it wanted":   {func(in *Input) { in.History.Sizes = Doubts(in, ResizeContainer{ID: "c"}); resizes(in, small, small) }, small, small, true},
-		"never made":         {func(in *Input) { in.Observed = nil; in.Verdict = reject }, large, large, false},
-		"of another version": {func(in *Input) { in.Observed[0].Annotations[runtime.AnnotationHash] = "v1:x"; in.Verdict = reject }, large, large, false},
+		"admitted":          {func(*Input) {}, large, small, true},
+		"rejected":          {func(in *Input) { in.Verdict = reject }, small, small, true},
+		"rejected, exited":  {func(in *Input) { in.Verdict = reject; in.Observed[0].Containers[0].State = runtime.Exited }, small, small, true},
+		"admitted, exited":  {func(in *Input) { in.Observed[0].Containers[0].State = runtime.Exited }, large, large, true},
+		"container resized": {func(in *Input) { in.History.Sizes = map[string]Size{"c": {Value: large}} }, large, large, true},
+		"container and pod resized": {func(in *Input) {
+			in.History.Sizes = map[string]Size{"c": {Value: large}, "s-u": {Value: in.Desired.PodSize()}}
+		}, large, large, false},
+		"result of the resize unknown": {func(in *Input) { in.History.Sizes = UncertainSizes(in, ResizeContainer{ID: "c"}) }, large, small, true},
+		"result unknown, and resized back": {func(in *Input) {
+			in.History.Sizes = UncertainSizes(in, ResizeContainer{ID: "c"})
+			resizes(in, small, small)
+		}, small, small, true},
+		"never created":                        {func(in *Input) { in.Observed = nil; in.Verdict = reject }, large, large, false},
+		"running container of another version": {func(in *Input) { in.Observed[0].Annotations[runtime.AnnotationHash] = "v1:x"; in.Verdict = reject }, large, large, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := runs()
 			resizes(&in, small, large)
 			tt.change(&in)
 			if got := Allocated(&in).Containers["app"].Size; got != tt.allocated {
-				t.Errorf("allocated is %s, want %s", got, tt.allocated)
+				t.Errorf("got allocated %s, want %s", got, tt.allocated)
 			}
 			if got := Actual(&in).Containers["app"].Size; got != tt.actual {
-				t.Errorf("actual is %s, want %s", got, tt.actual)
+				t.Errorf("got actual %s, want %s", got, tt.actual)
 			}
-			if got := Unsized(&in); got != tt.unsized {
-				t.Errorf("unsized: %t", got)
+			if got := ResizePending(&in); got != tt.unsized {
+				t.Errorf("got unsized %t, want %t", got, tt.unsized)
 			}
 		})
 	}
 }
 
-// TestResizeRestartsNothing: a pod that runs is given another size, for which no
-// container is to be restarted; then everything that ran runs on, in that size.
-func TestResizeRestartsNothing(t *testing.T) {
+// TestResize_WithoutRestart checks that a resize without a restart policy for it stops and
+// starts no container, and that all running containers get the new size.
+func TestResize_WithoutRestart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := genPod(t, "v1:0")
 		p.Spec.Spec.RestartPolicy = v1.RestartPolicyAlways
@@ -81,26 +87,54 @@ func TestResizeRestartsNothing(t *testing.T) {
 			c.ResizePolicy = nil
 		}
 		w := newWorld()
-		w.want(p)
+		w.order(p)
 		quiet := func(Decision) {}
 		w.settle(time.Minute, quiet, func(Action) {})
 		q := genResized(t, p)
-		w.want(q)
+		w.order(q)
 		d, settled := w.settle(time.Minute, quiet, func(a Action) {
 			if v := a.Verb(); v == "stop" || v == "start" && w.starts[a.(StartContainer).Container] > 0 {
-				t.Fatalf("a resize: %s", a)
+				t.Fatalf("got %s during a resize, want no stop and no restart", a)
 			}
 		})
 		if !settled {
-			t.Fatalf("there is no end to it\n%s", d)
+			t.Fatalf("the world does not settle\n%s", d)
 		}
 		if len(w.machine) != 1 || !w.machine[0].Ready {
-			t.Fatalf("%v", w.machine)
+			t.Fatalf("got sandboxes %v, want one that is ready", w.machine)
 		}
 		for _, c := range running(&w.machine[0]) {
 			if w.sizes[c.ID] != q.Containers[c.Name].Size {
-				t.Fatalf("%s has %s, want %s\n%s", c.Name, w.sizes[c.ID], q.Containers[c.Name].Size, d)
+				t.Fatalf("container %s: got size %s, want %s\n%s", c.Name, w.sizes[c.ID], q.Containers[c.Name].Size, d)
 			}
 		}
 	})
+}
+
+// TestSizeJSON checks that a Size is decoded as it was encoded, and that the uncertain sizes
+// of earlier versions of podd are.
+func TestSizeJSON(t *testing.T) {
+	for text, want := range map[string]Size{
+		`""`:                                {},
+		`"cpu=1/ memory=/"`:                 {Value: "cpu=1/ memory=/"},
+		`{}`:                                {Uncertain: true},
+		`{"before":"cpu=1/ memory=/"}`:      {"cpu=1/ memory=/", true},
+		`"perhaps no more cpu=1/ memory=/"`: {"cpu=1/ memory=/", true},
+		`"room for two sizes"`:              {Uncertain: true},
+	} {
+		var got Size
+		if err := json.Unmarshal([]byte(text), &got); err != nil || got != want {
+			t.Errorf("%s: got %+v, %v, want %+v", text, got, err, want)
+		}
+		data, err := json.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(data, &got); err != nil || got != want {
+			t.Errorf("%+v is encoded as %s and decoded as %+v, %v", want, data, got, err)
+		}
+	}
+	if err := json.Unmarshal([]byte("1"), new(Size)); err == nil {
+		t.Error("a number was decoded as a size")
+	}
 }

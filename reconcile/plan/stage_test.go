@@ -16,6 +16,7 @@ import (
 	"podd/runtime"
 )
 
+// decodePod decodes a manifest with one pod.
 func decodePod(text string, written bool) (*manifest.Pod, error) {
 	file := decode.File([]byte(text), decode.Options{Path: "test.yaml", RestartRules: true, Written: written})
 	if len(file.Pods) != 1 {
@@ -43,7 +44,7 @@ func (s *stage) exits(args []string) error {
 	return nil
 }
 
-// newest is the id of the newest container of a name.
+// newest returns the ID of the newest container of a name; "" if there is none.
 func (s *stage) newest(name string) string {
 	for i := range s.machine {
 		for _, c := range slices.Backward(s.machine[i].Containers) {
@@ -67,7 +68,7 @@ func (s *stage) drop(args []string) error {
 
 func (s *stage) sandbox(args []string) error {
 	if len(s.machine) == 0 {
-		return errors.New("there is no sandbox")
+		return errors.New("no sandbox")
 	}
 	switch inc := &s.machine[0]; args[0] {
 	case "dies":
@@ -82,7 +83,7 @@ func (s *stage) sandbox(args []string) error {
 		twin.ID, twin.Attempt = s.id("s"), inc.Attempt+1
 		s.machine = append([]runtime.Incarnation{twin}, s.machine...)
 	default:
-		return fmt.Errorf("unknown fate %s", args[0])
+		return fmt.Errorf("unknown argument %s", args[0])
 	}
 	return nil
 }
@@ -110,8 +111,8 @@ func (s *stage) image(args []string) error {
 
 func (s *stage) health(args []string) error {
 	subject := Probe{Container: args[0], Kind: ProbeKind(args[1])}.Subject()
-	if s.ails[subject] = strings.Join(args[2:], " "); s.ails[subject] == "ok" {
-		delete(s.ails, subject)
+	if s.failing[subject] = strings.Join(args[2:], " "); s.failing[subject] == "ok" {
+		delete(s.failing, subject)
 	}
 	return nil
 }
@@ -124,7 +125,7 @@ func (s *stage) volume(args []string) error {
 	return nil
 }
 
-// objects of a version: what is missing, or what the files are made from.
+// object sets the state of the objects of a version.
 func (s *stage) object(args []string) error {
 	p := s.pods[args[0]]
 	if p == nil {
@@ -155,7 +156,7 @@ func (s *stage) node(args []string) error {
 	case "up":
 		n.Reachable, n.Message = true, ""
 	case "down":
-		n.Reachable, n.Message = false, "the runtime does not answer"
+		n.Reachable, n.Message = false, "the runtime does not respond"
 	case "unready":
 		n.Ready, n.Message = false, "the runtime is not ready"
 	case "ready":
@@ -169,7 +170,7 @@ func (s *stage) node(args []string) error {
 	case "leaves": // GRACE
 		n.ShuttingDown = true
 		grace, err := time.ParseDuration(args[1])
-		s.in.Evict = &Evict{UID: s.in.Desired.UID, Hash: s.in.Desired.Hash, Reason: Terminated, Message: TerminatedMessage, Grace: grace}
+		s.in.Eviction = &Eviction{UID: s.in.Desired.UID, Hash: s.in.Desired.Hash, Reason: Terminated, Message: TerminatedMessage, Grace: grace}
 		return err
 	case "stays":
 		n.ShuttingDown = false
@@ -199,7 +200,7 @@ func (s *stage) deletes(args []string) error {
 		}
 	}
 	if err != nil || of == nil {
-		return errors.Join(err, errors.New("there is no pod"))
+		return errors.Join(err, errors.New("no pod"))
 	}
 	s.in.Delete = &Delete{UID: of.UID, Grace: grace, At: s.in.Now}
 	return nil

@@ -31,7 +31,7 @@ func (f *facts) stop(d *Decision, inc *runtime.Incarnation, why string) {
 		f.keepHooks(d)
 		return
 	}
-	t := termination{since: s.Since, grace: s.Grace, why: why}
+	t := stopBudget{since: s.Since, grace: s.Grace, why: why}
 	if f.deletionOverdue(d, inc, s) {
 		t.grace = 0
 	}
@@ -53,7 +53,7 @@ func (f *facts) deleted(inc *runtime.Incarnation) *Delete {
 	return nil
 }
 
-// shortenGrace shortens the grace period to that of a deletion request, if that ends earlier.
+// shortenGrace shortens the grace period to that of a deletion request if the latter ends earlier.
 func (f *facts) shortenGrace(d *Decision, inc *runtime.Incarnation, s *Stopping) *Stopping {
 	del := f.deleted(inc)
 	if del == nil {
@@ -87,7 +87,7 @@ func (f *facts) deletionOverdue(d *Decision, inc *runtime.Incarnation, s *Stoppi
 // order, then the sandbox. As in the kubelet, the preStop hooks of all containers run at
 // once, including those of sidecars. With zero grace only the sandbox is stopped, because
 // the runtime kills the processes in it.
-func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t termination) {
+func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t stopBudget) {
 	runs := running(inc)
 	if inc.ID == "" {
 		f.removeRecords(d, inc)
@@ -98,40 +98,40 @@ func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t termination
 		d.wakeAt(f.in.Now.Add(t.left(f.in.Now))) // the runtime may never respond
 		return
 	}
-	if len(runs) == 0 || t.grace == 0 || f.in.Hurry {
-		f.clean(d, StopSandbox{ID: inc.ID, Why: t.why})
+	if len(runs) == 0 || t.grace == 0 || f.in.ForceStop {
+		f.doCleanup(d, StopSandbox{ID: inc.ID, Why: t.why})
 		return
 	}
 	slices.SortFunc(runs, byStopOrder)
-	var hooking []string
+	var hooksLeft []string
 	first, _ := kindOfRecord(&runs[0])
 	for i := range runs {
 		c := &runs[i]
 		if f.exceedsPodGrace(d, c, t) {
-			f.clean(d, StopSandbox{ID: inc.ID, Why: t.why})
+			f.doCleanup(d, StopSandbox{ID: inc.ID, Why: t.why})
 			return
 		}
 		f.continueReadinessInStop(d, inc, c)
 		kind, _ := kindOfRecord(c)
 		if i > 0 && (first == Sidecar || kind == Sidecar) {
-			if f.hooks(d, c, f.terminationInPod(c, t)) { // the hook runs now, the stop follows later
-				hooking = append(hooking, c.Name)
+			if f.runPreStop(d, c, f.terminationInPod(c, t)) { // the hook runs now, the stop follows later
+				hooksLeft = append(hooksLeft, c.Name)
 			}
 			continue
 		}
-		if !f.endContainer(d, c, f.terminationInPod(c, t)) {
-			hooking = append(hooking, c.Name)
+		if !f.stopContainer(d, c, f.terminationInPod(c, t)) {
+			hooksLeft = append(hooksLeft, c.Name)
 		}
 	}
-	if len(hooking) > 0 && !d.Problem {
-		d.Why = t.why + "; waits for the preStop hook of " + strings.Join(hooking, ", ")
+	if len(hooksLeft) > 0 && !d.Problem {
+		d.Why = t.why + "; waiting for the preStop hook of " + strings.Join(hooksLeft, ", ")
 	}
 }
 
 // mayHaveUnobserved reports whether a container that has not been observed may run in a
 // sandbox. Stopping the sandbox would skip the preStop hook of that container.
 func (f *facts) mayHaveUnobserved(inc *runtime.Incarnation) bool {
-	return f.in.Unseen && inc.Ready && !f.in.Hurry
+	return f.in.Unobserved && inc.Ready && !f.in.ForceStop
 }
 
 // byStopOrder sorts sidecars last, the one started last first.
@@ -150,8 +150,8 @@ func byStopOrder(a, b runtime.Container) int {
 	return cmp.Compare(a.Name, b.Name)
 }
 
-// clean adds an action that stops or removes something, unless its retry is not due.
-func (f *facts) clean(d *Decision, a Action) {
+// doCleanup adds an action that stops or removes something, unless its retry is not due.
+func (f *facts) doCleanup(d *Decision, a Action) {
 	fail := f.in.History.Cleanup[a.Subject()]
 	if f.in.Now.Before(fail.Until) {
 		d.wakeAt(fail.Until)
@@ -165,16 +165,18 @@ func (f *facts) clean(d *Decision, a Action) {
 
 func (f *facts) removeRecords(d *Decision, inc *runtime.Incarnation) {
 	for _, c := range inc.Containers {
-		f.clean(d, RemoveContainer{Container: c.Name, ID: c.ID})
+		f.doCleanup(d, RemoveContainer{Container: c.Name, ID: c.ID})
 	}
 }
 
-// tidy removes what is not needed any more: superseded sandboxes, all but the last exited
+// mayCleanUp reports whether the desired and the observed state are known.
+func (f *facts) mayCleanUp(d *Decision) bool {
+	return d.Phase != PhaseHold && !d.Replace && f.in.Node.Reachable
+}
+
+// cleanUp removes what is not needed any more: superseded sandboxes, all but the last exited
 // container of each name, directories of deleted versions.
-func (f *facts) tidy(d *Decision) {
-	if d.Phase == PhaseHold || d.Succeed || !f.in.Node.Reachable {
-		return
-	}
+func (f *facts) cleanUp(d *Decision) {
 	for i := range f.stale {
 		f.removeDead(d, &f.stale[i])
 	}
@@ -188,17 +190,17 @@ func (f *facts) tidy(d *Decision) {
 	}
 	for _, dir := range f.in.Dirs {
 		switch {
-		case !f.staleDir(dir) || f.mayAppear() || f.in.Used[dir.UID]:
+		case !f.staleDir(dir) || f.mayAppear() || f.in.DirsInUse[dir.UID]:
 		case f.in.Now.Before(dir.Keep):
 			d.wakeAt(dir.Keep)
 		default:
-			f.clean(d, RemoveDir{UID: dir.UID})
+			f.doCleanup(d, RemoveDir{UID: dir.UID})
 		}
 	}
 }
 
 func (f *facts) removeDead(d *Decision, inc *runtime.Incarnation) {
-	if Live(inc) || inc.ID != "" && f.in.ending(inc.ID) && !f.in.History.Released[inc.ID] {
+	if Live(inc) || inc.ID != "" && f.in.isStopping(inc.ID) && !f.in.History.Released[inc.ID] {
 		return
 	}
 	if until := f.exitsBy(inc); f.in.Now.Before(until) {
@@ -209,7 +211,7 @@ func (f *facts) removeDead(d *Decision, inc *runtime.Incarnation) {
 		f.removeRecords(d, inc)
 		return
 	}
-	f.clean(d, RemoveSandbox{ID: inc.ID, Released: f.in.History.Released[inc.ID]})
+	f.doCleanup(d, RemoveSandbox{ID: inc.ID, Released: f.in.History.Released[inc.ID]})
 }
 
 // exitCodeWait is how long a deleted pod waits for exit codes that the runtime has not
@@ -219,7 +221,7 @@ const exitCodeWait = 2 * time.Minute
 // exitsBy returns until when a stopped incarnation is kept because its exit codes must be
 // published to the cluster; zero: not at all.
 func (f *facts) exitsBy(inc *runtime.Incarnation) (until time.Time) {
-	if f.in.Desired != nil || f.in.Hurry || !ofCluster(f.in.Leaving) || !Runs(f.in.Leaving, inc) {
+	if f.in.Desired != nil || f.in.ForceStop || !ofCluster(f.in.Previous) || !Runs(f.in.Previous, inc) {
 		return until
 	}
 	for i := range inc.Containers {
@@ -252,7 +254,7 @@ func (f *facts) removeOlderDead(d *Decision) {
 	}
 	for i := range f.cur.Containers {
 		if c := &f.cur.Containers[i]; dead(c) && newest[c.Name] != c {
-			f.clean(d, RemoveContainer{Container: c.Name, ID: c.ID})
+			f.doCleanup(d, RemoveContainer{Container: c.Name, ID: c.ID})
 		}
 	}
 }

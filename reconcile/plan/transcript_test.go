@@ -19,39 +19,41 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/plan/*.txt")
 
-// TestTranscripts plays testdata/plan/*.txt. A file is blocks with an empty line
-// between them: a command, with its input in the lines below, a line ----, and
-// what came of it. A line that begins with # is a comment. The commands:
+// TestTranscripts replays testdata/plan/*.txt. A file consists of blocks, separated by empty
+// lines: a command, its input in the following lines, a line ----, and the decision that
+// follows. A line that begins with # is a comment. The commands:
 //
-//	pod NAME              the input is a manifest; apply names it
-//	written NAME          the same, of a pod that the API wrote
-//	apply NAME            NAME is wanted; remove: nothing is, for certain;
-//	                      lose: nothing is, but no source was seen whole
-//	effect ok [SUBJECT]   the first action under way of that subject works, or
-//	                      fail SUBJECT TEXT, or lost SUBJECT: it works unheard,
-//	                      as a probe it could not be made
-//	settle [PATIENCE]     everything works, until nothing is left to do or to
-//	                      wait for so long
-//	observe               what really is, is seen; the commands that change it
-//	                      see it at once, with a last word "unseen" they do not
-//	exit C CODE [REASON]  a container ends; unknown C; created C; drop C
-//	sandbox dies|gone     also: doubled, with nothing in it
-//	foreign UID           a sandbox that others made; foreign ends
-//	volumes TEXT          they cannot be had, because; "ok": they can
-//	health C KIND TEXT    attempts of that probe fail with it; "ok": they pass
-//	objects NAME WORD     of a pod: missing TEXT, there, or hold CONTENT
-//	image NAME TEXT       it cannot be had, because; TEXT "ok": it can
-//	node WORD             up, down, unready, ready, nonetwork, network, adopt,
-//	                      leaves GRACE: it shuts down, and the pod's turn is now,
-//	                      stays: it does not after all
+//	pod NAME              defines a pod by the manifest in the input
+//	written NAME          the same for a pod that the API wrote
+//	apply NAME            makes the pod the desired one; remove: none is desired;
+//	                      lose: none is desired, but not all sources were read
+//	effect ok [SUBJECT]   the first action in progress with that subject succeeds;
+//	                      fail SUBJECT TEXT: it fails; lost SUBJECT: it succeeds and
+//	                      its result is lost, or the probe could not be made
+//	settle [PATIENCE]     all actions succeed, until nothing is left to do, or to wait
+//	                      for within PATIENCE
+//	observe               the actual state is observed; the following commands, which
+//	                      change it, are observed at once unless the last word is
+//	                      "unseen"
+//	exit C CODE [REASON]  container C exits; also unknown C, created C, drop C
+//	sandbox dies|gone     the sandbox stops or is removed; doubled: a second one exists
+//	foreign UID           a foreign sandbox is created; foreign ends: it is removed
+//	volumes TEXT          volumes fail with TEXT; "ok": they succeed
+//	health C KIND TEXT    attempts of that probe fail with TEXT; "ok": they succeed
+//	objects NAME WORD     objects of a pod: missing TEXT, soon TEXT, volume TEXT, there, or
+//	                      hold CONTENT
+//	image NAME TEXT       pulls of the image fail with TEXT; "ok": they succeed
+//	node WORD             up, down, unready, ready, nonetwork, network, adopt;
+//	                      leaves GRACE: the node shuts down and the pod is stopped now;
+//	                      stays: the shutdown is canceled
 //	verdict ANSWER TEXT   admit, wait or reject
-//	restart C             a user asks for it
-//	add C [TARGET]        an ephemeral container, which is to see TARGET's processes
-//	delete GRACE          somebody asks for the pod's end with it
+//	restart C             a restart of the container is requested
+//	add C [TARGET]        an ephemeral container is added
+//	delete GRACE          the pod is deleted with that grace period
 //	advance 10s           time passes
-//	messages PATH         containers leave termination messages there
-//	term CODE             what containers end with when told to
-//	podd restarts         and knows what the runtime, disk and journal tell
+//	messages PATH         containers write termination messages to PATH
+//	term CODE             exit code of stopped containers
+//	podd restarts         only the runtime, the disk and the journal keep their state
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/plan/*.txt")
 	if err != nil || len(files) == 0 {
@@ -63,7 +65,7 @@ func TestTranscripts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := play(t, string(text))
+			got := replayTranscript(t, string(text))
 			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
@@ -77,8 +79,8 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// play returns the text with what came of each command.
-func play(t *testing.T, text string) string {
+// replayTranscript returns the text with the result of each command.
+func replayTranscript(t *testing.T, text string) string {
 	s := &stage{world: newWorld(), pods: map[string]*manifest.Pod{}}
 	var out strings.Builder
 	for i, block := range strings.Split(strings.Trim(text, "\n"), "\n\n") {
@@ -106,7 +108,7 @@ func play(t *testing.T, text string) string {
 	return out.String()
 }
 
-// stage is a world with its script's pods.
+// A stage is a world with the pods of its transcript.
 type stage struct {
 	*world
 	pods map[string]*manifest.Pod
@@ -135,18 +137,18 @@ func (s *stage) command(words []string, input string) (string, error) {
 		return s.settled(args)
 	case unseen:
 		return "", nil
-	case seesAtOnce[name]:
+	case observedAtOnce[name]:
 		s.observe()
 	}
 	return s.show(s.decide()), nil
 }
 
-var seesAtOnce = map[string]bool{"exit": true, "unknown": true, "created": true, "drop": true, "sandbox": true, "foreign": true, "observe": true}
+var observedAtOnce = map[string]bool{"exit": true, "unknown": true, "created": true, "drop": true, "sandbox": true, "foreign": true, "observe": true}
 
 var commands = map[string]func(*stage, []string) error{
-	"apply":    func(s *stage, a []string) error { s.want(s.pods[a[0]]); s.in.Certain = true; return nil },
-	"remove":   func(s *stage, _ []string) error { s.want(nil); s.in.Certain = true; return nil },
-	"lose":     func(s *stage, _ []string) error { s.want(nil); s.in.Certain = false; return nil },
+	"apply":    func(s *stage, a []string) error { s.order(s.pods[a[0]]); s.in.SourcesRead = true; return nil },
+	"remove":   func(s *stage, _ []string) error { s.order(nil); s.in.SourcesRead = true; return nil },
+	"lose":     func(s *stage, _ []string) error { s.order(nil); s.in.SourcesRead = false; return nil },
 	"observe":  func(*stage, []string) error { return nil },
 	"settle":   func(*stage, []string) error { return nil },
 	"effect":   (*stage).effect,
@@ -182,15 +184,15 @@ func (s *stage) effect(args []string) error {
 		}
 		switch args[0] {
 		case "ok":
-			s.land(flight, nil)
+			s.complete(flight, nil)
 		case "lost":
-			s.land(flight, errLost)
+			s.complete(flight, errLost)
 		default:
-			s.land(flight, errors.New(strings.Join(args[2:], " ")))
+			s.complete(flight, errors.New(strings.Join(args[2:], " ")))
 		}
 		return nil
 	}
-	return fmt.Errorf("nothing of %q is under way, only %v", subject, s.flights())
+	return fmt.Errorf("no action with subject %q is in progress, only %v", subject, s.flights())
 }
 
 func (s *stage) advance(args []string) error {
@@ -219,16 +221,16 @@ func (s *stage) settled(args []string) (string, error) {
 		}
 	}
 	var out strings.Builder
-	last, quiet := s.settle(patience, func(d Decision) { out.WriteString(remembered(d)) }, func(a Action) { out.WriteString("did " + a.String() + "\n") })
+	last, quiet := s.settle(patience, func(d Decision) { out.WriteString(recorded(d)) }, func(a Action) { out.WriteString("did " + a.String() + "\n") })
 	if !quiet {
-		return out.String(), errors.New("there is no end to it")
+		return out.String(), errors.New("it does not settle")
 	}
 	return out.String() + s.show(last), nil
 }
 
-// show is a decision with what its String leaves out.
+// show returns a decision with the fields that its String omits.
 func (s *stage) show(d Decision) string {
-	text := d.String() + remembered(d)
+	text := d.String() + recorded(d)
 	if !d.Wake.IsZero() {
 		text += fmt.Sprintf("  wake in %s\n", d.Wake.Sub(s.in.Now))
 	}
@@ -238,12 +240,13 @@ func (s *stage) show(d Decision) string {
 	return text
 }
 
-func remembered(d Decision) (text string) {
+// recorded returns the facts that a decision records.
+func recorded(d Decision) (text string) {
 	if d.Stopping != nil {
-		text += "  remember that it is being stopped\n"
+		text += "  record that it is being stopped\n"
 	}
 	if f := d.Finished; f != nil {
-		text += fmt.Sprintf("  remember that it finished, failed %v%s\n", f.Failed, because(f.Message))
+		text += fmt.Sprintf("  record that it has finished, failed %v%s\n", f.Failed, because(f.Message))
 	}
 	return text
 }

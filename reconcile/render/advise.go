@@ -30,7 +30,7 @@ func AdviseDNS(p *manifest.Pod, n Node) []Advice {
 	if _, written := p.Origin.Fields["spec.dnsPolicy"]; written && len(n.ClusterDNS) == 0 {
 		switch policy := spec.DNSPolicy; {
 		case policy == v1.DNSClusterFirstWithHostNet, policy == v1.DNSClusterFirst && !spec.HostNetwork:
-			text := string(policy) + " is as Default here; this podd was told of no cluster's DNS (--cluster-dns)"
+			text := string(policy) + " has the effect of Default on this node, because --cluster-dns is not set"
 			all = append(all, Advice{"spec.dnsPolicy", text, policy == v1.DNSClusterFirst})
 		}
 	}
@@ -38,7 +38,7 @@ func AdviseDNS(p *manifest.Pod, n Node) []Advice {
 	if slices.Equal(full.Servers, n.DNS.Servers) && slices.Equal(full.Searches, n.DNS.Searches) {
 		return all // AdviseNode reports the node's own settings once
 	}
-	return append(all, adviseTruncated(full, "spec.dnsConfig.", "with the node's and the cluster's ")...)
+	return append(all, adviseTruncated(full, "spec.dnsConfig.", "with those of the node and the cluster ")...)
 }
 
 // AdviseNode returns advice about settings of the node's DNS that have no effect in pods.
@@ -47,11 +47,11 @@ func AdviseNode(d DNS) []Advice { return adviseTruncated(d, "", "") }
 func adviseTruncated(d DNS, prefix, with string) []Advice {
 	var all []Advice
 	if len(d.Servers) > maxNameservers {
-		all = append(all, Advice{Field: prefix + "nameservers", Message: fmt.Sprintf("%sthere are %d, of which resolvers ask %d; left out: %s",
+		all = append(all, Advice{Field: prefix + "nameservers", Message: fmt.Sprintf("%sthere are %d, of which resolvers use %d; omitted: %s",
 			with, len(d.Servers), maxNameservers, strings.Join(d.Servers[maxNameservers:], ", "))})
 	}
 	if cut := len(d.Searches) - len(limitSearches(d.Searches)); cut > 0 {
-		all = append(all, Advice{Field: prefix + "searches", Message: fmt.Sprintf("%sthere are %d, of which %d are left out; resolvers take %d of %d characters together and %d each",
+		all = append(all, Advice{Field: prefix + "searches", Message: fmt.Sprintf("%sthere are %d, of which %d are omitted; resolvers use at most %d, with %d characters in total and %d each",
 			with, len(d.Searches), cut, maxSearches, maxSearchChars, maxSearchPath)})
 	}
 	return all
@@ -63,6 +63,6 @@ func checkHostname(name string) error {
 	if len(name) <= maxKernelHostname {
 		return nil
 	}
-	return fmt.Errorf("setting the pod's hostname: %s has %d letters and a hostname %d at most; shorten spec.hostname or spec.subdomain, or unset setHostnameAsFQDN",
+	return fmt.Errorf("setting the hostname of the pod: %s has %d characters (limit %d); shorten spec.hostname or spec.subdomain, or unset setHostnameAsFQDN",
 		name, len(name), maxKernelHostname)
 }

@@ -29,19 +29,19 @@ func TestAdviseDNS(t *testing.T) {
 		spec v1.PodSpec
 		want string
 	}{
-		{"nothing", node, v1.PodSpec{DNSPolicy: v1.DNSDefault}, ""},
+		{"no settings", node, v1.PodSpec{DNSPolicy: v1.DNSDefault}, ""},
 		{"room for one more server", node, with(v1.PodDNSConfig{Nameservers: many(1, "198.51.100.%d")}), ""},
 		{"too many servers", node, with(v1.PodDNSConfig{Nameservers: many(3, "198.51.100.%d")}),
-			"spec.dnsConfig.nameservers: with the node's and the cluster's there are 5, of which resolvers ask 3; left out: 198.51.100.1, 198.51.100.2"},
-		{"too many paths", node, with(v1.PodDNSConfig{Searches: many(33, "s%d")}), "spec.dnsConfig.searches: with the node's and the cluster's there are 34, of which 2 are left out"},
-		{"paths too long together", node, with(v1.PodDNSConfig{Searches: many(20, strings.Repeat("a", 120)+"%d")}), "there are 21, of which 4 "},
+			"spec.dnsConfig.nameservers: with those of the node and the cluster there are 5, of which resolvers use 3; omitted: 198.51.100.1, 198.51.100.2"},
+		{"too many paths", node, with(v1.PodDNSConfig{Searches: many(33, "s%d")}), "spec.dnsConfig.searches: with those of the node and the cluster there are 34, of which 2 are omitted"},
+		{"paths too long in total", node, with(v1.PodDNSConfig{Searches: many(20, strings.Repeat("a", 120)+"%d")}), "there are 21, of which 4 "},
 		{"a path too long", node, with(v1.PodDNSConfig{Searches: []string{strings.Repeat("a", 254)}}), "there are 2, of which 1 "},
-		{"the node's own is said once", crowded, v1.PodSpec{DNSPolicy: v1.DNSDefault}, ""},
-		{"the node's and the pod's", crowded, with(v1.PodDNSConfig{Searches: []string{"more"}}), "there are 34"},
-		{"no cluster", node, v1.PodSpec{DNSPolicy: v1.DNSClusterFirst}, "spec.dnsPolicy: ClusterFirst is as Default here"},
-		{"no cluster for the host's network", node, v1.PodSpec{DNSPolicy: v1.DNSClusterFirstWithHostNet, HostNetwork: true}, "spec.dnsPolicy: ClusterFirstWithHostNet is as Default here"},
-		{"the host's network asks for none", node, v1.PodSpec{DNSPolicy: v1.DNSClusterFirst, HostNetwork: true}, ""},
-		{"a cluster", cluster, v1.PodSpec{DNSPolicy: v1.DNSClusterFirst}, ""},
+		{"settings of the node only", crowded, v1.PodSpec{DNSPolicy: v1.DNSDefault}, ""},
+		{"settings of the node and the pod", crowded, with(v1.PodDNSConfig{Searches: []string{"more"}}), "there are 34"},
+		{"no cluster", node, v1.PodSpec{DNSPolicy: v1.DNSClusterFirst}, "spec.dnsPolicy: ClusterFirst has the effect of Default on this node"},
+		{"no cluster, host network", node, v1.PodSpec{DNSPolicy: v1.DNSClusterFirstWithHostNet, HostNetwork: true}, "spec.dnsPolicy: ClusterFirstWithHostNet has the effect of Default on this node"},
+		{"host network without cluster DNS", node, v1.PodSpec{DNSPolicy: v1.DNSClusterFirst, HostNetwork: true}, ""},
+		{"cluster", cluster, v1.PodSpec{DNSPolicy: v1.DNSClusterFirst}, ""},
 	} {
 		p := podOf(test.spec)
 		p.Origin.Fields = map[string]manifest.Position{"spec.dnsPolicy": {Line: 1}}
@@ -49,19 +49,19 @@ func TestAdviseDNS(t *testing.T) {
 		for _, a := range AdviseDNS(p, test.node) {
 			got = append(got, a.Field+": "+a.Message)
 			if a.Passing != (test.name == "no cluster") {
-				t.Errorf("%s: passing is %t", test.name, a.Passing)
+				t.Errorf("%s: got passing %t, want %t", test.name, a.Passing, !a.Passing)
 			}
 		}
 		if text := strings.Join(got, "\n"); !strings.Contains(text, test.want) || (text == "") != (test.want == "") {
 			t.Errorf("%s: got %q, want %q", test.name, text, test.want)
 		}
-		p.Origin.Fields = nil // a default asks for nothing
+		p.Origin.Fields = nil // the policy is a default
 		if strings.Contains(test.want, "dnsPolicy") && len(AdviseDNS(p, test.node)) > 0 {
-			t.Errorf("%s: told of what is not written", test.name)
+			t.Errorf("%s: got advice about a default", test.name)
 		}
 	}
 	if all := AdviseNode(crowded.DNS); len(all) != 2 || len(AdviseNode(node.DNS)) != 0 {
-		t.Errorf("of the nodes there is said %v and %v", all, AdviseNode(node.DNS))
+		t.Errorf("got advice %v and %v, want two and none", all, AdviseNode(node.DNS))
 	}
 }
 
@@ -71,8 +71,8 @@ func TestHostnameTooLong(t *testing.T) {
 	for length, want := range map[int]bool{64 - len(".s.ns.svc.cluster.local"): true, 65 - len(".s.ns.svc.cluster.local"): false} {
 		p := podOf(v1.PodSpec{Hostname: strings.Repeat("a", length), Subdomain: "s", SetHostnameAsFQDN: &yes})
 		_, err := Sandbox(SandboxInput{Pod: p, Node: Node{ClusterDomain: "cluster.local"}})
-		if (err == nil) != want || err != nil && !strings.Contains(err.Error(), "has 65 letters") {
-			t.Errorf("%d letters: %v", length, err)
+		if (err == nil) != want || err != nil && !strings.Contains(err.Error(), "has 65 characters") {
+			t.Errorf("%d characters: got %v, want accepted %t", length, err, want)
 		}
 	}
 }

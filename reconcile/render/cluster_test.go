@@ -13,7 +13,7 @@ import (
 	"podd/manifest/refs"
 )
 
-// ofCluster gives a pod what an API server has for it.
+// ofCluster returns a pod of a cluster with its resolved references.
 func ofCluster(pod *v1.Pod, o manifest.Objects) (*manifest.Pod, *refs.Resolved) {
 	pod.Namespace, pod.Name, pod.UID = "shop", "web", "u1"
 	p := &manifest.Pod{
@@ -24,24 +24,24 @@ func ofCluster(pod *v1.Pod, o manifest.Objects) (*manifest.Pod, *refs.Resolved) 
 	return p, refs.ResolveSet(set, "salt", nil, nil).Refs[p.Key]
 }
 
-// Who may read a token: its mode and owner are the kubelet's.
+// TestTokenFile checks the mode and the owner of the file of a token, which are the kubelet's.
 func TestTokenFile(t *testing.T) {
 	user, other, group, mode := int64(1000), int64(1001), int64(2000), int32(0o444)
 	runs := func(id *int64) v1.Container {
 		return v1.Container{SecurityContext: &v1.SecurityContext{RunAsUser: id}}
 	}
 	for _, test := range []struct {
-		note  string
+		name  string
 		spec  v1.PodSpec
 		mode  uint32
 		owner *int64
 	}{
-		{"nobody in particular", v1.PodSpec{Containers: []v1.Container{{}}}, 0o444, nil},
-		{"the pod's user", v1.PodSpec{SecurityContext: &v1.PodSecurityContext{RunAsUser: &user}, Containers: []v1.Container{{}}}, 0o600, &user},
-		{"every container's", v1.PodSpec{InitContainers: []v1.Container{runs(&user)}, Containers: []v1.Container{runs(&user)}}, 0o600, &user},
+		{"user of the image", v1.PodSpec{Containers: []v1.Container{{}}}, 0o444, nil},
+		{"user of the pod", v1.PodSpec{SecurityContext: &v1.PodSecurityContext{RunAsUser: &user}, Containers: []v1.Container{{}}}, 0o600, &user},
+		{"same user in all containers", v1.PodSpec{InitContainers: []v1.Container{runs(&user)}, Containers: []v1.Container{runs(&user)}}, 0o600, &user},
 		{"several users", v1.PodSpec{InitContainers: []v1.Container{runs(&other)}, Containers: []v1.Container{runs(&user)}}, 0o444, nil},
-		{"one says nothing", v1.PodSpec{Containers: []v1.Container{runs(&user), {}}}, 0o444, nil},
-		{"a group", v1.PodSpec{SecurityContext: &v1.PodSecurityContext{FSGroup: &group}, Containers: []v1.Container{{}}}, 0o600, nil},
+		{"one container without a user", v1.PodSpec{Containers: []v1.Container{runs(&user), {}}}, 0o444, nil},
+		{"group of the pod", v1.PodSpec{SecurityContext: &v1.PodSecurityContext{FSGroup: &group}, Containers: []v1.Container{{}}}, 0o600, nil},
 	} {
 		source := &v1.ServiceAccountTokenProjection{Path: "a/token"}
 		test.spec.Volumes = []v1.Volume{{Name: "api", VolumeSource: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{
@@ -49,21 +49,22 @@ func TestTokenFile(t *testing.T) {
 		p, none := ofCluster(&v1.Pod{Spec: test.spec}, manifest.Objects{Cluster: &manifest.Cluster{}})
 		v := &p.Spec.Spec.Volumes[0]
 		if _, err := (Content{Pod: p, Supply: none}).Files(v); err == nil || !strings.Contains(err.Error(), "is not there yet") {
-			t.Errorf("%s: without a token: %v", test.note, err)
+			t.Errorf("%s: without a token: got %v, want that it is not there yet", test.name, err)
 		}
 		ref := refs.TokenRef(p.Spec, source)
 		p, s := ofCluster(p.Spec, manifest.Objects{Cluster: &manifest.Cluster{Tokens: map[types.NamespacedName]manifest.Token{ref.NamespacedName: {Text: []byte("t0ken")}}}})
 		files, err := (Content{Pod: p, Supply: s}).Files(v)
 		f := files["a/token"]
 		if err != nil || string(f.Data) != "t0ken" || f.Mode != test.mode || (f.Owner == nil) != (test.owner == nil) || f.Owner != nil && *f.Owner != *test.owner {
-			t.Errorf("%s: got %o %v %v, want %o %v", test.note, f.Mode, f.Owner, err, test.mode, test.owner)
+			t.Errorf("%s: got %o %v %v, want %o %v", test.name, f.Mode, f.Owner, err, test.mode, test.owner)
 		}
 	}
 }
 
-// Variables tell of Services where the container does not set them itself, and its
-// own see them all; what they are made of is missed in the words of Kubernetes.
-func TestVariablesOfACluster(t *testing.T) {
+// TestVariables_Cluster checks that a container has the variables of Services unless it sets them
+// itself, that its own variables can refer to them, and that errors about missing objects have
+// the messages of Kubernetes.
+func TestVariables_Cluster(t *testing.T) {
 	yes := true
 	from := func(name, key string, optional *bool) *v1.EnvVarSource {
 		return &v1.EnvVarSource{ConfigMapKeyRef: &v1.ConfigMapKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: name}, Key: key, Optional: optional}}
@@ -115,7 +116,7 @@ func TestVariablesOfACluster(t *testing.T) {
 			got = test.env.Name + "=" + value
 		}
 		if _, linked := env.lookup("DB_PORT_5432_TCP_ADDR"); got != test.want || !linked || len(env.vars) < 7 {
-			t.Errorf("%v: got %q of %v, want %q", test.env, got, env.vars, test.want)
+			t.Errorf("%v: got %q among %v, want %q", test.env, got, env.vars, test.want)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"podd/runtime"
 )
 
+// TestContainerAnnotations checks all annotations of a container.
 func TestContainerAnnotations(t *testing.T) {
 	grace, deletion := int64(45), int64(7)
 	in := inputOf(v1.Container{
@@ -46,13 +47,14 @@ func TestContainerAnnotations(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, c.Annotations); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
+		t.Errorf("annotations (-want +got)\n%s", diff)
 	}
 	if c.LogPath != "main/4.log" || c.Metadata.Attempt != 4 {
 		t.Errorf("got log path %s of attempt %d, want main/4.log of 4", c.LogPath, c.Metadata.Attempt)
 	}
 }
 
+// TestKindOf checks the annotation for the kind and index of a container.
 func TestKindOf(t *testing.T) {
 	pod := podOf(v1.PodSpec{
 		InitContainers: []v1.Container{{Name: "i"}, {Name: "s", RestartPolicy: &always}},
@@ -66,6 +68,7 @@ func TestKindOf(t *testing.T) {
 	}
 }
 
+// TestImage checks the image reference of the config.
 func TestImage(t *testing.T) {
 	in := inputOf(v1.Container{Image: "busybox"})
 	for ref, want := range map[string]string{"sha256:1": "sha256:1", "": "busybox"} {
@@ -77,6 +80,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
+// TestImageUser checks the user of a container by the users of the manifest and the image.
 func TestImageUser(t *testing.T) {
 	uid := int64(1000)
 	own := &v1.SecurityContext{RunAsUser: &uid}
@@ -87,11 +91,11 @@ func TestImageUser(t *testing.T) {
 		uid  *cri.Int64Value
 		text string
 	}{
-		{"nobody looked", nil, nil, nil, ""},
+		{"image user unknown", nil, nil, nil, ""},
 		{"root", nil, &runtime.ImageUser{}, &cri.Int64Value{}, ""},
-		{"a number", nil, &runtime.ImageUser{UID: &uid}, &cri.Int64Value{Value: 1000}, ""},
-		{"a name", nil, &runtime.ImageUser{Name: "web"}, nil, "web"},
-		{"the manifest's goes first", own, &runtime.ImageUser{Name: "web"}, &cri.Int64Value{Value: 1000}, ""},
+		{"user with a number", nil, &runtime.ImageUser{UID: &uid}, &cri.Int64Value{Value: 1000}, ""},
+		{"user with a name", nil, &runtime.ImageUser{Name: "web"}, nil, "web"},
+		{"user of the manifest takes precedence", own, &runtime.ImageUser{Name: "web"}, &cri.Int64Value{Value: 1000}, ""},
 	} {
 		in := inputOf(v1.Container{SecurityContext: tt.sc})
 		in.ImageUser = tt.user
@@ -102,6 +106,7 @@ func TestImageUser(t *testing.T) {
 	}
 }
 
+// TestRunAsNonRoot checks which users are rejected with runAsNonRoot.
 func TestRunAsNonRoot(t *testing.T) {
 	zero, uid, huge, below, yes := int64(0), int64(7), int64(1)<<32, int64(-1), true
 	for _, tt := range []struct {
@@ -110,14 +115,14 @@ func TestRunAsNonRoot(t *testing.T) {
 		user  *runtime.ImageUser
 		want  string // part of the error
 	}{
-		{"the manifest's number", &uid, &runtime.ImageUser{}, ""},
-		{"the manifest says root", &zero, &runtime.ImageUser{UID: &uid}, "container's runAsUser breaks non-root policy"},
-		{"the image's number", nil, &runtime.ImageUser{UID: &uid}, ""},
-		{"the image is root", nil, &runtime.ImageUser{}, "container has runAsNonRoot and image will run as root"},
-		{"the image is 0", nil, &runtime.ImageUser{UID: &zero}, "container has runAsNonRoot and image will run as root"},
-		{"the image's name", nil, &runtime.ImageUser{Name: "web"}, `image has non-numeric user ("web")`},
-		{"the image's number is 0 in 32 bits", nil, &runtime.ImageUser{UID: &huge}, "out of range"},
-		{"the image's number is below 0", nil, &runtime.ImageUser{UID: &below}, "out of range"},
+		{"manifest has a number", &uid, &runtime.ImageUser{}, ""},
+		{"manifest has root", &zero, &runtime.ImageUser{UID: &uid}, "container's runAsUser breaks non-root policy"},
+		{"image has a number", nil, &runtime.ImageUser{UID: &uid}, ""},
+		{"image has root", nil, &runtime.ImageUser{}, "container has runAsNonRoot and image will run as root"},
+		{"image has user 0", nil, &runtime.ImageUser{UID: &zero}, "container has runAsNonRoot and image will run as root"},
+		{"image has a name", nil, &runtime.ImageUser{Name: "web"}, `image has non-numeric user ("web")`},
+		{"image has a number that is 0 in 32 bits", nil, &runtime.ImageUser{UID: &huge}, "out of range"},
+		{"image has a negative number", nil, &runtime.ImageUser{UID: &below}, "out of range"},
 		{"unknown image user", nil, nil, "unknown"},
 	} {
 		in := inputOf(v1.Container{SecurityContext: &v1.SecurityContext{RunAsUser: tt.asked}})
@@ -133,6 +138,7 @@ func TestRunAsNonRoot(t *testing.T) {
 	}
 }
 
+// TestSecurityOfPodAndContainer checks that settings of the container override those of the pod.
 func TestSecurityOfPodAndContainer(t *testing.T) {
 	one, two, three, no, yes := int64(1), int64(2), int64(3), false, true
 	strict, unmasked := v1.SupplementalGroupsPolicyStrict, v1.UnmaskedProcMount
@@ -162,6 +168,7 @@ func TestSecurityOfPodAndContainer(t *testing.T) {
 	}
 }
 
+// TestProfiles checks the seccomp profile of the config.
 func TestProfiles(t *testing.T) {
 	name := "audit.json"
 	local := &v1.SeccompProfile{Type: v1.SeccompProfileTypeLocalhost, LocalhostProfile: &name}
@@ -175,8 +182,8 @@ func TestProfiles(t *testing.T) {
 		p    *v1.SeccompProfile
 		want string
 	}{
-		{"nothing", n, nil, "Unconfined"},
-		{"nothing, with a default", strict, nil, "RuntimeDefault"},
+		{"no profile", n, nil, "Unconfined"},
+		{"no profile, node has a default", strict, nil, "RuntimeDefault"},
 		{"RuntimeDefault", n, &v1.SeccompProfile{Type: v1.SeccompProfileTypeRuntimeDefault}, "RuntimeDefault"},
 		{"Unconfined", strict, &v1.SeccompProfile{Type: v1.SeccompProfileTypeUnconfined}, "Unconfined"},
 		{"Localhost", n, local, "Localhost /var/lib/podd/seccomp/audit.json"},
@@ -189,6 +196,7 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
+// TestAppArmor checks the AppArmor profile by the fields and the annotation.
 func TestAppArmor(t *testing.T) {
 	profile := "mine"
 	fieldOf := func(t v1.AppArmorProfileType) *v1.AppArmorProfile {
@@ -200,7 +208,7 @@ func TestAppArmor(t *testing.T) {
 		annotation     string
 		want           string
 	}{
-		{"nothing", nil, nil, "", ""},
+		{"no profile", nil, nil, "", ""},
 		{"container", fieldOf(v1.AppArmorProfileTypeLocalhost), fieldOf(v1.AppArmorProfileTypeUnconfined), "", "localhost/mine"},
 		{"pod", nil, fieldOf(v1.AppArmorProfileTypeRuntimeDefault), "", "runtime/default"},
 		{"annotation before pod", nil, fieldOf(v1.AppArmorProfileTypeRuntimeDefault), "localhost/old", "localhost/old"},
@@ -220,6 +228,7 @@ func TestAppArmor(t *testing.T) {
 	}
 }
 
+// TestInstanceLabel checks that containers and sandboxes have the label of the instance.
 func TestInstanceLabel(t *testing.T) {
 	in := inputOf(v1.Container{})
 	in.Node.Instance = "i1"

@@ -13,23 +13,24 @@ import (
 	"podd/manifest"
 )
 
+// TestParseResolvConf checks how lines of a resolv.conf are read.
 func TestParseResolvConf(t *testing.T) {
 	tests := []struct {
 		name, text string
 		want       DNS
 	}{
 		{"empty", "", DNS{}},
-		{"usual", "# by hand\nnameserver 192.0.2.1\nnameserver 2001:db8::1\nsearch a.example b.example\noptions ndots:2 rotate\n",
+		{"comment and all keywords", "# by hand\nnameserver 192.0.2.1\nnameserver 2001:db8::1\nsearch a.example b.example\noptions ndots:2 rotate\n",
 			DNS{[]string{"192.0.2.1", "2001:db8::1"}, []string{"a.example", "b.example"}, []string{"ndots:2", "rotate"}}},
-		{"servers add up, the last search wins", "search one\nnameserver 192.0.2.1\nsearch two three\nnameserver 192.0.2.2",
+		{"several servers, last search wins", "search one\nnameserver 192.0.2.1\nsearch two three\nnameserver 192.0.2.2",
 			DNS{Servers: []string{"192.0.2.1", "192.0.2.2"}, Searches: []string{"two", "three"}}},
-		{"domain is a search of one", "domain a.example ignored\n", DNS{Searches: []string{"a.example"}}},
-		{"options by name, the last wins in place", "options ndots:1 rotate\noptions ndots:5",
+		{"domain counts as search", "domain a.example ignored\n", DNS{Searches: []string{"a.example"}}},
+		{"last option of a name wins", "options ndots:1 rotate\noptions ndots:5",
 			DNS{Options: []string{"ndots:5", "rotate"}}},
 		{"dots", "search . a.example. \n", DNS{Searches: []string{"a.example"}}},
 		{"spaces, tabs, CRLF", "\tnameserver\t192.0.2.1\r\n  search  x  \r\n", DNS{Servers: []string{"192.0.2.1"}, Searches: []string{"x"}}},
-		{"junk", "nameserver\nnameserver no-address\nsortlist 1.2.3.4\n;nameserver 192.0.2.9\n", DNS{}},
-		{"zone", "nameserver fe80::1%eth0\n", DNS{Servers: []string{"fe80::1%eth0"}}},
+		{"invalid lines", "nameserver\nnameserver no-address\nsortlist 1.2.3.4\n;nameserver 192.0.2.9\n", DNS{}},
+		{"address with a zone", "nameserver fe80::1%eth0\n", DNS{Servers: []string{"fe80::1%eth0"}}},
 	}
 	for _, tt := range tests {
 		if diff := cmp.Diff(tt.want, ParseResolvConf(tt.text)); diff != "" {
@@ -38,6 +39,7 @@ func TestParseResolvConf(t *testing.T) {
 	}
 }
 
+// FuzzParseResolvConf checks that a written resolv.conf is read as the same settings.
 func FuzzParseResolvConf(f *testing.F) {
 	f.Add("nameserver 192.0.2.1\nsearch a b\noptions ndots:5 ndots:1\n")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -54,11 +56,12 @@ func FuzzParseResolvConf(f *testing.F) {
 			again += "nameserver " + s + "\n"
 		}
 		if diff := cmp.Diff(d, ParseResolvConf(again)); diff != "" {
-			t.Errorf("what was read, written and read again differs:\n%s", diff)
+			t.Errorf("settings differ after writing and reading (-first +second):\n%s", diff)
 		}
 	})
 }
 
+// TestPodDNS checks the DNS settings of a pod by its policy.
 func TestPodDNS(t *testing.T) {
 	node := Node{
 		DNS:           DNS{Servers: []string{"192.0.2.53"}, Searches: []string{"lan.example"}, Options: []string{"rotate"}},
@@ -82,7 +85,7 @@ func TestPodDNS(t *testing.T) {
 	}{
 		{"no policy", node, v1.PodSpec{}, cluster},
 		{"ClusterFirst", node, v1.PodSpec{DNSPolicy: v1.DNSClusterFirst}, cluster},
-		{"ClusterFirst on the host's network", node, v1.PodSpec{DNSPolicy: v1.DNSClusterFirst, HostNetwork: true}, own},
+		{"ClusterFirst with host network", node, v1.PodSpec{DNSPolicy: v1.DNSClusterFirst, HostNetwork: true}, own},
 		{"ClusterFirstWithHostNet", node, v1.PodSpec{DNSPolicy: v1.DNSClusterFirstWithHostNet, HostNetwork: true}, cluster},
 		{"ClusterFirst without a cluster", alone, v1.PodSpec{DNSPolicy: v1.DNSClusterFirst}, own},
 		{"no cluster domain", bare, v1.PodSpec{}, DNS{[]string{"10.96.0.10"}, []string{"lan.example"}, []string{"ndots:5"}}},
@@ -104,6 +107,7 @@ func TestPodDNS(t *testing.T) {
 	}
 }
 
+// TestDNSLimits checks that the settings of a pod respect the limits of resolvers.
 func TestDNSLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		count := rapid.IntRange(0, 60).Draw(t, "searches")
@@ -115,7 +119,7 @@ func TestDNSLimits(t *testing.T) {
 		node.DNS.Servers = rapid.SliceOfN(rapid.SampledFrom([]string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"}), 0, 9).Draw(t, "servers")
 		d := podDNS(podOf(v1.PodSpec{}), node)
 		if len(d.Servers) > 3 || len(d.Searches) > 32 || len(strings.Join(d.Searches, " ")) > 2048 {
-			t.Fatalf("%d servers, %d searches of %d characters", len(d.Servers), len(d.Searches), len(strings.Join(d.Searches, " ")))
+			t.Fatalf("got %d servers and %d searches of %d characters, more than resolvers use", len(d.Servers), len(d.Searches), len(strings.Join(d.Searches, " ")))
 		}
 		at := -1
 		for _, s := range d.Searches {
@@ -128,7 +132,7 @@ func TestDNSLimits(t *testing.T) {
 	})
 }
 
-// podOf is a small pod with this spec.
+// podOf returns a pod with this spec.
 func podOf(spec v1.PodSpec) *manifest.Pod {
 	p := &manifest.Pod{UID: "u1", Hash: "v1:00", Spec: &v1.Pod{Spec: spec}}
 	p.Key.Namespace, p.Key.Name = "ns", "pod"

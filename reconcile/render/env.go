@@ -32,7 +32,7 @@ func newEnvironment(in *ContainerInput) (*environment, error) {
 		v := &in.Container.Env[i]
 		value, set, err := e.value(in, v)
 		if err != nil {
-			return nil, fmt.Errorf("making variable %q of container %q: %w", v.Name, in.Container.Name, err)
+			return nil, fmt.Errorf("setting variable %q of container %q: %w", v.Name, in.Container.Name, err)
 		}
 		if set {
 			e.set(v.Name, value)

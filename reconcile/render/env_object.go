@@ -20,13 +20,13 @@ func (e *environment) addFrom(in *ContainerInput) error {
 		data, found := textData(in, kind, name)
 		if !found {
 			if err := missingObject(in.Supply, kind, name, optional); err != nil {
-				return fmt.Errorf("making the environment of container %q: envFrom[%d]: %w", in.Container.Name, i, err)
+				return fmt.Errorf("setting the environment of container %q: envFrom[%d]: %w", in.Container.Name, i, err)
 			}
 			continue
 		}
 		for _, key := range slices.Sorted(maps.Keys(data)) {
 			if err := checkNoNUL(data[key]); err != nil {
-				return fmt.Errorf("making the environment of container %q: envFrom[%d]: key %q of %s %q: %w", in.Container.Name, i, key, kind, name, err)
+				return fmt.Errorf("setting the environment of container %q: envFrom[%d]: key %q of %s %q: %w", in.Container.Name, i, key, kind, name, err)
 			}
 			e.set(from.Prefix+key, data[key])
 		}
@@ -87,7 +87,7 @@ func textData(in *ContainerInput, kind, name string) (data map[string]string, fo
 // error does not contain s.
 func checkNoNUL(s string) error {
 	if strings.Contains(s, "\x00") {
-		return fmt.Errorf("it holds a NUL byte, which no process can be given; mount it as a file")
+		return fmt.Errorf("the value contains a NUL byte, which a variable cannot; mount it as a file")
 	}
 	return nil
 }

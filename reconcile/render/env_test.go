@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// inputOf is an input for the only container of a small pod.
+// inputOf returns an input for the only container of a pod.
 func inputOf(c v1.Container) ContainerInput {
 	if c.Name == "" {
 		c.Name = "main"
@@ -29,10 +29,12 @@ func inputOf(c v1.Container) ContainerInput {
 	}
 }
 
+// field returns the source of a variable with a field of the pod.
 func field(path string) *v1.EnvVarSource {
 	return &v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path}}
 }
 
+// TestFields checks the values of the fields of the downward API.
 func TestFields(t *testing.T) {
 	for path, want := range map[string]string{
 		"metadata.name":                              "pod",
@@ -58,7 +60,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// oneVar is the value that a container's only variable gets.
+// oneVar returns the value of the only variable of a container.
 func oneVar(in ContainerInput, v v1.EnvVar) (string, error) {
 	c := *in.Container
 	v.Name = "X"
@@ -72,15 +74,17 @@ func oneVar(in ContainerInput, v v1.EnvVar) (string, error) {
 	return value, nil
 }
 
-func TestFieldsOnTheHostNetwork(t *testing.T) {
+// TestFields_HostNetwork checks that a pod with the host network has the addresses of the node.
+func TestFields_HostNetwork(t *testing.T) {
 	in := inputOf(v1.Container{})
 	in.Pod.Spec.Spec.HostNetwork = true
 	in.PodIPs = nil
 	if got, err := oneVar(in, v1.EnvVar{ValueFrom: field("status.podIPs")}); err != nil || got != "192.0.2.1,2001:db8::1" {
-		t.Errorf("podIPs: got %q, %v; want the node's", got, err)
+		t.Errorf("podIPs: got %q, %v; want those of the node", got, err)
 	}
 }
 
+// TestResourceFields checks the values of resource fields with divisors.
 func TestResourceFields(t *testing.T) {
 	in := inputOf(v1.Container{Resources: amounts("250m", "1500m", "100Mi", "")})
 	in.Pod.Spec.Spec.InitContainers = []v1.Container{{Name: "init", Resources: amounts("2", "", "", "3Gi")}}
@@ -91,13 +95,13 @@ func TestResourceFields(t *testing.T) {
 		{"", "limits.cpu", "1m", "1500"},
 		{"", "requests.memory", "1Mi", "100"},
 		{"", "requests.memory", "", "104857600"},
-		{"", "limits.memory", "1Gi", "8"}, // the node's
+		{"", "limits.memory", "1Gi", "8"}, // of the node
 		{"", "requests.ephemeral-storage", "", "0"},
 		{"", "limits.ephemeral-storage", "1Gi", "100"},
 		{"", "limits.hugepages-2Mi", "1Mi", "0"},
 		{"init", "requests.cpu", "", "2"},
 		{"init", "limits.memory", "1Mi", "3072"},
-		{"init", "limits.cpu", "1m", "3500"}, // allocatable goes before capacity
+		{"init", "limits.cpu", "1m", "3500"}, // allocatable takes precedence over capacity
 	} {
 		ref := &v1.ResourceFieldSelector{ContainerName: tt.container, Resource: tt.field}
 		if tt.divisor != "" {
@@ -110,10 +114,9 @@ func TestResourceFields(t *testing.T) {
 	}
 }
 
-// TestResourceFields_PodLevel checks the order of KEP-2837: a limit is the
-// container's, else the pod's, else what the node has for pods. A request has no
-// such fallback in the kubelet either: what all containers share is requested by
-// none of them.
+// TestResourceFields_PodLevel checks the order of KEP-2837: a limit is that of the container, else
+// of the pod, else what the node has for pods. A request has no such fallback in the kubelet
+// either, because no container requests what all of them share.
 func TestResourceFields_PodLevel(t *testing.T) {
 	in := inputOf(v1.Container{Resources: amounts("", "1500m", "", "")})
 	in.Pod.Spec.Spec.Containers = []v1.Container{*in.Container}
@@ -140,19 +143,20 @@ func TestResourceFields_PodLevel(t *testing.T) {
 	delete(whole.Limits, v1.ResourceMemory)
 	ref := &v1.ResourceFieldSelector{Resource: "limits.memory", Divisor: resource.MustParse("1Gi")}
 	if got, err := oneVar(in, v1.EnvVar{ValueFrom: &v1.EnvVarSource{ResourceFieldRef: ref}}); err != nil || got != "8" {
-		t.Errorf("without a limit of the pod: got %q, %v; want the node's 8", got, err)
+		t.Errorf("without a limit of the pod: got %q, %v; want 8 as of the node", got, err)
 	}
 }
 
+// TestEnvironmentOrder checks that a variable can refer to the variables before it.
 func TestEnvironmentOrder(t *testing.T) {
 	in := inputOf(v1.Container{
 		Env: []v1.EnvVar{
-			{Name: "EARLY", Value: "$(LATE)"}, // not known yet
+			{Name: "EARLY", Value: "$(LATE)"}, // not defined yet
 			{Name: "HOST", ValueFrom: field("spec.nodeName")},
 			{Name: "URL", Value: "http://$(HOST):$(PORT)"},
 			{Name: "PORT", Value: "80"},
 			{Name: "LATE", Value: "$(URL)$(PORT)"},
-			{Name: "PORT", Value: "8$(PORT)"}, // again: the last value, the first place
+			{Name: "PORT", Value: "8$(PORT)"}, // set twice: has the last value and the first place
 			{Name: "EMPTY"},
 		},
 		Command: []string{"$(HOST)", "$$(HOST)", "$(NOPE)"},
@@ -178,33 +182,33 @@ func TestEnvironmentOrder(t *testing.T) {
 	}
 }
 
-// TestErrorsNameAndHide checks that errors name the container and the variable, and do
+// TestEnvironmentErrors checks that errors name the container and the variable, and do
 // not contain values.
-func TestErrorsNameAndHide(t *testing.T) {
+func TestEnvironmentErrors(t *testing.T) {
 	const secret = "hunter2"
 	resourceRef := func(container, field string) *v1.EnvVarSource {
 		return &v1.EnvVarSource{ResourceFieldRef: &v1.ResourceFieldSelector{ContainerName: container, Resource: field}}
 	}
 	for name, from := range map[string]*v1.EnvVarSource{
-		"no such field":     field("spec.containers"),
-		"no subscript":      field("spec.nodeName['x']"),
-		"no such container": resourceRef("ghost", "limits.cpu"),
-		"no such resource":  resourceRef("", "limits.gpu"),
-		"no such kind":      resourceRef("", "capacity.cpu"),
-		"a secret":          {SecretKeyRef: &v1.SecretKeySelector{Key: "k"}},
-		"a config map":      {ConfigMapKeyRef: &v1.ConfigMapKeySelector{Key: "k"}},
-		"nothing":           {},
+		"unknown field":             field("spec.containers"),
+		"no subscript":              field("spec.nodeName['x']"),
+		"unknown container":         resourceRef("ghost", "limits.cpu"),
+		"unknown resource":          resourceRef("", "limits.gpu"),
+		"neither request nor limit": resourceRef("", "capacity.cpu"),
+		"Secret missing":            {SecretKeyRef: &v1.SecretKeySelector{Key: "k"}},
+		"ConfigMap missing":         {ConfigMapKeyRef: &v1.ConfigMapKeySelector{Key: "k"}},
+		"no source":                 {},
 	} {
 		_, err := Container(inputOf(v1.Container{Env: []v1.EnvVar{
 			{Name: "PASSWORD", Value: secret}, {Name: "BROKEN", ValueFrom: from},
 		}}))
 		if err == nil {
-			t.Errorf("%s: got no error", name)
+			t.Errorf("%s: got no error, want one", name)
 			continue
 		}
 		text := err.Error()
 		if !strings.Contains(text, `"BROKEN"`) || !strings.Contains(text, `"main"`) || strings.Contains(text, secret) {
-			t.Errorf("%s: got %q", name, text)
+			t.Errorf("%s: got %q, want the container and the variable, and no values", name, text)
 		}
 	}
 	if _, err := Container(inputOf(v1.Container{EnvFrom: []v1.EnvFromSource{{}}})); err == nil {

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
+// TestExpand checks the expansion of references, escapes and incomplete references.
 func TestExpand(t *testing.T) {
 	vars := map[string]string{"A": "1", "B": "$(A)", "EMPTY": "", "a.b-c": "dots", "with space": "w"}
 	tests := []struct{ in, want string }{
@@ -50,7 +51,7 @@ func mapLookup(vars map[string]string) func(string) (string, bool) {
 	}
 }
 
-// pieces draws texts that are full of what Expand looks at.
+// pieces generates texts with many special characters of Expand.
 func pieces() *rapid.Generator[string] {
 	piece := rapid.SampledFrom([]string{"$", "(", ")", "A", "B", "NOPE", "$(A)", "$(B)", "$$", "$(", "ü", " ", "x"})
 	return rapid.Custom(func(t *rapid.T) string {
@@ -58,7 +59,7 @@ func pieces() *rapid.Generator[string] {
 	})
 }
 
-// TestExpandModel compares with a machine that reads one byte at a time.
+// TestExpandModel compares Expand with a state machine that reads one byte at a time.
 func TestExpandModel(t *testing.T) {
 	vars := map[string]string{"A": "one", "B": "$(A)$$"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -94,22 +95,24 @@ func expandModel(in string, vars map[string]string) string {
 	return string(out)
 }
 
+// TestExpandLaws checks that escaped texts, and texts without references, are not expanded.
 func TestExpandLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := rapid.OneOf(pieces(), rapid.String()).Draw(t, "in")
 		none := mapLookup(nil)
 		if got := Expand(strings.ReplaceAll(in, "$", "$$"), none); got != in {
-			t.Fatalf("escaped %q: got %q", in, got)
+			t.Fatalf("escaped %q: got %q, want it unchanged", in, got)
 		}
 		if plain := strings.ReplaceAll(in, "$", ""); Expand(plain, none) != plain {
-			t.Fatalf("%q has nothing to expand: got %q", plain, Expand(plain, none))
+			t.Fatalf("%q has no reference: got %q, want it unchanged", plain, Expand(plain, none))
 		}
 		if !strings.Contains(in, "$$") && Expand(in, none) != in {
-			t.Fatalf("%q with no variable known: got %q", in, Expand(in, none))
+			t.Fatalf("%q without variables: got %q", in, Expand(in, none))
 		}
 	})
 }
 
+// FuzzExpand compares Expand with the model.
 func FuzzExpand(f *testing.F) {
 	f.Add("$(A)$$(B)$($", "v")
 	f.Fuzz(func(t *testing.T, in, value string) {

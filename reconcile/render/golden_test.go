@@ -102,7 +102,7 @@ func readPod(t *testing.T, file string) *manifest.Pod {
 	return f.Pods[0]
 }
 
-// withEphemeral is a pod that ephemeral containers were added to as it ran.
+// withEphemeral returns p with ephemeral containers.
 func withEphemeral(t *testing.T, p *manifest.Pod, text []byte) *manifest.Pod {
 	t.Helper()
 	var list []v1.EphemeralContainer
@@ -116,10 +116,10 @@ func withEphemeral(t *testing.T, p *manifest.Pod, text []byte) *manifest.Pod {
 	return p
 }
 
-// supplies are what stands beside the pods in their files.
+// supplies contains the resolved references of the golden pods.
 var supplies = map[types.NamespacedName]*refs.Resolved{}
 
-// goldenNode is an edge machine, or for kubeadm's pods a control-plane node.
+// goldenNode returns an edge node, or a control-plane node for the pods of kubeadm.
 func goldenNode(name string) Node {
 	n := Node{
 		Name:     "node1",
@@ -142,6 +142,7 @@ func goldenNode(name string) Node {
 	return n
 }
 
+// messages returns the configs of a pod and its containers.
 func messages(t *testing.T, p *manifest.Pod, n Node) []proto.Message {
 	t.Helper()
 	all := []proto.Message{sandbox(t, p, n, 1)}
@@ -170,7 +171,7 @@ func messages(t *testing.T, p *manifest.Pod, n Node) []proto.Message {
 	return all
 }
 
-// hostIDs are those of a golden pod with a user namespace.
+// hostIDs is the first host ID of a golden pod with a user namespace.
 const hostIDs = 3 * IDsPerPod
 
 func sandbox(t *testing.T, p *manifest.Pod, n Node, attempt uint32) *cri.PodSandboxConfig {
@@ -200,7 +201,8 @@ func inputFor(p *manifest.Pod, n Node, c *v1.Container) ContainerInput {
 	return in
 }
 
-// goldenDevices are what plugins give a container; they agree on little.
+// goldenDevices returns the devices that plugins allocate to a container, with conflicts among
+// them.
 func goldenDevices(c *v1.Container) []Device {
 	var all []Device
 	for _, name := range slices.Sorted(maps.Keys(c.Resources.Limits)) {
@@ -235,7 +237,7 @@ func renderAll(t *testing.T, p *manifest.Pod, n Node) string {
 	return placeholders(p).Replace(out.String())
 }
 
-// writeFiles shows what a volume holds that podd writes.
+// writeFiles prints the files of a volume that podd writes.
 func writeFiles(t *testing.T, out *strings.Builder, c Content, v *v1.Volume) {
 	t.Helper()
 	if !isProjected(&v.VolumeSource) {
@@ -251,7 +253,7 @@ func writeFiles(t *testing.T, out *strings.Builder, c Content, v *v1.Volume) {
 	}
 }
 
-// placeholders stand for what package manifest makes of a pod's content.
+// placeholders returns a replacer for the hashes and the UID of a pod.
 func placeholders(p *manifest.Pod) *strings.Replacer {
 	pairs := []string{p.Hash, "HASH"}
 	if !p.FixedUID {
@@ -263,8 +265,8 @@ func placeholders(p *manifest.Pod) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// readable is a message as indented JSON, with the values of variables as text
-// and the long lists that hardly ever differ in a word.
+// readable returns a message as indented JSON, with the values of variables as text, and with one
+// word for long lists with their usual values.
 func readable(t *testing.T, m proto.Message) string {
 	t.Helper()
 	raw, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
@@ -297,7 +299,7 @@ func readable(t *testing.T, m proto.Message) string {
 	return out.String()
 }
 
-// shorten replaces a list of a container's security context that is as usual.
+// shorten replaces a list of the security context that has its usual values.
 func shorten(tree map[string]any, key string, usual []string) {
 	linux, _ := tree["linux"].(map[string]any)
 	security, _ := linux["security_context"].(map[string]any)

@@ -11,19 +11,20 @@ import (
 	"podd/manifest"
 )
 
+// TestHostsFile checks the hosts file of pods with and without the host network.
 func TestHostsFile(t *testing.T) {
 	aliases := []v1.HostAlias{{IP: "192.0.2.7", Hostnames: []string{"db", "db.example"}}, {IP: "2001:db8::7", Hostnames: []string{"six"}}}
 	added := "\n# Entries added by HostAliases.\n192.0.2.7\tdb\tdb.example\n2001:db8::7\tsix\n"
 	for name, test := range map[string]struct {
 		spec v1.PodSpec
 		ips  []string
-		want string // behind hostsBegin
+		want string // after hostsHeader
 	}{
-		"its name":      {v1.PodSpec{}, []string{"10.0.0.2"}, "10.0.0.2\tweb-n1\n"},
-		"two addresses": {v1.PodSpec{}, []string{"10.0.0.2", "fd00::2"}, "10.0.0.2\tweb-n1\nfd00::2\tweb-n1\n"},
-		"hostname":      {v1.PodSpec{Hostname: "www"}, []string{"10.0.0.2"}, "10.0.0.2\twww\n"},
-		"subdomain":     {v1.PodSpec{Subdomain: "sub"}, []string{"10.0.0.2"}, "10.0.0.2\tweb-n1.sub.prod.svc.cluster.local\tweb-n1\n"},
-		"aliases":       {v1.PodSpec{HostAliases: aliases}, []string{"10.0.0.2"}, "10.0.0.2\tweb-n1\n" + added},
+		"name of the pod": {v1.PodSpec{}, []string{"10.0.0.2"}, "10.0.0.2\tweb-n1\n"},
+		"two addresses":   {v1.PodSpec{}, []string{"10.0.0.2", "fd00::2"}, "10.0.0.2\tweb-n1\nfd00::2\tweb-n1\n"},
+		"hostname":        {v1.PodSpec{Hostname: "www"}, []string{"10.0.0.2"}, "10.0.0.2\twww\n"},
+		"subdomain":       {v1.PodSpec{Subdomain: "sub"}, []string{"10.0.0.2"}, "10.0.0.2\tweb-n1.sub.prod.svc.cluster.local\tweb-n1\n"},
+		"aliases":         {v1.PodSpec{HostAliases: aliases}, []string{"10.0.0.2"}, "10.0.0.2\tweb-n1\n" + added},
 	} {
 		p := &manifest.Pod{Key: types.NamespacedName{Namespace: "prod", Name: "web-n1"}, Spec: &v1.Pod{Spec: test.spec}}
 		got := HostsFile(p, Node{ClusterDomain: "cluster.local"}, test.ips, "not this")
@@ -33,10 +34,10 @@ func TestHostsFile(t *testing.T) {
 	}
 	p := &manifest.Pod{Spec: &v1.Pod{Spec: v1.PodSpec{HostAliases: aliases}}}
 	if got := HostsFile(p, Node{}, nil, "x"); got != "" {
-		t.Errorf("without an address: %q", got)
+		t.Errorf("without an address: got %q, want none", got)
 	}
 	p.Spec.Spec.HostNetwork = true
 	if got, want := HostsFile(p, Node{}, nil, "127.0.0.1 localhost\n"), "# Kubernetes-managed hosts file (host network).\n127.0.0.1 localhost\n"+added; got != want {
-		t.Errorf("on the host's network: %q, want %q", got, want)
+		t.Errorf("host network: got %q, want %q", got, want)
 	}
 }

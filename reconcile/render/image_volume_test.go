@@ -9,6 +9,7 @@ import (
 	"podd/runtime"
 )
 
+// TestImageVolumesOf checks which versions of runtimes support image volumes and parts of them.
 func TestImageVolumesOf(t *testing.T) {
 	for of, want := range map[[2]string][2]bool{
 		{"containerd", "v2.4.2"}: {true, true}, {"containerd", "2.1.0-rc.1"}: {true, false}, {"containerd", "v2.0.5"}: {},
@@ -17,11 +18,12 @@ func TestImageVolumesOf(t *testing.T) {
 	} {
 		got := ImageVolumesOf(runtime.Node{Name: of[0], Version: of[1]})
 		if got.Whole != want[0] || got.Parts != want[1] {
-			t.Errorf("%v: %+v, want %v", of, got, want)
+			t.Errorf("%v: got %+v, want %v", of, got, want)
 		}
 	}
 }
 
+// TestImageMount checks the mount of an image volume, and the errors of runtimes without support.
 func TestImageMount(t *testing.T) {
 	in := inputOf(v1.Container{VolumeMounts: []v1.VolumeMount{{Name: "model", MountPath: "/model", SubPath: "a/b"}}})
 	in.Pod.Spec.Spec.Volumes = []v1.Volume{{Name: "model", VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: "model:1"}}}}
@@ -33,10 +35,10 @@ func TestImageMount(t *testing.T) {
 	}
 	m := c.Mounts[0]
 	if m.HostPath != "" || m.Image.Image != "sha256:1" || m.Image.UserSpecifiedImage != "model:1" || !m.Readonly || m.ImageSubPath != "a/b" || m.ContainerPath != "/model" {
-		t.Errorf("%v", m)
+		t.Errorf("got %v, want a read-only mount of a/b of the image at /model", m)
 	}
 	if subs, err := SubPaths(in); err != nil || len(subs) > 0 {
-		t.Errorf("%v, %v", subs, err)
+		t.Errorf("got subpaths %v, %v, want none", subs, err)
 	}
 	for want, images := range map[string]ImageVolumes{
 		"image volumes are not supported by containerd 1.6.20": {Runtime: "containerd 1.6.20"},
@@ -45,7 +47,7 @@ func TestImageMount(t *testing.T) {
 		in.Node.Images = images
 		_, err := Container(in)
 		if before := CheckMounts(in.Pod, in.Node); err == nil || before == nil || before.Error() != err.Error() || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, and before %v; want %s", err, before, want)
+			t.Errorf("got %v, and %v from CheckMounts; want %s", err, before, want)
 		}
 	}
 }

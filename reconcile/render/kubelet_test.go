@@ -21,11 +21,12 @@ import (
 	"podd/runtime/runtimetest/recording"
 )
 
+// seen is the time at which the manifests were read.
 var seen = time.Unix(1, 0)
 
-// TestKubelet renders the same pods as a kubelet of Kubernetes 1.34.4 and compares
-// every field. Differences are those that kubeletDiffers has, each with its
-// reason; what podd does not serve is counted.
+// TestKubelet renders the pods that a kubelet of Kubernetes 1.34.4 was recorded with, and compares
+// every field. Only the differences in kubeletDiffers are allowed. Pods that podd does not
+// support are counted.
 func TestKubelet(t *testing.T) {
 	used := map[string]int{}
 	for file, least := range map[string]int{"kubelet.jsonl.gz": 320, "kubelet-api.jsonl.gz": 115} {
@@ -33,7 +34,7 @@ func TestKubelet(t *testing.T) {
 	}
 	for _, d := range kubeletDiffers {
 		if used[d.why] == 0 {
-			t.Errorf("%s: no pod needs this difference; remove it", d.field)
+			t.Errorf("%s: no pod has this difference; remove it", d.field)
 		}
 	}
 }
@@ -44,12 +45,12 @@ func compareRecording(t *testing.T, file string, least int, used map[string]int)
 		Name: on.Name, CgroupRoot: on.CgroupRoot, CgroupDriver: "cgroupfs",
 		DNS: ParseResolvConf(on.ResolvConf), SeccompDir: "ROOT/seccomp", LogsDir: "LOGS", HostIPs: []string{"192.0.2.10"},
 		HugePageSizes:  on.HugePages,
-		SwapLimits:     true, // the machine that it was recorded on has them
+		SwapLimits:     true, // as on the host of the recording
 		Capacity:       Resources{MilliCPU: on.CPUs * 1000, Memory: on.Memory},
 		Allocatable:    Resources{Memory: on.Memory - on.Reserved},
-		RuntimeClasses: map[string]string{"vm": "kata", "heavy": "kata"}, // as objects.yaml of the recorder has them
+		RuntimeClasses: map[string]string{"vm": "kata", "heavy": "kata"}, // as in objects.yaml of the recorder
 	}
-	if on.Objects != "" { // a kubelet on its own asks no runtime what it serves
+	if on.Objects != "" { // a standalone kubelet does not use the features of the runtime
 		n.Handlers = map[string]runtime.Handler{"": {RecursiveReadOnlyMounts: true}}
 	}
 	set := &manifest.Set{Objects: map[string]manifest.Objects{"": decode.File([]byte(on.Objects), decode.Options{}).Objects}, Complete: map[string]bool{"": true}}
@@ -73,36 +74,36 @@ func compareRecording(t *testing.T, file string, least int, used map[string]int)
 		}
 	}
 	for _, d := range slices.SortedFunc(maps.Keys(differ), func(a, b string) int { return len(differ[b]) - len(differ[a]) }) {
-		t.Errorf("%d times %s, as for\n\t%s", len(differ[d]), d, differ[d][0])
+		t.Errorf("%d pods differ: %s, for example\n\t%s", len(differ[d]), d, differ[d][0])
 	}
 	if pods < least {
-		t.Errorf("only %d pods are compared", pods)
+		t.Errorf("got %d compared pods, want at least %d", pods, least)
 	}
-	t.Logf("%d pods; refused as not served: %v", pods, unserved)
+	t.Logf("%d pods; rejected as not supported: %v", pods, unserved)
 }
 
-// withClass names a runtime class beside an overhead, which the kubelet does
-// without; it is nothing of the configs.
+// withClass adds a runtime class to pods with an overhead, which a standalone kubelet does not
+// require. It is not part of the configs.
 func withClass(pod []byte) []byte {
 	return bytes.Replace(pod, []byte(`"overhead":`), []byte(`"runtimeClassName":"vm","overhead":`), 1)
 }
 
-// compared is a pod as podd has it.
+// compared is a pod as podd decodes it.
 type compared struct {
 	*manifest.Pod
 	Node
 	Supply *refs.Resolved
-	api    bool // it was an API server's for the kubelet
+	api    bool // the kubelet got it from an API server
 }
 
-// compare says what differs of the configs of one pod.
+// compare returns the differences of the configs of one pod.
 func (k compared) compare(t *testing.T, l recording.Pod) (list []string) {
 	t.Helper()
 	if handler := manifest.RuntimeHandler(&k.Pod.Spec.Spec, k.RuntimeClasses); k.api && handler != l.Handler {
 		list = append(list, fmt.Sprintf("handler: kubelet %q, podd %q", l.Handler, handler))
 	}
 	differing("sandbox", l.Sandbox, k.neutral(t, sandbox(t, k.Pod, k.Node, 0)), &list)
-	made := map[string]map[string]any{}
+	rendered := map[string]map[string]any{}
 	spec := &k.Pod.Spec.Spec
 	for _, all := range [][]v1.Container{spec.InitContainers, spec.Containers} {
 		for i := range all {
@@ -111,20 +112,20 @@ func (k compared) compare(t *testing.T, l recording.Pod) (list []string) {
 				list = append(list, "podd cannot render: "+err.Error())
 				continue
 			}
-			made[all[i].Name] = k.neutral(t, c)
+			rendered[all[i].Name] = k.neutral(t, c)
 		}
 	}
 	for _, theirs := range l.Containers {
 		name := theirs["metadata"].(map[string]any)["name"].(string)
-		if made[name] != nil {
-			differing("container", theirs, made[name], &list)
+		if rendered[name] != nil {
+			differing("container", theirs, rendered[name], &list)
 		}
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
-// input is what the kubelet had made before it asked.
+// input returns the input of Container with the paths of the recording.
 func (k compared) input(c *v1.Container) ContainerInput {
 	home := "ROOT/pods/" + string(k.UID)
 	in := ContainerInput{
@@ -147,7 +148,7 @@ func (k compared) input(c *v1.Container) ContainerInput {
 	return in
 }
 
-// volume is where podd has one, as package volume's tests show.
+// volume returns the path of a volume in podd, as in the tests of package volume.
 func (k compared) volume(home string, v *v1.Volume) string {
 	plugin := "kubernetes.io~empty-dir"
 	switch {
@@ -173,8 +174,8 @@ func (k compared) volume(home string, v *v1.Volume) string {
 	return home + "/volumes/" + plugin + "/" + v.Name
 }
 
-// neutral is a config as the recording has them. A pod from a file has its node's
-// name behind its own, and one of an API server has not.
+// neutral returns a config with the placeholders of the recording. The name of a pod from a file
+// ends with the name of the node; the name of a pod from an API server does not.
 func (k compared) neutral(t *testing.T, config any) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(config)
@@ -192,7 +193,7 @@ func (k compared) neutral(t *testing.T, config any) map[string]any {
 	return tree
 }
 
-// differing gathers the fields that differ. Variables are compared by name.
+// differing appends the fields that differ to list. Variables are compared by name.
 func differing(path string, theirs, ours any, list *[]string) {
 	if empty(theirs) && empty(ours) || reflect.DeepEqual(theirs, ours) {
 		return
@@ -261,24 +262,24 @@ func shown(v any) string {
 	return string(text)
 }
 
-// kubeletDiffers are the fields in which podd means to differ.
+// kubeletDiffers contains the intended differences, with their reasons.
 var kubeletDiffers = []struct {
 	field *regexp.Regexp
 	why   string
 }{
-	{regexp.MustCompile(`^(sandbox|container)\.(annotations\.podd/|labels\.podd\.)`), "podd's own, to find its pods again; nobody else may write them"},
+	{regexp.MustCompile(`^(sandbox|container)\.(annotations\.podd/|labels\.podd\.)`), "podd's own, by which it recognizes its pods; no manifest can set them"},
 	{regexp.MustCompile(`^sandbox\.port_mappings: kubelet .*, podd .*"container_port":15000`), "the host ports of sidecars are mapped, too"},
-	{regexp.MustCompile(`^container\.envs\.IP\.value: kubelet null, podd "192\.0\.2\.10"$`), "on the host's network a pod has the host's address, which a kubelet knows of an API server only"},
-	{regexp.MustCompile(`^sandbox\.annotations\.kubernetes\.io/config\.(source: kubelet "api", podd "file"|hash: kubelet null, podd "UID")$`), "podd has every pod from a manifest, and what the kubelet has of an API server is no static pod"},
-	{regexp.MustCompile(`^container\.envs\.KUBERNETES_[A-Z0-9_]+\.(key|value): .* podd null$`), "there is no API server that a pod could ask"},
-	{regexp.MustCompile(`^container\.mounts\[\]\.host_path: kubelet "ROOT/pods/UID/volumes/kubernetes\.io~local-volume/fast", podd "/srv/fast"$`), "a local volume is mounted from where it is, so that no bind mount of it can stay behind"},
+	{regexp.MustCompile(`^container\.envs\.IP\.value: kubelet null, podd "192\.0\.2\.10"$`), "a pod with the host network has the host's address, which a kubelet gets only from an API server"},
+	{regexp.MustCompile(`^sandbox\.annotations\.kubernetes\.io/config\.(source: kubelet "api", podd "file"|hash: kubelet null, podd "UID")$`), "podd has every pod from a manifest, while a pod from an API server is not a static pod for the kubelet"},
+	{regexp.MustCompile(`^container\.envs\.KUBERNETES_[A-Z0-9_]+\.(key|value): .* podd null$`), "there is no API server for pods"},
+	{regexp.MustCompile(`^container\.mounts\[\]\.host_path: kubelet "ROOT/pods/UID/volumes/kubernetes\.io~local-volume/fast", podd "/srv/fast"$`), "a local volume is mounted from its own path, so that no bind mount of it can be left over"},
 	{regexp.MustCompile(`^container\.mounts\[\]\.host_path: kubelet "ROOT/pods/UID/volume-subpaths/(disk|fast)/main/0", podd "ROOT/pods/UID/volume-subpaths/v/main/0"$`), "a part of a claim is mounted below its volume's name in the pod, as a part of any other volume is"},
-	{regexp.MustCompile(`^container\.devices\[\]\.host_path: kubelet "ROOT/pods/UID/volumeDevices/kubernetes\.io~local-volume/raw", podd "/dev/raw"$`), "a device is given as what it is, for a link and a loop device before it could stay behind"},
+	{regexp.MustCompile(`^container\.devices\[\]\.host_path: kubelet "ROOT/pods/UID/volumeDevices/kubernetes\.io~local-volume/raw", podd "/dev/raw"$`), "a device has its own path, because a link or loop device could be left over"},
 	{regexp.MustCompile(`^container\.envs\.E\.value: kubelet "default", podd null$`), "an API server gives every pod a service account, and a pod from a manifest has none"},
-	{regexp.MustCompile(`^container\.mounts\[\]\.host_path: kubelet "/srv/a[0-9]+-v", podd "ROOT/pods/UID/volumes/podd~ephemeral/v"$`), "an ephemeral claim is a directory in that of its pod, for nobody provisions another"},
+	{regexp.MustCompile(`^container\.mounts\[\]\.host_path: kubelet "/srv/a[0-9]+-v", podd "ROOT/pods/UID/volumes/podd~ephemeral/v"$`), "an ephemeral claim is a directory of its pod, because there is no provisioner"},
 }
 
-// kubeletWhy is the reason of a difference, or "".
+// kubeletWhy returns the reason of an intended difference, or "".
 func kubeletWhy(difference string) string {
 	for _, d := range kubeletDiffers {
 		if d.field.MatchString(difference) {

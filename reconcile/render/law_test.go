@@ -21,20 +21,20 @@ import (
 	"podd/runtime/runtimetest/recording"
 )
 
-// parts are what the manifests of the goldens and the pods that the kubelet was
-// given hold, which is every field that is served (manifest's TestFields sees
-// to that), to be mixed anew.
+// parts are the fields of the golden manifests and of the recorded pods. They include every
+// supported field, as TestFields of package manifest checks.
 type parts struct {
 	spec       map[string][]any // by field
-	containers map[string][]any // likewise, of containers and init containers
-	volumes    []any            // by distinct names
-	objects    string           // what the pods refer to, as documents
-	known      map[string]bool
+	containers map[string][]any // by field, of containers and init containers
+	volumes    []any            // with distinct names
+	objects    string           // YAML documents of the objects that the pods refer to
+	known      map[string]bool  // fields and values that were added
 }
 
-// hidden is in every Secret of a mixed pod.
+// hidden is a part of every value in the Secrets.
 const hidden = "hunter2"
 
+// readParts returns the parts of the manifests in testdata.
 func readParts(t *testing.T) *parts {
 	t.Helper()
 	files, err := filepath.Glob(dir + "/*.yaml")
@@ -62,7 +62,7 @@ func readParts(t *testing.T) *parts {
 	return all
 }
 
-// add takes a pod apart.
+// add adds the fields of a pod.
 func (all *parts) add(t *testing.T, text string) {
 	t.Helper()
 	var pod struct{ Spec map[string]any }
@@ -101,7 +101,7 @@ func (all *parts) isNew(field string, value any) bool {
 	return !known
 }
 
-// draw mixes the fields of some values, each once at most.
+// draw returns a random selection of fields with random values.
 func draw(t *rapid.T, from map[string][]any, without ...string) map[string]any {
 	mixed := map[string]any{}
 	for _, field := range slices.Sorted(maps.Keys(from)) {
@@ -112,7 +112,7 @@ func draw(t *rapid.T, from map[string][]any, without ...string) map[string]any {
 	return mixed
 }
 
-// drawText is a manifest that may be valid.
+// drawText returns a manifest of random fields, which may be invalid.
 func (all *parts) drawText(t *rapid.T) string {
 	spec := draw(t, all.spec)
 	spec["volumes"] = all.volumes
@@ -152,8 +152,8 @@ func TestEveryValidPodRenders(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		text := all.drawText(rt)
 		f := decode.File([]byte(text), decode.Options{Path: "mixed.yaml", Node: "node1"})
-		if told := fmt.Sprint(f.Problems); strings.Contains(told, hidden) {
-			rt.Fatalf("a Problem has a secret: %s", told)
+		if text := fmt.Sprint(f.Problems); strings.Contains(text, hidden) {
+			rt.Fatalf("a Problem contains a secret: %s", text)
 		}
 		if tried++; len(f.Pods) == 0 {
 			return
@@ -166,7 +166,7 @@ func TestEveryValidPodRenders(t *testing.T) {
 		before := p.Spec.DeepCopy()
 		first, err := renderMixed(p, n, supply)
 		if err != nil && strings.Contains(err.Error(), "breaks non-root policy") {
-			return // a valid pod that must not be root and says that it is
+			return // a valid pod with runAsNonRoot and runAsUser 0
 		}
 		if err != nil {
 			rt.Fatalf("%v\n%s", err, text)
@@ -178,18 +178,19 @@ func TestEveryValidPodRenders(t *testing.T) {
 		copied.Spec = before
 		second, err := renderMixed(&copied, n, supply)
 		if err != nil || first != second {
-			rt.Fatalf("the second time differs, %v:\n%s", err, cmp.Diff(first, second))
+			rt.Fatalf("the second result differs, %v:\n%s", err, cmp.Diff(first, second))
 		}
 	})
 	if valid*8 < tried {
-		t.Errorf("of %d manifests drawn only %d are valid: the law is hardly tried", tried, valid)
+		t.Errorf("got %d valid manifests of %d, want at least an eighth", valid, tried)
 	}
 }
 
-// renderMixed is all that is made of a pod, less what a Secret may be in.
+// renderMixed returns everything that is rendered for a pod. It returns an error if a value of a
+// Secret is in another place than a variable or a file.
 func renderMixed(p *manifest.Pod, n Node, supply *refs.Resolved) (string, error) {
 	var out strings.Builder
-	say := func(m proto.Message) error {
+	write := func(m proto.Message) error {
 		text, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 		out.Write(text)
 		return err
@@ -198,7 +199,7 @@ func renderMixed(p *manifest.Pod, n Node, supply *refs.Resolved) (string, error)
 	if err != nil {
 		return "", err
 	}
-	if err := say(config); err != nil {
+	if err := write(config); err != nil {
 		return "", err
 	}
 	for _, list := range [][]v1.Container{p.Spec.Spec.InitContainers, p.Spec.Spec.Containers} {
@@ -215,25 +216,25 @@ func renderMixed(p *manifest.Pod, n Node, supply *refs.Resolved) (string, error)
 			if err != nil {
 				return "", fmt.Errorf("%s: %w", list[i].Name, err)
 			}
-			if err := say(c); err != nil {
+			if err := write(c); err != nil {
 				return "", err
 			}
 			// Arguments are expanded from variables.
 			c.Envs, c.Command, c.Args = nil, nil, nil
 			if strings.Contains(c.String(), hidden) {
-				return "", fmt.Errorf("%s has a secret: %s", list[i].Name, c)
+				return "", fmt.Errorf("%s contains a secret: %s", list[i].Name, c)
 			}
 		}
 	}
 	if strings.Contains(config.String(), hidden) {
-		return "", fmt.Errorf("the sandbox has a secret: %s", config)
+		return "", fmt.Errorf("the sandbox contains a secret: %s", config)
 	}
 	content := Content{Pod: p, Supply: supply, Node: n}
 	for i := range p.Spec.Spec.Volumes {
 		if v := &p.Spec.Spec.Volumes[i]; isProjected(&v.VolumeSource) {
 			files, err := content.Files(v)
 			if err != nil && strings.Contains(err.Error(), hidden) {
-				return "", fmt.Errorf("volume %s tells a secret: %w", v.Name, err)
+				return "", fmt.Errorf("the error of volume %s contains a secret: %w", v.Name, err)
 			}
 			for _, name := range slices.Sorted(maps.Keys(files)) {
 				fmt.Fprintf(&out, "%s %+v\n", name, files[name])

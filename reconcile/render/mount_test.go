@@ -11,7 +11,7 @@ import (
 	"podd/runtime"
 )
 
-// mountLines renders the mounts of an input, one a line.
+// mountLines returns the mounts of an input, one per line.
 func mountLines(t *testing.T, in ContainerInput) []string {
 	t.Helper()
 	c, err := Container(in)
@@ -38,6 +38,7 @@ func mountLines(t *testing.T, in ContainerInput) []string {
 	return lines
 }
 
+// TestMounts checks the mounts of a container, and which are relabeled for SELinux.
 func TestMounts(t *testing.T) {
 	host, both := v1.MountPropagationHostToContainer, v1.MountPropagationBidirectional
 	possible := v1.RecursiveReadOnlyIfPossible
@@ -69,10 +70,10 @@ func TestMounts(t *testing.T) {
 		"/p/end -> /dev/end",
 	}
 	if diff := cmp.Diff(want, mountLines(t, in)); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
+		t.Errorf("mounts (-want +got)\n%s", diff)
 	}
 	in.Node.SELinux, in.Node.Handlers = true, map[string]runtime.Handler{"": {RecursiveReadOnlyMounts: true}}
-	want[0] += " relabel" // each of podd's volumes once
+	want[0] += " relabel" // each volume of podd once
 	want[1] += " recursive"
 	for _, i := range []int{4, 5, 6} {
 		want[i] += " relabel"
@@ -103,38 +104,40 @@ func TestRelabelOfClaims(t *testing.T) {
 	in.Node.SELinux = true
 	want := []string{"/v/kept -> /kept relabel", "/v/own -> /own relabel", "/srv -> /host"}
 	if diff := cmp.Diff(want, mountLines(t, in)); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
+		t.Errorf("mounts (-want +got)\n%s", diff)
 	}
 }
 
-func TestMountOfOwnHosts(t *testing.T) {
+// TestMounts_OwnHosts checks that a mount at /etc/hosts replaces the one of podd.
+func TestMounts_OwnHosts(t *testing.T) {
 	in := inputOf(v1.Container{VolumeMounts: []v1.VolumeMount{{Name: "h", MountPath: "/etc/hosts"}}})
 	in.Volumes = map[string]string{"h": "/own"}
-	in.HostsFile, in.TerminationLog = "/p/etc-hosts", "/p/end" // no path: no message
+	in.HostsFile, in.TerminationLog = "/p/etc-hosts", "/p/end" // without a path there is no termination log
 	if diff := cmp.Diff([]string{"/own -> /etc/hosts"}, mountLines(t, in)); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
+		t.Errorf("mounts (-want +got)\n%s", diff)
 	}
 }
 
-func TestMountErrors(t *testing.T) {
+// TestMounts_Errors checks the errors of mounts, and that CheckMounts reports them before.
+func TestMounts_Errors(t *testing.T) {
 	strange, must := v1.MountPropagationMode("Sideways"), v1.RecursiveReadOnlyEnabled
 	for name, m := range map[string]v1.VolumeMount{
-		"no such volume":        {Name: "ghost", MountPath: "/x"},
-		"subPath not opened":    {Name: "v", MountPath: "/x", SubPath: "a"},
-		"subPathExpr likewise":  {Name: "v", MountPath: "/x", SubPathExpr: "$(A)"},
-		"propagation":           {Name: "v", MountPath: "/x", MountPropagation: &strange},
-		"recursively read-only": {Name: "v", MountPath: "/x", ReadOnly: true, RecursiveReadOnly: &must},
+		"unknown volume":                        {Name: "ghost", MountPath: "/x"},
+		"subPath not opened":                    {Name: "v", MountPath: "/x", SubPath: "a"},
+		"subPathExpr not opened":                {Name: "v", MountPath: "/x", SubPathExpr: "$(A)"},
+		"unknown propagation":                   {Name: "v", MountPath: "/x", MountPropagation: &strange},
+		"recursively read-only without support": {Name: "v", MountPath: "/x", ReadOnly: true, RecursiveReadOnly: &must},
 	} {
 		in := inputOf(v1.Container{VolumeMounts: []v1.VolumeMount{m}})
 		in.Volumes = map[string]string{"v": "/v"}
 		_, err := Container(in)
 		if name == "recursively read-only" {
 			if refused := CheckMounts(in.Pod, in.Node); refused == nil || refused.Error() != err.Error() {
-				t.Errorf("%v, but beforehand %v", err, refused)
+				t.Errorf("got %v, and %v from CheckMounts, want the same", err, refused)
 			}
 		}
 		if err == nil || !strings.Contains(err.Error(), `"main"`) || !strings.Contains(err.Error(), m.Name) {
-			t.Errorf("%s: got %v", name, err)
+			t.Errorf("%s: got %v, want an error that names the mount", name, err)
 		}
 	}
 }

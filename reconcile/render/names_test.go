@@ -13,6 +13,7 @@ import (
 	"podd/runtime"
 )
 
+// TestCgroupParent checks the parent cgroup of a pod by driver, root and QoS class.
 func TestCgroupParent(t *testing.T) {
 	burstable := v1.PodSpec{Containers: []v1.Container{{Resources: amounts("1", "", "", "")}}}
 	guaranteed := v1.PodSpec{Containers: []v1.Container{{Resources: amounts("1", "1", "1Gi", "1Gi")}}}
@@ -39,6 +40,7 @@ func TestCgroupParent(t *testing.T) {
 	}
 }
 
+// TestHostname checks the host name, domain and kernel host name of a pod.
 func TestHostname(t *testing.T) {
 	long := strings.Repeat("a", 62) + "-b"
 	yes := true
@@ -48,13 +50,13 @@ func TestHostname(t *testing.T) {
 		spec                 v1.PodSpec
 		host, domain, kernel string
 	}{
-		{"the pod's name", "web-node1", v1.PodSpec{}, "web-node1", "", "web-node1"},
-		{"its own", "web", v1.PodSpec{Hostname: "h"}, "h", "", "h"},
-		{"cut and trimmed", long, v1.PodSpec{}, long[:62], "", long[:62]},
+		{"name of the pod", "web-node1", v1.PodSpec{}, "web-node1", "", "web-node1"},
+		{"spec.hostname", "web", v1.PodSpec{Hostname: "h"}, "h", "", "h"},
+		{"name too long", long, v1.PodSpec{}, long[:62], "", long[:62]},
 		{"subdomain", "web", v1.PodSpec{Subdomain: "s"}, "web", "s.ns.svc.cluster.local", "web"},
-		{"as FQDN", "web", v1.PodSpec{Subdomain: "s", SetHostnameAsFQDN: &yes}, "web", "s.ns.svc.cluster.local", "web.s.ns.svc.cluster.local"},
-		{"no subdomain, no FQDN", "web", v1.PodSpec{SetHostnameAsFQDN: &yes}, "web", "", "web"},
-		{"the host's network", "web", v1.PodSpec{HostNetwork: true, Hostname: "h"}, "", "", ""},
+		{"setHostnameAsFQDN", "web", v1.PodSpec{Subdomain: "s", SetHostnameAsFQDN: &yes}, "web", "s.ns.svc.cluster.local", "web.s.ns.svc.cluster.local"},
+		{"setHostnameAsFQDN without subdomain", "web", v1.PodSpec{SetHostnameAsFQDN: &yes}, "web", "", "web"},
+		{"host network", "web", v1.PodSpec{HostNetwork: true, Hostname: "h"}, "", "", ""},
 	}
 	for _, tt := range tests {
 		p := podOf(tt.spec)
@@ -67,20 +69,21 @@ func TestHostname(t *testing.T) {
 	}
 }
 
+// TestHostnameFits checks that the host name of any pod name is valid.
 func TestHostnameFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := podOf(v1.PodSpec{})
 		p.Key.Name = rapid.StringMatching(`[a-z]([-.a-z0-9]{0,250}[a-z0-9])?`).Draw(t, "name")
 		host, _ := hostname(p, Node{})
 		if len(host) > 63 || host == "" || strings.HasSuffix(host, "-") || strings.HasSuffix(host, ".") || !strings.HasPrefix(p.Key.Name, host) {
-			t.Fatalf("host name of %q: got %q", p.Key.Name, host)
+			t.Fatalf("pod name %q: got host name %q, want a valid one", p.Key.Name, host)
 		}
 	})
 }
 
-// TestUsersCannotForge checks that a manifest cannot set the labels and annotations that
+// TestReservedKeys checks that a manifest cannot set the labels and annotations that
 // podd relies on.
-func TestUsersCannotForge(t *testing.T) {
+func TestReservedKeys(t *testing.T) {
 	p := podOf(v1.PodSpec{})
 	p.Spec.Labels = map[string]string{
 		runtime.LabelPodUID: "forged", runtime.LabelInstance: "forged", runtime.LabelPodName: "forged", "app": "web",
@@ -101,10 +104,11 @@ func TestUsersCannotForge(t *testing.T) {
 		t.Errorf("annotations: (-want +got)\n%s", diff)
 	}
 	if s.Metadata.Attempt != 3 || p.Spec.Labels[runtime.LabelPodUID] != "forged" {
-		t.Errorf("attempt %d; the pod's labels now are %v", s.Metadata.Attempt, p.Spec.Labels)
+		t.Errorf("got attempt %d and changed labels %v of the pod", s.Metadata.Attempt, p.Spec.Labels)
 	}
 }
 
+// TestPortMappings checks the port mappings of a pod.
 func TestPortMappings(t *testing.T) {
 	spec := &v1.PodSpec{
 		InitContainers: []v1.Container{
@@ -130,10 +134,11 @@ func TestPortMappings(t *testing.T) {
 		`protocol:UDP container_port:2 host_port:2`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
+		t.Errorf("port mappings (-want +got)\n%s", diff)
 	}
 }
 
+// TestNamespaces checks the modes of the namespaces of a pod.
 func TestNamespaces(t *testing.T) {
 	yes := true
 	for _, tt := range []struct {
@@ -143,11 +148,11 @@ func TestNamespaces(t *testing.T) {
 	}{
 		{"default", v1.PodSpec{}, cri.NamespaceMode_POD, cri.NamespaceMode_CONTAINER, cri.NamespaceMode_POD},
 		{"shared processes", v1.PodSpec{ShareProcessNamespace: &yes}, cri.NamespaceMode_POD, cri.NamespaceMode_POD, cri.NamespaceMode_POD},
-		{"the host's", v1.PodSpec{HostNetwork: true, HostPID: true, HostIPC: true}, cri.NamespaceMode_NODE, cri.NamespaceMode_NODE, cri.NamespaceMode_NODE},
+		{"namespaces of the host", v1.PodSpec{HostNetwork: true, HostPID: true, HostIPC: true}, cri.NamespaceMode_NODE, cri.NamespaceMode_NODE, cri.NamespaceMode_NODE},
 	} {
 		o := namespaces(&tt.spec, 0)
 		if o.Network != tt.network || o.Pid != tt.pid || o.Ipc != tt.ipc || o.UsernsOptions.GetMode() != cri.NamespaceMode_NODE {
-			t.Errorf("%s: got %v", tt.name, o)
+			t.Errorf("%s: got %v, want network %v, pid %v, ipc %v", tt.name, o, tt.network, tt.pid, tt.ipc)
 		}
 	}
 }

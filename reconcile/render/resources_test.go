@@ -13,8 +13,7 @@ import (
 
 var always = v1.ContainerRestartPolicyAlways
 
-// amounts makes requirements of "cpu request/limit, memory request/limit"; ""
-// is not written.
+// amounts returns resource requirements; "" means that an amount is not set.
 func amounts(cpuRequest, cpuLimit, memRequest, memLimit string) v1.ResourceRequirements {
 	r := v1.ResourceRequirements{Requests: v1.ResourceList{}, Limits: v1.ResourceList{}}
 	put := func(list v1.ResourceList, name v1.ResourceName, text string) {
@@ -29,6 +28,7 @@ func amounts(cpuRequest, cpuLimit, memRequest, memLimit string) v1.ResourceRequi
 	return r
 }
 
+// TestShares checks the cpu shares of requests.
 func TestShares(t *testing.T) {
 	for _, tt := range []struct{ milli, want int64 }{
 		{0, 2}, {1, 2}, {2, 2}, {100, 102}, {250, 256}, {1000, 1024}, {256000, 262144}, {999999, 262144}, {math.MaxInt64, 262144},
@@ -39,6 +39,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
+// TestQuota checks the cpu quota of limits.
 func TestQuota(t *testing.T) {
 	for _, tt := range []struct{ milli, want int64 }{
 		{0, 0}, {1, 1000}, {10, 1000}, {11, 1100}, {100, 10000}, {1500, 150000},
@@ -48,10 +49,11 @@ func TestQuota(t *testing.T) {
 		}
 	}
 	if got := quota(math.MaxInt64); got < minQuota {
-		t.Errorf("quota of an absurd limit: got %d", got)
+		t.Errorf("quota of a limit that exceeds any node: got %d", got)
 	}
 }
 
+// TestSumContainers checks the requests of a pod by those of its containers.
 func TestSumContainers(t *testing.T) {
 	c := func(name, cpu string, sidecar bool) v1.Container {
 		c := v1.Container{Name: name, Resources: amounts(cpu, "", "", "")}
@@ -65,13 +67,13 @@ func TestSumContainers(t *testing.T) {
 		init []v1.Container
 		want string
 	}{
-		{"regular only", nil, "300m"},
-		{"a small init container hides", []v1.Container{c("i", "200m", false)}, "300m"},
-		{"a big one counts", []v1.Container{c("i", "1", false)}, "1"},
-		{"the biggest, not the sum", []v1.Container{c("i", "1", false), c("j", "2", false)}, "2"},
-		{"sidecars add to the regular", []v1.Container{c("s", "500m", true)}, "800m"},
-		{"and to init containers after them", []v1.Container{c("s", "500m", true), c("i", "1", false)}, "1500m"},
-		{"not to those before", []v1.Container{c("i", "1", false), c("s", "500m", true)}, "1"},
+		{"regular containers only", nil, "300m"},
+		{"small init container", []v1.Container{c("i", "200m", false)}, "300m"},
+		{"large init container", []v1.Container{c("i", "1", false)}, "1"},
+		{"largest init container, not the sum", []v1.Container{c("i", "1", false), c("j", "2", false)}, "2"},
+		{"sidecar adds to regular containers", []v1.Container{c("s", "500m", true)}, "800m"},
+		{"sidecar adds to later init containers", []v1.Container{c("s", "500m", true), c("i", "1", false)}, "1500m"},
+		{"sidecar does not add to earlier init containers", []v1.Container{c("i", "1", false), c("s", "500m", true)}, "1"},
 	}
 	for _, tt := range tests {
 		pod := &v1.Pod{Spec: v1.PodSpec{
@@ -85,6 +87,7 @@ func TestSumContainers(t *testing.T) {
 	}
 }
 
+// TestOOMScoreAdj checks the OOM score adjustment by QoS class, priority and requests.
 func TestOOMScoreAdj(t *testing.T) {
 	const memory = 4 << 30
 	burst := amounts("", "", "1Gi", "")
@@ -109,13 +112,13 @@ func TestOOMScoreAdj(t *testing.T) {
 		{"guaranteed", pod(amounts("1", "1", "1Gi", "1Gi")), memory, -997},
 		{"node critical", critical, memory, -997},
 		{"cluster critical", cluster, memory, 1000},
-		{"a quarter of the machine", pod(burst), memory, 750},
-		{"no memory asked for", pod(amounts("1", "", "", "")), memory, 999},
-		{"all of it", pod(amounts("", "", "4Gi", "")), memory, 3},
-		{"more than all", pod(amounts("", "", "40Gi", "")), memory, 3},
-		{"absurdly more", pod(amounts("", "", "8Ei", "")), memory, 3},
-		{"a huge machine", pod(amounts("", "", "2Ei", "")), 4 << 60, 500},
-		{"memory unknown", pod(burst), 0, 999},
+		{"a quarter of the memory of the node", pod(burst), memory, 750},
+		{"no memory requested", pod(amounts("1", "", "", "")), memory, 999},
+		{"all memory of the node", pod(amounts("", "", "4Gi", "")), memory, 3},
+		{"more than the memory of the node", pod(amounts("", "", "40Gi", "")), memory, 3},
+		{"more than the memory of any node", pod(amounts("", "", "8Ei", "")), memory, 3},
+		{"node with huge memory", pod(amounts("", "", "2Ei", "")), 4 << 60, 500},
+		{"memory of the node unknown", pod(burst), 0, 999},
 	}
 	for _, tt := range tests {
 		if got := oomScoreAdj(tt.pod, &tt.pod.Spec.Containers[0], tt.memory); got != tt.want {
@@ -124,7 +127,8 @@ func TestOOMScoreAdj(t *testing.T) {
 	}
 }
 
-func TestOOMScoreAdjOfSidecars(t *testing.T) {
+// TestOOMScoreAdj_Sidecars checks that a sidecar is not killed before the regular containers.
+func TestOOMScoreAdj_Sidecars(t *testing.T) {
 	pod := &v1.Pod{Spec: v1.PodSpec{
 		InitContainers: []v1.Container{
 			{Name: "small", RestartPolicy: &always, Resources: amounts("", "", "1Mi", "")},
@@ -146,7 +150,8 @@ func TestOOMScoreAdjOfSidecars(t *testing.T) {
 	}
 }
 
-func TestOOMScoreAdjBounds(t *testing.T) {
+// TestOOMScoreAdj_Bounds checks the bounds for burstable pods.
+func TestOOMScoreAdj_Bounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{
 			Requests: v1.ResourceList{v1.ResourceMemory: *resource.NewQuantity(rapid.Int64Min(1).Draw(t, "request"), resource.BinarySI)},
@@ -158,6 +163,7 @@ func TestOOMScoreAdjBounds(t *testing.T) {
 	})
 }
 
+// TestHugePages checks the limits of all sizes of huge pages of the node.
 func TestHugePages(t *testing.T) {
 	limits := v1.ResourceList{
 		"hugepages-2Mi":   resource.MustParse("64Mi"),
@@ -170,12 +176,13 @@ func TestHugePages(t *testing.T) {
 	}
 }
 
-func TestContainerResourcesVariants(t *testing.T) {
+// TestContainerResources_Variants checks resources without requests, and both cgroup versions.
+func TestContainerResources_Variants(t *testing.T) {
 	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Resources: amounts("", "500m", "", "64Mi")}}}}
 	c := &pod.Spec.Containers[0]
 	r := ContainerResources(Node{CgroupV2: true, SwapLimits: true}, pod, c)
 	if r.CpuShares != 512 || r.CpuQuota != 50000 || r.CpuPeriod != 100000 || r.MemoryLimitInBytes != 64<<20 {
-		t.Errorf("a limit alone: got %v", r)
+		t.Errorf("limit without a request: got %v", r)
 	}
 	if r.Unified["memory.oom.group"] != "1" || r.Unified["memory.swap.max"] != "0" || r.MemorySwapLimitInBytes != 0 {
 		t.Errorf("cgroup v2: got %v", r)
@@ -188,8 +195,8 @@ func TestContainerResourcesVariants(t *testing.T) {
 
 // TestSwapShare checks shares on a host with 4 GiB of memory and 2 GiB of swap.
 func TestSwapShare(t *testing.T) {
-	machine := Node{CgroupV2: true, SwapLimits: true, Swap: 2 << 30, Capacity: Resources{Memory: 4 << 30}}
-	none := machine
+	host := Node{CgroupV2: true, SwapLimits: true, Swap: 2 << 30, Capacity: Resources{Memory: 4 << 30}}
+	none := host
 	none.Swap = 0
 	for name, tt := range map[string]struct {
 		node     Node
@@ -197,46 +204,48 @@ func TestSwapShare(t *testing.T) {
 		own      v1.ResourceRequirements
 		want     string
 	}{
-		"a quarter":              {machine, 0, amounts("", "", "1Gi", ""), "536870912"},
-		"with a limit":           {machine, 0, amounts("", "", "1Gi", "2Gi"), "536870912"},
-		"rounded down":           {machine, 0, amounts("", "", "3", ""), "1"},
-		"all of it":              {machine, 0, amounts("", "", "4Gi", ""), "2147483648"},
-		"more than there is":     {machine, 0, amounts("", "", "5Gi", ""), "0"},
-		"important":              {machine, 1999999999, amounts("", "", "1Gi", ""), "536870912"},
-		"critical":               {machine, 2000000000, amounts("", "", "1Gi", ""), "0"},
-		"asks for its limit":     {machine, 0, amounts("1", "2", "1Gi", "1Gi"), "0"},
-		"asks for cpu alone":     {machine, 0, amounts("1", "", "", ""), "0"},
-		"limited, asks for none": {machine, 0, amounts("", "", "0", "1Gi"), "0"},
-		"best effort":            {machine, 0, v1.ResourceRequirements{}, "0"},
-		"guaranteed":             {machine, 0, amounts("1", "1", "1Gi", "1Gi"), "0"},
-		"no swap":                {none, 0, amounts("", "", "1Gi", ""), "0"},
+		"a quarter of the memory": {host, 0, amounts("", "", "1Gi", ""), "536870912"},
+		"with a limit":            {host, 0, amounts("", "", "1Gi", "2Gi"), "536870912"},
+		"rounded down":            {host, 0, amounts("", "", "3", ""), "1"},
+		"all memory":              {host, 0, amounts("", "", "4Gi", ""), "2147483648"},
+		"more than all memory":    {host, 0, amounts("", "", "5Gi", ""), "0"},
+		"high priority":           {host, 1999999999, amounts("", "", "1Gi", ""), "536870912"},
+		"critical priority":       {host, 2000000000, amounts("", "", "1Gi", ""), "0"},
+		"request equals limit":    {host, 0, amounts("1", "2", "1Gi", "1Gi"), "0"},
+		"only cpu requested":      {host, 0, amounts("1", "", "", ""), "0"},
+		"limit without a request": {host, 0, amounts("", "", "0", "1Gi"), "0"},
+		"best effort":             {host, 0, v1.ResourceRequirements{}, "0"},
+		"guaranteed":              {host, 0, amounts("1", "1", "1Gi", "1Gi"), "0"},
+		"node without swap":       {none, 0, amounts("", "", "1Gi", ""), "0"},
 	} {
 		pod := &v1.Pod{Spec: v1.PodSpec{Priority: &tt.priority, Containers: []v1.Container{{Name: "c", Resources: tt.own}}}}
 		if got := ContainerResources(tt.node, pod, &pod.Spec.Containers[0]).Unified["memory.swap.max"]; got != tt.want {
 			t.Errorf("%s: got %s, want %s", name, got, tt.want)
 		}
 	}
-	v1Machine := machine
-	v1Machine.CgroupV2 = false
+	v1Host := host
+	v1Host.CgroupV2 = false
 	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Resources: amounts("", "", "1Gi", "2Gi")}}}}
-	if r := ContainerResources(v1Machine, pod, &pod.Spec.Containers[0]); r.MemorySwapLimitInBytes != 2<<30 || len(r.Unified) > 0 {
+	if r := ContainerResources(v1Host, pod, &pod.Spec.Containers[0]); r.MemorySwapLimitInBytes != 2<<30 || len(r.Unified) > 0 {
 		t.Errorf("cgroup v1: got %v", r)
 	}
 }
 
-func TestPodLevelLimitsStandIn(t *testing.T) {
+// TestContainerResources_PodLimits checks that containers without limits get shares of the
+// limits of the pod.
+func TestContainerResources_PodLimits(t *testing.T) {
 	whole := amounts("1", "2", "1Gi", "2Gi")
 	pod := &v1.Pod{Spec: v1.PodSpec{Resources: &whole, Containers: []v1.Container{
 		{Name: "bare"}, {Name: "own", Resources: amounts("", "500m", "256Mi", "")},
 	}}}
 	r := ContainerResources(Node{Capacity: Resources{Memory: 4 << 30}}, pod, &pod.Spec.Containers[0])
-	// Of 1Gi, 768Mi are nobody's own: 384Mi each.
+	// Of 1Gi, 768Mi are in no container's own limit: 384Mi each.
 	if r.CpuQuota != 200000 || r.MemoryLimitInBytes != 2<<30 || r.OomScoreAdj != 1000-1000*384/4096 {
-		t.Errorf("bare: got %v", r)
+		t.Errorf("container without limits: got %v", r)
 	}
 	r = ContainerResources(Node{Capacity: Resources{Memory: 4 << 30}}, pod, &pod.Spec.Containers[1])
 	if r.CpuQuota != 50000 || r.MemoryLimitInBytes != 2<<30 || r.OomScoreAdj != 1000-1000*640/4096 {
-		t.Errorf("own: got %v", r)
+		t.Errorf("container with limits: got %v", r)
 	}
 	if s := sandboxResources(Node{}, pod); s.CpuShares != 1024 || s.CpuQuota != 200000 || s.MemoryLimitInBytes != 2<<30 {
 		t.Errorf("sandbox: got %v", s)

@@ -5,8 +5,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// scribble overwrites every list element and map value of a message, to show
-// whose memory they are.
+// scribble overwrites every list element and map value of a message, to detect memory that it
+// shares.
 func scribble(m proto.Message) { scribbleOn(m.ProtoReflect()) }
 
 func scribbleOn(m protoreflect.Message) {

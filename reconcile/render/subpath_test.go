@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
+// TestSubPaths checks the paths of volume mounts with subPath or subPathExpr.
 func TestSubPaths(t *testing.T) {
 	yes := true
 	in := inputOf(v1.Container{
@@ -35,11 +36,12 @@ func TestSubPaths(t *testing.T) {
 	}
 	got, err := SubPaths(in)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("%v (-want +got)\n%s", err, diff)
+		t.Errorf("got error %v, subpaths (-want +got)\n%s", err, diff)
 	}
 }
 
-func TestSubPathErrors(t *testing.T) {
+// TestSubPaths_Errors checks that errors name the mount and contain no values.
+func TestSubPaths_Errors(t *testing.T) {
 	for expr, want := range map[string]string{
 		"$(NONE)/$(EMPTY)": "missing value for NONE, EMPTY",
 		"$(ROOT)":          "must not begin with /",
@@ -50,7 +52,7 @@ func TestSubPathErrors(t *testing.T) {
 			VolumeMounts: []v1.VolumeMount{{Name: "v", MountPath: "/x", SubPathExpr: expr}},
 		}))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `"v" into container "main"`) || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%s: %v", expr, err)
+			t.Errorf("%s: got %v, want %q without values", expr, err, want)
 		}
 	}
 }

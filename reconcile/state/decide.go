@@ -28,7 +28,7 @@ func (s State) Succeed(now time.Time) State {
 // Resume forgets that the pod was stopped by a node shutdown that was cancelled.
 func (s State) Resume(now time.Time) (State, Outputs) {
 	t := s.begin(now)
-	t.In.Evict, t.In.History.Finished = nil, nil
+	t.In.Eviction, t.In.History.Finished = nil, nil
 	t.resetStartTime()
 	t.write(t.In.Desired.UID, t.In.Desired.Hash)
 	return t.end()
@@ -44,7 +44,7 @@ func (s State) Commit(d plan.Decision, now time.Time) (State, Outputs) {
 			t.write(inc.UID, inc.Annotations[runtime.AnnotationHash])
 		}
 	}
-	for id, e := range d.Endings {
+	for id, e := range d.Terminations {
 		t.setEnding(id, e)
 	}
 	switch {

@@ -41,7 +41,7 @@ func (t *transition) addEphemeral(uid types.UID, containers []v1.EphemeralContai
 		return InvalidEphemeral(t.Key, "the pod belongs to the cluster; add ephemeral containers there, with kubectl debug")
 	}
 	next, errs := decode.AddEphemeral(p, containers)
-	if next != p && t.In.History.Finished.Of(p) {
+	if next != p && t.In.History.Finished.AppliesTo(p) {
 		errs = append(errs, forbidden("the pod has finished; no container is started in it any more"))
 	}
 	if len(errs) > 0 {
@@ -105,14 +105,14 @@ func (t *transition) recoverEphemeral() {
 		}
 		for _, c := range inc.Containers {
 			switch {
-			case c.Annotations[runtime.AnnotationEphemeral] == "" || t.In.History.Containers[c.Name].Made:
+			case c.Annotations[runtime.AnnotationEphemeral] == "" || t.In.History.Containers[c.Name].Created:
 				continue
 			case !t.hasEphemeral(c.Name):
 				unknown = append(unknown, c)
 			default:
 				left = true
 			}
-			t.container(c.Name, func(h *plan.ContainerHistory) { h.Made = true })
+			t.container(c.Name, func(h *plan.ContainerHistory) { h.Created = true })
 		}
 	}
 	if len(unknown) > 0 {
@@ -158,7 +158,7 @@ func (t *transition) uncreatedEphemeral() []v1.EphemeralContainer {
 		return nil // the cluster stores them
 	}
 	return slices.DeleteFunc(slices.Clone(t.In.Desired.Spec.Spec.EphemeralContainers), func(c v1.EphemeralContainer) bool {
-		return t.In.History.Containers[c.Name].Made
+		return t.In.History.Containers[c.Name].Created
 	})
 }
 

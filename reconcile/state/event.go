@@ -13,7 +13,7 @@ import (
 func (s State) DecisionEvents(d plan.Decision) []event.Event {
 	return event.Decided(event.Decision{
 		Key: s.Key, Pod: s.In.Desired, Before: s.Reported, Now: d, Observed: s.In.Observed,
-		Endings: s.In.History.Endings, Wait: s.In.Objects.Wait, At: s.In.Now,
+		Terminations: s.In.History.Terminations, Wait: s.In.Objects.Wait, At: s.In.Now,
 	})
 }
 
@@ -60,7 +60,7 @@ func (t *transition) subject(f result.Result) event.Subject {
 		return event.On(f.Version, f.Ended)
 	}
 	if inc != nil {
-		s.UID, s.Pod = inc.UID, plan.VersionOf(inc, t.In.Desired, t.In.Leaving)
+		s.UID, s.Pod = inc.UID, plan.VersionOf(inc, t.In.Desired, t.In.Previous)
 	}
 	return s
 }

@@ -103,8 +103,8 @@ func journalSteps(t *rapid.T, m *memory, d *disk, versions []*manifest.Pod) map[
 		}),
 		"a probe":   change(write),
 		"a hook":    change(func(t *transition) { t.setPostStart("app", plan.Hook{Owed: true}) }),
-		"an ending": change(func(t *transition) { t.setEnding("c", plan.Ending{Why: "restart asked"}); write(t) }),
-		"a size":    change(func(t *transition) { t.recordSize("c", "1") }),
+		"an ending": change(func(t *transition) { t.setEnding("c", plan.Termination{Why: "restart asked"}); write(t) }),
+		"a size":    change(func(t *transition) { t.recordSize("c", plan.Size{Value: "1"}) }),
 		"resume":    func() { m.set(m.Resume(time.Now())) },
 		"edit": func() {
 			p := rapid.SampledFrom(versions).Draw(t, "version")
@@ -121,7 +121,7 @@ func journalSteps(t *rapid.T, m *memory, d *disk, versions []*manifest.Pod) map[
 			}
 		},
 		"made": change(func(t *transition) {
-			t.container("debug", func(h *plan.ContainerHistory) { h.Made = true })
+			t.container("debug", func(h *plan.ContainerHistory) { h.Created = true })
 			write(t)
 		}),
 		"disk fails": func() { d.fails = true },

@@ -19,13 +19,13 @@ import (
 func (t *transition) applyObservation(p *runtime.Pod, asOf time.Time) {
 	if !asOf.After(t.Barrier) {
 		t.request(Soon)
-		if t.In.Unseen || !t.HasObserved || hasEnded(p, t.In.Observed) {
+		if t.In.Unobserved || !t.HasObserved || hasEnded(p, t.In.Observed) {
 			t.request(Urgent)
 		}
 		return
 	}
 	t.out.Confirmed = true
-	t.HasObserved, t.In.Unseen = true, false
+	t.HasObserved, t.In.Unobserved = true, false
 	var observed []runtime.Incarnation
 	if p != nil {
 		observed = t.takeOver(withExits(p.Incarnations, t.In.Observed))
@@ -38,7 +38,7 @@ func (t *transition) applyObservation(p *runtime.Pod, asOf time.Time) {
 // requireObservation keeps anything from being created under a new name until a newer
 // observation: since the last one, another agent may have used the name.
 func (t *transition) requireObservation() {
-	t.In.Unseen, t.Barrier = true, t.now
+	t.In.Unobserved, t.Barrier = true, t.now
 	t.request(Urgent)
 }
 
@@ -87,7 +87,7 @@ func (t *transition) addDirs() {
 // observation of the version in force. inFlight and used are those of plan.Input.
 func (s State) Recall(inFlight map[string]plan.Action, used map[types.UID]bool, now time.Time) (State, Outputs) {
 	t := s.begin(now)
-	t.In.InFlight, t.In.Used = inFlight, used
+	t.In.InFlight, t.In.DirsInUse = inFlight, used
 	if t.recordObserved() && runsToEnd(t.In.Desired) {
 		t.write(t.In.Desired.UID, t.In.Desired.Hash)
 	}
@@ -159,8 +159,8 @@ func (t *transition) forgetRemoved() {
 			}
 		}
 	}
-	if !IsRunning(t.In.Observed, t.In.Leaving) && !awaitsExit(t.In.Observed, t.In.Leaving) {
-		t.In.Leaving = nil
+	if !IsRunning(t.In.Observed, t.In.Previous) && !awaitsExit(t.In.Observed, t.In.Previous) {
+		t.In.Previous = nil
 	}
 	if !slices.ContainsFunc(t.In.Observed, func(inc runtime.Incarnation) bool { return !plan.Runs(t.In.Desired, &inc) }) {
 		t.replaced = nil
@@ -168,7 +168,7 @@ func (t *transition) forgetRemoved() {
 	h := &t.In.History
 	h.SeenExit, h.Released, h.Cleanup = filterKeys(h.SeenExit, there), filterKeys(h.Released, there), filterKeys(h.Cleanup, there)
 	if t.HasObserved { // before that, it is not known which of them exist
-		h.Probed, h.Endings, h.Said = filterKeys(h.Probed, there), filterKeys(h.Endings, there), filterKeys(h.Said, there)
+		h.Probed, h.Terminations, h.TerminationMessages = filterKeys(h.Probed, there), filterKeys(h.Terminations, there), filterKeys(h.TerminationMessages, there)
 		h.Sizes = filterKeys(h.Sizes, there)
 	}
 }
@@ -214,13 +214,13 @@ func (t *transition) recordContainer(c *runtime.Container) (exited bool) {
 	if _, recorded := t.In.History.SeenExit[c.ID]; !recorded {
 		t.In.History.SeenExit = with(t.In.History.SeenExit, c.ID, t.now)
 	}
-	said, told := t.In.History.Said[c.ID]
-	if e := h.LastExit; e != nil && (e.Attempt > c.Attempt || e.ID == c.ID && e.Code == c.ExitCode && (e.Told || !told)) {
+	said, told := t.In.History.TerminationMessages[c.ID]
+	if e := h.LastExit; e != nil && (e.Attempt > c.Attempt || e.ID == c.ID && e.Code == c.ExitCode && (e.MessageRead || !told)) {
 		return false
 	}
 	t.container(c.Name, func(h *plan.ContainerHistory) {
 		h.LastExit = &plan.Exit{
-			ID: c.ID, Code: c.ExitCode, Reason: c.Reason, Message: c.Message, Why: t.In.History.Endings[c.ID].Why, Said: said, Told: told,
+			ID: c.ID, Code: c.ExitCode, Reason: c.Reason, Message: c.Message, Why: t.In.History.Terminations[c.ID].Why, TerminationMessage: said, MessageRead: told,
 			StartedAt: c.StartedAt, FinishedAt: c.FinishedAt, Attempt: c.Attempt, Skipped: c.Attempt - c.Restarts(),
 		}
 	})

@@ -44,10 +44,10 @@ type Order struct {
 
 // Requests are to be carried out once.
 type Requests struct {
-	Observation *Observation // nil: none
-	Evict       *plan.Evict  // nil: none
-	Restart     []string     // containers to restart; "" means all
-	Reread      *Reread      // nil: none
+	Observation *Observation   // nil: none
+	Evict       *plan.Eviction // nil: none
+	Restart     []string       // containers to restart; "" means all
+	Reread      *Reread        // nil: none
 }
 
 // After returns r with what unread requests have in addition.
@@ -105,10 +105,10 @@ func (s State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (Stat
 	if t.In.Verdict.Answer != plan.Admit && o.Verdict.Answer == plan.Admit && t.HasObserved && len(t.In.Observed) == 0 {
 		t.resetStartTime() // it only waited for its admission
 	}
-	t.In.Certain, t.In.Verdict, t.In.Node, t.In.Hurry, t.In.Delete = o.Certain, o.Verdict, o.Node, o.ForceStop, o.Deletion
+	t.In.SourcesRead, t.In.Verdict, t.In.Node, t.In.ForceStop, t.In.Delete = o.Certain, o.Verdict, o.Node, o.ForceStop, o.Deletion
 	t.In.Node.Reachable = o.Node.Reachable && t.HasObserved
 	if e := r.Evict; e != nil && (e.Reason != plan.Terminated || o.Node.ShuttingDown) {
-		t.In.Evict = e
+		t.In.Eviction = e
 	}
 	if r.Reread != nil {
 		t.applyReread(*r.Reread)
@@ -145,8 +145,8 @@ func (t *transition) setDesired(p *manifest.Pod) {
 	case p == nil:
 		t.retainManifest()
 		t.In.Desired, t.In.Successor = nil, nil
-		if p := t.Order.Leaving; p != nil && (t.In.Leaving == nil || SameVersion(p, t.In.Leaving)) {
-			t.In.Leaving = p
+		if p := t.Order.Leaving; p != nil && (t.In.Previous == nil || SameVersion(p, t.In.Previous)) {
+			t.In.Previous = p
 		}
 	case t.In.Desired == nil:
 		t.setVersion(p)
@@ -167,7 +167,7 @@ func (t *transition) retainManifest() {
 		t.replaced = t.In.Desired
 	}
 	if IsRunning(t.In.Observed, t.In.Desired) {
-		t.In.Leaving = t.In.Desired
+		t.In.Previous = t.In.Desired
 	}
 }
 
@@ -177,7 +177,7 @@ func (t *transition) setVersion(p *manifest.Pod) {
 	t.resetStartTime()
 	t.finishing = nil
 	old := t.In.History
-	h := plan.History{Stopping: old.Stopping, Endings: old.Endings, Released: old.Released, Cleanup: old.Cleanup, Checked: old.Checked, Probed: old.Probed, StartTime: old.StartTime}
+	h := plan.History{Stopping: old.Stopping, Terminations: old.Terminations, Released: old.Released, Cleanup: old.Cleanup, VolumeCheck: old.VolumeCheck, Probed: old.Probed, StartTime: old.StartTime}
 	if t.In.Desired != nil && t.In.Desired.UID == p.UID {
 		h.SandboxAttempt = old.SandboxAttempt
 	}
@@ -200,7 +200,7 @@ func (t *transition) setVersion(p *manifest.Pod) {
 		}
 	}
 	t.withoutEphemeral = p
-	t.In.Desired, t.In.Successor, t.In.History, t.In.Evict = p, nil, h, nil
+	t.In.Desired, t.In.Successor, t.In.History, t.In.Eviction = p, nil, h, nil
 	if !ofCluster(p) {
 		t.In.Desired = p.WithEphemeral(added)
 	}
@@ -217,7 +217,7 @@ func (r Record) restore(h *plan.History, p *manifest.Pod) {
 			h.Probed = with(h.Probed, id, probed)
 		}
 	}
-	if r.Finished.Of(p) {
+	if r.Finished.AppliesTo(p) {
 		h.Finished = r.Finished
 	}
 	for name, e := range r.Containers {
@@ -225,8 +225,8 @@ func (r Record) restore(h *plan.History, p *manifest.Pod) {
 		c.Attempt, c.LastExit, c.RestartID, c.PostStart = e.Attempt, e.LastExit, e.RestartID, e.PostStart
 		c.Restarts = e.Attempt - min(e.Skipped, e.Attempt)
 		h.Containers[name] = c
-		if e := e.LastExit; e != nil && e.Told {
-			h.Said = with(h.Said, e.ID, e.Said)
+		if e := e.LastExit; e != nil && e.MessageRead {
+			h.TerminationMessages = with(h.TerminationMessages, e.ID, e.TerminationMessage)
 		}
 	}
 }
@@ -286,7 +286,7 @@ func (t *transition) retryAll() {
 // retryVolumes ends the waits of volumes that failed.
 func (t *transition) retryVolumes() {
 	h := &t.In.History
-	h.Volumes.Until, h.Update.Until, h.Checked.Failure.Until = time.Time{}, time.Time{}, time.Time{}
+	h.Volumes.Until, h.Update.Until, h.VolumeCheck.Failure.Until = time.Time{}, time.Time{}, time.Time{}
 }
 
 // retryCleanup ends the waits of clean-ups that failed.

@@ -25,19 +25,19 @@ import (
 //   - a pod that was taken over from a kubelet belongs to the kubelet again, unless podd runs
 //     with --adopt.
 type Record struct {
-	Version    int                        `json:"version,omitempty"` // of the format, set by package journal; 0 in the first format
-	Key        types.NamespacedName       `json:"key"`
-	UID        types.UID                  `json:"uid"`
-	Hash       string                     `json:"hash"`
-	Taken      bool                       `json:"taken,omitempty"` // taken over from a kubelet
-	Volumes    bool                       `json:"volumes,omitempty"`
-	StartTime  time.Time                  `json:"startTime,omitzero"` // the start time in the pod's status
-	Finished   *plan.Finished             `json:"finished,omitempty"`
-	Stopping   *plan.Stopping             `json:"stopping,omitempty"`
-	Containers map[string]ContainerRecord `json:"containers,omitempty"`
-	Probed     map[string]plan.Probed     `json:"probed,omitempty"`  // by container ID
-	Endings    map[string]plan.Ending     `json:"endings,omitempty"` // by container ID
-	Sizes      map[string]string          `json:"sizes,omitempty"`   // see plan.History
+	Version      int                         `json:"version,omitempty"` // of the format, set by package journal; 0 in the first format
+	Key          types.NamespacedName        `json:"key"`
+	UID          types.UID                   `json:"uid"`
+	Hash         string                      `json:"hash"`
+	Taken        bool                        `json:"taken,omitempty"` // taken over from a kubelet
+	Volumes      bool                        `json:"volumes,omitempty"`
+	StartTime    time.Time                   `json:"startTime,omitzero"` // the start time in the pod's status
+	Finished     *plan.Finished              `json:"finished,omitempty"`
+	Stopping     *plan.Stopping              `json:"stopping,omitempty"`
+	Containers   map[string]ContainerRecord  `json:"containers,omitempty"`
+	Probed       map[string]plan.Probed      `json:"probed,omitempty"`  // by container ID
+	Terminations map[string]plan.Termination `json:"endings,omitempty"` // by container ID
+	Sizes        map[string]plan.Size        `json:"sizes,omitempty"`   // see plan.History
 	// Ephemeral are the containers that were added to the pod and not created yet. They
 	// have at most validate.MaxEphemeralBytes bytes.
 	Ephemeral []v1.EphemeralContainer `json:"ephemeral,omitempty"`
@@ -141,10 +141,10 @@ func (r *Record) eachMoment(f func(field string, t time.Time) time.Time) {
 		move("stopping", &stopping.Since)
 		r.Stopping = &stopping
 	}
-	r.Endings = maps.Clone(r.Endings)
-	for id, e := range r.Endings {
+	r.Terminations = maps.Clone(r.Terminations)
+	for id, e := range r.Terminations {
 		move("ending/"+id, &e.Since)
-		r.Endings[id] = e
+		r.Terminations[id] = e
 	}
 }
 
@@ -156,7 +156,7 @@ func (r Record) WithoutMessages() Record {
 	for name, c := range r.Containers {
 		if c.LastExit != nil {
 			exit := *c.LastExit
-			exit.Said, exit.Told, exit.Message = "", false, ""
+			exit.TerminationMessage, exit.MessageRead, exit.Message = "", false, ""
 			c.LastExit = &exit
 			r.Containers[name] = c
 		}

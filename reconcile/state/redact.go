@@ -16,7 +16,7 @@ import (
 // Secrets that these use, because an error of the runtime may quote any of them.
 func (s State) Redact(text string) string {
 	var pods []*v1.Pod
-	for _, p := range []*manifest.Pod{s.In.Desired, s.In.Successor, s.In.Leaving, s.replaced, s.publishedFrom} {
+	for _, p := range []*manifest.Pod{s.In.Desired, s.In.Successor, s.In.Previous, s.replaced, s.publishedFrom} {
 		if p != nil && !slices.Contains(pods, p.Spec) {
 			pods = append(pods, p.Spec)
 		}

@@ -21,7 +21,7 @@ func (s State) ApplyResult(f result.Result, now time.Time) (State, Outputs) {
 		return t.end()
 	case plan.ReadMessage:
 		message, _ := f.Value.(result.Message)
-		t.In.History.Said = with(t.In.History.Said, a.ID, message.Text)
+		t.In.History.TerminationMessages = with(t.In.History.TerminationMessages, a.ID, message.Text)
 		t.out.News = true
 		return t.end()
 	}
@@ -47,7 +47,7 @@ func (s State) ApplyResult(f result.Result, now time.Time) (State, Outputs) {
 func (t *transition) applyResult(f result.Result) (ask bool) {
 	if createsInRuntime(f.Action) && (f.Err != nil || startUnobserved(f)) {
 		// The container or sandbox may exist despite the error.
-		t.In.Unseen, ask = true, true
+		t.In.Unobserved, ask = true, true
 	}
 	if f.Err != nil && f.Canceled() {
 		return ask
@@ -174,14 +174,14 @@ func (t *transition) applyVolumeUpdate(f result.Result) {
 }
 
 func (t *transition) applyVolumeCheck(a plan.CheckVolumes, f result.Result) {
-	c := plan.Checked{UID: a.UID, Hash: a.Hash}
+	c := plan.VolumeCheck{UID: a.UID, Hash: a.Hash}
 	if f.Err != nil {
-		if before := t.In.History.Checked; before.UID == a.UID && before.Hash == a.Hash {
+		if before := t.In.History.VolumeCheck; before.UID == a.UID && before.Hash == a.Hash {
 			c.Failure = before.Failure
 		}
 		c.Failure = failed(c.Failure, f, "")
 	}
-	t.In.History.Checked = c
+	t.In.History.VolumeCheck = c
 }
 
 // applySandbox adds a new sandbox. The runtime may have listed it before the call returned,

@@ -20,7 +20,7 @@ func (t *transition) applyHook(f result.Result) (ask bool) {
 	case plan.PostStart:
 		t.applyPostStart(a, f)
 	case plan.PreStop:
-		e := t.In.History.Endings[a.ID]
+		e := t.In.History.Terminations[a.ID]
 		e.Hooked = true
 		t.setEnding(a.ID, e)
 	}
@@ -45,8 +45,8 @@ func (t *transition) setPostStart(container string, h plan.Hook) {
 }
 
 // setEnding sets the ending of a container and writes the journal.
-func (t *transition) setEnding(id string, e plan.Ending) {
-	t.In.History.Endings = with(t.In.History.Endings, id, e)
+func (t *transition) setEnding(id string, e plan.Termination) {
+	t.In.History.Terminations = with(t.In.History.Terminations, id, e)
 	if inc, _ := runtime.FindContainer(t.In.Observed, id); inc != nil && inc.ID != "" {
 		t.write(inc.UID, inc.Annotations[runtime.AnnotationHash])
 	}

@@ -16,11 +16,11 @@ func (t *transition) applyProbe(a plan.Probe, f result.Result) (news bool) {
 	}
 	c, _, _ := plan.FindContainer(f.Version.Spec, a.Container)
 	probed, _ := f.Value.(result.Probed)
-	o := plan.Outcome{Began: f.Began, Passed: probed.Passed, Message: probed.Message}
+	o := plan.ProbeResult{Began: f.Began, Passed: probed.Passed, Message: probed.Message}
 	if f.Err != nil {
 		o.Errored, o.Message = true, wording.FirstLine(f.Err.Error())
 	}
-	was := history.Of(a.Kind)
+	was := history.State(a.Kind)
 	now := was.After(plan.ProbeOf(c, a.Kind), o)
 	t.addEvents(event.Probed(event.On(f.Version, f.Ended), a, o, probed.Warning)...)
 	if probed.Warning && !was.Warned {

@@ -18,7 +18,7 @@ func (t *transition) applyResize(a plan.ResizeContainer, f result.Result) {
 		return
 	}
 	t.container(a.Container, func(h *plan.ContainerHistory) { h.Resize = plan.Failure{} })
-	t.recordSize(a.ID, f.Version.Containers[a.Container].Size)
+	t.recordSize(a.ID, plan.Size{Value: f.Version.Containers[a.Container].Size})
 }
 
 // applyPodResize records the result of resizing a pod's cgroup.
@@ -29,20 +29,20 @@ func (t *transition) applyPodResize(a plan.ResizePod, f result.Result) {
 		t.In.History.ResizePod = failed(t.In.History.ResizePod, f, "")
 	default:
 		t.In.History.ResizePod = plan.Failure{}
-		t.recordSize(a.SandboxID, f.Version.PodSize())
+		t.recordSize(a.SandboxID, plan.Size{Value: f.Version.PodSize()})
 	}
 }
 
 // recordSize records the size of a container or sandbox in the history, because its
 // annotations keep the size that it was created with.
-func (t *transition) recordSize(id, size string) {
+func (t *transition) recordSize(id string, size plan.Size) {
 	t.In.History.Sizes = with(t.In.History.Sizes, id, size)
 	t.write(t.In.Desired.UID, t.In.Desired.Hash)
 }
 
 // recordDoubts records, before an action begins, which sizes are uncertain while it runs.
 func (t *transition) recordDoubts(a plan.Action) {
-	for id, size := range plan.Doubts(&t.In, a) {
+	for id, size := range plan.UncertainSizes(&t.In, a) {
 		t.recordSize(id, size)
 	}
 }
@@ -58,7 +58,7 @@ func (t *transition) retryResize(p *manifest.Pod) {
 	for name := range h.Containers {
 		t.container(name, func(c *plan.ContainerHistory) { c.Resize.Until = time.Time{} })
 	}
-	if t.In.Evict = nil; h.Finished != nil && !h.Finished.Of(p) {
+	if t.In.Eviction = nil; h.Finished != nil && !h.Finished.AppliesTo(p) {
 		h.Finished = nil
 		t.resetStartTime()
 	}

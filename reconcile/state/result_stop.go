@@ -33,7 +33,7 @@ func (t *transition) applyRemoval(f result.Result) {
 	case plan.RemoveSandbox:
 		t.skipAttempt(a.ID)
 		t.In.Observed = withoutSandbox(t.In.Observed, a.ID)
-	case plan.EndForeign:
+	case plan.StopForeign:
 		t.In.Observed = withoutSandbox(t.In.Observed, a.ID)
 	case plan.ReleaseVolumes:
 		dir := plan.Dir{UID: a.UID, Hash: t.dir(a.UID).Hash}
@@ -114,7 +114,7 @@ func (t *transition) needsExitCodes(inc *runtime.Incarnation) bool {
 	if t.In.Desired != nil {
 		return plan.Runs(t.In.Desired, inc)
 	}
-	return t.In.Leaving != nil && ofCluster(t.In.Leaving) && plan.Runs(t.In.Leaving, inc)
+	return t.In.Previous != nil && ofCluster(t.In.Previous) && plan.Runs(t.In.Previous, inc)
 }
 
 // applyCleanup records the failure of a clean-up, or forgets it after a success.

@@ -117,8 +117,8 @@ func New(start Start) State {
 		if r.Stopping != nil {
 			s.In.History.Stopping = r.Stopping
 		}
-		for id, e := range r.Endings {
-			s.In.History.Endings = with(s.In.History.Endings, id, e)
+		for id, e := range r.Terminations {
+			s.In.History.Terminations = with(s.In.History.Terminations, id, e)
 		}
 		if r.Stopping != nil || r.Finished != nil {
 			dir.Keep = time.Time{}
@@ -164,9 +164,9 @@ func (t *transition) container(name string, change func(*plan.ContainerHistory))
 func (s State) Shift(d time.Duration) State {
 	move := func(_ string, t time.Time) time.Time { return t.Add(d) }
 	h := &s.In.History
-	present := Record{Started: h.StartTime, Finished: h.Finished, Stopping: h.Stopping, Endings: h.Endings}
+	present := Record{Started: h.StartTime, Finished: h.Finished, Stopping: h.Stopping, Terminations: h.Terminations}
 	present.eachMoment(move)
-	h.StartTime, h.Finished, h.Stopping, h.Endings = present.Started, present.Finished, present.Stopping, present.Endings
+	h.StartTime, h.Finished, h.Stopping, h.Terminations = present.Started, present.Finished, present.Stopping, present.Terminations
 	for uid, r := range s.Records {
 		r.eachMoment(move)
 		s.Records = with(s.Records, uid, r)

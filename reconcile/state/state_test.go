@@ -108,7 +108,7 @@ func TestObserve_Urgent(t *testing.T) {
 			m := remember(podOf("a", "b"))
 			now := time.Now()
 			m.observe(seen(true, running), now)
-			m.In.Unseen, m.Barrier = test.unseen, now.Add(time.Second)
+			m.In.Unobserved, m.Barrier = test.unseen, now.Add(time.Second)
 			m.observe(test.old, now)
 			if len(m.urgent) != 1 || m.urgent[0] != test.want {
 				t.Errorf("requests that are urgent: %v, want one: %t", m.urgent, test.want)

@@ -73,7 +73,7 @@ func (t *transition) leaving() *v1.Pod {
 	}
 	facts := status.Facts{
 		Pod: t.publishedFrom, Observed: t.In.Observed, StartTime: t.StartTime,
-		HostIPs: t.hostIPs(), RuntimeName: t.Order.RuntimeName, Said: t.In.History.Said, Previous: &t.published.Status,
+		HostIPs: t.hostIPs(), RuntimeName: t.Order.RuntimeName, TerminationMessages: t.In.History.TerminationMessages, Previous: &t.published.Status,
 		RecursiveReadOnly: t.recursiveReadOnly(t.publishedFrom),
 		Now:               t.In.Now, Terminating: true, Containers: map[string]status.ContainerFacts{},
 	}
@@ -116,13 +116,13 @@ func (t *transition) recursiveReadOnly(p *manifest.Pod) bool {
 func (t *transition) statusFacts(d plan.Decision) status.Facts {
 	f := status.Facts{
 		Pod: t.In.Desired, Observed: t.In.Observed,
-		Containers:  map[string]status.ContainerFacts{},
-		StartTime:   t.StartTime,
-		HostIPs:     t.hostIPs(),
-		Unrecorded:  d.RecordFirst && t.In.History.Finished == nil,
-		Said:        t.In.History.Said,
-		RuntimeName: t.Order.RuntimeName,
-		Now:         t.In.Now,
+		Containers:          map[string]status.ContainerFacts{},
+		StartTime:           t.StartTime,
+		HostIPs:             t.hostIPs(),
+		Unrecorded:          d.RecordFirst && t.In.History.Finished == nil,
+		TerminationMessages: t.In.History.TerminationMessages,
+		RuntimeName:         t.Order.RuntimeName,
+		Now:                 t.In.Now,
 
 		RecursiveReadOnly: t.recursiveReadOnly(t.In.Desired),
 	}
@@ -164,7 +164,7 @@ func (t *transition) statusFacts(d plan.Decision) status.Facts {
 // terminated returns the container status of an exit.
 func terminated(e *plan.Exit) *v1.ContainerStateTerminated {
 	return &v1.ContainerStateTerminated{
-		ExitCode: e.Code, Reason: e.Reason, Message: status.Message(e.Message, e.Said), ContainerID: e.ID,
+		ExitCode: e.Code, Reason: e.Reason, Message: status.Message(e.Message, e.TerminationMessage), ContainerID: e.ID,
 		StartedAt: metav1.NewTime(e.StartedAt), FinishedAt: metav1.NewTime(e.FinishedAt),
 	}
 }
@@ -172,7 +172,7 @@ func terminated(e *plan.Exit) *v1.ContainerStateTerminated {
 // resize returns the progress of resizing the pod.
 func (t *transition) resize() status.Resize {
 	var r status.Resize
-	if t.In.Successor != nil || !plan.Unsized(&t.In) {
+	if t.In.Successor != nil || !plan.ResizePending(&t.In) {
 		return r
 	}
 	if v := t.In.Verdict; v.Answer != plan.Admit {
@@ -208,7 +208,7 @@ func (t *transition) addProbeFacts(f *status.Facts) {
 
 // passed returns true if the probe passed, and nil otherwise, so that the status uses the
 // default for a container with or without that probe.
-func passed(t plan.Trial) *bool {
+func passed(t plan.ProbeState) *bool {
 	if t.Health != plan.Passed {
 		return nil
 	}

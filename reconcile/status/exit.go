@@ -15,7 +15,7 @@ func (c *observedContainer) exit(r *runtime.Container) *v1.ContainerStateTermina
 	t := &v1.ContainerStateTerminated{
 		ExitCode:    r.ExitCode,
 		Reason:      r.Reason,
-		Message:     c.truncateMessage(Message(r.Message, c.f.Said[r.ID])),
+		Message:     c.truncateMessage(Message(r.Message, c.f.TerminationMessages[r.ID])),
 		ContainerID: c.containerID(r.ID),
 	}
 	if t.Reason == "" {

@@ -9,32 +9,32 @@ import (
 	"podd/runtime"
 )
 
-// TestUnreportedExit: a container that has exited without its code being known is
-// shown as before, not ready, and ends no pod; unless the pod was ended without it.
+// TestUnreportedExit checks that a container with an unknown exit code keeps its state, is not
+// ready, and does not finish its pod, unless the end of the pod does not depend on the code.
 func TestUnreportedExit(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Facts)
 		phase  v1.PodPhase
 		state  string
 	}{
-		"seen running": {func(f *Facts) {
+		"observed running before": {func(f *Facts) {
 			c := &f.Observed[0].Containers[0]
 			c.State, c.StartedAt = runtime.Running, epoch
 			s := Of(*f)
 			f.Previous, c.State = &s, runtime.ExitUnknown
 		}, v1.PodRunning, "running"},
-		"never seen running": {func(*Facts) {}, v1.PodRunning, "waiting ContainerStatusUnknown"},
+		"never observed running": {func(*Facts) {}, v1.PodRunning, "waiting ContainerStatusUnknown"},
 		"deadline": {func(f *Facts) {
 			f.Failed, f.Finished = &Reason{"DeadlineExceeded", "too long"}, v1.PodFailed
 		}, v1.PodFailed, "terminated ContainerStatusUnknown"},
-		"backs off": {func(f *Facts) {
+		"back-off": {func(f *Facts) {
 			f.Pod.Spec.Spec.RestartPolicy = v1.RestartPolicyAlways
 			f.Containers["main"] = ContainerFacts{Waiting: Reason{Reason: "CrashLoopBackOff"}}
 		}, v1.PodPending, "waiting CrashLoopBackOff"},
-		"an init container": {func(f *Facts) {
+		"init container": {func(f *Facts) {
 			f.Pod.Spec.Spec.InitContainers, f.Pod.Spec.Spec.Containers = f.Pod.Spec.Spec.Containers, []v1.Container{{Name: "later"}}
 		}, v1.PodPending, "waiting ContainerStatusUnknown"},
-		"lost by the runtime": {func(f *Facts) { f.Observed[0].Containers[0].State = runtime.Unknown }, v1.PodRunning, "terminated ContainerStatusUnknown"},
+		"state unknown to the runtime": {func(f *Facts) { f.Observed[0].Containers[0].State = runtime.Unknown }, v1.PodRunning, "terminated ContainerStatusUnknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := runningFacts(v1.Container{})

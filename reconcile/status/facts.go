@@ -42,8 +42,8 @@ type Facts struct {
 	// Containers has the facts that the runtime does not have, by container name; a
 	// missing entry is a zero one.
 	Containers map[string]ContainerFacts
-	// Said has the termination messages of containers, by container ID.
-	Said map[string]string
+	// TerminationMessages has the termination messages of containers, by container ID.
+	TerminationMessages map[string]string
 	// Waiting is why the whole pod does not start: the reason and message of a Pending
 	// pod; zero if there is none.
 	Waiting Reason

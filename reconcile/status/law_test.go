@@ -18,7 +18,8 @@ import (
 	"podd/server/kube/table"
 )
 
-// drawPod has up to two init containers, a sidecar and two regular ones.
+// drawPod returns a pod with up to two init containers, one sidecar and one or two regular
+// containers.
 func drawPod(t *rapid.T) *manifest.Pod {
 	p := &manifest.Pod{UID: "u1", Hash: "v1:h", Spec: &v1.Pod{}}
 	spec := &p.Spec.Spec
@@ -45,6 +46,7 @@ func drawTime(t *rapid.T) time.Time {
 	return epoch.Add(time.Duration(rapid.Int64Range(-20e9, 10e9).Draw(t, "time")))
 }
 
+// drawRecord returns a record of the runtime.
 func drawRecord(t *rapid.T, name, id string) runtime.Container {
 	c := runtime.Container{
 		Name: name, ID: id, Attempt: uint32(rapid.IntRange(0, 2).Draw(t, "attempt")), CreatedAt: drawTime(t),
@@ -69,6 +71,7 @@ func containerNames(p *manifest.Pod) []string {
 	return all
 }
 
+// drawFacts returns random facts about p.
 func drawFacts(t *rapid.T, p *manifest.Pod) Facts {
 	f := Facts{
 		Pod: p, RuntimeName: "cri", Now: drawTime(t), HostIPs: []string{"192.0.2.1"},
@@ -93,11 +96,11 @@ func drawFacts(t *rapid.T, p *manifest.Pod) Facts {
 	}
 	for _, name := range containerNames(p) {
 		var c ContainerFacts
-		if rapid.Bool().Draw(t, "waits") {
+		if rapid.Bool().Draw(t, "waiting") {
 			c.Waiting = Reason{"CrashLoopBackOff", "back-off"}
 		}
 		c.Starting = f.Failed == nil && rapid.IntRange(0, 3).Draw(t, "starting") == 0
-		if rapid.IntRange(0, 3).Draw(t, "remembered") == 0 {
+		if rapid.IntRange(0, 3).Draw(t, "recorded") == 0 {
 			c.Restarts = 1
 			c.LastExit = &v1.ContainerStateTerminated{
 				ExitCode: rapid.SampledFrom([]int32{0, 1}).Draw(t, "code"), ContainerID: name + rapid.SampledFrom([]string{"00", "01", "x"}).Draw(t, "id"),
@@ -132,7 +135,7 @@ func TestLaws(t *testing.T) {
 			pod := p.Spec.DeepCopy()
 			pod.Status = s
 			if r := table.NewPodCells(pod, f.Now); r.Status == "" || !strings.Contains(r.Ready, "/") {
-				t.Fatalf("row %+v", r)
+				t.Fatalf("got row %+v, want a status and a count", r)
 			}
 			previous = &s
 		}
@@ -154,6 +157,7 @@ func checkStableOverTime(t *rapid.T, f Facts, s v1.PodStatus) {
 	}
 }
 
+// checkStatus checks the form of a status and its relation to the facts.
 func checkStatus(t *rapid.T, f Facts, s v1.PodStatus) {
 	wholeSeconds(t, reflect.ValueOf(s))
 	types := []v1.PodConditionType{}
@@ -168,7 +172,7 @@ func checkStatus(t *rapid.T, f Facts, s v1.PodStatus) {
 	running := false
 	for _, c := range s.EphemeralContainerStatuses {
 		if c.Ready || c.Started != nil {
-			t.Fatalf("ephemeral container %+v", c)
+			t.Fatalf("got ephemeral container %+v, want neither started nor ready", c)
 		}
 	}
 	for _, c := range slices.Concat(s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses) {
@@ -178,14 +182,14 @@ func checkStatus(t *rapid.T, f Facts, s v1.PodStatus) {
 		}
 		running = running || c.State.Running != nil
 		if c.Ready && c.State.Waiting != nil || c.Started == nil {
-			t.Fatalf("container %+v", c)
+			t.Fatalf("got container %+v, want started set and not ready while waiting", c)
 		}
 	}
 	if len(order) > 0 && fmt.Sprint(order) != fmt.Sprint(containerNames(f.Pod)) {
-		t.Fatalf("statuses of %v, want the order of the manifest %v", order, containerNames(f.Pod))
+		t.Fatalf("got statuses of %v, want the order of the manifest %v", order, containerNames(f.Pod))
 	}
 	if f.Previous == nil && running && (s.Phase == v1.PodFailed || s.Phase == v1.PodSucceeded) {
-		t.Fatalf("%s while a container runs", s.Phase)
+		t.Fatalf("got phase %s while a container runs", s.Phase)
 	}
 	checkPhase(t, f, s)
 	checkWithoutEphemeral(t, f, s)
@@ -204,21 +208,21 @@ func checkWithoutEphemeral(t *rapid.T, f Facts, s v1.PodStatus) {
 	}
 	without := Of(f)
 	if diff := cmp.Diff(without.Conditions, s.Conditions); diff != "" || without.Phase != s.Phase {
-		t.Fatalf("phase %s, and without an ephemeral container %s; conditions (-without +with)\n%s", s.Phase, without.Phase, diff)
+		t.Fatalf("got phase %s, want %s as without the ephemeral container; conditions (-without +with)\n%s", s.Phase, without.Phase, diff)
 	}
 }
 
 // checkPhase checks that a terminal phase is final unless a regular container runs again.
 func checkPhase(t *rapid.T, f Facts, s v1.PodStatus) {
 	if f.Failed == nil && isFinal(f.Previous) && s.Phase != f.Previous.Phase && !observe(&f).regularRunning() {
-		t.Fatalf("%s after %s", s.Phase, f.Previous.Phase)
+		t.Fatalf("got phase %s, want %s as before", s.Phase, f.Previous.Phase)
 	}
 	ready := map[v1.PodConditionType]v1.ConditionStatus{}
 	for _, c := range s.Conditions {
 		ready[c.Type] = c.Status
 	}
 	if (s.Phase == v1.PodFailed || s.Phase == v1.PodSucceeded) && ready[v1.PodReady] == v1.ConditionTrue {
-		t.Fatalf("%s and ready", s.Phase)
+		t.Fatalf("got phase %s and ready", s.Phase)
 	}
 }
 
@@ -236,7 +240,7 @@ func wholeSeconds(t *rapid.T, v reflect.Value) {
 	case reflect.Struct:
 		if at, ok := v.Interface().(metav1.Time); ok {
 			if at.Nanosecond() != 0 || at.Location() != time.UTC {
-				t.Fatalf("time %v", at)
+				t.Fatalf("got time %v, want whole seconds in UTC", at)
 			}
 			return
 		}

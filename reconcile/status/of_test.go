@@ -29,6 +29,7 @@ func runningFacts(c v1.Container) Facts {
 	}
 }
 
+// TestProbes checks Ready and Started by the probes of a container and their results.
 func TestProbes(t *testing.T) {
 	yes, no := true, false
 	probe := &v1.Probe{}
@@ -56,6 +57,7 @@ func TestProbes(t *testing.T) {
 	}
 }
 
+// TestAddresses checks the order and the form of the addresses.
 func TestAddresses(t *testing.T) {
 	tests := []struct {
 		name       string
@@ -64,11 +66,11 @@ func TestAddresses(t *testing.T) {
 		wantHost   string
 		wantPodIPs string
 	}{
-		{"one of each family, the node's first", []string{"192.0.2.1"}, []string{"fd00::3", "10.0.0.3", "10.0.0.4"}, false, "192.0.2.1", "10.0.0.3 fd00::3"},
+		{"one address of each family, that of the node first", []string{"192.0.2.1"}, []string{"fd00::3", "10.0.0.3", "10.0.0.4"}, false, "192.0.2.1", "10.0.0.3 fd00::3"},
 		{"an IPv6 node", []string{"2001:db8::1"}, []string{"10.0.0.3", "fd00::3"}, false, "2001:db8::1", "fd00::3 10.0.0.3"},
 		{"unknown node addresses", nil, []string{"fd00::3", "10.0.0.3"}, false, "", "10.0.0.3 fd00::3"},
 		{"host network", []string{"192.0.2.1", "2001:db8::1"}, nil, true, "192.0.2.1", "192.0.2.1 2001:db8::1"},
-		{"odd forms", []string{"192.0.2.1"}, []string{"junk", "::ffff:10.0.0.3", "FD00:0::3"}, false, "192.0.2.1", "10.0.0.3 fd00::3"},
+		{"unusual forms", []string{"192.0.2.1"}, []string{"junk", "::ffff:10.0.0.3", "FD00:0::3"}, false, "192.0.2.1", "10.0.0.3 fd00::3"},
 	}
 	for _, tt := range tests {
 		f := runningFacts(v1.Container{})
@@ -162,6 +164,7 @@ func TestOf_OtherIncarnations(t *testing.T) {
 	}
 }
 
+// TestReadinessGates checks that a pod is ready only if the conditions of its gates are true.
 func TestReadinessGates(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -178,7 +181,7 @@ func TestReadinessGates(t *testing.T) {
 		f.Pod.Spec.Status.Conditions = append(tt.conditions, v1.PodCondition{Type: v1.PodReady, Status: "Stale"})
 		conditions := Of(f).Conditions
 		if len(conditions) != 5+len(tt.conditions) {
-			t.Errorf("%s: got %d conditions", tt.name, len(conditions))
+			t.Errorf("%s: got %d conditions, want %d", tt.name, len(conditions), 5+len(tt.conditions))
 		}
 		for _, c := range conditions {
 			if c.Type == v1.PodReady && (c.Status != tt.want || c.Message != tt.message) {

@@ -52,7 +52,7 @@ type Options struct {
 	// Kubernetes is the version of the kubelet that podd is compatible with, such
 	// as "v1.34.4".
 	Kubernetes string
-	// NotAdmitted is the plan rule of pods that the node does not admit.
+	// NotAdmitted is the ID of the plan rule of pods that the node does not admit.
 	NotAdmitted string
 }
 

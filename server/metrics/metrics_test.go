@@ -43,9 +43,9 @@ func view() *server.View {
 			{Path: "/etc/podd/db.yaml", Version: time.Unix(2000, 0)},
 		},
 		Pods: []*server.PodView{
-			{Pod: named("db-n1", v1.PodRunning, waiting), Path: "/etc/podd/db.yaml", Sandbox: "s1", Rule: "run",
-				Steps: []server.StepView{{Container: "main", Rule: "crashed -> back off", Reason: "CrashLoopBackOff", Problem: true}}},
-			{Pod: web, Path: "/etc/podd/web.yaml", Sandbox: "s2", Ready: true, Rule: "run"},
+			{Pod: named("db-n1", v1.PodRunning, waiting), Path: "/etc/podd/db.yaml", Sandbox: "s1", Rule: "Run",
+				Steps: []server.StepView{{Container: "main", Rule: "CrashBackOff", Reason: "CrashLoopBackOff", Problem: true}}},
+			{Pod: web, Path: "/etc/podd/web.yaml", Sandbox: "s2", Ready: true, Rule: "Run"},
 		},
 		Problems: []server.ProblemView{
 			{Path: "/etc/podd/web.yaml", Severity: "error", Message: `a "quoted" message`},
@@ -78,7 +78,7 @@ func inputs() Inputs {
 // exercised returns Metrics in which every metric has a series.
 func exercised() *Metrics {
 	m := New(Options{
-		CgroupVersion: 2, Kubernetes: "v1.34.4", NotAdmitted: "not admitted",
+		CgroupVersion: 2, Kubernetes: "v1.34.4", NotAdmitted: "NotAdmitted",
 	})
 	m.Renewed(true, time.Unix(1000, 0), time.Unix(8000, 0), nil)
 	m.Renewed(true, time.Time{}, time.Unix(8000, 0), nil)
@@ -93,7 +93,7 @@ func exercised() *Metrics {
 	m.Container("container", "")
 	m.Container("init_container", "CreateContainerError")
 	m.Pulled(20<<20, 2*time.Second)
-	before, after := &server.PodView{Pod: named("web-n1", v1.PodPending), Rule: "start"}, view().Pods[1]
+	before, after := &server.PodView{Pod: named("web-n1", v1.PodPending), Rule: "NoSandbox"}, view().Pods[1]
 	start := metav1.Unix(4000, 0)
 	after.Pod.Status.StartTime = &start
 	m.Pod(nil, before, time.Unix(4000, 0))
@@ -110,7 +110,7 @@ func exercised() *Metrics {
 	ended.Pod = named("web-n1", v1.PodFailed)
 	ended.Pod.Status.Reason = evicted
 	m.Pod(after, &ended, time.Unix(4004, 0))
-	refused := &server.PodView{Pod: named("big-n1", v1.PodFailed), Rule: "not admitted", Problem: true, Path: "/etc/podd/big.yaml"}
+	refused := &server.PodView{Pod: named("big-n1", v1.PodFailed), Rule: "NotAdmitted", Problem: true, Path: "/etc/podd/big.yaml"}
 	refused.Pod.Status.Reason = "OutOfexample.com/fpga"
 	m.Pod(nil, refused, time.Unix(4002, 0))
 	m.Pod(refused, refused, time.Unix(4002, 0))

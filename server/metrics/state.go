@@ -154,7 +154,7 @@ func (s sources) collectProblems(v *server.View, emit emitter) {
 	}
 	for _, p := range v.Pods {
 		if p.Problem {
-			counts[key{s.label(p.Path), p.Rule}]++
+			counts[key{s.label(p.Path), cmp.Or(p.WhyRule, p.Rule)}]++
 		}
 		for _, step := range p.Steps {
 			if step.Problem && !p.Problem {

@@ -92,7 +92,7 @@ func TestClaims(t *testing.T) {
 
 	// podd is killed, the pods and the claim go: the data stays.
 	d.remove("claim")
-	d.untilProblem("web", "the pod runs on")
+	d.untilProblem("web", "the pod keeps running")
 	if got := d.refuses(volume("rm", "default/data")...); !strings.Contains(got, "pods use it: two,web") {
 		t.Errorf("podd volume rm says %q", got)
 	}

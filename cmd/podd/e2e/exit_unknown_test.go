@@ -91,7 +91,7 @@ func TestExitUnknown(t *testing.T) {
 				if end := p.Pod.Status.Phase; end == v1.PodFailed || end == v1.PodSucceeded {
 					t.Fatalf("its phase is %s", end)
 				}
-				if len(p.Steps) != 1 || p.Steps[0].Rule != "exit code unknown -> wait" || !p.Steps[0].Problem {
+				if len(p.Steps) != 1 || p.Steps[0].Rule != "ExitCodeUnknown" || !p.Steps[0].Problem {
 					return fmt.Errorf("%s: %+v", p.Rule, p.Steps)
 				}
 				return nil

@@ -48,7 +48,7 @@ func TestHookOrder(t *testing.T) {
 	d.apply(p)
 	d.untilPod("waits for its hook", "web", func(p *server.PodView) error {
 		for _, s := range p.Pod.Status.ContainerStatuses {
-			if s.Name == "main" && len(d.allRunning("web", "main")) == 1 && s.State.Waiting != nil && s.State.Waiting.Message == "its postStart hook is under way" {
+			if s.Name == "main" && len(d.allRunning("web", "main")) == 1 && s.State.Waiting != nil && s.State.Waiting.Message == "its postStart hook is running" {
 				return nil
 			}
 		}
@@ -135,7 +135,7 @@ func TestStopSignal(t *testing.T) {
 	}
 	d.apply(signalled("web", script))
 	if !(runtime.Node{Name: r.GetRuntimeName(), Version: r.GetRuntimeVersion()}).Reaches(runtime.Since{"containerd": {2, 3}, "cri-o": {1, 34}}) {
-		d.untilProblem("web", "lifecycle.stopSignal of container main is not served by "+r.GetRuntimeName()+" "+r.GetRuntimeVersion())
+		d.untilProblem("web", "lifecycle.stopSignal of container main is not supported by "+r.GetRuntimeName()+" "+r.GetRuntimeVersion())
 		return
 	}
 	d.untilApplied("web")

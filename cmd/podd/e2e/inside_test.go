@@ -246,7 +246,7 @@ func TestResolvConf(t *testing.T) {
 			t.Errorf("in %s there is %q, want %q", name, got, want)
 		}
 	}
-	d.untilProblem("cut.yaml", "spec.dnsConfig.nameservers", "left out: 192.0.2.3")
+	d.untilProblem("cut.yaml", "spec.dnsConfig.nameservers", "omitted: 192.0.2.3")
 }
 
 // TestHostnameThatDoesNotFit: a name of the whole domain is refused, not cut,

@@ -139,7 +139,7 @@ func TestObjects(t *testing.T) {
 
 	// They go: the pod runs on with what it has.
 	d.remove("objects")
-	d.untilProblem("web", `ConfigMap "conf"`, "the pod runs on")
+	d.untilProblem("web", `ConfigMap "conf"`, "the pod keeps running")
 	if now := d.runs("web", "main"); now != was {
 		t.Errorf("it is now %+v, was %+v", now, was)
 	}

@@ -156,7 +156,7 @@ func TestDevicePlugin(t *testing.T) {
 	look := "cat /usr/lib/fancy/driver; echo; echo $FANCY; ls /dev/fancy-*; echo lost >$(ls /dev/fancy-* | head -n 1) && echo written"
 	web := d.pod("web", asking(shell("main", tell("web.fancy", look)+serve("web")), "1"), shell("plain", serve("plain")))
 	d.apply(web)
-	d.untilWaits("web", "no device plugin serves now")
+	d.untilWaits("web", "no device plugin provides now")
 
 	p := fancyPlugin(d)
 	startPlugin(t, p)
@@ -169,15 +169,15 @@ func TestDevicePlugin(t *testing.T) {
 
 	big := d.pod("big", asking(shell("main", serve("big")), "2"))
 	d.apply(big)
-	d.untilProblem("big", "it asks for 2 of "+fancy+"; the node has 2 for pods and others ask for 1")
+	d.untilProblem("big", "it requests 2 of "+fancy+"; the node has 2 for pods, of which others request 1")
 
 	p.Stop()
 	d.crash()
 	d.untilResources("big/main: ", "web/main: one", "web/plain: ")
-	d.untilWaits("big", "no device plugin serves now")
+	d.untilWaits("big", "no device plugin provides now")
 	again := fancyPlugin(d)
 	startPlugin(t, again)
-	d.untilProblem("big", "others ask for 1")
+	d.untilProblem("big", "others request 1")
 	d.verb("restart", "web", "-c", "main")
 	d.eventually("the container has its device again", func() error {
 		if calls := again.Calls(); !slices.Equal(calls, []string{"PreStart one"}) {

@@ -71,7 +71,7 @@ func TestEditWithImageThatCannotBePulled(t *testing.T) {
 	d.untilApplied("web")
 	was := d.runs("web", "main")
 	d.apply(d.pod("web", from(r.Host()+"/team/none:1", shell("main", serve("two")))))
-	d.untilProblem("web", r.Host(), "team/none:1", "runs on")
+	d.untilProblem("web", r.Host(), "team/none:1", "keeps running")
 	d.untilPod("runs on in its earlier version", "web", func(p *server.PodView) error {
 		if !p.Ready || p.Current {
 			return errors.New("it does not")
@@ -83,7 +83,7 @@ func TestEditWithImageThatCannotBePulled(t *testing.T) {
 	}
 	// podd may be killed now: of the earlier version it has no manifest then.
 	d.crash()
-	d.untilProblem("web", r.Host(), "team/none:1", "runs on")
+	d.untilProblem("web", r.Host(), "team/none:1", "keeps running")
 	if now := d.runs("web", "main"); now != was {
 		t.Errorf("after kill -9 it is now %+v, was %+v", now, was)
 	}

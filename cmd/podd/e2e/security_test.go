@@ -133,7 +133,7 @@ func TestSysctls(t *testing.T) {
 	})
 	was := d.runs("web", "main")
 	d.apply(with("web", v1.Sysctl{Name: "net.core.somaxconn", Value: "1"}))
-	d.untilProblem("web", "net.core.somaxconn", "runs on")
+	d.untilProblem("web", "net.core.somaxconn", "keeps running")
 	if now := d.runs("web", "main"); now != was {
 		t.Errorf("it is now %+v, was %+v", now, was)
 	}
@@ -270,7 +270,7 @@ func TestSupplementalGroups(t *testing.T) {
 	}
 	d.apply(p)
 	if !d.served().GetFeatures().GetSupplementalGroupsPolicy() {
-		d.untilProblem("web", "supplementalGroupsPolicy Strict is not served by "+d.on.RuntimeName())
+		d.untilProblem("web", "supplementalGroupsPolicy Strict is not supported by "+d.on.RuntimeName())
 		return
 	}
 	d.untilApplied("web")
@@ -302,7 +302,7 @@ func TestAppArmor(t *testing.T) {
 		d.untilApplied("confined")
 		return
 	}
-	d.untilProblem("confined", "container main", "AppArmor is off on this machine")
+	d.untilProblem("confined", "container main", "AppArmor is disabled on this node")
 }
 
 // TestWhereAndHow: a pod runs with the handler that its class names, and on a

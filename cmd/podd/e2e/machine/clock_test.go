@@ -108,7 +108,7 @@ func stepClock(t *testing.T, by string) {
 		if p := pods["active"]; p == nil || !p.Ready {
 			return fmt.Errorf("active: %+v", p)
 		}
-		if p := pods["patient"]; p == nil || p.Rule != "stop" {
+		if p := pods["patient"]; p == nil || p.Rule != "Stop" {
 			return fmt.Errorf("patient: %+v", p)
 		}
 		return nil

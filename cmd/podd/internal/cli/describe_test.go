@@ -56,7 +56,7 @@ func TestDescribe_Goldens(t *testing.T) {
 			FirstTimestamp: *poddtest.KubeTime(time.Hour), LastTimestamp: *poddtest.KubeTime(time.Hour), Source: v1.EventSource{Component: "kubelet", Host: "n1"}},
 	}
 	why := func(server.Key) string {
-		return "waits 28s more: container pg crashed 4 times in a row; rule container: crashed -> back off"
+		return "waits 28s more: container pg crashed 4 times in a row; rule CrashBackOff"
 	}
 	d := &description{now: poddtest.At, events: events, why: why}
 	d.pod(p)

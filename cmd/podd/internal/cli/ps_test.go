@@ -22,14 +22,14 @@ func newView() *server.View {
 	db := poddtest.Crashed(poddtest.PodAt("db.yaml", 3, "db", "pg"))
 	job := poddtest.PodAt("job.json", 1, "job", "build", "upload")
 	job.Steps = []server.StepView{
-		{Container: "build", Rule: "image missing -> get it", Reason: "ErrImagePull", Problem: true, Until: poddtest.At.Add(40 * time.Second),
+		{Container: "build", Rule: "ImageMissing", Reason: "ErrImagePull", Problem: true, Until: poddtest.At.Add(40 * time.Second),
 			Why: "pulling registry.example/build:2: 401 from registry.example with no credentials for it in /var/lib/podd/config.json"},
-		{Container: "upload", Rule: "not its turn -> wait", Reason: "ContainerCreating"},
+		{Container: "upload", Rule: "NotItsTurn", Reason: "ContainerCreating"},
 	}
 	job.Pulls = []server.PullView{{Container: "upload", Image: "registry.example/upload:3", Since: poddtest.Ago(12 * time.Second)}}
 	gone := poddtest.PodAt("", 0, "gone", "app")
 	gone.Path, gone.Current, gone.Why = "", false, "manifest removed"
-	gone.Phase, gone.Rule, gone.Next = "stop", "stop", []string{"stop app within 30s (manifest removed)"}
+	gone.Phase, gone.Rule, gone.Next = "stop", "Stop", []string{"stop app within 30s (manifest removed)"}
 	gone.Pod.DeletionTimestamp = poddtest.KubeTime(5 * time.Second)
 	web := poddtest.Started(poddtest.PodAt("web.yaml", 4, "web", "app", "sidecar"))
 	web.Pod.Namespace, web.Path = "prod", "https://fleet.example/web.yaml"

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/cmd/podd/internal/cli/printer"
+	"podd/reconcile/plan"
 	"podd/server"
 	kubetable "podd/server/kube/table"
 )
@@ -86,15 +87,17 @@ func crashText(step *server.StepView) string {
 	return fmt.Sprintf("container %s crashed %d times in a row", step.Container, step.Crashes)
 }
 
-// rule returns the rule of the plan that made the decision.
+// rule returns the ID and the sentence of the rule of the plan that made the decision.
 func (w *explainer) rule(p *server.PodView, step *server.StepView) string {
-	switch {
-	case step != nil && len(p.Steps) > 1:
-		return "container " + step.Container + ": " + step.Rule
-	case step != nil:
-		return "container: " + step.Rule
-	case p.Rule != "":
-		return "pod: " + p.Rule
+	id, container := cmp.Or(p.WhyRule, p.Rule), ""
+	if step != nil {
+		id = step.Rule
+		if len(p.Steps) > 1 {
+			container = " (container " + step.Container + ")"
+		}
 	}
-	return ""
+	if id == "" {
+		return ""
+	}
+	return clause(id+container, plan.RuleID(id).Sentence())
 }

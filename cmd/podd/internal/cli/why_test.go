@@ -66,7 +66,7 @@ func TestWhy_Events(t *testing.T) {
 func TestWhy_States(t *testing.T) {
 	done := func(phase v1.PodPhase, message string) *server.PodView {
 		p := poddtest.PodAt("a.yaml", 1, "a", "app")
-		p.Pod.Status.Phase, p.Pod.Status.Message, p.Phase, p.Rule = phase, message, "rest", "finished"
+		p.Pod.Status.Phase, p.Pod.Status.Message, p.Phase, p.Rule = phase, message, "rest", "Finished"
 		p.Ready = phase == v1.PodSucceeded
 		return p
 	}
@@ -79,7 +79,7 @@ func TestWhy_States(t *testing.T) {
 		return p
 	}
 	edited := poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))
-	edited.Current, edited.Why = false, "the edit waits: getting image b; the earlier version runs on"
+	edited.Current, edited.Why = false, "the edit waits: pulling image b; the earlier version keeps running"
 	unready := poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))
 	unready.Ready, unready.Pod.Status.ContainerStatuses[0].Ready = false, false
 	failing := poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))

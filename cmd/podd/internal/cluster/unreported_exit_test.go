@@ -100,7 +100,7 @@ func (n *agent) publish(c reconcile.Change) {
 	v.Pods, v.Starting = nil, c.Starting
 	for _, r := range c.Reports {
 		if r.Pod != nil {
-			v.Pods = append(v.Pods, &server.PodView{Pod: r.Pod, Rule: r.Decision.Rule, Exists: r.Exists})
+			v.Pods = append(v.Pods, &server.PodView{Pod: r.Pod, Rule: string(r.Decision.Rule), Exists: r.Exists})
 		}
 	}
 	n.l.state.Publish(&v)

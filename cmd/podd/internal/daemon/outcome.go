@@ -21,7 +21,7 @@ func newMetrics(on render.Node) *metrics.Metrics {
 	if on.CgroupV2 {
 		version = 2
 	}
-	return metrics.New(metrics.Options{CgroupVersion: version, Kubernetes: host.KubeletVersion, NotAdmitted: plan.NotAdmitted})
+	return metrics.New(metrics.Options{CgroupVersion: version, Kubernetes: host.KubeletVersion, NotAdmitted: string(plan.RuleNotAdmitted)})
 }
 
 // outcomeCounter returns a function that adds the outcome of an effect to m.
@@ -66,7 +66,7 @@ func operationType(a plan.Action) string {
 		return metrics.Update
 	case plan.UpdateVolumes, plan.CheckVolumes, plan.PostStart:
 		return metrics.Sync
-	case plan.PreStop, plan.StopContainer, plan.StopSandbox, plan.EndForeign,
+	case plan.PreStop, plan.StopContainer, plan.StopSandbox, plan.StopForeign,
 		plan.RemoveContainer, plan.RemoveSandbox, plan.ReleaseVolumes, plan.RemoveDir:
 		return metrics.Kill
 	}

@@ -30,21 +30,21 @@ func PodAt(file string, line int, name string, containers ...string) *server.Pod
 	for _, c := range containers {
 		p.Spec.Containers = append(p.Spec.Containers, v1.Container{Name: c, Image: "img"})
 	}
-	return &server.PodView{Pod: p, Path: "/etc/podd/manifests/" + file, Line: line, Current: true, Exists: true, Phase: "prepare", Rule: "no sandbox"}
+	return &server.PodView{Pod: p, Path: "/etc/podd/manifests/" + file, Line: line, Current: true, Exists: true, Phase: "prepare", Rule: "NoSandbox"}
 }
 
 // Started modifies and returns p: all of its containers are running and ready.
 func Started(p *server.PodView) *server.PodView {
 	p.Pod.Status.Phase, p.Pod.Status.PodIP = v1.PodRunning, "10.88.0.3"
 	p.Pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
-	p.Ready, p.Phase, p.Rule = true, "run", "run"
+	p.Ready, p.Phase, p.Rule = true, "run", "Run"
 	p.Pod.Status.ContainerStatuses, p.Steps = nil, nil
 	for _, c := range p.Pod.Spec.Containers {
 		p.Pod.Status.ContainerStatuses = append(p.Pod.Status.ContainerStatuses, v1.ContainerStatus{
 			Name: c.Name, Ready: true, ContainerID: "containerd://" + c.Name + "1",
 			State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: *KubeTime(31 * time.Second)}},
 		})
-		p.Steps = append(p.Steps, server.StepView{Container: c.Name, Rule: "running -> leave"})
+		p.Steps = append(p.Steps, server.StepView{Container: c.Name, Rule: "Running"})
 	}
 	return p
 }
@@ -61,9 +61,9 @@ func Crashed(p *server.PodView) *server.PodView {
 		State:                v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
 		LastTerminationState: v1.ContainerState{Terminated: exit},
 	}}
-	p.Phase, p.Rule = "run", "run"
+	p.Phase, p.Rule = "run", "Run"
 	p.Steps = []server.StepView{{
-		Container: name, Rule: "crashed -> back off", Reason: "CrashLoopBackOff", Problem: true, Crashes: 4,
+		Container: name, Rule: "CrashBackOff", Reason: "CrashLoopBackOff", Problem: true, Crashes: 4,
 		Why: "back-off 40s restarting failed container=" + name, Until: At.Add(28 * time.Second),
 	}}
 	p.Wake = At.Add(28 * time.Second)

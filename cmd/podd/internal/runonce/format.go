@@ -48,7 +48,7 @@ func explain(p *runPod, m *container, last []string) string {
 	case e.Reason == "OOMKilled":
 		return fmt.Sprintf("OOMKilled (%d) after %s: %s", e.Code, formatDuration(runTime(e)), limit(p, m))
 	}
-	if line := wording.FirstLine(e.Said); line != "" {
+	if line := wording.FirstLine(e.TerminationMessage); line != "" {
 		last = []string{line}
 	}
 	return printer.ExitCode(e.Code) + " after " + formatDuration(runTime(e)) + quoteLast(last)

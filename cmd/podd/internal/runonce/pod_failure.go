@@ -66,7 +66,7 @@ func (p *runPod) failure(now time.Time) (t podFailure, wake time.Time, found boo
 		return podFailure{}, until, false
 	}
 	if own.Why == "" {
-		own.Why = d.Rule
+		own.Why = d.Rule.Sentence()
 	}
 	return own, time.Time{}, true
 }

@@ -76,7 +76,7 @@ func newReport(p runPod, change ...func(*reconcile.Report)) *reconcile.Report {
 	spec := *p.Desired.Spec
 	r := &reconcile.Report{
 		Key: p.Desired.Key, Version: p.Desired, Pod: &spec, Exists: true,
-		Decision: plan.Decision{Phase: plan.PhaseRun, Rule: "run"}, Since: at, Last: map[string]plan.Exit{},
+		Decision: plan.Decision{Phase: plan.PhaseRun, Rule: plan.RuleRun}, Since: at, Last: map[string]plan.Exit{},
 	}
 	for _, c := range change {
 		c(r)
@@ -126,7 +126,7 @@ func setExitReason(container, reason, message string) func(*reconcile.Report) {
 func setMessage(container, message string) func(*reconcile.Report) {
 	return func(r *reconcile.Report) {
 		e := r.Last[container]
-		e.Said, e.Told = message, true
+		e.TerminationMessage, e.MessageRead = message, true
 		r.Last[container] = e
 	}
 }
@@ -137,7 +137,7 @@ func setFinished(r *reconcile.Report) {
 	for _, e := range r.Last {
 		f.Failed = f.Failed || e.Code != 0
 	}
-	r.Finished, r.Decision.Rule, r.Decision.Phase = f, "finished", plan.PhaseWindDown
+	r.Finished, r.Decision.Rule, r.Decision.Phase = f, plan.RuleFinished, plan.PhaseWindDown
 }
 
 func setEvicted(r *reconcile.Report) {
@@ -153,7 +153,7 @@ func addStep(container string, f plan.Failure) func(*reconcile.Report) {
 	}
 }
 
-func setWaiting(rule, why string, since float64) func(*reconcile.Report) {
+func setWaiting(rule plan.RuleID, why string, since float64) func(*reconcile.Report) {
 	return func(r *reconcile.Report) {
 		r.Decision.Phase, r.Decision.Rule, r.Decision.Why, r.Decision.Problem = plan.PhaseWait, rule, why, true
 		r.Since = after(since)

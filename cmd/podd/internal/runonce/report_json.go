@@ -48,7 +48,7 @@ func writeJSON(w io.Writer, r *runResult) error {
 			Place: row.Place, Last: row.Last,
 		}
 		if e := row.Exit; e != nil {
-			j.ExitCode, j.Reason, j.Message = &e.Code, e.Reason, e.Said
+			j.ExitCode, j.Reason, j.Message = &e.Code, e.Reason, e.TerminationMessage
 			j.Started, j.Finished = &e.StartedAt, &e.FinishedAt
 		}
 		out.Results = append(out.Results, j)

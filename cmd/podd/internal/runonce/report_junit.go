@@ -62,8 +62,8 @@ func writeJUnit(w io.Writer, r *runResult) error {
 			c.Class = row.Namespace + "." + row.Pod
 		}
 		message := &junitMessage{Message: row.Text, Text: row.Text}
-		if row.Exit != nil && row.Exit.Said != "" {
-			message.Text += "\n" + row.Exit.Said
+		if row.Exit != nil && row.Exit.TerminationMessage != "" {
+			message.Text += "\n" + row.Exit.TerminationMessage
 		}
 		switch {
 		case row.State == rowFailed && row.Exit != nil:

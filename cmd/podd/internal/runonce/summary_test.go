@@ -126,7 +126,7 @@ func TestSummary(t *testing.T) {
 				r.Finished.Failed, r.Finished.Message = true, "the sandbox was lost before main ended"
 			}),
 		}, nil, `podd: 1 pod, 1 failed, 12.4s
-  FAIL  build the sandbox was lost before main ended
+  FAIL  build the sandbox was lost before container main exited
 `},
 		{"control characters", verdict{Outcome: outcomeEnded, Code: 1}, []runPod{
 			withReportAt(job, 9, setExit("c", 1, 1, 1), setFinished),

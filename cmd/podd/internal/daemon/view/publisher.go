@@ -232,7 +232,7 @@ func podView(r *reconcile.Report, desired *manifest.Pod) *server.PodView {
 	d := r.Decision
 	p := &server.PodView{
 		Pod: r.Pod, Exists: r.Exists, Current: isCurrent(r, desired),
-		Phase: string(d.Phase), Rule: d.Rule, Why: d.Why, Problem: d.Problem,
+		Phase: string(d.Phase), Rule: string(d.Rule), Why: d.Why, WhyRule: string(d.WhyRule), Problem: d.Problem,
 		Since: r.Since, Wake: d.Wake,
 	}
 	if p.Pod == nil {
@@ -248,7 +248,7 @@ func podView(r *reconcile.Report, desired *manifest.Pod) *server.PodView {
 	p.Ready = isReady(p.Pod)
 	for _, s := range d.Steps {
 		p.Steps = append(p.Steps, server.StepView{
-			Container: s.Container, Rule: s.Rule, Why: s.Why, Reason: s.Reason, Problem: s.Problem, Crashes: s.Crashes, Until: s.Until,
+			Container: s.Container, Rule: string(s.Rule), Why: s.Why, Reason: s.Reason, Problem: s.Problem, Crashes: s.Crashes, Until: s.Until,
 		})
 	}
 	for _, q := range r.Pulls {
@@ -299,7 +299,7 @@ func exits(r *reconcile.Report) []server.ExitView {
 	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 		if e, ok := r.Last[c.Name]; ok {
 			out = append(out, server.ExitView{
-				Container: c.Name, ExitCode: e.Code, Reason: e.Reason, Message: e.Said, Why: e.Why, Started: e.StartedAt, Finished: e.FinishedAt,
+				Container: c.Name, ExitCode: e.Code, Reason: e.Reason, Message: e.TerminationMessage, Why: e.Why, Started: e.StartedAt, Finished: e.FinishedAt,
 			})
 		}
 	}

@@ -1,0 +1,72 @@
+package plan
+
+// An additionalRule is a row of the table of additional rules.
+type additionalRule struct {
+	id       RuleID
+	verb     string
+	sentence string
+	// early reports that the rule applies before the pod rule's action, because container
+	// rules depend on what it does.
+	early bool
+	when  func(*facts, *Decision) bool
+	then  func(*facts, *Decision)
+}
+
+// additionalRules apply in addition to the pod rule. All rows with a true condition apply,
+// in this order. If several of them set Decision.Why, the last one wins.
+var additionalRules = []additionalRule{
+	{RulePreparing, "prepare", "the preparation of the sandbox and the volumes is in progress and continues", true,
+		(*facts).inSandbox, (*facts).keepPreparing},
+	// Until all containers have their sizes, the cgroup has room for both sizes.
+	{RulePodResized, "resize", "the containers have been resized, and the cgroup of the pod follows", false,
+		(*facts).podResized, (*facts).resizePod},
+	{RuleRunsWithoutObjects, "keep", "the pod keeps running although an object that it refers to is missing", false,
+		(*facts).runsWithoutObjects, (*facts).showMissing},
+	{RuleResizeNotAdmitted, "keep", "the pod keeps its size, because the node does not admit the new one", false,
+		(*facts).resizeNotAdmitted, (*facts).showUnadmitted},
+	{RuleVolumesOutdated, "update", "an object that the pod mounts has changed, and its volumes are updated", false,
+		(*facts).volumesOutdated, (*facts).updateVolumes},
+	{RuleEditDuringShutdown, "wait", "the node is shutting down, so the new version of the pod does not replace the running one", false,
+		(*facts).editDuringShutdown, (*facts).waitShutdown},
+	{RuleEditWaits, "wait", "the new version of the pod replaces the running one as soon as it can start", false,
+		(*facts).hasSuccessor, (*facts).replaceOrPrepare},
+	{RuleTerminationMessages, "read", "the termination messages of exited containers are read", false,
+		notReplaced, func(f *facts, d *Decision) { f.readMessages(d) }},
+	{RuleActiveDeadline, "wait", "the pod fails when activeDeadlineSeconds has passed", false,
+		(*facts).deadlineAhead, func(f *facts, d *Decision) { d.wakeAt(f.deadline()) }},
+	{RuleCleanup, "remove", "old sandboxes, containers and directories of the pod are removed", false,
+		(*facts).mayCleanUp, (*facts).cleanUp},
+}
+
+// applyAdditionalRules applies the additional rules that are early, or the others.
+func (f *facts) applyAdditionalRules(d *Decision, early bool) {
+	for _, r := range additionalRules {
+		if r.early != early || !r.when(f, d) {
+			continue
+		}
+		why := d.Why
+		r.then(f, d)
+		if d.Why != why {
+			d.WhyRule = r.id
+		}
+	}
+}
+
+// inSandbox reports whether container rules apply to a ready sandbox.
+func (f *facts) inSandbox(d *Decision) bool { return d.Phase == PhaseInit || d.Phase == PhaseRun }
+
+// keepPreparing names preparations that are in progress, even if no container currently
+// waits for them.
+func (f *facts) keepPreparing(d *Decision) {
+	prepare := PrepareVolumes{UID: f.in.Desired.UID}
+	if f.in.InFlight[prepare.Subject()] == Action(prepare) {
+		d.do(prepare)
+	}
+	// A runtime lists a sandbox shortly before the call that created it returns. If the
+	// call were canceled, the sandbox could be removed.
+	if run, ok := f.in.InFlight[RunSandbox{}.Subject()].(RunSandbox); ok && run.Attempt == f.cur.Attempt {
+		d.do(run)
+	}
+}
+
+func notReplaced(_ *facts, d *Decision) bool { return !d.Replace }

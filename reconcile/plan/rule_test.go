@@ -1,0 +1,163 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/runtime"
+)
+
+// TestRuleDescriptions checks that each rule has a verb and a sentence that repeats no number.
+func TestRuleDescriptions(t *testing.T) {
+	tables := map[string][]RuleID{}
+	for _, r := range podRules {
+		tables["pod"] = append(tables["pod"], r.id)
+	}
+	for name, rules := range map[string][]containerRule{
+		"container": containerRules, "ephemeral": ephemeralRules, "preparing": preparingRules, "keepEarlier": keepEarlierRules,
+	} {
+		for _, r := range rules {
+			tables[name] = append(tables[name], r.id)
+			if r.verb != r.id.Verb() {
+				t.Errorf("%s rule %s: got verb %q, want %q as in other tables", name, r.id, r.verb, r.id.Verb())
+			}
+		}
+	}
+	for _, r := range additionalRules {
+		tables["additional"] = append(tables["additional"], r.id)
+	}
+	for name, ids := range tables {
+		for i, id := range ids {
+			if slices.Contains(ids[:i], id) {
+				t.Errorf("%s rule %s has two rows", name, id)
+			}
+			if id == "" || id.Verb() == "" || id.Sentence() == "" {
+				t.Errorf("%s rule %q: got verb %q and sentence %q, want all three", name, id, id.Verb(), id.Sentence())
+			}
+			if s := id.Sentence(); strings.ContainsFunc(s, unicode.IsDigit) || strings.HasSuffix(s, ".") {
+				t.Errorf("%s rule %s: got sentence %q, want one without numbers and full stop", name, id, s)
+			}
+		}
+	}
+	if RuleID("Unknown").Verb()+RuleID("Unknown").Sentence() != "" {
+		t.Error("an unknown rule has a description")
+	}
+}
+
+// TestAdditionalRules checks when each additional rule applies, by what it adds to the
+// decision about a running pod.
+func TestAdditionalRules(t *testing.T) {
+	tests := map[string]struct {
+		change  func(*Input)
+		whyRule RuleID
+		action  Action        // nil: none
+		wake    time.Duration // 0: none
+		problem bool
+	}{
+		"nothing to do": {change: func(*Input) {}},
+		"preparation in progress": {
+			change: func(in *Input) { in.InFlight["dir/u"] = PrepareVolumes{UID: "u"} },
+			action: PrepareVolumes{UID: "u"},
+		},
+		"creation of the sandbox in progress": {
+			change: func(in *Input) { in.InFlight["sandbox"] = RunSandbox{} },
+			action: RunSandbox{},
+		},
+		"pod not resized": {
+			change: func(in *Input) {
+				resizes(in, small, large)
+				in.History.Sizes = map[string]Size{"c": {Value: large}}
+			},
+			action: ResizePod{SandboxID: "s-u"},
+		},
+		"resize of the pod failed": {
+			change: func(in *Input) {
+				resizes(in, small, large)
+				in.History.Sizes = map[string]Size{"c": {Value: large}}
+				in.History.ResizePod = Failure{Message: "no", Until: in.Now.Add(time.Second)}
+			},
+			whyRule: RulePodResized, wake: time.Second, problem: true,
+		},
+		"resize not admitted": {
+			change: func(in *Input) {
+				resizes(in, small, large)
+				in.Verdict = Verdict{Answer: Reject, Message: "no cpu"}
+			},
+			whyRule: RuleResizeNotAdmitted, problem: true,
+		},
+		"object missing": {
+			change:  func(in *Input) { in.Objects.Missing = "a Secret" },
+			whyRule: RuleRunsWithoutObjects, problem: true,
+		},
+		"content of an object changed": {
+			change: func(in *Input) { in.Objects.Files = "new" },
+			action: UpdateVolumes{UID: "u", Files: "new"},
+		},
+		"update of the volumes failed": {
+			change: func(in *Input) {
+				in.Objects.Files = "new"
+				in.History.Update = Failure{Message: "no", Until: in.Now.Add(time.Second)}
+			},
+			whyRule: RuleVolumesOutdated, wake: time.Second, problem: true,
+		},
+		"successor without an image": {
+			change:  func(in *Input) { in.Successor = versioned("next") },
+			whyRule: RuleEditWaits, action: EnsureImage{Container: "app", Image: "a:1", Policy: "IfNotPresent", Successor: true},
+		},
+		"successor during a shutdown": {
+			change:  func(in *Input) { in.Successor, in.Node.ShuttingDown = versioned("next"), true },
+			whyRule: RuleEditDuringShutdown,
+		},
+		"unread termination message": {
+			change: func(in *Input) {
+				old := runtime.Container{ID: "old", Name: "app", State: runtime.Exited, StartedAt: in.Now, Annotations: map[string]string{runtime.AnnotationTerminationMessagePath: "/m"}}
+				in.Observed[0].Containers[0].Attempt = 1
+				in.Observed[0].Containers = append(in.Observed[0].Containers, old)
+			},
+			action: ReadMessage{Container: "app", ID: "old"},
+		},
+		"deadline ahead": {
+			change: func(in *Input) {
+				seconds := int64(5)
+				in.Desired.Spec.Spec.ActiveDeadlineSeconds, in.History.StartTime = &seconds, in.Now
+			},
+			wake: 5 * time.Second,
+		},
+		"directory of another version": {
+			change: func(in *Input) { in.Dirs = []Dir{{UID: "old"}} },
+			action: RemoveDir{UID: "old"},
+		},
+		"removal failed": {
+			change: func(in *Input) {
+				in.Dirs = []Dir{{UID: "old"}}
+				in.History.Cleanup = map[string]Failure{"dir/old": {Message: "no", Until: in.Now.Add(time.Second)}}
+			},
+			whyRule: RuleCleanup, wake: time.Second, problem: true,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			in := runs()
+			in.Desired.Spec.Spec.RestartPolicy = v1.RestartPolicyAlways
+			test.change(&in)
+			d := Next(in)
+			var first Action
+			if len(d.Actions) > 0 {
+				first = d.Actions[0]
+			}
+			wake := time.Duration(0)
+			if !d.Wake.IsZero() {
+				wake = d.Wake.Sub(in.Now)
+			}
+			if d.Rule != RuleRun || d.WhyRule != test.whyRule || first != test.action || wake != test.wake || d.Problem != test.problem {
+				t.Errorf("got rule %s, rule of the reason %q, wake %s, problem %t, want Run, %q, %s, %t, action %v\n%s",
+					d.Rule, d.WhyRule, wake, d.Problem, test.whyRule, test.wake, test.problem, test.action, d)
+			}
+		})
+	}
+}
