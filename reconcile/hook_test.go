@@ -137,7 +137,7 @@ func TestHookFails(t *testing.T) {
 		m.settle()
 		m.wantState()
 		m.kill()
-		if want := `msg="action failed" pod=default/web action="make the preStop hook of app within 20s" err="exit 1: [1mno disk"`; strings.Count(log.String(), want) != 1 {
+		if want := `msg="action failed" pod=default/web action="run the preStop hook of app within 20s" err="exit 1: [1mno disk"`; strings.Count(log.String(), want) != 1 {
 			t.Errorf("the log does not say once %s:\n%s", want, log.String())
 		}
 	})

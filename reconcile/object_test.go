@@ -173,7 +173,7 @@ func TestEditWaitsForItsObjects(t *testing.T) {
 		m.Forget()
 		m.setObjects(confAndKey("one", "hunter2"), two)
 		m.settle()
-		if why := m.why("web"); !strings.Contains(why, `the edit waits: Secret "more" (a.yaml:5) is not defined in /manifests; the earlier version runs on`) {
+		if why := m.why("web"); !strings.Contains(why, `the edit waits: Secret "more" (a.yaml:5) is not defined in /manifests; the earlier version keeps running`) {
 			t.Errorf("why: %q", why)
 		}
 		m.setObjects(confAndKey("two", "hunter2"), two)

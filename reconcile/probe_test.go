@@ -144,7 +144,7 @@ func TestProbes(t *testing.T) {
 		m.isHealth("web", "true true True")
 		m.kill()
 		for _, want := range []string{
-			`msg="container is unhealthy" pod=default/web container=app rule="not ready -> probe" why="readiness probe failed: exit 1: [1mno disk"`,
+			`msg="container is unhealthy" pod=default/web container=app rule=NotReady why="readiness probe failed: exit 1: [1mno disk"`,
 			`msg="container is healthy again" pod=default/web container=app probe=readiness`,
 			`why="liveness probe failed: the command took longer than 1s"`,
 		} {

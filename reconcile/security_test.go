@@ -158,7 +158,7 @@ func TestSeccompFile(t *testing.T) {
 		m.setPods(profiled("b.json"))
 		m.settle()
 		m.wantCalls()
-		if why := m.why("web"); !strings.Contains(why, "b.json does not exist") || !strings.Contains(why, "runs on") {
+		if why := m.why("web"); !strings.Contains(why, "b.json does not exist") || !strings.Contains(why, "keeps running") {
 			t.Errorf("why: %q", why)
 		}
 		write("b.json", "{}")

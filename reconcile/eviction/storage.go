@@ -147,6 +147,9 @@ func (k *StorageLimiter) measure(ctx context.Context, r *reconcile.Report) *meas
 		Excess: plan.Excess{Volumes: map[string]string{}, Logs: map[string]string{}},
 	}
 	p, dir := r.Version, k.o.Disk
+	if p == nil { // it is being deleted
+		p = &manifest.Pod{Key: r.Key, UID: r.Pod.UID, Spec: r.Pod}
+	}
 	for i := range spec.Volumes {
 		if v := &spec.Volumes[i]; plan.OnDisk(v) && (m.storage || v.EmptyDir.SizeLimit != nil) {
 			m.addVolume(ctx, dir, p, v.Name)

@@ -97,7 +97,7 @@ func TestAdmission_ClusterPod(t *testing.T) {
 		{"devices", requesting("example.com/gpu", "2"), limits, nil, Verdict{Answer: Reject, Reason: "UnexpectedAdmissionError", Message: "Allocate failed due to requested number of devices unavailable for example.com/gpu. Requested: 2, Available: 1, which is unexpected", Never: true}},
 		{"plugin not registered yet", requesting("example.com/late", "1"), limits, nil, Verdict{Answer: Wait, Reason: "UnexpectedAdmissionError"}},
 		{"resource that only the cluster counts", requesting("example.com/dongle", "1"), limits, nil, Verdict{}},
-		{"unsupported field", func(p *v1.Pod) { p.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "x"}} }, limits, nil, Verdict{Answer: Reject, Reason: "UnexpectedAdmissionError", Message: "spec.resourceClaims: is not served yet for pods of a cluster"}},
+		{"unsupported field", func(p *v1.Pod) { p.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "x"}} }, limits, nil, Verdict{Answer: Reject, Reason: "UnexpectedAdmissionError", Message: "spec.resourceClaims: is not supported for pods of a cluster"}},
 		{"feature that the runtime lacks", func(p *v1.Pod) { p.Spec.HostUsers = new(false) }, limits, nil, Verdict{Answer: Wait, Reason: "UserNamespacesNotSupported"}},
 	} {
 		p := clusterPod("a", 10, test.change)

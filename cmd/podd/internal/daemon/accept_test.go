@@ -32,7 +32,7 @@ func TestAcceptEmpty(t *testing.T) {
 		status int
 		want   string
 	}{
-		"no missing manifests": {dir, http.StatusConflict, "it is not a directory in the place of one with manifests that are missing now"},
+		"no missing manifests": {dir, http.StatusConflict, "the directory was not replaced, or no manifest is missing"},
 		"unknown directory":    {"/elsewhere", http.StatusNotFound, "the sources are " + dir},
 	} {
 		_, err := acceptEmpty(t.Context(), []source.Source{s}, c.source)

@@ -83,7 +83,7 @@ func TestPlan_CachedContent(t *testing.T) {
 func TestPlan_UnreadSource(t *testing.T) {
 	root := t.TempDir()
 	writeJournal(t, root)
-	const rule = "sources not seen yet"
+	const rule = "SourcesNotRead"
 	if out, errs := runPlan(t.Context(), t, root, t.TempDir(), ""); !strings.Contains(out, "default/old-n1") || strings.Contains(out, rule) {
 		t.Errorf("all sources read: got %s%s, want that the pod stops", out, errs)
 	}
@@ -170,7 +170,7 @@ func TestPlan_FeatureGates(t *testing.T) {
 		c := &PlanCmd{Flags: config.Flags{FileFlags: config.FileFlags{RunDir: f.Dir}, RuntimeFlags: config.RuntimeFlags{ContainerRuntimeEndpoint: &endpoint}, Known: known}, Targets: []string{path}}
 		var out bytes.Buffer
 		err = c.Run(t.Context(), iostreams.Streams{In: strings.NewReader(""), Out: &out, Err: io.Discard})
-		if refused := strings.Contains(out.String(), "needs the feature gate"); refused == test.want || (err == nil) != test.want {
+		if refused := strings.Contains(out.String(), "requires the feature gate"); refused == test.want || (err == nil) != test.want {
 			t.Errorf("%+v: got error %v\n%s", test, err, out.String())
 		}
 	}

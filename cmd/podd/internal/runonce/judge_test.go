@@ -75,10 +75,10 @@ func TestJudge(t *testing.T) {
 		{name: "start fails four times", pods: []runPod{withReportAt(job, 1, addStep("main", plan.Failure{Count: 4, Reason: "CreateContainerError"}))}, start: 1},
 		{name: "start fails five times", pods: []runPod{withReportAt(job, 1, addStep("main", plan.Failure{Count: 5, Reason: "CreateContainerError"}))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
 		{name: "sandbox fails five times", pods: []runPod{withReportAt(job, 1, func(r *reconcile.Report) { r.Decision.Failure.Count = 5 })}, start: 1, outcome: outcomeFailing, code: exit.Internal},
-		{name: "rejected", pods: []runPod{withReportAt(job, 1, setWaiting("not admitted", "host port 80 is taken", 1), setFinal)}, start: 1, outcome: outcomeFailing, code: exit.Internal},
-		{name: "waits for a network", pods: []runPod{withReportAt(job, 1, setWaiting("network not ready", "no CNI", 1))}, start: 1},
-		{name: "waits too long", pods: []runPod{withReportAt(job, 1, setWaiting("network not ready", "no CNI", -20))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
-		{name: "waits with running containers", pods: []runPod{withReportAt(job, 1, setWaiting("runtime does not answer", "", -20), setObserved(true))}, start: 1},
+		{name: "rejected", pods: []runPod{withReportAt(job, 1, setWaiting(plan.RuleNotAdmitted, "host port 80 is taken", 1), setFinal)}, start: 1, outcome: outcomeFailing, code: exit.Internal},
+		{name: "waits for a network", pods: []runPod{withReportAt(job, 1, setWaiting(plan.RuleNetworkNotReady, "no CNI", 1))}, start: 1},
+		{name: "waits too long", pods: []runPod{withReportAt(job, 1, setWaiting(plan.RuleNetworkNotReady, "no CNI", -20))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
+		{name: "waits with running containers", pods: []runPod{withReportAt(job, 1, setWaiting(plan.RuleRuntimeUnreachable, "", -20), setObserved(true))}, start: 1},
 		{name: "second crash of a long-running pod", pods: []runPod{withReportAt(db, 1, setExit("pg", 1, 2, 1)), job}, start: 1},
 		{name: "third crash of a long-running pod", pods: []runPod{withReportAt(db, 1, setExit("pg", 1, 3, 1)), job}, start: 1, outcome: outcomeFailing, code: exit.Internal},
 		{name: "third exit of a long-running pod with code 0", pods: []runPod{withReportAt(db, 1, setExit("pg", 0, 3, 1)), job}, start: 1, outcome: outcomeFailing, code: exit.Internal},
@@ -124,7 +124,7 @@ func TestJudge_Wake(t *testing.T) {
 	}{
 		{"no time limit", judgeInput{Pods: []runPod{withReportAt(job, 1)}}, time.Time{}},
 		{"timeout", judgeInput{Pods: []runPod{withReportAt(job, 1)}, Timeout: time.Minute}, after(60)},
-		{"limit of a wait", judgeInput{Pods: []runPod{withReportAt(job, 1, setWaiting("network not ready", "no CNI", 5))}, Timeout: time.Minute}, after(35)},
+		{"limit of a wait", judgeInput{Pods: []runPod{withReportAt(job, 1, setWaiting(plan.RuleNetworkNotReady, "no CNI", 5))}, Timeout: time.Minute}, after(35)},
 	}
 	for _, test := range tests {
 		test.in.Began, test.in.Now = at, after(10)

@@ -123,7 +123,7 @@ func TestSummary(t *testing.T) {
 `},
 		{"disappeared", verdict{Outcome: outcomeEnded, Code: exit.Internal}, []runPod{
 			withReportAt(build, 2, setFinished, func(r *reconcile.Report) {
-				r.Finished.Failed, r.Finished.Message = true, "the sandbox was lost before main ended"
+				r.Finished.Failed, r.Finished.Message = true, "the sandbox was lost before container main exited"
 			}),
 		}, nil, `podd: 1 pod, 1 failed, 12.4s
   FAIL  build the sandbox was lost before container main exited

@@ -32,7 +32,7 @@ spec:
 		Self:    server.View{Node: "n", Version: "v1"},
 		Advisor: NewAdvisor(render.Node{}, "/etc/resolv.conf", func() (render.DNS, error) { return render.DNS{Servers: servers}, failed }),
 	})
-	const advised = "/a/web.yaml:5:3: warning: spec.dnsPolicy: ClusterFirst is as Default here; this podd was told of no cluster's DNS (--cluster-dns)"
+	const advised = "/a/web.yaml:5:3: warning: spec.dnsPolicy: ClusterFirst has the effect of Default on this node, because --cluster-dns is not set"
 	check := func(want ...string) {
 		t.Helper()
 		findings := v.Publish(reconcile.Change{Set: merge.Batches([]manifest.Batch{b}), SetChanged: true})
@@ -48,8 +48,8 @@ spec:
 		}
 	}
 	check(
-		"/a/web.yaml:7:5: warning: spec.dnsConfig.nameservers: with the node's and the cluster's there are 5, of which resolvers ask 3; left out: 192.0.2.4, 198.51.100.1",
-		"/etc/resolv.conf: warning: nameservers: there are 4, of which resolvers ask 3; left out: 192.0.2.4",
+		"/a/web.yaml:7:5: warning: spec.dnsConfig.nameservers: with those of the node and the cluster there are 5, of which resolvers use 3; omitted: 192.0.2.4, 198.51.100.1",
+		"/etc/resolv.conf: warning: nameservers: there are 4, of which resolvers use 3; omitted: 192.0.2.4",
 	)
 	servers = servers[:2] // the file was edited in between
 	check()
