@@ -69,12 +69,12 @@ e2e: build ## the promises, on a real containerd; with RUNTIME=debian on the old
 
 # CRI-O comes from CRIO_DIR or the PATH because no Go module has it. Of the tests of podd,
 # test runs those that depend most on the runtime.
-ONCRIO := AddEditRemove Attach Cgroups Confined EditsDuringGraceLastOneWins Events Exec \
-	ExecTerminal HookOrder HostPorts ImageByDigest ImageVolumes InitContainersRunInOrder \
-	KillAndStartRestartsNothing KilledContainerRunsAgain KubectlDebug LogsAreBounded \
+ONCRIO := AddEditRemove Attach Cgroups Confined Edit_DuringGracePeriod Events Exec \
+	ExecTerminal GracePeriodExceeded HookOrder HostPorts ImageByDigest ImageVolumes \
+	InitContainersRunInOrder KilledContainerRestarts KubectlDebug LogsAreBounded \
 	LostSandboxIsReplaced MountPropagation NamespacesAndSeccomp NetworkIsAbsent \
-	OnceCodes PortForward PullBacksOff Resize RuntimeIsAbsentAtStart \
-	RuntimeIsKilledUnderPods Stats StopSignal StubbornIsKilledAfterItsGrace \
+	OnceCodes PortForward PullBacksOff Resize Restart_KeepsContainers \
+	RuntimeIsAbsentAtStart RuntimeIsKilledUnderPods Stats StopSignal \
 	SupplementalGroups TerminationMessages UserNamespace
 
 crio: build ## the promises on CRI-O; CRIO_DIR names the directory of crio and pinns

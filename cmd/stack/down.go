@@ -12,7 +12,7 @@ import (
 )
 
 type down struct {
-	Dir string `default:".run" help:"Where the runtime lives."`
+	Dir string `default:".run" help:"Directory of the runtime."`
 }
 
 // Run removes the stack. It succeeds if there is none.
@@ -20,7 +20,7 @@ func (d down) Run(ctx context.Context) error {
 	begin := time.Now()
 	s, err := stack.Open(d.Dir, slog.Default())
 	if errors.Is(err, fs.ErrNotExist) {
-		line("down", "nothing runs in "+d.Dir, 0)
+		line("down", "no runtime in "+d.Dir, 0)
 		return stack.Reap(ctx, slog.Default())
 	}
 	if err != nil {
@@ -48,6 +48,6 @@ func (d down) Run(ctx context.Context) error {
 	if err := p.removeState(); err != nil {
 		return err
 	}
-	line("down", fmt.Sprintf("pods, containerd and network of %s removed; %s stays", show(s.Dir), show(p.manifests())), time.Since(begin))
+	line("down", fmt.Sprintf("pods, containerd and network of %s removed; %s kept", show(s.Dir), show(p.manifests())), time.Since(begin))
 	return nil
 }

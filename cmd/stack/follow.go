@@ -21,47 +21,47 @@ import (
 // follow prints a line for every pod that runs, is replaced, stops or has a problem, and
 // for every problem of the manifests and the runtime.
 func (p place) follow(ctx context.Context) error {
-	t := teller{place: p, pods: map[server.Key]*told{}}
-	return p.whenUp(ctx, func() error { return p.watch(ctx, t.tell) })
+	f := follower{place: p, pods: map[server.Key]*printed{}}
+	return p.whenUp(ctx, func() error { return p.watch(ctx, f.print) })
 }
 
-// A teller remembers what it has printed.
-type teller struct {
+// A follower keeps track of what it has printed.
+type follower struct {
 	place
-	pods     map[server.Key]*told
+	pods     map[server.Key]*printed
 	problems []string
 	hinted   bool
 }
 
-// told is what was printed about a pod.
-type told struct {
-	text  string
-	since time.Time // when this version was first seen
-	uid   types.UID
-	runs  bool // a version of it was printed as running
+// printed is what was printed about a pod.
+type printed struct {
+	text       string
+	since      time.Time // when this version was first observed
+	uid        types.UID
+	wasRunning bool // a version of it was printed as running
 }
 
-func (t *teller) tell(c *server.Change) {
+func (f *follower) print(c *server.Change) {
 	for _, pod := range c.Pods {
-		if text := t.describe(pod); text != "" {
+		if text := f.describe(pod); text != "" {
 			fmt.Println(text)
 		}
 	}
 	for _, key := range c.Gone {
-		delete(t.pods, key)
+		delete(f.pods, key)
 		fmt.Printf("- %s  removed\n", strings.TrimSuffix(key.String(), "-"+c.Node))
 	}
 	var now []string
 	for i := range c.Problems {
 		text := "! " + c.Problems[i].String()
-		if now = append(now, text); !slices.Contains(t.problems, text) {
+		if now = append(now, text); !slices.Contains(f.problems, text) {
 			fmt.Println(text)
 		}
 	}
-	t.problems = now
-	if !t.hinted && len(t.pods) > 0 && !slices.ContainsFunc(slices.Collect(maps.Values(t.pods)), func(p *told) bool { return p.text == "" }) {
-		t.hinted = true
-		t.hint()
+	f.problems = now
+	if !f.hinted && len(f.pods) > 0 && !slices.ContainsFunc(slices.Collect(maps.Values(f.pods)), func(p *printed) bool { return p.text == "" }) {
+		f.hinted = true
+		f.hint()
 	}
 }
 
@@ -70,12 +70,12 @@ func (p place) hint() {
 	fmt.Printf("  page    %-32s end     ^C leaves pods running; make stop removes all\n", "http://127.0.0.1:10255/")
 }
 
-// describe returns a line if something has changed, or "".
-func (t *teller) describe(pod *server.PodView) string {
-	p := t.pods[pod.Key()]
+// describe returns a line if the text of a pod has changed, or "".
+func (f *follower) describe(pod *server.PodView) string {
+	p := f.pods[pod.Key()]
 	if p == nil || p.uid != pod.Pod.UID {
-		next := &told{since: time.Now(), uid: pod.Pod.UID, runs: p != nil && p.runs}
-		t.pods[pod.Key()], p = next, next
+		next := &printed{since: time.Now(), uid: pod.Pod.UID, wasRunning: p != nil && p.wasRunning}
+		f.pods[pod.Key()], p = next, next
 	}
 	text := p.line(pod)
 	if text == "" || text == p.text {
@@ -85,29 +85,29 @@ func (t *teller) describe(pod *server.PodView) string {
 	return text
 }
 
-func (p *told) line(pod *server.PodView) string {
+func (p *printed) line(pod *server.PodView) string {
 	name := pod.Pod.Namespace + "/" + strings.TrimSuffix(pod.Pod.Name, "-"+pod.Pod.Spec.NodeName)
-	switch why := trouble(pod); {
+	switch why := problem(pod); {
 	case pod.Pod.DeletionTimestamp != nil:
 		return ""
 	case why != "":
 		return fmt.Sprintf("! %-14s %s; podd why %s", name, why, strings.TrimPrefix(name, "default/"))
 	case !pod.Ready:
 		return ""
-	case p.text == "" && p.runs:
+	case p.text == "" && p.wasRunning:
 		return fmt.Sprintf("+ %-14s replaced %.2fs  %s", name, time.Since(p.since).Seconds(), show(pod.Path))
 	case p.text == "":
-		p.runs = true
+		p.wasRunning = true
 		return fmt.Sprintf("+ %-14s running  %.2fs  %s%s", name, time.Since(p.since).Seconds(), show(pod.Path), address(pod.Pod))
 	case strings.HasPrefix(p.text, "!"):
-		p.runs = true
+		p.wasRunning = true
 		return fmt.Sprintf("+ %-14s running", name)
 	}
 	return ""
 }
 
-// trouble returns a problem that the user must solve, or "".
-func trouble(pod *server.PodView) string {
+// problem returns a problem that the user must solve, or "".
+func problem(pod *server.PodView) string {
 	if pod.Problem {
 		return pod.Why
 	}
@@ -149,8 +149,8 @@ func (p place) whenUp(ctx context.Context, f func() error) error {
 
 func (p place) socket() string { return filepath.Join(p.socketDir(), server.SocketName) }
 
-// watch calls tell for every change until ctx is done.
-func (p place) watch(ctx context.Context, tell func(*server.Change)) error {
+// watch calls handle for every change until ctx is done.
+func (p place) watch(ctx context.Context, handle func(*server.Change)) error {
 	client := http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", p.socket())
@@ -170,6 +170,6 @@ func (p place) watch(ctx context.Context, tell func(*server.Change)) error {
 		if err := changes.Decode(&c); err != nil {
 			return nil // podd or this program is stopping
 		}
-		tell(&c)
+		handle(&c)
 	}
 }

@@ -21,6 +21,6 @@ func (kubernetes) Run(ctx context.Context) error {
 	if _, err := tools.EnsureConformance(ctx, slog.Default()); err != nil {
 		return err
 	}
-	line("suite", "Kubernetes' own tests and their images built", time.Since(begin))
+	line("suite", "the end-to-end tests of Kubernetes and their images built", time.Since(begin))
 	return nil
 }

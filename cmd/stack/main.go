@@ -1,6 +1,6 @@
-// Command stack starts and removes a private container runtime for trying podd out:
-// containerd, runc and CNI plugins that share nothing with another runtime of the host.
-// `make run` and `make stop` call it. `make vm` calls it to run tests in a virtual machine.
+// Command stack starts and removes a private container runtime to try podd: containerd, runc
+// and CNI plugins that share nothing with other runtimes of the host. `make run` and `make
+// stop` call it. `make vm` calls it to run tests in a virtual machine.
 package main
 
 import (
@@ -15,16 +15,16 @@ import (
 )
 
 var grammar struct {
-	Run        run        `cmd:"" help:"Build podd, bring the runtime up and run podd on it."`
-	Up         up         `cmd:"" help:"Build what is missing and start a runtime that outlives this command."`
-	Down       down       `cmd:"" help:"Remove the runtime and everything it made."`
-	Tools      build      `cmd:"" help:"Only build the runtime and the test images."`
-	Kubernetes kubernetes `cmd:"" help:"Only build the programs of Kubernetes that tests run."`
-	VM         virtual    `cmd:"" name:"vm" help:"Run the tests that need a machine of their own in a virtual one."`
+	Run        run        `cmd:"" help:"Build podd, start the runtime and run podd on it."`
+	Up         up         `cmd:"" help:"Build missing programs and start a runtime that keeps running."`
+	Down       down       `cmd:"" help:"Remove the runtime and everything that it has created."`
+	Tools      build      `cmd:"" help:"Build the runtime and the test images, and start nothing."`
+	Kubernetes kubernetes `cmd:"" help:"Build the programs of Kubernetes that tests run."`
+	VM         virtual    `cmd:"" name:"vm" help:"Run tests in a virtual machine."`
 }
 
 func main() {
-	log.SetFlags(0) // slow and system-wide steps are told about on standard error
+	log.SetFlags(0) // slow steps and changes of the host are logged
 	log.SetPrefix("stack: ")
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 	defer stop()

@@ -23,8 +23,8 @@ import (
 // run implements make run, a demonstration for new users.
 type run struct {
 	up
-	Version string `help:"Version to stamp."`
-	Demo    string `default:"testdata/demo" help:"Manifests to start with."`
+	Version string `help:"Version of podd to build in."`
+	Demo    string `default:"testdata/demo" help:"Directory with the manifests of the demo."`
 }
 
 // Run builds podd, starts the runtime and runs podd on copies of the demo's manifests
@@ -40,7 +40,7 @@ func (r run) Run(ctx context.Context) error {
 	turn, err := p.take()
 	if errors.Is(err, errTaken) {
 		// The user has stopped it, which is no failure for make.
-		fmt.Printf("podd runs in %s already, as it was built then; see bin/podd ps, or end it with make stop\n", show(p.dir))
+		fmt.Printf("podd is already running in %s and was not rebuilt; see bin/podd ps, or stop it with make stop\n", show(p.dir))
 		return nil
 	}
 	if err != nil {
@@ -82,7 +82,7 @@ func buildPodd(ctx context.Context, version string) error {
 	return nil
 }
 
-// A place is the directory that podd is tried in.
+// A place is the directory in which podd is tried.
 type place struct {
 	dir    string
 	cgroup string // parent cgroup of its pods
@@ -97,7 +97,7 @@ func (p place) manifests() string { return filepath.Join(p.dir, "manifests") }
 func (p place) socketDir() string { return filepath.Join(p.dir, "run") }
 func (p place) log() string       { return filepath.Join(p.dir, "podd.log") }
 
-// copyDemo fills the manifest directory once and does not overwrite changes of the user.
+// copyDemo fills a new manifest directory. It does not overwrite changes of the user.
 func (p place) copyDemo(from string) error {
 	if _, err := os.Stat(p.manifests()); err == nil {
 		return nil
@@ -108,8 +108,8 @@ func (p place) copyDemo(from string) error {
 	return nil
 }
 
-// podd returns the command that runs podd in this place. It is killed when this program
-// ends.
+// podd returns the command that runs podd in this place. podd is stopped when this program
+// exits.
 func (p place) podd(ctx context.Context, out io.Writer) *exec.Cmd {
 	c := exec.CommandContext(ctx, binary, "run",
 		"--pod-manifest-path="+p.manifests(), "--root-dir="+filepath.Join(p.dir, "root"),
@@ -117,7 +117,7 @@ func (p place) podd(ctx context.Context, out io.Writer) *exec.Cmd {
 		"--container-runtime-endpoint="+filepath.Join(p.dir, "containerd.sock"), "--cgroup-root="+p.cgroup, "--read-only-port=10255")
 	c.Stdout, c.Stderr = out, out
 	c.Cancel = func() error { return c.Process.Signal(unix.SIGTERM) }
-	// A separate process group, because ^C must not reach it directly.
+	// A separate process group, because Ctrl-C must not reach podd directly.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGTERM}
 	return c
 }
@@ -143,11 +143,11 @@ func (p place) try(ctx context.Context) error {
 	group.Go(func() error { return p.follow(child) })
 	err = group.Wait()
 	if ctx.Err() != nil {
-		fmt.Println("\npodd has ended, its pods run on; make run finds them again, make stop removes all")
+		fmt.Println("\npodd has stopped; its pods keep running. make run adopts them, make stop removes everything")
 		return nil
 	}
 	text, readErr := os.ReadFile(p.log())
-	return errors.Join(fmt.Errorf("podd ended (%w); %s ends with\n%s", err, show(p.log()), lastLines(text, 5)), readErr)
+	return errors.Join(fmt.Errorf("podd exited (%w); the end of %s:\n%s", err, show(p.log()), lastLines(text, 5)), readErr)
 }
 
 // lastLines returns the last n lines of a text.
@@ -163,7 +163,7 @@ func (p place) removePods(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("looking for pods: %w", err)
+		return fmt.Errorf("listing pods: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -181,7 +181,7 @@ func (p place) removePods(ctx context.Context) error {
 	return nil
 }
 
-// removeState removes the state of podd after its pods are removed. It keeps the
+// removeState removes the state of podd after its pods have been removed. It keeps the
 // manifests, because they belong to the user.
 func (p place) removeState() error {
 	for _, name := range []string{"root", "run", "logs", "containers", "podd.log", "turn"} {

@@ -13,28 +13,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A turn is a lock on a place. Its file contains the PID of the holder. It is released
-// when the process ends.
+// A turn is a lock on a place. Its file contains the PID of the holder. The lock is released
+// when the process exits.
 type turn struct{ f *os.File }
 
 // errTaken is returned if another command holds the lock.
-var errTaken = errors.New("another make run works here")
+var errTaken = errors.New("another make run is running here")
 
 // take acquires the lock, or returns errTaken.
 func (p place) take() (*turn, error) {
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making %s: %w", p.dir, err)
+		return nil, fmt.Errorf("creating %s: %w", p.dir, err)
 	}
 	f, err := os.OpenFile(p.turnFile(), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("taking the turn: %w", err)
+		return nil, fmt.Errorf("locking the directory: %w", err)
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, errTaken
 		}
-		return nil, fmt.Errorf("taking the turn: %w", err)
+		return nil, fmt.Errorf("locking the directory: %w", err)
 	}
 	err = f.Truncate(0)
 	if err == nil {
@@ -42,7 +42,7 @@ func (p place) take() (*turn, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("taking the turn: %w", err)
+		return nil, fmt.Errorf("locking the directory: %w", err)
 	}
 	return &turn{f}, nil
 }
@@ -64,21 +64,21 @@ func (p place) holder() (int, error) {
 func (p place) takeOver(ctx context.Context) (*turn, error) {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
-	for asked := false; ; {
+	for signaled := false; ; {
 		t, err := p.take()
 		if !errors.Is(err, errTaken) {
 			return t, err
 		}
-		if !asked {
+		if !signaled {
 			pid, err := p.holder()
 			if err != nil {
-				return nil, fmt.Errorf("ending the make run that works here: %w", err)
+				return nil, fmt.Errorf("stopping the make run that is running here: %w", err)
 			}
-			// It holds the lock, so the PID was not reused.
+			// The process holds the lock, so its PID was not reused.
 			if err := unix.Kill(pid, unix.SIGTERM); err != nil {
-				return nil, fmt.Errorf("ending process %d, the make run that works here: %w", pid, err)
+				return nil, fmt.Errorf("stopping process %d, the make run that is running here: %w", pid, err)
 			}
-			asked = true
+			signaled = true
 		}
 		select {
 		case <-ctx.Done():

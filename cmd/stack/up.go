@@ -15,8 +15,8 @@ import (
 )
 
 type up struct {
-	Dir     string       `default:".run" help:"Where the runtime lives."`
-	Runtime tools.Flavor `env:"RUNTIME" default:"containerd" enum:"containerd,debian,crio" help:"containerd (the pinned one), debian (Debian's 1.6) or crio (of $$CRIO_DIR or the PATH)."`
+	Dir     string       `default:".run" help:"Directory of the runtime."`
+	Runtime tools.Flavor `env:"RUNTIME" default:"containerd" enum:"containerd,debian,crio" help:"Runtime: containerd (pinned version), debian (containerd 1.6 of Debian) or crio (CRI-O in $$CRIO_DIR or the PATH)."`
 }
 
 // Run starts the stack, or reports that it is running.
@@ -29,7 +29,7 @@ func (u up) Run(ctx context.Context) error {
 		return err
 	}
 	if s.Tools.Flavor != u.Runtime {
-		return fmt.Errorf("starting runtime %s in %s: there is %s with its pods; run stack down first", u.Runtime, u.Dir, s.Tools.Flavor)
+		return fmt.Errorf("starting runtime %s in %s: runtime %s is running there with its pods; run make stop first", u.Runtime, u.Dir, s.Tools.Flavor)
 	}
 	if err := s.Restart(ctx); err != nil {
 		return err
@@ -48,13 +48,13 @@ func (u up) start(ctx context.Context) error {
 	return nil
 }
 
-// upText describes where the runtime is, and what of it is outside its directory.
+// upText describes the runtime and its resources outside its directory.
 func upText(s *stack.Stack) string {
 	return fmt.Sprintf("%s on %s; outside %s only bridge %s, %s", s.Program(), show(s.Socket()), show(s.Dir), s.Claim.Bridge(), s.Claim.Subnet)
 }
 
 type build struct {
-	Runtime tools.Flavor `env:"RUNTIME" default:"containerd" enum:"containerd,debian,crio" help:"containerd (the pinned one), debian (Debian's 1.6) or crio (of $$CRIO_DIR or the PATH)."`
+	Runtime tools.Flavor `env:"RUNTIME" default:"containerd" enum:"containerd,debian,crio" help:"Runtime: containerd (pinned version), debian (containerd 1.6 of Debian) or crio (CRI-O in $$CRIO_DIR or the PATH)."`
 }
 
 // Run builds the programs that are missing.

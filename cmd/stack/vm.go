@@ -16,18 +16,18 @@ import (
 	"podd/runtime/runtimetest/vm"
 )
 
-// virtual runs the tests that need a machine of their own in a virtual machine.
+// virtual runs the tests that need a separate system in a virtual machine.
 type virtual struct {
-	Dir     string        `default:".run/vm" help:"Where the machine's disk and the logs are."`
-	Version string        `help:"Version to stamp."`
-	Step    string        `help:"Only steps with this in their name."`
-	Limit   time.Duration `default:"40m" help:"How long one step may take."`
+	Dir     string        `default:".run/vm" help:"Directory for the machine's disk and the logs."`
+	Version string        `help:"Version of podd to build in."`
+	Step    string        `help:"Run only steps whose name contains this."`
+	Limit   time.Duration `default:"40m" help:"Time limit of a step."`
 }
 
-// Run runs the steps in order on one machine. It stops at the first failure.
+// Run runs the steps in order on one virtual machine. It stops at the first failure.
 func (v virtual) Run(ctx context.Context) error {
 	if os.Geteuid() != 0 {
-		return errors.New("making a virtual machine's disk needs root; run it with sudo")
+		return errors.New("creating the disk of a virtual machine needs root; run it with sudo")
 	}
 	p, err := newPlace(v.Dir)
 	if err != nil {
@@ -35,7 +35,7 @@ func (v virtual) Run(ctx context.Context) error {
 	}
 	turn, err := p.take()
 	if errors.Is(err, errTaken) {
-		return fmt.Errorf("another make vm works in %s", show(p.dir))
+		return fmt.Errorf("another make vm is running in %s", show(p.dir))
 	}
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (v virtual) Run(ctx context.Context) error {
 	}
 	line("disk", "Debian with systemd and cgroup v2", disk.Took)
 	begin := time.Now()
-	h := house{virtual: v, options: vm.Options{Disk: disk, Dir: p.dir, Payload: filepath.Join(p.dir, "payload"), XFS: filepath.Join(p.dir, "xfs"), Ext4: filepath.Join(p.dir, "ext4")}}
+	h := host{virtual: v, options: vm.Options{Disk: disk, Dir: p.dir, Payload: filepath.Join(p.dir, "payload"), XFS: filepath.Join(p.dir, "xfs"), Ext4: filepath.Join(p.dir, "ext4")}}
 	if err := makePayload(ctx, v.Version, filepath.Join(p.dir, "pack"), h.options.Payload); err != nil {
 		return err
 	}
@@ -65,15 +65,15 @@ func (v virtual) Run(ctx context.Context) error {
 // dataSize is the size in bytes of each disk for podd's state, which is a sparse file.
 const dataSize = 1 << 30
 
-// A house controls the power of the machine.
-type house struct {
+// A host controls the power of the virtual machine.
+type host struct {
 	virtual
 	options vm.Options
 	machine *vm.Machine // nil: powered off
 }
 
-// end keeps the logs.
-func (h *house) end() {
+// end removes the disks of the machine and keeps the logs.
+func (h *host) end() {
 	h.cut()
 	os.Remove(h.options.Payload) // the next run creates another one
 	os.Remove(filepath.Join(h.options.Dir, "disk"))
@@ -81,14 +81,14 @@ func (h *house) end() {
 	os.Remove(h.options.Ext4)
 }
 
-func (h *house) cut() {
+func (h *host) cut() {
 	if h.machine != nil {
 		h.machine.Cut()
 		h.machine = nil
 	}
 }
 
-func (h *house) all(ctx context.Context) error {
+func (h *host) all(ctx context.Context) error {
 	for _, s := range steps {
 		if !strings.Contains(s.name, h.Step) {
 			continue
@@ -100,10 +100,10 @@ func (h *house) all(ctx context.Context) error {
 	return nil
 }
 
-// take runs one step. It powers the machine on before, and cuts the power after the step
-// if that is configured.
-func (h *house) take(ctx context.Context, s step) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, h.Limit, fmt.Errorf("it took longer than %s", h.Limit))
+// take runs one step. It boots the machine if necessary, and cuts the power after the step if
+// the step requires it.
+func (h *host) take(ctx context.Context, s step) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, h.Limit, fmt.Errorf("time limit of %s exceeded", h.Limit))
 	defer cancel()
 	if h.machine == nil {
 		begin := time.Now()
@@ -126,22 +126,22 @@ func (h *house) take(ctx context.Context, s step) error {
 	return nil
 }
 
-// run runs the test binary of a step and writes its output to a file. After a failure it
-// prints the end of the output.
-func (h *house) run(ctx context.Context, s step) error {
+// run runs the test binary of a step and writes its output to a file. If the step fails, the
+// error contains the end of the output.
+func (h *host) run(ctx context.Context, s step) error {
 	file := filepath.Join(h.options.Dir, s.name+".log")
 	log, err := os.Create(file)
 	if err != nil {
 		return fmt.Errorf("opening the log: %w", err)
 	}
 	defer log.Close()
-	var said bytes.Buffer
-	code, err := h.machine.Run(ctx, s.command(h.Limit), io.MultiWriter(log, &said))
+	var output bytes.Buffer
+	code, err := h.machine.Run(ctx, s.command(h.Limit), io.MultiWriter(log, &output))
 	if err == nil && code != 0 {
 		err = fmt.Errorf("exit code %d", code)
 	}
 	if err != nil {
-		return fmt.Errorf("%w; all that it said is in %s, which ends with\n%s", err, show(file), lastLines(said.Bytes(), 40))
+		return fmt.Errorf("%w; the output is in %s, the end:\n%s", err, show(file), lastLines(output.Bytes(), 40))
 	}
 	return nil
 }

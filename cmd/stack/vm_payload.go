@@ -17,7 +17,7 @@ import (
 // payload is the mount point of the payload in the machine.
 const payload = "/payload"
 
-// payloadSize is a limit; the image is sparse.
+// payloadSize is the maximum size; the image is sparse.
 const payloadSize = "1G"
 
 // makePayload creates an image of everything that runs in the machine: podd, the test
@@ -35,13 +35,13 @@ func makePayload(ctx context.Context, version, dir, image string) error {
 		build := exec.CommandContext(ctx, "go", args...)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("building for the machine: %w: %s", err, out)
+			return fmt.Errorf("building programs for the virtual machine: %w: %s", err, out)
 		}
 	}
 	p := packer{dir: dir, dirs: map[string]string{}}
 	for _, flavor := range []tools.Flavor{tools.Pinned, tools.Debian} {
 		if err := p.runtime(ctx, flavor); err != nil {
-			return fmt.Errorf("packing runtime %s for the machine: %w", flavor, err)
+			return fmt.Errorf("copying the runtime %s for the virtual machine: %w", flavor, err)
 		}
 	}
 	if err := tools.MakeImage(ctx, "payload", dir, image, payloadSize); err != nil {
@@ -50,13 +50,13 @@ func makePayload(ctx context.Context, version, dir, image string) error {
 	return os.RemoveAll(dir)
 }
 
-// A packer copies directories of programs, each once.
+// A packer copies directories of programs, each one once.
 type packer struct {
 	dir  string
 	dirs map[string]string // paths in the machine
 }
 
-// runtime packs a runtime and its images, and a description of them for tools.GivenEnv.
+// runtime copies a runtime and its images, and writes a description of them for tools.GivenEnv.
 func (p packer) runtime(ctx context.Context, flavor tools.Flavor) error {
 	set, err := tools.Ensure(ctx, tools.Options{Flavor: flavor, Log: slog.Default()})
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"podd/runtime/cri"
 )
 
-// A Subject is a runtime to test.
+// A Subject is a runtime to test with TestRuntime.
 type Subject struct {
 	Client *cri.Client
 	// Image is present and has /bin/sh, sleep, echo and exit.
 	Image string
-	// Events reports that GetContainerEvents is supported.
+	// Events reports whether GetContainerEvents is supported.
 	Events bool
 	// CgroupParent is the parent cgroup of sandboxes; "": the runtime's default.
 	CgroupParent string
@@ -36,24 +36,24 @@ func TestRuntime(t *testing.T, newRuntime func(t *testing.T) Subject) {
 		test func(*testing.T, *bench)
 	}{
 		{"version and status", testNode},
-		{"sandbox lives and ends", testSandbox},
+		{"sandbox lifecycle", testSandbox},
 		{"sandbox name is reserved", testSandboxName},
 		{"sandbox on the host's network", testHostNetwork},
-		{"sandbox takes its containers along", testSandboxEnds},
-		{"container lives and ends", testContainer},
+		{"sandbox stops and removes its containers", testSandboxEnds},
+		{"container lifecycle", testContainer},
 		{"container name is reserved", testContainerName},
 		{"container status has the user", testContainerUser},
-		{"container cannot be made", testCreateFails},
-		{"container cannot be started", testStartFails},
-		{"container stops when told", testStop},
-		{"container is killed after its grace", testStopKills},
-		{"container's grace is shortened", testStopShorter},
+		{"container creation fails", testCreateFails},
+		{"container start fails", testStartFails},
+		{"container stops on TERM", testStop},
+		{"container is killed after its grace period", testStopKills},
+		{"grace period of a container is shortened", testStopShorter},
 		{"container writes its log", testLog},
 		{"commands run in a container", testExec},
-		{"resources change while it runs", testResources},
+		{"resources of a running container change", testResources},
 		{"images", testImages},
-		{"observer sees a pod's life", testObserver},
-		{"observer tells ours from others", testObserverForeign},
+		{"observer reports the lifecycle of a pod", testObserver},
+		{"observer recognizes foreign sandboxes", testObserverForeign},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			b := &bench{Subject: newRuntime(t), t: t, namespace: fmt.Sprintf("contract-%d", time.Now().UnixNano()), logs: t.TempDir()}
@@ -174,7 +174,7 @@ func (b *bench) status(id string) runtime.Container {
 	b.t.Helper()
 	c, err := b.Client.ContainerStatus(b.ctx(), id)
 	if err != nil {
-		b.t.Fatalf("asking for the container: %v", err)
+		b.t.Fatalf("querying the container: %v", err)
 	}
 	return c
 }
@@ -188,7 +188,7 @@ func (b *bench) exited(id string) runtime.Container {
 		}
 		b.wait(10 * time.Millisecond)
 	}
-	b.t.Fatal("the container does not exit")
+	b.t.Fatal("the container has not exited within a minute")
 	return runtime.Container{}
 }
 

@@ -31,16 +31,16 @@ func testContainer(t *testing.T, b *bench) {
 		t.Errorf("exited: got %+v", c)
 	}
 	if c.Labels[runtime.LabelContainerName] != "app" || c.Annotations[runtime.AnnotationContainerHash] != "v1:app" {
-		t.Errorf("labels or annotations are lost: %v %v", c.Labels, c.Annotations)
+		t.Errorf("got labels %v, annotations %v, want those of the config", c.Labels, c.Annotations)
 	}
 	if want := filepath.Join(config.LogDirectory, "app.log"); c.LogPath != want {
 		t.Errorf("got log path %q, want %q", c.LogPath, want)
 	}
 	if err := b.Client.StartContainer(b.ctx(), id); err == nil {
-		t.Error("a container starts twice")
+		t.Error("starting a container again: got no error")
 	}
 	if c = b.exited(b.start(sandbox, config, "good", "exit 0")); c.ExitCode != 0 || c.Reason != "Completed" {
-		t.Errorf("a good end: got %d, %q", c.ExitCode, c.Reason)
+		t.Errorf("exit with 0: got %d, %q, want 0, Completed", c.ExitCode, c.Reason)
 	}
 	for range 2 {
 		if err := b.Client.RemoveContainer(b.ctx(), id); err != nil {
@@ -55,8 +55,8 @@ func testContainer(t *testing.T, b *bench) {
 	}
 }
 
-// testContainerUser checks the identity of the first process after it ran. A runtime
-// without supplemental groups policies, such as containerd 1.6, need not report it.
+// testContainerUser checks the user of the first process after it has run. A runtime without
+// supplemental groups policies, such as containerd 1.6, need not report it.
 func testContainerUser(t *testing.T, b *bench) {
 	sandbox := b.sandboxConfig("user", 0)
 	id := b.run(sandbox)
@@ -93,12 +93,12 @@ func testContainerName(t *testing.T, b *bench) {
 	// CRI-O returns the existing container. Nothing is created in either case.
 	again, err := b.Client.CreateContainer(b.ctx(), sandbox, b.containerConfig(config, "app", "exit 0"), config)
 	if again != id && !errors.Is(err, runtime.ErrNameReserved) {
-		t.Errorf("the name of a dead container: got %s, %v, want %s or %v", again, err, id, runtime.ErrNameReserved)
+		t.Errorf("name of an exited container: got %s, %v, want %s or %v", again, err, id, runtime.ErrNameReserved)
 	}
 	next := b.containerConfig(config, "app", "exit 0")
 	next.Metadata.Attempt = 1
 	if _, err := b.Client.CreateContainer(b.ctx(), sandbox, next, config); err != nil {
-		t.Errorf("the next attempt: %v", err)
+		t.Errorf("next attempt: %v", err)
 	}
 	if err := b.Client.RemoveContainer(b.ctx(), id); err != nil {
 		t.Fatal(err)
@@ -112,17 +112,17 @@ func testCreateFails(t *testing.T, b *bench) {
 	absent := b.containerConfig(config, "app", "exit 0")
 	absent.Image = &api.ImageSpec{Image: "podd.test/absent:1"}
 	if _, err := b.Client.CreateContainer(b.ctx(), sandbox, absent, config); !errors.Is(err, runtime.ErrNotFound) {
-		t.Errorf("of an absent image: got %v, want %v", err, runtime.ErrNotFound)
+		t.Errorf("creating a container of a missing image: got %v, want %v", err, runtime.ErrNotFound)
 	}
 	good := b.containerConfig(config, "app", "exit 0")
 	if _, err := b.Client.CreateContainer(b.ctx(), strings.Repeat("f", 64), good, config); !errors.Is(err, runtime.ErrNotFound) {
-		t.Errorf("in no sandbox: got %v, want %v", err, runtime.ErrNotFound)
+		t.Errorf("creating a container in no sandbox: got %v, want %v", err, runtime.ErrNotFound)
 	}
 	if err := b.Client.StopPodSandbox(b.ctx(), sandbox); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Client.CreateContainer(b.ctx(), sandbox, good, config); err == nil {
-		t.Error("a container is made in a sandbox that is stopped")
+		t.Error("creating a container in a stopped sandbox: got no error")
 	}
 }
 
@@ -137,11 +137,11 @@ func testStartFails(t *testing.T, b *bench) {
 		err = b.Client.StartContainer(b.ctx(), id)
 	}
 	if err == nil || !strings.Contains(err.Error(), "/no/such/program") || strings.Contains(err.Error(), "shim") {
-		t.Errorf("got error %v, want one that names the program and no layers", err)
+		t.Errorf("got error %v, want one that names the program and not the shim", err)
 	}
 	if !created { // CRI-O: runc looks up the program at the creation of the container
 		if all, err := b.Client.SandboxContainers(b.ctx(), sandbox); err != nil || len(all) > 0 {
-			t.Errorf("a container that was not created is listed: %+v, %v", all, err)
+			t.Errorf("containers after a failed creation: got %+v, %v, want none", all, err)
 		}
 		return
 	}
@@ -160,19 +160,19 @@ func testStop(t *testing.T, b *bench) {
 		t.Fatal(err)
 	}
 	if took := time.Since(began); took > 40*time.Second {
-		t.Errorf("the stop took %v: the container was not told", took)
+		t.Errorf("got a stop after %v, want it on TERM", took)
 	}
 	if c := b.status(id); c.State != runtime.Exited || c.ExitCode != 0 {
 		t.Errorf("got %+v, want it exited with 0", c)
 	}
 	if err := b.Client.StopContainer(b.ctx(), id, time.Second); err != nil {
-		t.Errorf("stopping it again: %v", err)
+		t.Errorf("stopping it again: got %v", err)
 	}
 	if err := b.Client.StopContainer(b.ctx(), b.create(sandbox, config, "idle", "exit 0"), time.Second); err != nil {
-		t.Errorf("stopping one that never ran: %v", err)
+		t.Errorf("stopping a container that never ran: got %v", err)
 	}
 	if err := b.Client.StopContainer(b.ctx(), strings.Repeat("f", 64), 0); err != nil {
-		t.Errorf("stopping one that does not exist: %v", err)
+		t.Errorf("stopping a container that does not exist: got %v", err)
 	}
 }
 
@@ -186,7 +186,7 @@ func testStopKills(t *testing.T, b *bench) {
 		t.Fatal(err)
 	}
 	if took := time.Since(began); took < 900*time.Millisecond {
-		t.Errorf("killed after %v, before its grace was over", took)
+		t.Errorf("got the kill after %v, want at least 900ms", took)
 	}
 	if c := b.status(id); c.State != runtime.Exited || c.ExitCode != 137 {
 		t.Errorf("got %+v, want it exited with 137", c)
@@ -196,11 +196,12 @@ func testStopKills(t *testing.T, b *bench) {
 		t.Fatal(err)
 	}
 	if c := b.status(id); c.State != runtime.Exited || c.ExitCode != 137 {
-		t.Errorf("without grace: got %+v, want it exited with 137", c)
+		t.Errorf("without a grace period: got %+v, want it exited with 137", c)
 	}
 }
 
-// testStopShorter tests that a stop with a shorter grace period overtakes one in progress.
+// testStopShorter checks that a stop with a shorter grace period takes precedence over one in
+// progress.
 func testStopShorter(t *testing.T, b *bench) {
 	config := b.sandboxConfig("late", 0)
 	id := b.start(b.run(config), config, "app", "trap '' TERM; echo up; sleep 1000")
@@ -250,14 +251,14 @@ func (b *bench) logged(sandbox *api.PodSandboxConfig, container, line string) {
 			// <RFC3339Nano> stdout F <text>
 			if fields := strings.SplitN(strings.TrimSuffix(l, "\n"), " ", 4); len(fields) == 4 && fields[1] == "stdout" && fields[2] == "F" && fields[3] == line {
 				if _, err := time.Parse(time.RFC3339Nano, fields[0]); err != nil {
-					b.t.Errorf("the log's time: %v", err)
+					b.t.Errorf("time in the log: %v", err)
 				}
 				return
 			}
 		}
 		b.wait(10 * time.Millisecond)
 	}
-	b.t.Fatalf("%q is not in the log; its last line is %q", line, last)
+	b.t.Fatalf("want %q in the log, got the last line %q", line, last)
 }
 
 func testExec(t *testing.T, b *bench) {
@@ -265,37 +266,37 @@ func testExec(t *testing.T, b *bench) {
 	id := b.start(b.run(config), config, "app", "sleep 1000")
 	got, err := b.Client.ExecSync(b.ctx(), id, []string{"/bin/sh", "-c", "echo twelve bytes; exit 4"}, time.Minute, 6)
 	if err != nil || got.ExitCode != 4 || string(got.Stdout) != "twelve" || !got.Truncated {
-		t.Errorf("got %+v, %v", got, err)
+		t.Errorf("exit 4: got %+v, %v", got, err)
 	}
 	if got, err = b.Client.ExecSync(b.ctx(), id, []string{"/bin/sh", "-c", "echo all"}, 0, 100); err != nil || string(got.Stdout) != "all\n" || got.Truncated {
-		t.Errorf("got %+v, %v", got, err)
+		t.Errorf("without a limit: got %+v, %v", got, err)
 	}
 	_, err = b.Client.ExecSync(b.ctx(), id, []string{"/bin/sleep", "100"}, time.Second, 10)
 	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, runtime.ErrUnavailable) {
-		t.Errorf("a slow command: got %v, want %v and nothing else", err, context.DeadlineExceeded)
+		t.Errorf("slow command: got %v, want %v and nothing else", err, context.DeadlineExceeded)
 	}
 	if _, err := b.Client.ExecSync(b.ctx(), strings.Repeat("f", 64), []string{"true"}, 0, 10); !errors.Is(err, runtime.ErrNotFound) {
-		t.Errorf("in no container: got %v, want %v", err, runtime.ErrNotFound)
+		t.Errorf("command in no container: got %v, want %v", err, runtime.ErrNotFound)
 	}
 }
 
 func testImages(t *testing.T, b *bench) {
 	i, present, err := b.Client.ImageStatus(b.ctx(), b.Image)
 	if err != nil || !present || i.ID == "" {
-		t.Fatalf("got %+v, %v, %v", i, present, err)
+		t.Fatalf("image status: got %+v, %v, %v", i, present, err)
 	}
 	if byID, present, err := b.Client.ImageStatus(b.ctx(), i.ID); err != nil || !present || byID.ID != i.ID {
-		t.Errorf("by its id: got %+v, %v, %v", byID, present, err)
+		t.Errorf("image status by ID: got %+v, %v, %v", byID, present, err)
 	}
 	if i, present, err := b.Client.ImageStatus(b.ctx(), "podd.test/absent:1"); err != nil || present {
-		t.Errorf("an absent one: got %+v, %v, %v", i, present, err)
+		t.Errorf("status of a missing image: got %+v, %v, %v", i, present, err)
 	}
 	if i, present, err := b.Client.ImageStatus(b.ctx(), "Not A Name"); err != nil || present {
-		t.Errorf("no name: got %+v, %v, %v", i, present, err)
+		t.Errorf("status of an invalid name: got %+v, %v, %v", i, present, err)
 	}
 	var failed *runtime.PullError
 	if _, err := b.Client.PullImage(b.ctx(), "Not A Name", nil, nil); !errors.As(err, &failed) || failed.Reason != "InvalidImageName" {
-		t.Errorf("pulling what is no name: got %v, want the reason InvalidImageName", err)
+		t.Errorf("pulling an invalid name: got %v, want the reason InvalidImageName", err)
 	}
 	all, err := b.Client.ListImages(b.ctx())
 	if err != nil {
@@ -306,10 +307,10 @@ func testImages(t *testing.T, b *bench) {
 		found = found || one.ID == i.ID
 	}
 	if !found {
-		t.Errorf("%s is not among %d images", i.ID, len(all))
+		t.Errorf("want %s in the list, got %d other images", i.ID, len(all))
 	}
 	if err := b.Client.RemoveImage(b.ctx(), "podd.test/absent:1"); err != nil {
-		t.Errorf("removing an absent one: %v", err)
+		t.Errorf("removing a missing image: got %v", err)
 	}
 	if images, _, err := b.Client.ImageFsInfo(b.ctx()); err != nil || len(images) == 0 || images[0].Mountpoint == "" {
 		t.Errorf("got filesystems %+v, %v", images, err)

@@ -52,7 +52,7 @@ func (w *watcher) until(what string, key types.NamespacedName, is func(*runtime.
 		case s := <-w.snapshots:
 			w.take(s)
 		case <-limit.C:
-			w.b.t.Fatalf("the observer does not see that %s; it sees %+v", what, w.pods[key])
+			w.b.t.Fatalf("waiting until %s: got %+v from the observer", what, w.pods[key])
 		}
 	}
 }
@@ -74,7 +74,7 @@ func testObserver(t *testing.T, b *bench) {
 	w, o := b.observe()
 	config := b.sandboxConfig("seen", 0)
 	key := types.NamespacedName{Namespace: b.namespace, Name: "seen"}
-	w.until("there is no such pod", key, func(p *runtime.Pod) bool { return p == nil })
+	w.until("the pod does not exist", key, func(p *runtime.Pod) bool { return p == nil })
 	sandbox := b.run(config)
 	id := b.create(sandbox, config, "app", "sleep 1000")
 	o.Refresh(key, true)
@@ -103,13 +103,13 @@ func testObserver(t *testing.T, b *bench) {
 	if err := b.Client.RemovePodSandbox(b.ctx(), sandbox); err != nil {
 		t.Fatal(err)
 	}
-	w.until("the pod is gone", key, func(p *runtime.Pod) bool { return p == nil })
+	w.until("the pod is removed", key, func(p *runtime.Pod) bool { return p == nil })
 	if b.Events {
 		w.untilEvents(o)
 	}
 }
 
-// untilEvents waits until the observer relies on events.
+// untilEvents waits until the observer uses events.
 func (w *watcher) untilEvents(o *cri.Observer) {
 	w.b.t.Helper()
 	for range 600 {
@@ -118,7 +118,7 @@ func (w *watcher) untilEvents(o *cri.Observer) {
 		}
 		w.b.wait(100 * time.Millisecond)
 	}
-	w.b.t.Error("the observer does not rely on events")
+	w.b.t.Error("the observer does not use events")
 }
 
 // one returns the first container of the newest incarnation, or the zero value.
@@ -141,12 +141,12 @@ func testObserverForeign(t *testing.T, b *bench) {
 	w, o := b.observe()
 	p := w.until("our pod runs", types.NamespacedName{Namespace: b.namespace, Name: "ours"}, func(p *runtime.Pod) bool { return one(p).State == runtime.Running })
 	if p.Incarnations[0].Foreign {
-		t.Error("our sandbox is foreign")
+		t.Error("our sandbox: got foreign, want not foreign")
 	}
 	for _, config := range []*api.PodSandboxConfig{theirs, bare} {
 		key := types.NamespacedName{Namespace: b.namespace, Name: config.Metadata.Name}
 		for range 2 {
-			p := w.until("there is "+key.Name, key, func(p *runtime.Pod) bool { return p != nil })
+			p := w.until(key.Name+" exists", key, func(p *runtime.Pod) bool { return p != nil })
 			if in := p.Incarnations[0]; !in.Foreign || len(in.Containers) != 0 {
 				t.Errorf("%s: got %+v, want it foreign and without containers", key.Name, in)
 			}

@@ -31,12 +31,12 @@ func testResources(t *testing.T, b *bench) {
 		{CPUShares: 204, CPUPeriod: 100_000, CPUQuota: 40_000, Memory: 64 << 20},
 		{CPUShares: 51, CPUPeriod: 100_000, CPUQuota: 10_000, Memory: 24 << 20},
 	} {
-		for range 2 { // a second call changes nothing
+		for range 2 { // a second call must change nothing
 			err := b.Client.UpdateContainerResources(b.ctx(), id, &api.LinuxContainerResources{
 				CpuShares: want.CPUShares, CpuPeriod: want.CPUPeriod, CpuQuota: want.CPUQuota, MemoryLimitInBytes: want.Memory,
 			})
 			if err != nil {
-				t.Fatalf("changing to %+v: %v", want, err)
+				t.Fatalf("updating to %+v: %v", want, err)
 			}
 		}
 		if got, err := b.Client.ContainerResources(b.ctx(), id); err != nil || got != nil && *got != want {
@@ -44,10 +44,10 @@ func testResources(t *testing.T, b *bench) {
 		}
 	}
 	if after := b.status(id); after.State != runtime.Running || !after.StartedAt.Equal(before.StartedAt) {
-		t.Errorf("it was %s since %s, and is %s since %s", before.State, before.StartedAt, after.State, after.StartedAt)
+		t.Errorf("before: %s since %s; got %s since %s, want no change", before.State, before.StartedAt, after.State, after.StartedAt)
 	}
 	if used, err := b.Client.ContainerMemory(b.ctx(), id); err != nil || used < 0 || used > 24<<20 {
-		t.Errorf("it uses %d bytes of memory, %v", used, err)
+		t.Errorf("got a memory usage of %d bytes, %v", used, err)
 	}
 	for _, uids := range [][]types.UID{{"uid-sized"}, {"uid-other"}, {"uid-other", "uid-sized"}} {
 		layers, err := b.Client.WritableLayers(b.ctx(), []string{b.instance()}, uids)
@@ -56,17 +56,17 @@ func testResources(t *testing.T, b *bench) {
 			want = 1
 		}
 		if err != nil || len(layers) != want || len(of.Bytes) != want || of.Partial || of.Bytes["app"] < 0 {
-			t.Errorf("%s: the containers have written %v, %v", uids, layers, err)
+			t.Errorf("%s: got writable layers %v, %v", uids, layers, err)
 		}
 	}
 	absent := strings.Repeat("f", 64)
 	if err := b.Client.UpdateContainerResources(b.ctx(), absent, made.Linux.Resources); !errors.Is(err, runtime.ErrNotFound) {
-		t.Errorf("of no container: got %v, want %v", err, runtime.ErrNotFound)
+		t.Errorf("updating no container: got %v, want %v", err, runtime.ErrNotFound)
 	}
 	if _, err := b.Client.ContainerMemory(b.ctx(), absent); !errors.Is(err, runtime.ErrNotFound) {
-		t.Errorf("of no container: got %v, want %v", err, runtime.ErrNotFound)
+		t.Errorf("memory of no container: got %v, want %v", err, runtime.ErrNotFound)
 	}
 	if _, err := b.Client.ContainerResources(b.ctx(), absent); !errors.Is(err, runtime.ErrNotFound) {
-		t.Errorf("of no container: got %v, want %v", err, runtime.ErrNotFound)
+		t.Errorf("resources of no container: got %v, want %v", err, runtime.ErrNotFound)
 	}
 }

@@ -20,7 +20,7 @@ func testNode(t *testing.T, b *bench) {
 		t.Errorf("got name %q, version %q, API %q", node.Name, node.Version, node.APIVersion)
 	}
 	if !node.Reachable || !node.Ready || !node.NetworkReady {
-		t.Errorf("not ready: %+v", node)
+		t.Errorf("got %+v, want it ready", node)
 	}
 	if node.CgroupDriver != "cgroupfs" && node.CgroupDriver != "systemd" {
 		t.Errorf("got cgroup driver %q", node.CgroupDriver)
@@ -39,10 +39,10 @@ func testSandbox(t *testing.T, b *bench) {
 		t.Errorf("got %+v", s)
 	}
 	if s.Labels[runtime.LabelInstance] != b.instance() || s.Annotations[runtime.AnnotationHash] != "v1:web" {
-		t.Errorf("labels or annotations are lost: %v %v", s.Labels, s.Annotations)
+		t.Errorf("got labels %v, annotations %v, want those of the config", s.Labels, s.Annotations)
 	}
 	if s.CreatedAt.Before(before.Add(-time.Minute)) || s.CreatedAt.After(time.Now().Add(time.Minute)) {
-		t.Errorf("made at %v, it is %v", s.CreatedAt, time.Now())
+		t.Errorf("got the creation time %v, want about %v", s.CreatedAt, time.Now())
 	}
 	ready := func() int {
 		t.Helper()
@@ -54,7 +54,7 @@ func testSandbox(t *testing.T, b *bench) {
 		return len(all)
 	}
 	if n := ready(); n != 1 {
-		t.Errorf("%d ready sandboxes, want the new one: it is listed when its call has returned", n)
+		t.Errorf("got %d ready sandboxes, want 1 as soon as the call has returned", n)
 	}
 	for range 2 {
 		if err := b.Client.StopPodSandbox(b.ctx(), id); err != nil {
@@ -62,10 +62,10 @@ func testSandbox(t *testing.T, b *bench) {
 		}
 	}
 	if s, err = b.Client.PodSandboxStatus(b.ctx(), id); err != nil || s.Ready {
-		t.Errorf("after the stop: %+v, %v", s, err)
+		t.Errorf("after the stop: got %+v, %v, want it not ready", s, err)
 	}
 	if n := ready(); n != 0 {
-		t.Errorf("after the stop: %d ready sandboxes, want none", n)
+		t.Errorf("after the stop: got %d ready sandboxes, want none", n)
 	}
 	for range 2 {
 		if err := b.Client.RemovePodSandbox(b.ctx(), id); err != nil {
@@ -76,7 +76,7 @@ func testSandbox(t *testing.T, b *bench) {
 		t.Errorf("status of a removed sandbox: got %v, want %v", err, runtime.ErrNotFound)
 	}
 	if err := b.Client.StopPodSandbox(b.ctx(), id); err != nil {
-		t.Errorf("stopping a removed sandbox: %v", err)
+		t.Errorf("stopping a removed sandbox: got %v", err)
 	}
 }
 
@@ -85,13 +85,13 @@ func testSandboxName(t *testing.T, b *bench) {
 	id := b.run(config)
 	// CRI-O returns the existing sandbox. Nothing is created in either case.
 	if again, err := b.Client.RunPodSandbox(b.ctx(), config, ""); again != id && !errors.Is(err, runtime.ErrNameReserved) {
-		t.Errorf("a second of the same name: got %s, %v, want %s or %v", again, err, id, runtime.ErrNameReserved)
+		t.Errorf("second sandbox with the same name: got %s, %v, want %s or %v", again, err, id, runtime.ErrNameReserved)
 	}
 	if err := b.Client.StopPodSandbox(b.ctx(), id); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := b.Client.RunPodSandbox(b.ctx(), config, ""); again != id && !errors.Is(err, runtime.ErrNameReserved) {
-		t.Errorf("while the first is stopped: got %s, %v, want %s or %v", again, err, id, runtime.ErrNameReserved)
+		t.Errorf("second sandbox while the first is stopped: got %s, %v, want %s or %v", again, err, id, runtime.ErrNameReserved)
 	}
 	b.run(b.sandboxConfig("twin", 4))
 	if err := b.Client.RemovePodSandbox(b.ctx(), id); err != nil {
@@ -106,7 +106,7 @@ func testHostNetwork(t *testing.T, b *bench) {
 	config.Linux.SecurityContext.NamespaceOptions.Network = api.NamespaceMode_NODE
 	s, err := b.Client.PodSandboxStatus(b.ctx(), b.run(config))
 	if err != nil || !s.Ready || len(s.IPs) != 0 {
-		t.Errorf("got %+v, %v; want it ready and without an address", s, err)
+		t.Errorf("got %+v, %v, want it ready and without an address", s, err)
 	}
 }
 
@@ -122,12 +122,12 @@ func testSandboxEnds(t *testing.T, b *bench) {
 	if c := b.exited(running); c.ExitCode != 137 {
 		t.Errorf("stopped with its sandbox: got exit code %d, want 137", c.ExitCode)
 	}
-	// CRI-O may take as long for a created container as for one that ignores the signal.
+	// CRI-O can take as long to stop a created container as one that ignores the signal.
 	if err := b.Client.StopContainer(b.ctx(), created, 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Client.StartContainer(b.ctx(), created); err == nil {
-		t.Error("a container starts in a sandbox that is stopped")
+		t.Error("starting a container in a stopped sandbox: got no error")
 	}
 	if err := b.Client.RemovePodSandbox(b.ctx(), id); err != nil {
 		t.Fatal(err)

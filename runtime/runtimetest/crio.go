@@ -22,8 +22,8 @@ func (r *Runtime) missingFor(kind, id string) error {
 	return status.Errorf(codes.Unknown, "specified sandbox not found: %s: PodSandbox with ID starting with %s not found: ID does not exist", id, id)
 }
 
-// prepare does what CRI-O does in CreateContainer, and containerd in StartContainer: its
-// monitor opens the log, and runc looks up the program.
+// prepare does what CRI-O does in CreateContainer, while containerd does it in StartContainer:
+// the monitor opens the log, and runc looks up the program.
 func (c *container) prepare() error {
 	if log := c.logFile(); log != "" {
 		if _, err := os.Stat(filepath.Dir(log)); err != nil {
@@ -45,10 +45,10 @@ func (r *Runtime) HideExitFiles(hidden bool) {
 	r.exitFilesHidden = hidden
 }
 
-// askLocked does what CRI-O does with the running containers of a sandbox that is being
-// stopped: it sends them their stop signal, and waits as long as the call may last. It
-// releases the lock meanwhile.
-func (r *Runtime) askLocked(ctx context.Context, sb *sandbox) error {
+// termLocked sends the stop signal to the running containers of a sandbox that is being
+// stopped, and waits for them as long as the call may take. CRI-O does that. It releases the
+// lock while it waits.
+func (r *Runtime) termLocked(ctx context.Context, sb *sandbox) error {
 	if !r.options.CRIO {
 		return nil
 	}

@@ -36,7 +36,7 @@ func (r *Runtime) Serve(t testing.TB) string {
 	// A path of t.TempDir can be too long for a socket.
 	dir, err := os.MkdirTemp("", "runtimetest")
 	if err != nil {
-		t.Fatalf("making a directory for the socket: %v", err)
+		t.Fatalf("creating a directory for the socket: %v", err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path := filepath.Join(dir, "cri.sock")

@@ -9,8 +9,9 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// feed sends events to subscribers. Without one it keeps them for the next, as containerd
-// does. Unlike containerd it never blocks on a slow one. The Runtime's lock guards it.
+// feed sends events to subscribers. Without a subscriber it keeps them for the next one, as
+// containerd does. Unlike containerd it never blocks on a slow subscriber. The Runtime's lock
+// guards it.
 type feed struct {
 	subscribers []*subscriber
 	backlog     []*api.ContainerEventResponse
@@ -21,7 +22,7 @@ type subscriber struct {
 	queue []*api.ContainerEventResponse
 	more  chan struct{} // has one token when queue or ended changed
 	ended bool
-	err   error // of a stream that ended
+	err   error // of a stream that has ended
 }
 
 func (s *subscriber) nudge() {
@@ -41,7 +42,7 @@ func (f *feed) endLocked(err error) {
 	f.subscribers, f.backlog = nil, nil
 }
 
-// MuteEvents drops all events; false ends that.
+// MuteEvents drops all events until it is called with false.
 func (r *Runtime) MuteEvents(muted bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

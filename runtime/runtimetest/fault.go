@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A Fault is an error to inject into a call. Without Delay, Hang and Err the connection
-// breaks, so the caller does not learn the effect.
+// A Fault is an error to inject into a call. Without Delay, Hang and Err the connection breaks,
+// so that the caller does not know whether the call had an effect.
 type Fault struct {
 	// Method is the call's name, "StartContainer"; "" means any.
 	Method string
@@ -20,18 +20,18 @@ type Fault struct {
 	Match func(request any) bool
 	// Nth is the number of the affected call, counted from now; 0: every call.
 	Nth int
-	// After makes the call have its effect first.
+	// After makes the call take effect before the fault.
 	After bool
-	// Do is called when the fault is applied; nil: nothing. It may call the Runtime.
+	// Do is called when the fault is applied, unless it is nil. It may call the Runtime.
 	Do func()
 	// Delay makes the call slow; then it succeeds, or fails with Err.
 	Delay time.Duration
-	// Alone makes the call continue after its caller has canceled it, so that its effect
-	// comes later. Otherwise it has no effect. The Delay is then in the middle of the call:
-	// the name for RunPodSandbox or CreateContainer is reserved, and nothing is listed.
+	// Alone makes the call continue after its caller has canceled it, so that it takes effect
+	// later. Otherwise a canceled call has no effect. With Alone the Delay is in the middle of
+	// the call: the name for RunPodSandbox or CreateContainer is reserved, but nothing is
+	// listed.
 	Alone bool
-	// Hang blocks the call until the caller cancels it, the runtime goes Down or the test
-	// ends.
+	// Hang blocks the call until the caller cancels it, Down is called or the test ends.
 	Hang bool
 	// Err is the error of the call, a status error or any other.
 	Err error
@@ -39,7 +39,7 @@ type Fault struct {
 
 type fault struct {
 	Fault
-	seen int
+	calls int // matching calls so far
 }
 
 // Inject adds a fault and returns a function that removes it. If several match, the first
@@ -56,23 +56,23 @@ func (r *Runtime) Inject(f Fault) (remove func()) {
 	}
 }
 
-// strikeLocked returns the fault for this call, or nil if there is none. Every fault counts
-// every call that it matches.
+// strikeLocked returns the fault for this call, or nil. Every fault counts every call that it
+// matches.
 func (r *Runtime) strikeLocked(method string, request any) *fault {
 	var hit *fault
 	for _, f := range r.faults {
 		if f.Method != "" && f.Method != method || f.Match != nil && !f.Match(request) {
 			continue
 		}
-		f.seen++
-		if hit == nil && (f.Nth == 0 || f.Nth == f.seen) {
+		f.calls++
+		if hit == nil && (f.Nth == 0 || f.Nth == f.calls) {
 			hit = f
 		}
 	}
 	return hit
 }
 
-// intercept wraps every call of both interfaces: it logs, and injects faults.
+// intercept wraps every call of both interfaces: it records the call and injects faults.
 func (r *Runtime) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	method := path.Base(info.FullMethod)
 	r.mu.Lock()
@@ -87,25 +87,25 @@ func (r *Runtime) intercept(ctx context.Context, request any, info *grpc.UnarySe
 		return nil, errDown
 	}
 	began := time.Now()
-	response, err := r.answer(ctx, method, f, down, func(ctx context.Context) (any, error) { return handler(ctx, request) })
+	response, err := r.serveWith(ctx, method, f, down, func(ctx context.Context) (any, error) { return handler(ctx, request) })
 	r.record(Call{Method: method, Subject: subject, At: began, Request: request, Err: err})
 	return response, err
 }
 
-// errDown is the error of a client if no process listens on the socket.
+// errDown is the error that a client gets if no process listens on the socket.
 var errDown = status.Error(codes.Unavailable,
 	`connection error: desc = "transport: Error while dialing: dial unix /run/runtimetest.sock: connect: connection refused"`)
 
-// answer makes the call with its fault.
-func (r *Runtime) answer(ctx context.Context, method string, f *fault, down chan struct{}, call func(context.Context) (any, error)) (any, error) {
+// serveWith executes the call with its fault.
+func (r *Runtime) serveWith(ctx context.Context, method string, f *fault, down chan struct{}, call func(context.Context) (any, error)) (any, error) {
 	if f == nil {
-		return r.make(ctx, down, call)
+		return r.execute(ctx, down, call)
 	}
 	if f.Do != nil && !f.After {
 		f.Do()
 	}
 	if f.Alone {
-		return r.make(ctx, down, func(ctx context.Context) (any, error) {
+		return r.execute(ctx, down, func(ctx context.Context) (any, error) {
 			ctx = context.WithoutCancel(ctx)
 			if method == "RunPodSandbox" || method == "CreateContainer" {
 				return call(context.WithValue(ctx, midst{}, f.Delay))
@@ -117,25 +117,25 @@ func (r *Runtime) answer(ctx context.Context, method string, f *fault, down chan
 		})
 	}
 	if !f.After {
-		if err := r.suffer(ctx, f, down); err != nil {
+		if err := r.apply(ctx, f, down); err != nil {
 			return nil, err
 		}
 	}
-	response, err := r.make(ctx, down, call)
+	response, err := r.execute(ctx, down, call)
 	if err != nil || !f.After {
 		return response, err
 	}
 	if f.Do != nil {
 		f.Do()
 	}
-	if err := r.suffer(ctx, f, down); err != nil {
+	if err := r.apply(ctx, f, down); err != nil {
 		return nil, err
 	}
 	return response, nil
 }
 
-// suffer returns the error of the fault; nil for a mere delay.
-func (r *Runtime) suffer(ctx context.Context, f *fault, down chan struct{}) error {
+// apply waits or hangs as the fault requires, and returns its error; nil for a mere delay.
+func (r *Runtime) apply(ctx context.Context, f *fault, down chan struct{}) error {
 	if f.Hang {
 		return r.sleep(ctx, down, 1<<62)
 	}
@@ -153,10 +153,10 @@ func (r *Runtime) suffer(ctx context.Context, f *fault, down chan struct{}) erro
 	return errLost
 }
 
-// midst is the context's key of a delay in the middle of a call.
+// midst is the context key of a delay in the middle of a call.
 type midst struct{}
 
-// lingerLocked waits for such a delay, without the lock.
+// lingerLocked waits for such a delay. It releases the lock while it waits.
 func (r *Runtime) lingerLocked(ctx context.Context) error {
 	delay, ok := ctx.Value(midst{}).(time.Duration)
 	if !ok {
@@ -167,7 +167,7 @@ func (r *Runtime) lingerLocked(ctx context.Context) error {
 	return r.sleep(ctx, nil, delay)
 }
 
-// sleep waits, unless the call is canceled, the runtime goes down or the test ends before.
+// sleep waits, unless the call is canceled, Down is called or the test ends before.
 func (r *Runtime) sleep(ctx context.Context, down chan struct{}, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -183,10 +183,9 @@ func (r *Runtime) sleep(ctx context.Context, down chan struct{}, d time.Duration
 	}
 }
 
-// make runs a call in its own goroutine, because a caller that cancels or loses the
-// connection does not stop what the runtime has begun. Only calls that wait check their
-// context.
-func (r *Runtime) make(ctx context.Context, down chan struct{}, call func(context.Context) (any, error)) (any, error) {
+// execute runs a call in a separate goroutine, because a caller that cancels or loses the connection
+// does not stop what the runtime has begun. Only calls that wait check their context.
+func (r *Runtime) execute(ctx context.Context, down chan struct{}, call func(context.Context) (any, error)) (any, error) {
 	type outcome struct {
 		response any
 		err      error

@@ -27,6 +27,8 @@ func inBubble(t *testing.T, test func(t *testing.T, r *runtimetest.Runtime)) {
 	})
 }
 
+// sandboxes returns how many of the sandboxes a, b and c exist, by the reservation of their
+// names.
 func sandboxes(t *testing.T, r *runtimetest.Runtime) int {
 	t.Helper()
 	n := 0
@@ -49,7 +51,7 @@ func TestFaultBefore(t *testing.T) {
 			}
 		}
 		if n := sandboxes(t, r); n != 2 {
-			t.Errorf("%d sandboxes, want 2: a fault before the call has no effect", n)
+			t.Errorf("got %d sandboxes, want 2, because a call that fails before it takes effect creates none", n)
 		}
 	})
 }
@@ -59,11 +61,11 @@ func TestFaultAfter(t *testing.T) {
 		killed := false
 		remove := r.Inject(runtimetest.Fault{Method: "RunPodSandbox", After: true, Do: func() { killed = true }, Err: errors.New("boom")})
 		if _, err := r.RunPodSandbox(t.Context(), config("a"), ""); err == nil || !killed {
-			t.Errorf("got %v, killed %v", err, killed)
+			t.Errorf("got error %v, Do called %t, want an error and true", err, killed)
 		}
 		remove()
 		if n := sandboxes(t, r); n != 1 {
-			t.Errorf("%d sandboxes, want 1: a fault after the call leaves its effect", n)
+			t.Errorf("got %d sandboxes, want 1, because the fault occurs after the call", n)
 		}
 	})
 }
@@ -73,37 +75,37 @@ func TestFaultHangs(t *testing.T) {
 		r.Inject(runtimetest.Fault{Method: "StopPodSandbox", Hang: true})
 		began := time.Now()
 		if err := r.StopPodSandbox(t.Context(), "x"); !errors.Is(err, runtime.ErrUnavailable) || time.Since(began) != time.Minute {
-			t.Errorf("got %v after %v", err, time.Since(began))
+			t.Errorf("got %v after %v, want unavailable after a minute", err, time.Since(began))
 		}
 		time.AfterFunc(time.Second, r.Down)
 		began = time.Now()
 		if err := r.StopPodSandbox(t.Context(), "x"); !errors.Is(err, runtime.ErrUnavailable) || time.Since(began) != time.Second {
-			t.Errorf("down: got %v after %v", err, time.Since(began))
+			t.Errorf("down: got %v after %v, want unavailable after a second", err, time.Since(began))
 		}
 	})
 }
 
-// TestFaultAlone: a call whose client went away still holds its name, unseen,
-// and has its effect in the end.
+// TestFaultAlone checks that a call that its client has canceled still reserves its name, is
+// not listed, and takes effect in the end.
 func TestFaultAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *runtimetest.Runtime) {
 		remove := r.Inject(runtimetest.Fault{Method: "RunPodSandbox", Nth: 1, Alone: true, Delay: 10 * time.Second})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := r.RunPodSandbox(ctx, config("a"), ""); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v", err)
+			t.Errorf("canceled call: got %v", err)
 		}
 		remove()
 		if _, err := r.RunPodSandbox(t.Context(), config("a"), ""); !errors.Is(err, runtime.ErrNameReserved) {
 			t.Errorf("meanwhile: got %v, want %v", err, runtime.ErrNameReserved)
 		}
 		if n := r.Sandboxes(); len(n) != 0 {
-			t.Errorf("meanwhile %v is there", n)
+			t.Errorf("meanwhile: got sandboxes %v, want none", n)
 		}
 		<-time.After(10 * time.Second)
 		synctest.Wait()
 		if got := r.Sandboxes(); !slices.Equal(got, []string{"default/a 0 ready"}) {
-			t.Errorf("in the end: got %q", got)
+			t.Errorf("in the end: got %q, want one ready sandbox", got)
 		}
 	})
 }

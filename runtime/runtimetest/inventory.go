@@ -25,8 +25,8 @@ func (r *Runtime) Sandboxes() []string {
 	return all
 }
 
-// Containers returns every container as "namespace/name/container attempt state", sorted;
-// an exited one is followed by its code.
+// Containers returns every container as "namespace/name/container attempt state", sorted. An
+// exited container is followed by its exit code.
 func (r *Runtime) Containers() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

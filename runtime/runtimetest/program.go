@@ -53,20 +53,20 @@ func Parse(command []string) Program {
 		script = command[2]
 	}
 	p := Program{IgnoresTerm: true}
-	known := false
+	supported := false
 	for _, statement := range strings.FieldsFunc(untrap(script, &p), func(r rune) bool { return r == ';' || r == '&' || r == '\n' }) {
 		words := strings.Fields(statement)
 		for len(words) > 0 && (words[0] == "exec" || words[0] == "wait") {
 			words = words[1:]
 		}
 		if len(words) > 0 && p.run(words) {
-			known = true
+			supported = true
 		}
 		if p.Ends && len(words) > 0 && words[0] == "exit" {
 			break
 		}
 	}
-	if !known {
+	if !supported {
 		return Program{}
 	}
 	return p

@@ -33,10 +33,10 @@ func TestParse(t *testing.T) {
 			continue
 		}
 		if got := runtimetest.Parse(strings.Fields(script)); got != want {
-			t.Errorf("%q in words: got %+v, want %+v", script, got, want)
+			t.Errorf("%q without a shell: got %+v, want %+v", script, got, want)
 		}
 	}
 	if got := runtimetest.Parse([]string{"/no/such"}); got.StartError == "" {
-		t.Errorf("got %+v, want that it does not start", got)
+		t.Errorf("got %+v, want a start error", got)
 	}
 }

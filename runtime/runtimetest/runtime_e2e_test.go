@@ -11,8 +11,8 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// TestContractReal holds real runtimes to the contract: the newest and the oldest
-// containerd that podd works with, and CRI-O.
+// TestContractReal tests real runtimes: the newest and the oldest containerd that podd
+// supports, and CRI-O.
 func TestContractReal(t *testing.T) {
 	for _, flavor := range tools.Flavors() {
 		t.Run(string(flavor), func(t *testing.T) {

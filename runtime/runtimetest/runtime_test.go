@@ -8,7 +8,7 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// subject is a fresh runtime in memory as the contract wants it.
+// subject returns a new in-memory runtime for the contract.
 func subject(t *testing.T, client func(*runtimetest.Runtime) *cri.Client) runtimetest.Subject {
 	return subjectOf(t, runtimetest.Options{}, client)
 }

@@ -56,7 +56,7 @@ func (s *service) RunPodSandbox(ctx context.Context, q *api.RunPodSandboxRequest
 }
 
 func (r *Runtime) networkLocked(sb *sandbox) error {
-	if !r.handlerKnown(sb.handler) {
+	if !r.hasHandler(sb.handler) {
 		return fmt.Errorf("unable to get OCI runtime for sandbox %q: no runtime for %q is configured", sb.id, sb.handler)
 	}
 	if hostNetwork(sb.config) {
@@ -73,7 +73,7 @@ func (s *service) StopPodSandbox(ctx context.Context, q *api.StopPodSandboxReque
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if sb := s.sandboxes[q.GetPodSandboxId()]; sb != nil {
-		if err := s.askLocked(ctx, sb); err != nil {
+		if err := s.termLocked(ctx, sb); err != nil {
 			return nil, err
 		}
 		s.stopSandboxLocked(sb)
@@ -99,7 +99,7 @@ func (s *service) RemovePodSandbox(ctx context.Context, q *api.RemovePodSandboxR
 	if sb == nil {
 		return &api.RemovePodSandboxResponse{}, nil
 	}
-	if err := s.askLocked(ctx, sb); err != nil {
+	if err := s.termLocked(ctx, sb); err != nil {
 		return nil, err
 	}
 	s.stopSandboxLocked(sb)

@@ -60,6 +60,6 @@ func (s *service) Status(_ context.Context, q *api.StatusRequest) (*api.StatusRe
 	return response, nil
 }
 
-func (r *Runtime) handlerKnown(name string) bool {
+func (r *Runtime) hasHandler(name string) bool {
 	return name == "" || name == "runc" || slices.Contains(r.options.Handlers, name)
 }

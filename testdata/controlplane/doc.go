@@ -1,33 +1,32 @@
-// Package controlplane is empty: its module pins the programs of Kubernetes
-// 1.34.4 that podd is measured against, and asks them what is true. The module
-// is nested so that none of it reaches podd's own dependencies.
+// Package controlplane is empty. Its module pins the programs of Kubernetes 1.34.4 with which
+// podd is compared, and records their behavior. The module is nested so that podd itself does
+// not depend on them.
 //
-// Program validation asks the API server's own code what it makes of some
-// thousand pods, and records it in testdata/manifests/kubernetes.jsonl.gz, with
-// which podd/manifest's tests compare themselves:
+// The program validation passes some thousand pods to the code of the API server and records
+// the results in testdata/manifests/kubernetes.jsonl.gz, with which the tests of podd/manifest
+// compare podd:
 //
 //	cd testdata/controlplane && go run ./validation
 //
-// Program requests runs the kubelet itself on a runtime in memory and records
-// what it asks of that: alone, for some hundred pods, those of kubeadm and of
-// podd's own goldens among them, in testdata/render/kubelet.jsonl.gz; with an API
-// server, for pods that read ConfigMaps, Secrets and claims, in
-// testdata/render/kubelet-api.jsonl.gz; and for what happens to pods that run, in
-// the stories of testdata/kubelet. Tests of podd/reconcile and the packages below
-// it, named TestKubelet, compare themselves with these. It needs root on a
-// machine with cgroups and loop devices, and minutes to build the programs, which
-// --programs keeps for the next time, as well as for each part:
+// The program requests runs the kubelet on an in-memory runtime and records its CRI requests.
+// Without an API server it records some hundred pods, including those of kubeadm and of podd's
+// own goldens, in testdata/render/kubelet.jsonl.gz. With an API server it records pods that use
+// ConfigMaps, Secrets and claims, in testdata/render/kubelet-api.jsonl.gz, and events in the
+// life of running pods, in the scenarios of testdata/kubelet. The tests of podd/reconcile and
+// the packages below it that are named TestKubelet compare podd with these. The program needs
+// root on a host with cgroups and loop devices. It takes minutes to build the programs, which
+// --programs keeps for the next time, and minutes for each part:
 //
 //	cd testdata/controlplane && go run ./requests --programs /tmp/bin [static|api|calls]…
 //
-// podd/cmd/podd/e2e/measure has the kubelet of those programs and podd run the same
-// pods side by side, compares what both tell that these use, and records in
-// testdata/kubelet/stats.txt which fields and metrics there are.
+// podd/cmd/podd/e2e/measure runs the same pods under the kubelet and under podd at the same
+// time, compares the resource usage that they report, and records the fields and metrics in
+// testdata/kubelet/stats.txt.
 //
-// After the first two go test ./manifest/supported -run TestFields -update counts anew.
+// After the first two run go test ./manifest/supported -run TestFields -update to update the
+// counts.
 //
-// Package cluster is the control plane that it uses, a real one, and program up
-// runs that, and the controllers where they are asked for, for tests of podd as a
-// node. They are static programs, so images can be made of them. Package suite is
-// Kubernetes' own tests of a node's agent.
+// Package cluster runs the control plane. The program up runs it for tests of podd as a node,
+// with the controllers if necessary. The programs are statically linked, so that images can be
+// made of them. Package suite is the node conformance test suite of Kubernetes.
 package controlplane

@@ -2,7 +2,8 @@
 
 package controlplane
 
-// Programs that are built and never imported; go mod tidy keeps what they need.
+// Programs that are built but not imported. With these imports go mod tidy keeps their
+// dependencies.
 import (
 	_ "github.com/onsi/ginkgo/v2/ginkgo"
 	_ "k8s.io/kubernetes/test/images/agnhost"

@@ -1,4 +1,4 @@
-// Package metrics is empty: its module pins metrics-server, the program that asks
-// every node's agent for what kubectl top shows. It is a module of its own, for its
-// libraries are not those of the control plane beside it.
+// Package metrics is empty. Its module pins metrics-server, the program that queries the agents
+// of all nodes for the values of kubectl top. It is a separate module, because its libraries
+// have other versions than those of the control plane.
 package metrics

@@ -2,5 +2,5 @@
 
 package metrics
 
-// The program is built and never imported; go mod tidy keeps what it needs.
+// The program is built but not imported. With this import go mod tidy keeps its dependencies.
 import _ "sigs.k8s.io/metrics-server/cmd/metrics-server"

@@ -1,5 +1,4 @@
-// Package stack is empty: its module only pins, with the tool lines of
-// go.mod, the container runtime that podd is run and tested on. Package
-// podd/runtime/runtimetest/stack/tools builds it. The module is nested so
-// that none of it reaches podd's own dependencies.
+// Package stack is empty. The tool lines in the go.mod of its module pin the container runtime
+// with which podd is tried and tested. Package podd/runtime/runtimetest/stack/tools builds it.
+// The module is nested so that podd itself does not depend on it.
 package stack

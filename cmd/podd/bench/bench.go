@@ -14,7 +14,7 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// bench contains the state that all parts share. It is not safe for concurrent use.
+// bench is the state that all parts share. It is not safe for concurrent use.
 type bench struct {
 	options
 	dir     string
@@ -45,7 +45,7 @@ func newBench(ctx context.Context, o options) (b *bench, err error) {
 	if b.calls, err = newCalls(); err != nil {
 		return b, err
 	}
-	say("stack", "containerd and images")
+	progress("stack", "containerd and images")
 	b.stack, err = stack.Start(ctx, stack.Options{
 		Dir: filepath.Join(b.dir, "s"), Config: b.calls.config(), Log: slog.Default(),
 	})
@@ -62,7 +62,7 @@ func newBench(ctx context.Context, o options) (b *bench, err error) {
 		return b, err
 	}
 	if b.Podd == "" {
-		say("podd", "built for the bench")
+		progress("podd", "building")
 		if b.Podd, err = build(ctx, b.dir); err != nil {
 			return b, err
 		}
@@ -102,7 +102,7 @@ func (b *bench) close() error {
 		errs = append(errs, b.cluster.close())
 	}
 	if b.daemon != nil {
-		kubelet.Unmount(b.daemon.dir) // that it has not removed
+		kubelet.Unmount(b.daemon.dir) // mounts that podd has not removed
 	}
 	if b.Keep == "" && b.dir != "" {
 		errs = append(errs, os.RemoveAll(b.dir))
@@ -121,10 +121,10 @@ func build(ctx context.Context, dir string) (string, error) {
 	return file, nil
 }
 
-// say reports progress on standard error.
-func say(what, text string) { fmt.Fprintf(os.Stderr, "%-8s%s\n", what, text) }
+// progress reports progress on standard error.
+func progress(what, text string) { fmt.Fprintf(os.Stderr, "%-8s%s\n", what, text) }
 
-// rest waits until the machine has finished the work of the previous round.
+// rest waits until the host has finished the work of the previous round.
 func rest(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

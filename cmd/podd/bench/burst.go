@@ -8,13 +8,13 @@ import (
 
 // burst contains the durations of one round of many pods, in seconds.
 type burst struct {
-	run, tasks, all  float64 // until all run; after removal until there is no task, and nothing is left
+	run, tasks, all  float64 // until all run; from the removal until no task, and nothing at all, is left
 	runCPU, allCPU   float64 // CPU time of containerd during that
 	poddRun, poddAll float64 // CPU time of podd during that
 }
 
 func (b burst) String() string {
-	return fmt.Sprintf("run %.2f s, tasks gone %.2f s, all gone %.2f s, containerd's CPU %.2f s and %.2f s", b.run, b.tasks, b.all, b.runCPU, b.allCPU)
+	return fmt.Sprintf("run %.2f s, no task left %.2f s, nothing left %.2f s, containerd's CPU %.2f s and %.2f s", b.run, b.tasks, b.all, b.runCPU, b.allCPU)
 }
 
 // bursts measures starting and removing many pods at once.
@@ -47,28 +47,29 @@ func (b *bench) size(ctx context.Context, n int) error {
 		}
 		podds = append(podds, p)
 		if round == 0 {
-			widths = []int{fastest(floors, runs), fastest(floors, taskless)}
+			widths = []int{fastest(floors, runs), fastest(floors, noTasks)}
 			if widths[0] == widths[1] {
 				widths = widths[:1]
 			}
 		}
 	}
 	b.addBurst(n, "all run", runs, floors, podds, 1.15)
-	b.addBurst(n, "removed, all tasks gone", taskless, floors, podds, 1.1)
-	b.addBurst(n, "removed, nothing left", empty, floors, podds, 0)
-	b.addBurst(n, "all run, containerd's CPU", runWork, floors, podds, 0)
-	b.addBurst(n, "removed, containerd's CPU", allWork, floors, podds, 0)
+	b.addBurst(n, "removed, no task left", noTasks, floors, podds, 1.1)
+	b.addBurst(n, "removed, nothing left", nothingLeft, floors, podds, 0)
+	b.addBurst(n, "all run, containerd's CPU", runCPU, floors, podds, 0)
+	b.addBurst(n, "removed, containerd's CPU", allCPU, floors, podds, 0)
 	b.table.add(row{name: fmt.Sprintf("%d all run, podd's CPU", n), unit: seconds, podd: of(podds, func(b burst) float64 { return b.poddRun })})
 	b.table.add(row{name: fmt.Sprintf("%d removed, podd's CPU", n), unit: seconds, podd: of(podds, func(b burst) float64 { return b.poddAll })})
 	return nil
 }
 
-func runs(b burst) float64     { return b.run }
-func taskless(b burst) float64 { return b.tasks }
-func empty(b burst) float64    { return b.all }
-func runWork(b burst) float64  { return b.runCPU }
-func allWork(b burst) float64  { return b.allCPU }
+func runs(b burst) float64        { return b.run }
+func noTasks(b burst) float64     { return b.tasks }
+func nothingLeft(b burst) float64 { return b.all }
+func runCPU(b burst) float64      { return b.runCPU }
+func allCPU(b burst) float64      { return b.allCPU }
 
+// of returns one value of each round.
 func of(all []burst, what func(burst) float64) samples {
 	var s samples
 	for _, b := range all {
@@ -103,12 +104,12 @@ func (b *bench) addBurst(n int, name string, what func(burst) float64, floors ma
 	})
 }
 
-// burstBare starts n pods by bare CRI calls, width at a time, and removes them. noted
+// burstBare starts n pods with bare CRI calls, width at a time, and removes them. If noted, it
 // prints the number of calls.
 func (b *bench) burstBare(ctx context.Context, n, width int, noted bool) (burst, error) {
 	var f burst
 	pods := b.pods(n)
-	bares, err := b.floor.ready(pods)
+	bares, err := b.floor.render(pods)
 	if err != nil {
 		return f, err
 	}
@@ -142,12 +143,12 @@ func (b *bench) burstBare(ctx context.Context, n, width int, noted bool) (burst,
 		return f, err
 	}
 	f.all, f.allCPU = time.Since(begin).Seconds(), work()
-	say("round", fmt.Sprintf("bare %d, %d wide: %s", n, width, f))
+	progress("round", fmt.Sprintf("bare %d, %d wide: %s", n, width, f))
 	return f, rest(ctx, breath)
 }
 
-// burstPodd starts podd, makes it run n pods and removes them. watched also measures podd
-// while they run.
+// burstPodd starts podd, lets it run n pods, and removes them. If watched, it also measures
+// podd while they run.
 func (b *bench) burstPodd(ctx context.Context, n int, noted, watched bool) (burst, error) {
 	var p burst
 	if err := b.daemon.begin(ctx); err != nil {
@@ -181,15 +182,15 @@ func (b *bench) burstPodd(ctx context.Context, n int, noted, watched bool) (burs
 	if err := count(fmt.Sprintf("podd, %d removed", n)); err != nil {
 		return p, err
 	}
-	say("round", fmt.Sprintf("podd %d: %s, podd's CPU %.2f s and %.2f s", n, p, p.poddRun, p.poddAll))
+	progress("round", fmt.Sprintf("podd %d: %s, podd's CPU %.2f s and %.2f s", n, p, p.poddRun, p.poddAll))
 	if err := b.daemon.end(); err != nil {
 		return p, err
 	}
 	return p, rest(ctx, breath)
 }
 
-// counts starts counting calls and returns a function that stops and prints them. Unless
-// noted, both do nothing.
+// counts starts counting calls and returns a function that stops and prints the numbers. If
+// noted is false, both do nothing.
 func (b *bench) counts(ctx context.Context, pods int, noted bool) func(what string) error {
 	if !noted {
 		return func(string) error { return nil }

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// calls counts the CRI calls of containerd by its own metrics.
+// calls counts CRI calls with containerd's metrics.
 type calls struct{ address string }
 
 // newCalls finds a free port for the metrics.

@@ -80,7 +80,7 @@ func (b *bench) bound(ctx context.Context) error {
 	return b.leave()
 }
 
-// member measures podd with n pods of the cluster, compared with alone.
+// member measures podd with n pods of the cluster and compares it with alone.
 func (b *bench) member(ctx context.Context, n int, alone idle) error {
 	c, err := b.join(ctx)
 	if err != nil {
@@ -112,7 +112,7 @@ func (b *bench) member(ctx context.Context, n int, alone idle) error {
 	return b.leave()
 }
 
-// traffic counts the requests of podd and of a kubelet that have n pods and are idle.
+// traffic counts the requests of podd and of a kubelet, which each have n pods and are idle.
 func (b *bench) traffic(ctx context.Context, c *cluster, n int) (err error) {
 	k, err := newKubelet(ctx, filepath.Join(b.dir, "k"), c)
 	if err != nil {
@@ -126,38 +126,38 @@ func (b *bench) traffic(ctx context.Context, c *cluster, n int) (err error) {
 	if _, _, err := c.apply(ctx, k.name, b.pods(n)); err != nil {
 		return err
 	}
-	if err := rest(ctx, time.Minute); err != nil { // statuses, images and events are sent
+	if err := rest(ctx, time.Minute); err != nil { // until statuses, images and events have been sent
 		return err
 	}
 	began, used, ours := time.Now(), cpuSince(k.cmd.Process.Pid), cpuSince(b.daemon.cmd.Process.Pid)
-	say("traffic", "counted for "+b.Traffic.String())
+	progress("traffic", "counting for "+b.Traffic.String())
 	if err := rest(ctx, b.Traffic); err != nil {
 		return err
 	}
-	// The other requests depend on what this machine lacks for a kubelet.
-	r := row{name: "requests but for events, 100 pods, of the kubelet and podd", unit: perMinute, goal: goal{factor: 1}}
+	// The other requests depend on features that this host does not have for a kubelet.
+	r := row{name: "requests except events, 100 pods, kubelet and podd", unit: perMinute, goal: goal{factor: 1}}
 	minutes := time.Since(began).Minutes()
 	for _, side := range []struct {
 		node string
 		to   *samples
 	}{{k.name, &r.bare}, {nodeName, &r.podd}} {
-		asked, err := c.plane.Asked(side.node, began)
+		requests, err := c.plane.RequestCounts(side.node, began)
 		if err != nil {
 			return err
 		}
 		calls, total := map[string]float64{}, 0.0
-		for what, n := range asked {
+		for what, n := range requests {
 			calls[what] = float64(n)
 			if !strings.HasSuffix(what, " events") {
 				total += float64(n)
 			}
 		}
 		*side.to = samples{total / minutes}
-		b.table.notes = append(b.table.notes, "requests a minute, "+side.node+": "+list(calls, minutes))
+		b.table.notes = append(b.table.notes, "requests per minute, "+side.node+": "+list(calls, minutes))
 	}
 	b.table.add(r)
 	share := 100 / (60 * minutes)
-	b.table.add(row{name: "CPU meanwhile, of the kubelet and podd", unit: percent, bare: samples{used() * share}, podd: samples{ours() * share}})
+	b.table.add(row{name: "CPU meanwhile, kubelet and podd", unit: percent, bare: samples{used() * share}, podd: samples{ours() * share}})
 	m, err := memoryOf(k.cmd.Process.Pid)
 	if err != nil {
 		return err
@@ -166,6 +166,6 @@ func (b *bench) traffic(ctx context.Context, c *cluster, n int) (err error) {
 	if err != nil {
 		return err
 	}
-	b.table.add(row{name: "RSS then, of the kubelet and podd", unit: megabytes, bare: samples{m.resident}, podd: samples{o.resident}})
+	b.table.add(row{name: "RSS then, kubelet and podd", unit: megabytes, bare: samples{m.resident}, podd: samples{o.resident}})
 	return nil
 }

@@ -24,17 +24,18 @@ import (
 // kubeletName is the name of the kubelet's node.
 const kubeletName = "kubelet"
 
-// cluster is the cluster of podd and the kubelet.
+// cluster is the cluster with podd and the kubelet as nodes.
 type cluster struct {
 	b     *bench
 	plane *controlplane.Plane
 	made  tools.ControlPlane
 }
 
-// join makes podd a node of the cluster until leave. It starts the cluster if necessary.
+// join makes podd a node of the cluster until leave is called. It starts the cluster if
+// necessary.
 func (b *bench) join(ctx context.Context) (*cluster, error) {
 	if b.cluster == nil {
-		say("cluster", "etcd and kube-apiserver")
+		progress("cluster", "etcd and kube-apiserver")
 		made, err := tools.EnsureControlPlane(ctx, slog.Default())
 		if err != nil {
 			return nil, err
@@ -44,7 +45,7 @@ func (b *bench) join(ctx context.Context) (*cluster, error) {
 			return nil, err
 		}
 		b.cluster = &cluster{b, plane, made}
-		if err := b.cluster.trust(); err != nil {
+		if err := b.cluster.createRoots(); err != nil {
 			return nil, err
 		}
 	}
@@ -52,21 +53,21 @@ func (b *bench) join(ctx context.Context) (*cluster, error) {
 	return b.cluster, nil
 }
 
-// leave stops podd; the next one is not in the cluster.
+// leave stops podd. A podd that is started afterwards is not in the cluster.
 func (b *bench) leave() error {
 	b.daemon.more = nil
 	return b.daemon.end()
 }
 
-// trust creates the objects that every pod of the namespace uses, because no controller
-// runs that would.
-func (c *cluster) trust() error {
+// createRoots creates the ConfigMap with the cluster's CA, which every pod mounts, because no
+// controller is running that would create it.
+func (c *cluster) createRoots() error {
 	ca, err := os.ReadFile(filepath.Join(c.plane.Dir, "ca.crt"))
 	if err != nil {
 		return err
 	}
 	root := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kube-root-ca.crt"}, Data: map[string]string{"ca.crt": string(ca)}}
-	return c.plane.Ask(http.MethodPost, inDefault+"configmaps", root, nil)
+	return c.plane.Do(http.MethodPost, inDefault+"configmaps", root, nil)
 }
 
 func (c *cluster) close() error { return c.plane.Stop() }
@@ -75,7 +76,7 @@ func (c *cluster) kubeconfig(node string) string {
 	return filepath.Join(c.plane.Dir, node+".kubeconfig")
 }
 
-// begin starts podd and returns when it has been a node for some time.
+// begin starts podd and returns when it has been a node for a while.
 func (c *cluster) begin(ctx context.Context) error {
 	began := time.Now()
 	if err := c.b.daemon.begin(ctx); err != nil {
@@ -88,15 +89,15 @@ func (c *cluster) begin(ctx context.Context) error {
 func (c *cluster) alive(ctx context.Context, node string, since time.Time) error {
 	for {
 		var l coordination.Lease
-		err := c.plane.Ask(http.MethodGet, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+node, nil, &l)
+		err := c.plane.Do(http.MethodGet, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+node, nil, &l)
 		if err == nil && l.Spec.RenewTime.After(since) {
 			return rest(ctx, pause)
 		}
-		if err != nil && !errors.Is(err, controlplane.ErrNone) {
+		if err != nil && !errors.Is(err, controlplane.ErrNotFound) {
 			return err
 		}
 		if err := rest(ctx, 100*time.Millisecond); err != nil {
-			return fmt.Errorf("waiting for a sign of life of node %s: %w", node, err)
+			return fmt.Errorf("waiting until node %s renews its lease: %w", node, err)
 		}
 	}
 }
@@ -110,11 +111,11 @@ type kubeletNode struct {
 	restore   func()
 }
 
-// newKubelet starts a kubelet with a containerd of its own, because it stops containers
+// newKubelet starts a kubelet with a separate containerd, because a kubelet stops containers
 // that it does not know.
 func newKubelet(ctx context.Context, dir string, c *cluster) (k *kubeletNode, err error) {
-	say("kubelet", "with a containerd of its own")
-	k = &kubeletNode{name: kubeletName, dir: dir, restore: kubelet.Remember(dir)}
+	progress("kubelet", "with a separate containerd")
+	k = &kubeletNode{name: kubeletName, dir: dir, restore: kubelet.SaveHost(dir)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, k.close())
@@ -153,7 +154,7 @@ func (k *kubeletNode) close() (err error) {
 	}
 	kubelet.Unmount(k.dir)
 	if k.stack != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // it has many pods
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // it may have many pods
 		defer cancel()
 		err = errors.Join(err, k.stack.Destroy(ctx))
 	}

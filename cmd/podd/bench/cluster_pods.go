@@ -12,23 +12,23 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// reads returns the pod with a ConfigMap and a Secret that it mounts, as most pods of a
+// withObjects returns the pod with a ConfigMap and a Secret that it mounts, as most pods of a
 // cluster do.
-func (p pod) reads() (*v1.Pod, *v1.ConfigMap, *v1.Secret, error) {
-	read := &v1.Pod{}
-	if err := yaml.Unmarshal([]byte(p.text), read); err != nil {
+func (p pod) withObjects() (*v1.Pod, *v1.ConfigMap, *v1.Secret, error) {
+	decoded := &v1.Pod{}
+	if err := yaml.Unmarshal([]byte(p.text), decoded); err != nil {
 		return nil, nil, nil, fmt.Errorf("reading the manifest of %s: %w", p.name, err)
 	}
-	main := &read.Spec.Containers[0]
+	main := &decoded.Spec.Containers[0]
 	for name, source := range map[string]v1.VolumeSource{
 		"config": {ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: p.name}}},
 		"secret": {Secret: &v1.SecretVolumeSource{SecretName: p.name}},
 	} {
-		read.Spec.Volumes = append(read.Spec.Volumes, v1.Volume{Name: name, VolumeSource: source})
+		decoded.Spec.Volumes = append(decoded.Spec.Volumes, v1.Volume{Name: name, VolumeSource: source})
 		main.VolumeMounts = append(main.VolumeMounts, v1.VolumeMount{Name: name, MountPath: "/etc/" + name})
 	}
 	meta := metav1.ObjectMeta{Name: p.name}
-	return read,
+	return decoded,
 		&v1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: meta, Data: map[string]string{"app.conf": strings.Repeat("key = value\n", 80)}},
 		&v1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: meta, Data: map[string][]byte{"password": []byte("correct horse battery staple")}},
 		nil
@@ -36,12 +36,12 @@ func (p pod) reads() (*v1.Pod, *v1.ConfigMap, *v1.Secret, error) {
 
 // withFiles returns a manifest with the pod and its objects.
 func (p pod) withFiles() (string, error) {
-	read, config, secret, err := p.reads()
+	decoded, config, secret, err := p.withObjects()
 	if err != nil {
 		return "", err
 	}
 	var all strings.Builder
-	for _, o := range []any{read, config, secret} {
+	for _, o := range []any{decoded, config, secret} {
 		text, err := yaml.Marshal(o)
 		if err != nil {
 			return "", err
@@ -53,20 +53,20 @@ func (p pod) withFiles() (string, error) {
 
 const inDefault = "/api/v1/namespaces/default/"
 
-// apply creates pods, binds them to a node, and returns when that began and when all
-// their processes ran. As from a usual API server, they also have a service account token
-// and the cluster's root certificate.
+// apply creates pods and binds them to a node. It returns the time before the binding and the
+// time when all their processes were running. As with a usual API server, the pods also have a
+// service account token and the cluster's CA certificate.
 func (c *cluster) apply(ctx context.Context, node string, pods []pod) (began, at time.Time, err error) {
 	for _, p := range pods {
-		read, config, secret, err := p.reads()
+		decoded, config, secret, err := p.withObjects()
 		if err != nil {
 			return began, at, err
 		}
 		for _, o := range []struct {
 			kind   string
 			object any
-		}{{"configmaps", config}, {"secrets", secret}, {"pods", read}} {
-			if err := c.plane.Ask(http.MethodPost, inDefault+o.kind, o.object, nil); err != nil {
+		}{{"configmaps", config}, {"secrets", secret}, {"pods", decoded}} {
+			if err := c.plane.Do(http.MethodPost, inDefault+o.kind, o.object, nil); err != nil {
 				return began, at, err
 			}
 		}
@@ -77,7 +77,7 @@ func (c *cluster) apply(ctx context.Context, node string, pods []pod) (began, at
 	began = time.Now()
 	for _, p := range pods {
 		binding := &v1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.name}, Target: v1.ObjectReference{Kind: "Node", Name: node}}
-		if err = c.plane.Ask(http.MethodPost, inDefault+"pods/"+p.name+"/binding", binding, nil); err != nil {
+		if err = c.plane.Do(http.MethodPost, inDefault+"pods/"+p.name+"/binding", binding, nil); err != nil {
 			return
 		}
 	}
@@ -94,7 +94,7 @@ func (c *cluster) withdraw(ctx context.Context, pods []pod) error {
 	defer dirs.close()
 	for _, p := range pods {
 		for _, kind := range []string{"pods/", "configmaps/", "secrets/"} {
-			if err := c.plane.Ask(http.MethodDelete, inDefault+kind+p.name, nil, nil); err != nil {
+			if err := c.plane.Do(http.MethodDelete, inDefault+kind+p.name, nil, nil); err != nil {
 				return err
 			}
 		}

@@ -28,8 +28,8 @@ type daemon struct {
 	b     *bench
 	dir   string
 	cmd   *exec.Cmd     // nil: not running
-	ended chan struct{} // closed when the process has ended
-	more  []string      // flags of the next process
+	ended chan struct{} // closed when the process has exited
+	more  []string      // additional flags of the next process
 }
 
 func newDaemon(b *bench) (*daemon, error) {
@@ -76,13 +76,13 @@ func (d *daemon) launch() (time.Time, error) {
 	return at, nil
 }
 
-// launch starts a program that is killed when this one ends. It returns the time before
-// the start, and a channel that is closed when the program has ended.
+// launch starts a program that is killed when this one exits. It returns the time before the
+// start, and a channel that is closed when the program has exited.
 func launch(cmd *exec.Cmd) (time.Time, chan struct{}, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	began, started, ended := make(chan time.Time, 1), make(chan error, 1), make(chan struct{})
 	go func() {
-		// The kernel sends the signal when the thread that started the program ends.
+		// The kernel sends the signal when the thread that started the program exits.
 		goruntime.LockOSThread()
 		defer close(ended)
 		began <- time.Now()
@@ -95,11 +95,11 @@ func launch(cmd *exec.Cmd) (time.Time, chan struct{}, error) {
 	return <-began, ended, <-started
 }
 
-// settled is the delay before a measurement, after which podd has released the memory of
-// its start, as after a long time.
+// settled is the delay before a measurement. After it podd has released the memory that it
+// needed only for its start.
 const settled = 4 * time.Second
 
-// begin starts podd and returns when it has been ready for some time.
+// begin starts podd and returns when it has been ready for a while.
 func (d *daemon) begin(ctx context.Context) error {
 	if _, err := d.launch(); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (d *daemon) begin(ctx context.Context) error {
 		select {
 		case <-again.C:
 		case <-d.ended:
-			return fmt.Errorf("podd ended: %s; see %s", d.cmd.ProcessState, d.dir)
+			return fmt.Errorf("podd exited: %s; see %s", d.cmd.ProcessState, d.dir)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -151,13 +151,13 @@ func (d *daemon) end() error {
 	err := d.cmd.Process.Signal(unix.SIGTERM)
 	<-d.ended
 	if state := d.cmd.ProcessState; err == nil && !state.Success() {
-		err = fmt.Errorf("podd ended: %s; see %s", state, d.dir)
+		err = fmt.Errorf("podd exited: %s; see %s", state, d.dir)
 	}
 	d.cmd = nil
 	return err
 }
 
-// stage writes manifests where podd does not read them.
+// stage writes manifests to a directory that podd does not read.
 func (d *daemon) stage(pods []pod) error {
 	for _, p := range pods {
 		if err := os.WriteFile(filepath.Join(d.staged(), p.name+".yaml"), []byte(p.text), 0o600); err != nil {
@@ -167,7 +167,7 @@ func (d *daemon) stage(pods []pod) error {
 	return nil
 }
 
-// write moves staged manifests to the directory that podd reads.
+// write moves staged manifests to the manifest directory.
 func (d *daemon) write(pods []pod) error {
 	for _, p := range pods {
 		name := p.name + ".yaml"

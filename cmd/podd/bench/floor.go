@@ -18,7 +18,7 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// floor starts pods with the minimum of CRI calls.
+// floor starts pods with the minimum of CRI calls. Its cost is the lower bound for podd.
 type floor struct {
 	client  *cri.Client
 	runtime api.RuntimeServiceClient // for calls that are not measured
@@ -42,7 +42,7 @@ func newFloor(ctx context.Context, b *bench) (*floor, error) {
 	}
 	image, present, err := client.ImageStatus(ctx, stack.BusyboxImage)
 	if err != nil || !present {
-		return nil, fmt.Errorf("looking for image %s: present %v: %w", stack.BusyboxImage, present, err)
+		return nil, fmt.Errorf("looking up the image %s: present %v: %w", stack.BusyboxImage, present, err)
 	}
 	return &floor{
 		client: client, runtime: api.NewRuntimeServiceClient(conn), image: image.ID,
@@ -57,17 +57,17 @@ func newFloor(ctx context.Context, b *bench) (*floor, error) {
 	}, nil
 }
 
-// bare is a pod of the floor.
-type bare struct {
+// barePod is a pod of the floor.
+type barePod struct {
 	pod     *manifest.Pod
 	config  *api.PodSandboxConfig
 	sandbox string
 	attempt uint32 // of the next container
 }
 
-// ready decodes and renders pods, which needs no calls.
-func (f *floor) ready(pods []pod) ([]*bare, error) {
-	all := make([]*bare, len(pods))
+// render decodes and renders pods, for which no call is necessary.
+func (f *floor) render(pods []pod) ([]*barePod, error) {
+	all := make([]*barePod, len(pods))
 	for i, p := range pods {
 		decoded, err := p.decode(f.node.Name)
 		if err != nil {
@@ -77,14 +77,14 @@ func (f *floor) ready(pods []pod) ([]*bare, error) {
 		if err != nil {
 			return nil, err
 		}
-		all[i] = &bare{pod: decoded, config: config}
+		all[i] = &barePod{pod: decoded, config: config}
 	}
 	return all, nil
 }
 
 // run starts pods, width at a time.
-func (f *floor) run(ctx context.Context, pods []*bare, width int) error {
-	return each(ctx, pods, width, func(ctx context.Context, p *bare) (err error) {
+func (f *floor) run(ctx context.Context, pods []*barePod, width int) error {
+	return each(ctx, pods, width, func(ctx context.Context, p *barePod) (err error) {
 		if p.sandbox, err = f.client.RunPodSandbox(ctx, p.config, ""); err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (f *floor) run(ctx context.Context, pods []*bare, width int) error {
 }
 
 // container starts the next container of a pod.
-func (f *floor) container(ctx context.Context, p *bare) error {
+func (f *floor) container(ctx context.Context, p *barePod) error {
 	config, err := render.Container(render.ContainerInput{
 		Pod: p.pod, Container: &p.pod.Spec.Spec.Containers[0], Node: f.node, Attempt: p.attempt,
 		Image: f.image, Volumes: f.volumes,
@@ -110,15 +110,15 @@ func (f *floor) container(ctx context.Context, p *bare) error {
 }
 
 // stop stops pods without a grace period.
-func (f *floor) stop(ctx context.Context, pods []*bare, width int) error {
-	return each(ctx, pods, width, func(ctx context.Context, p *bare) error { return f.client.StopPodSandbox(ctx, p.sandbox) })
+func (f *floor) stop(ctx context.Context, pods []*barePod, width int) error {
+	return each(ctx, pods, width, func(ctx context.Context, p *barePod) error { return f.client.StopPodSandbox(ctx, p.sandbox) })
 }
 
-func (f *floor) remove(ctx context.Context, pods []*bare, width int) error {
-	return each(ctx, pods, width, func(ctx context.Context, p *bare) error { return f.client.RemovePodSandbox(ctx, p.sandbox) })
+func (f *floor) remove(ctx context.Context, pods []*barePod, width int) error {
+	return each(ctx, pods, width, func(ctx context.Context, p *barePod) error { return f.client.RemovePodSandbox(ctx, p.sandbox) })
 }
 
-func each(ctx context.Context, pods []*bare, width int, do func(context.Context, *bare) error) error {
+func each(ctx context.Context, pods []*barePod, width int, do func(context.Context, *barePod) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(width)
 	for _, p := range pods {
@@ -134,7 +134,7 @@ func (f *floor) containerOf(ctx context.Context, pod string) (string, error) {
 		State:         &api.ContainerStateValue{State: api.ContainerState_CONTAINER_RUNNING},
 	}})
 	if err != nil || len(found.GetContainers()) != 1 {
-		return "", fmt.Errorf("looking for the container of %s: %d are there: %w", pod, len(found.GetContainers()), err)
+		return "", fmt.Errorf("looking up the container of %s: got %d containers: %w", pod, len(found.GetContainers()), err)
 	}
 	return found.GetContainers()[0].GetId(), nil
 }

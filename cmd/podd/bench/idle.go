@@ -27,7 +27,7 @@ func (b *bench) idleOne(ctx context.Context) error {
 	return b.daemon.end()
 }
 
-// residents maps the number of pods to the goal for memory.
+// residents contains the goal for memory, by number of pods.
 var residents = map[int]float64{1: 25e6, 100: 32e6}
 
 // watchIdle measures an idle podd with n pods.
@@ -56,9 +56,9 @@ type idle struct {
 	cpu float64 // percent of a CPU
 }
 
-// lookEvery is the interval between measurements of memory. One measurement is not
+// sampleInterval is the interval between measurements of memory. One measurement is not
 // representative, because the kernel maps pages of the program again when they are used.
-const lookEvery = time.Second
+const sampleInterval = time.Second
 
 // idle measures an idle process. Memory is the median.
 func (b *bench) idle(ctx context.Context, pid int) (i idle, err error) {
@@ -72,7 +72,7 @@ func (b *bench) idle(ctx context.Context, pid int) (i idle, err error) {
 	var resident, anonymous samples
 	begin := time.Now()
 	for time.Since(begin) < b.Idle {
-		if err := rest(ctx, lookEvery); err != nil {
+		if err := rest(ctx, sampleInterval); err != nil {
 			return i, err
 		}
 		m, err := memoryOf(pid)

@@ -31,7 +31,7 @@ spec:
     hostPath: {path: %[3]s, type: Directory}
 `
 
-// pod is one pod to start, by either side.
+// pod is a pod that either side starts.
 type pod struct {
 	name string
 	text string

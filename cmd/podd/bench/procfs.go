@@ -35,8 +35,8 @@ func memoryOf(pid int) (memory, error) {
 	return m, nil
 }
 
-// cpu returns the CPU time of all threads of a process. The kernel clock has a resolution
-// of nanoseconds, /proc one of 10 ms.
+// cpu returns the processor time of all threads of a process. It reads the process's CPU clock,
+// which has a resolution of nanoseconds, because that of /proc is 10 ms.
 func cpu(pid int) (time.Duration, error) {
 	const scheduled = 2 // CPUCLOCK_SCHED for a whole process
 	var t unix.Timespec
@@ -46,8 +46,8 @@ func cpu(pid int) (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// cpuSince returns a function that returns the CPU time of a process since this call, in
-// seconds, or 0 if the process has ended.
+// cpuSince returns a function that returns the processor time of a process since this call, in
+// seconds, or 0 if the process has exited.
 func cpuSince(pid int) func() float64 {
 	before, _ := cpu(pid)
 	return func() float64 {

@@ -12,7 +12,7 @@ const (
 	breath = 1500 * time.Millisecond // between rounds of many pods
 )
 
-// one measures the time from writing a pod until its process runs.
+// one measures the time from writing a manifest until the pod's process runs.
 func (b *bench) one(ctx context.Context) error {
 	r := row{name: "one pod, written -> runs", unit: seconds, goal: goal{factor: 1.2}}
 	for range b.Singles {
@@ -30,10 +30,10 @@ func (b *bench) one(ctx context.Context) error {
 	return nil
 }
 
-// oneBare starts a pod by bare calls and removes it.
+// oneBare starts a pod with bare CRI calls and removes it.
 func (b *bench) oneBare(ctx context.Context) (time.Duration, error) {
 	pods := b.pods(1)
-	bares, err := b.floor.ready(pods)
+	bares, err := b.floor.render(pods)
 	if err != nil {
 		return 0, err
 	}
@@ -49,7 +49,7 @@ func (b *bench) oneBare(ctx context.Context) (time.Duration, error) {
 }
 
 // clear removes pods of the floor.
-func (b *bench) clear(ctx context.Context, bares []*bare, width int) error {
+func (b *bench) clear(ctx context.Context, bares []*barePod, width int) error {
 	if err := b.floor.stop(ctx, bares, width); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (b *bench) clear(ctx context.Context, bares []*bare, width int) error {
 	return rest(ctx, pause)
 }
 
-// onePodd makes an idle podd start a pod and removes it.
+// onePodd lets an idle podd start a pod, and removes the pod.
 func (b *bench) onePodd(ctx context.Context) (time.Duration, error) {
 	if err := b.daemon.begin(ctx); err != nil {
 		return 0, err
@@ -75,7 +75,8 @@ func (b *bench) onePodd(ctx context.Context) (time.Duration, error) {
 	return at.Sub(began), b.daemon.end()
 }
 
-// apply writes manifests for podd and returns when, and when all their processes ran.
+// apply writes manifests for podd. It returns the time before that and the time when all
+// processes were running.
 func (b *bench) apply(ctx context.Context, pods []pod) (began, at time.Time, err error) {
 	if err = b.daemon.stage(pods); err != nil {
 		return
@@ -97,8 +98,8 @@ func (b *bench) withdraw(ctx context.Context, pods []pod) error {
 	return rest(ctx, pause)
 }
 
-// end removes the manifests of all of podd's pods and returns how long it took until
-// there was no task, and nothing of a pod, left.
+// end removes the manifests of all of podd's pods. It returns the times until no task, and
+// nothing at all, was left.
 func (b *bench) end(ctx context.Context, pods []pod) (tasks, all time.Duration, err error) {
 	dirs, err := watchEmptiness(b.daemon.pods())
 	if err != nil {
@@ -117,8 +118,8 @@ func (b *bench) end(ctx context.Context, pods []pod) (tasks, all time.Duration, 
 	return noTasks.Sub(begin), nothing.Sub(begin), err
 }
 
-// start measures the time from podd's start until a waiting pod runs, compared with one
-// pod by bare calls.
+// start measures the time from podd's start until a pod runs whose manifest already exists,
+// compared with one pod by bare CRI calls.
 func (b *bench) start(ctx context.Context) error {
 	r := row{name: "podd started -> a waiting pod runs", unit: seconds, goal: goal{factor: 1, plus: 0.1}}
 	for range b.Singles {
@@ -158,11 +159,11 @@ func (b *bench) startPodd(ctx context.Context) (time.Duration, error) {
 	return at.Sub(begin), b.daemon.end()
 }
 
-// restart measures the time from killing a pod's process until the next one runs. The
-// floor is told of the kill, while podd must detect it.
+// restart measures the time from killing a pod's process until the next one runs. The floor
+// creates the container right after the kill, while podd must detect the exit.
 func (b *bench) restart(ctx context.Context) error {
 	r := row{name: "killed container runs again", unit: seconds, goal: goal{plus: 0.2}}
-	bares, err := b.floor.ready(b.pods(1))
+	bares, err := b.floor.render(b.pods(1))
 	if err != nil {
 		return err
 	}
@@ -204,10 +205,10 @@ func (b *bench) restart(ctx context.Context) error {
 }
 
 // userName returns the pod's name in its manifest.
-func userName(p *bare) string { return p.pod.Key.Name[:len(p.pod.Key.Name)-len(p.pod.Suffix)] }
+func userName(p *barePod) string { return p.pod.Key.Name[:len(p.pod.Key.Name)-len(p.pod.Suffix)] }
 
-// kill ends the process of a pod's container and returns how long it is until
-// the next one runs, which again may have to start.
+// kill kills the process of a pod's container, calls again, and returns the time until the next
+// process runs.
 func (b *bench) kill(ctx context.Context, key, name string, again func() error) (time.Duration, error) {
 	id, err := b.floor.containerOf(ctx, key)
 	if err != nil {

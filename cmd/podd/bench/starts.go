@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// starts hears from containers that they run: each writes its pod's name, one
-// line, into a FIFO that the bench keeps open in both directions, so that no
-// writer ever waits.
+// starts records when containers start. Each writes its pod's name as a line to a FIFO. The
+// bench keeps the FIFO open in both directions, so that writers never block.
 type starts struct {
 	path   string
 	fifo   *os.File
@@ -21,16 +20,16 @@ type starts struct {
 
 	mu   sync.Mutex // guards all following fields
 	last map[string]time.Time
-	news chan struct{} // closed when a line came
+	news chan struct{} // closed when a line has arrived
 }
 
 func newStarts(path string) (*starts, error) {
 	if err := unix.Mkfifo(path, 0o600); err != nil {
-		return nil, fmt.Errorf("making the FIFO that containers write to: %w", err)
+		return nil, fmt.Errorf("creating the FIFO for containers: %w", err)
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("opening the FIFO that containers write to: %w", err)
+		return nil, fmt.Errorf("opening the FIFO for containers: %w", err)
 	}
 	s := &starts{path: path, fifo: f, last: map[string]time.Time{}, news: make(chan struct{})}
 	s.reader.Go(s.read)
@@ -54,8 +53,8 @@ func (s *starts) close() error {
 	return err
 }
 
-// all waits until each of the named pods started after since, and returns when
-// the last one did.
+// all waits until each of the named pods has started after since, and returns the time of the
+// last start.
 func (s *starts) all(ctx context.Context, names []string, since time.Time) (time.Time, error) {
 	for {
 		s.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 )
 
-// samples are measurements of one thing: seconds, bytes or percents.
+// samples are repeated measurements of one value: seconds, bytes or percents.
 type samples []float64
 
 func (s samples) median() float64 {
@@ -25,7 +25,7 @@ func (s samples) median() float64 {
 	return (sorted[half-1] + sorted[half]) / 2
 }
 
-// unit is how a number is shown.
+// unit is the format of a number.
 type unit struct {
 	scale  float64
 	format string
@@ -40,8 +40,8 @@ var (
 
 func (u unit) show(v float64) string { return fmt.Sprintf(u.format, v*u.scale) }
 
-// median and spread, "0.171 s (0.160-0.190)".
-func (u unit) shows(s samples) string {
+// summary returns the median and the range, such as "0.171 s (0.160-0.190)".
+func (u unit) summary(s samples) string {
 	if len(s) == 0 {
 		return "-"
 	}
@@ -53,10 +53,10 @@ func (u unit) shows(s samples) string {
 	return text
 }
 
-// goal is the most that podd may take; the zero one is none.
+// goal is the maximum value of podd. The zero value means no goal.
 type goal struct {
-	factor float64 // times the floor's median
-	plus   float64 // more than that, or than nothing
+	factor float64 // of the floor's median
+	plus   float64 // added to that
 }
 
 func (g goal) limit(bare samples) float64 { return g.factor*bare.median() + g.plus }
@@ -89,26 +89,26 @@ func (r row) String() string {
 	if (r.goal != goal{}) && len(r.podd) > 0 && r.podd.median() > r.goal.limit(r.bare) {
 		missed = "missed"
 	}
-	return strings.Join([]string{r.name, r.unit.shows(r.bare), r.unit.shows(r.podd), ratio, r.goal.text(r.unit), missed}, "\t")
+	return strings.Join([]string{r.name, r.unit.summary(r.bare), r.unit.summary(r.podd), ratio, r.goal.text(r.unit), missed}, "\t")
 }
 
-// table is what the bench found out.
+// table contains the results.
 type table struct {
 	rows  []row
 	notes []string
 }
 
 func (t *table) add(r row) {
-	say("did", strings.ReplaceAll(r.String(), "\t", "  "))
+	progress("result", strings.ReplaceAll(r.String(), "\t", "  "))
 	t.rows = append(t.rows, r)
 }
 
-// note adds a line below the table: calls by name, for so many pods.
+// note adds a line below the table with the numbers of calls per pod.
 func (t *table) note(what string, calls map[string]float64, pods int) {
-	t.notes = append(t.notes, "calls a pod, "+what+": "+list(calls, float64(pods)))
+	t.notes = append(t.notes, "calls per pod, "+what+": "+list(calls, float64(pods)))
 }
 
-// list tells of calls, the most frequent first, each of so many.
+// list formats the numbers of calls, divided by of, the most frequent first.
 func list(calls map[string]float64, of float64) string {
 	total, parts := 0.0, []string(nil)
 	for _, name := range slices.SortedFunc(maps.Keys(calls), func(a, b string) int {

@@ -12,17 +12,17 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// taskDirectories is where a stack's containerd has a directory for each task,
-// of sandboxes too, from before it starts until it is deleted.
+// taskDirectories is the directory in which containerd has a directory for each task, including
+// those of sandboxes, from before the task starts until it is deleted.
 const taskDirectories = "stack/run/io.containerd.runtime.v2.task/k8s.io"
 
-// emptiness waits until a directory has no entries, by inotify.
+// emptiness waits until a directory is empty, by inotify.
 type emptiness struct {
 	dir     string
 	watcher *fsnotify.Watcher
 }
 
-// tasks are containerd's.
+// tasks waits until containerd has no task.
 type tasks struct{ emptiness }
 
 func newTasks(dir string) (*tasks, error) {
@@ -47,8 +47,8 @@ func watchEmptiness(dir string) (emptiness, error) {
 
 func (e *emptiness) close() error { return e.watcher.Close() }
 
-// wait returns when the directory became empty, which it looks at once for
-// every batch of changes in it.
+// wait returns the time when the directory was found empty. It reads the directory once per
+// batch of changes.
 func (e *emptiness) wait(ctx context.Context) (time.Time, error) {
 	for {
 		for drained := false; !drained; {
@@ -71,12 +71,12 @@ func (e *emptiness) wait(ctx context.Context) (time.Time, error) {
 		case err := <-e.watcher.Errors:
 			return now, fmt.Errorf("watching %s: %w", e.dir, err)
 		case <-ctx.Done():
-			return now, fmt.Errorf("waiting until %s is empty, %d are left: %w", e.dir, len(left), ctx.Err())
+			return now, fmt.Errorf("waiting until %s is empty: %d entries left: %w", e.dir, len(left), ctx.Err())
 		}
 	}
 }
 
-// pid is the first process of a container.
+// pid returns the first process of a container.
 func (t *tasks) pid(id string) (int, error) {
 	text, err := os.ReadFile(filepath.Join(t.dir, id, "init.pid"))
 	if err != nil {

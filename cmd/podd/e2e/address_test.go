@@ -22,50 +22,52 @@ import (
 	"podd/server"
 )
 
-// onHostNetwork is a pod that is probed at the node's address, and whose first failed
-// probe would end its container. A busy host may take seconds to answer one.
+// onHostNetwork returns a pod on the host's network, which is probed at the node's address. Its
+// first failed liveness probe restarts the container. The timeout is long because a busy host
+// may take seconds to respond.
 func (d *daemon) onHostNetwork(name string, port int32) *v1.Pod {
 	c := v1.Container{Name: "web", Image: stack.WebImage, Env: []v1.EnvVar{{Name: "PORT", Value: fmt.Sprint(port)}}}
 	get := v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Port: intstr.FromInt32(port)}}
 	c.LivenessProbe = &v1.Probe{PeriodSeconds: 1, TimeoutSeconds: 10, FailureThreshold: 1, ProbeHandler: get}
 	c.ReadinessProbe = c.LivenessProbe.DeepCopy()
 	c.StartupProbe = &v1.Probe{PeriodSeconds: 1, FailureThreshold: 60, ProbeHandler: get}
-	p := d.pod(name, c, askAddresses(name))
+	p := d.pod(name, c, addressReporter(name))
 	p.Spec.HostNetwork = true
 	return p
 }
 
-// has waits until a pod on the host's network is ready at the node's address, and
-// checks that none of its containers was started again.
-func (d *daemon) has(pod, address string) {
+// untilAddress waits until a pod on the host's network is ready at the node's address and no
+// container of it was restarted.
+func (d *daemon) untilAddress(pod, address string) {
 	d.t.Helper()
 	d.until(pod+" has "+address, func(v *server.View) error { return hasAddress(d.find(v, pod), address) })
 }
 
-// keeps checks that it has for some seconds.
-func (d *daemon) keeps(pod, address string, seconds int) {
+// staysAt checks for some seconds that the pod has the address and that no container of it is
+// restarted.
+func (d *daemon) staysAt(pod, address string, seconds int) {
 	d.t.Helper()
-	d.stays(seconds, pod+" has "+address, func(v *server.View) error { return hasAddress(d.find(v, pod), address) })
+	d.consistently(seconds, pod+" has "+address, func(v *server.View) error { return hasAddress(d.find(v, pod), address) })
 }
 
 func hasAddress(p *server.PodView, address string) error {
 	if p == nil {
-		return fmt.Errorf("there is no such pod")
+		return fmt.Errorf("no such pod")
 	}
 	s := p.Pod.Status
 	for _, c := range s.ContainerStatuses {
 		if c.RestartCount != 0 {
-			return fmt.Errorf("container %s has %d restarts", c.Name, c.RestartCount)
+			return fmt.Errorf("container %s: got %d restarts, want 0", c.Name, c.RestartCount)
 		}
 	}
 	if got := []string{s.HostIP, s.PodIP}; !slices.Equal(got, []string{address, address}) || len(s.HostIPs) != 1 || len(s.PodIPs) != 1 || !p.Ready {
-		return fmt.Errorf("hostIP and podIP are %q, hostIPs %v, podIPs %v, ready %v: %s", got, s.HostIPs, s.PodIPs, p.Ready, p.Why)
+		return fmt.Errorf("got hostIP and podIP %q, hostIPs %v, podIPs %v, ready %v: %s", got, s.HostIPs, s.PodIPs, p.Ready, p.Why)
 	}
 	return nil
 }
 
-// nodeIs waits until the Node and the serving certificate have an address.
-func (d *daemon) nodeIs(address string) {
+// untilNodeAddress waits until the Node and the serving certificate have the address.
+func (d *daemon) untilNodeAddress(address string) {
 	d.t.Helper()
 	d.eventually("the Node has "+address, func() error {
 		body, err := d.get(d.t.Context(), "/api/v1/nodes/"+d.host)
@@ -78,7 +80,7 @@ func (d *daemon) nodeIs(address string) {
 			return err
 		}
 		if a := n.Status.Addresses; len(a) != 2 || a[0].Type != v1.NodeInternalIP || a[0].Address != address {
-			return fmt.Errorf("it has %v", a)
+			return fmt.Errorf("got %v, want the InternalIP %s first", a, address)
 		}
 		return nil
 	})
@@ -89,14 +91,14 @@ func (d *daemon) nodeIs(address string) {
 		}
 		defer c.Close()
 		if leaf := c.ConnectionState().PeerCertificates[0]; !slices.ContainsFunc(leaf.IPAddresses, net.ParseIP(address).Equal) {
-			return fmt.Errorf("it has %v", leaf.IPAddresses)
+			return fmt.Errorf("got %v, want %s in it", leaf.IPAddresses, address)
 		}
 		return nil
 	})
 }
 
-// TestAddressesChange runs podd and its runtime in a network namespace in which
-// addresses, links and routes come and go, from before DHCP on.
+// TestAddressesChange runs podd and its runtime in a network namespace in which addresses,
+// links and routes are added and removed, starting before DHCP.
 func TestAddressesChange(t *testing.T) {
 	t.Parallel()
 	ns := netns.Enter(t)
@@ -105,17 +107,17 @@ func TestAddressesChange(t *testing.T) {
 	d.start()
 	d.apply(d.onHostNetwork("web", 8080))
 	d.untilApplied("web")
-	was := d.runs("web", "web")
-	d.has("web", "127.0.0.1")
-	if got := d.told("web-vars"); got != "127.0.0.1 127.0.0.1 127.0.0.1 127.0.0.1" {
-		t.Errorf("before DHCP the variables are %s", got)
+	was := d.container("web", "web")
+	d.untilAddress("web", "127.0.0.1")
+	if got := d.readTrace("web-vars"); got != "127.0.0.1 127.0.0.1 127.0.0.1 127.0.0.1" {
+		t.Errorf("before DHCP: got the variables %s, want 127.0.0.1 four times", got)
 	}
 
 	// The first lease.
 	netns.IP(t, "addr add 10.61.0.2/24 dev uplink")
 	netns.IP(t, "route add default via 10.61.0.1")
-	d.has("web", "10.61.0.2")
-	d.nodeIs("10.61.0.2")
+	d.untilAddress("web", "10.61.0.2")
+	d.untilNodeAddress("10.61.0.2")
 	d.eventually("the address is stored", func() error {
 		text, err := os.ReadFile(filepath.Join(d.root(), "node-address"))
 		if err == nil && !strings.Contains(string(text), "10.61.0.2") {
@@ -124,69 +126,69 @@ func TestAddressesChange(t *testing.T) {
 		return err
 	})
 
-	// It ends, and only a bridge has an address. podd crashes before another one comes.
+	// The lease ends, and only a bridge has an address. podd crashes before the next lease.
 	netns.IP(t, "link add cni0 type bridge")
 	netns.IP(t, "link set cni0 up")
 	netns.IP(t, "addr add 10.88.0.1/24 dev cni0")
 	netns.IP(t, "addr del 10.61.0.2/24 dev uplink")
 	d.untilProblem("this host has lost the address 10.61.0.2")
-	d.keeps("web", "10.61.0.2", 5)
+	d.staysAt("web", "10.61.0.2", 5)
 	d.crash()
 	d.untilProblem("this host has lost the address 10.61.0.2")
-	d.has("web", "10.61.0.2")
-	d.nodeIs("10.61.0.2")
-	d.keeps("web", "10.61.0.2", 3)
+	d.untilAddress("web", "10.61.0.2")
+	d.untilNodeAddress("10.61.0.2")
+	d.staysAt("web", "10.61.0.2", 3)
 	netns.IP(t, "addr add 10.62.0.3/24 dev uplink")
 	netns.IP(t, "route add default via 10.62.0.1")
-	d.has("web", "10.62.0.3")
-	d.nodeIs("10.62.0.3")
+	d.untilAddress("web", "10.62.0.3")
+	d.untilNodeAddress("10.62.0.3")
 	if v, err := d.state(); err != nil || len(v.Problems) != 0 {
-		t.Errorf("with an address again: got problems %v, %v", problems(v), err)
+		t.Errorf("after the new lease: got problems %v, %v, want none", problems(v), err)
 	}
 
 	// The link goes down for a while.
 	netns.IP(t, "link set uplink down")
-	d.keeps("web", "10.62.0.3", 5)
+	d.staysAt("web", "10.62.0.3", 5)
 	netns.IP(t, "link set uplink up")
 	netns.IP(t, "route add default via 10.62.0.1")
-	d.keeps("web", "10.62.0.3", 2)
+	d.staysAt("web", "10.62.0.3", 2)
 
 	// The default route moves to another address.
 	netns.IP(t, "addr add 10.63.0.4/24 dev wire")
-	d.keeps("web", "10.62.0.3", 2)
+	d.staysAt("web", "10.62.0.3", 2)
 	netns.IP(t, "route replace default via 10.63.0.1")
-	d.has("web", "10.63.0.4")
-	d.nodeIs("10.63.0.4")
+	d.untilAddress("web", "10.63.0.4")
+	d.untilNodeAddress("10.63.0.4")
 	netns.IP(t, "addr del 10.62.0.3/24 dev uplink")
-	d.keeps("web", "10.63.0.4", 3)
-	if now := d.runs("web", "web"); now != was {
-		t.Errorf("the pod is %+v, was %+v", now, was)
+	d.staysAt("web", "10.63.0.4", 3)
+	if now := d.container("web", "web"); now != was {
+		t.Errorf("container: got %+v, want %+v", now, was)
 	}
 
-	// What starts later knows the present address, also after a crash of podd.
+	// A container that starts later has the current address, also after a crash of podd.
 	d.crash()
 	d.apply(d.onHostNetwork("late", 8081))
-	d.has("late", "10.63.0.4")
-	if got := d.told("late-vars"); got != "10.63.0.4 10.63.0.4 10.63.0.4 10.63.0.4" {
-		t.Errorf("the variables of a later container are %s", got)
+	d.untilAddress("late", "10.63.0.4")
+	if got := d.readTrace("late-vars"); got != "10.63.0.4 10.63.0.4 10.63.0.4 10.63.0.4" {
+		t.Errorf("late: got the variables %s, want 10.63.0.4 four times", got)
 	}
 
-	// Failures count: what does not answer there is started again.
-	d.has("web", "10.63.0.4")
-	if err := unix.Kill(d.runs("web", "web").PID, unix.SIGSTOP); err != nil {
+	// A failed probe at the node's address restarts the container.
+	d.untilAddress("web", "10.63.0.4")
+	if err := unix.Kill(d.container("web", "web").PID, unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	d.untilPod("is started again", "web", func(p *server.PodView) error {
+	d.untilPod("is restarted", "web", func(p *server.PodView) error {
 		for _, c := range p.Pod.Status.ContainerStatuses {
 			if c.Name == "web" && c.RestartCount == 1 {
 				return nil
 			}
 		}
-		return fmt.Errorf("it was not")
+		return fmt.Errorf("it was not restarted")
 	})
 }
 
-// TestGivenAddressIsMissing gives podd an address that the host has only for a while.
+// TestGivenAddressIsMissing sets --node-ip to an address that the host has only for a while.
 func TestGivenAddressIsMissing(t *testing.T) {
 	t.Parallel()
 	ns := netns.Enter(t)
@@ -197,21 +199,21 @@ func TestGivenAddressIsMissing(t *testing.T) {
 	d.start()
 	d.untilProblem("--node-ip: this host does not have the address 10.61.0.2")
 	netns.IP(t, "addr add 10.61.0.2/24 dev uplink")
-	d.until("the problem is over", func(v *server.View) error {
+	d.until("there is no problem", func(v *server.View) error {
 		if len(v.Problems) > 0 {
-			return fmt.Errorf("the problems are %q", problems(v))
+			return fmt.Errorf("got problems %q, want none", problems(v))
 		}
 		return nil
 	})
 	d.apply(d.onHostNetwork("web", 8080))
-	d.has("web", "10.61.0.2")
-	was := d.runs("web", "web")
+	d.untilAddress("web", "10.61.0.2")
+	was := d.container("web", "web")
 	netns.IP(t, "addr del 10.61.0.2/24 dev uplink")
 	d.untilProblem("--node-ip: this host does not have the address 10.61.0.2")
-	d.keeps("web", "10.61.0.2", 5)
-	d.stays(3, "the pod runs on", func(*server.View) error {
-		if now := d.runs("web", "web"); now != was {
-			return fmt.Errorf("it is %+v, was %+v", now, was)
+	d.staysAt("web", "10.61.0.2", 5)
+	d.consistently(3, "the container keeps running", func(*server.View) error {
+		if now := d.container("web", "web"); now != was {
+			return fmt.Errorf("got %+v, want %+v", now, was)
 		}
 		return nil
 	})

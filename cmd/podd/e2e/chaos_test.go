@@ -26,26 +26,28 @@ import (
 
 const (
 	edits = 200
-	// names is how many files and pods there are.
+	// names is the number of files and of pod names.
 	names = 6
 )
 
-// chaos edits manifests at random and knows what is wanted in the end.
+// chaos edits manifests at random and keeps track of the desired pods.
 type chaos struct {
-	d      *daemon
-	random *rand.Rand
-	serial int
-	files  map[string]string  // by file: the name of the pod in it, "" for none
-	wanted map[string]*v1.Pod // by pod name: the last good version
-	broken map[string]bool    // by file
-	// crashes is how often podd was killed.
+	d       *daemon
+	random  *rand.Rand
+	serial  int
+	files   map[string]string  // by file: the name of its pod, or ""
+	desired map[string]*v1.Pod // by pod name: the last valid version
+	broken  map[string]bool    // by file: whether its content is invalid
+	// crashes counts the kills of podd.
 	crashes int
-	// noCrashes keeps podd from being killed.
+	// noCrashes prevents that podd is killed.
 	noCrashes bool
 	// diskFull reports whether podd cannot write to its root directory now.
 	diskFull bool
 }
 
+// TestManyRandomEdits makes random edits and kills podd at times. In the end exactly the
+// desired pods must run, and podd must not leak files, memory or goroutines.
 func TestManyRandomEdits(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
@@ -55,13 +57,13 @@ func TestManyRandomEdits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("PODD_E2E_SEED=%d makes the same edits again", seed)
-	d := begin(t)
+	t.Logf("PODD_E2E_SEED=%d repeats these edits", seed)
+	d := startDaemon(t)
 	d.warmUp()
 	first := d.measure()
 	c := &chaos{
 		d: d, random: rand.New(rand.NewPCG(seed, 0)),
-		files: map[string]string{}, wanted: map[string]*v1.Pod{}, broken: map[string]bool{},
+		files: map[string]string{}, desired: map[string]*v1.Pod{}, broken: map[string]bool{},
 	}
 	for range edits {
 		c.step()
@@ -71,23 +73,23 @@ func TestManyRandomEdits(t *testing.T) {
 		d.remove(file)
 	}
 	d.nothingLeft()
-	d.eventually("podd has no more open files than at first, and little more memory", func() error {
+	d.eventually("podd has no more open files than before, and little more memory", func() error {
 		if now := d.measure(); now.files > first.files || now.memory > first.memory+16<<10 {
-			return fmt.Errorf("%+v, at first %+v", now, first)
+			return fmt.Errorf("got %+v, before the edits %+v", now, first)
 		}
 		return nil
 	})
 	many := d.goroutines()
 	d.start()
 	d.warmUp()
-	// A call may just be ending.
+	// A CRI call may be about to end.
 	if few := d.goroutines(); many > few+3 {
-		t.Errorf("%d goroutines after %d edits, %d without any", many, edits, few)
+		t.Errorf("got %d goroutines after %d edits, want about %d, as without edits", many, edits, few)
 	}
 	d.start()
 }
 
-// warmUp has podd run a pod once, so that all it keeps open is open.
+// warmUp runs a pod once, so that podd has opened all files that it keeps open.
 func (d *daemon) warmUp() {
 	d.t.Helper()
 	d.apply(d.pod("warm", shell("main", serve("warm"))))
@@ -111,7 +113,7 @@ func (d *daemon) measure() measures {
 
 var goroutine = regexp.MustCompile(`(?m)^goroutine \d+ .*\[`)
 
-// goroutines ends podd with SIGQUIT and counts those that it tells of.
+// goroutines kills podd with SIGQUIT and counts the goroutines in the stack dump.
 func (d *daemon) goroutines() int {
 	d.t.Helper()
 	before, err := os.ReadFile(d.output())
@@ -125,7 +127,7 @@ func (d *daemon) goroutines() int {
 	}
 	n := len(goroutine.FindAll(after[len(before):], -1))
 	if n == 0 {
-		d.t.Errorf("podd tells of no goroutines: %s", after[len(before):])
+		d.t.Errorf("the stack dump has no goroutines: %s", after[len(before):])
 	}
 	if err := os.WriteFile(d.output(), before, 0o600); err != nil {
 		d.t.Fatal(err)
@@ -133,21 +135,21 @@ func (d *daemon) goroutines() int {
 	return n
 }
 
-// step makes one edit and gives podd some time, or none; now and then podd is
-// killed.
+// step makes one edit and then waits for a random time, or not at all. It sometimes kills podd
+// first.
 func (c *chaos) step() {
 	if !c.noCrashes && c.random.IntN(20) == 0 {
 		c.d.crash()
 		c.crashes++
 	}
 	file := "f" + strconv.Itoa(c.random.IntN(names))
-	_, there := c.files[file]
+	_, exists := c.files[file]
 	switch dice := c.random.IntN(20); {
-	case there && dice < 4:
+	case exists && dice < 4:
 		c.remove(file)
-	case there && dice < 6 && !c.broken[file]:
+	case exists && dice < 6 && !c.broken[file]:
 		c.rename(file)
-	case there && dice < 9:
+	case exists && dice < 9:
 		c.spoil(file)
 	default:
 		c.put(file)
@@ -155,12 +157,12 @@ func (c *chaos) step() {
 	if c.random.IntN(2) == 0 {
 		ctx, cancel := context.WithTimeout(c.d.t.Context(), time.Duration(c.random.IntN(300))*time.Millisecond)
 		defer cancel()
-		// The end of its time is the point of it.
+		// The watch always ends with the timeout.
 		_ = c.d.watch(ctx, func(*server.View) bool { return false })
 	}
 }
 
-// put writes a new version of the pod of a file.
+// put writes a new version of a file's pod.
 func (c *chaos) put(file string) {
 	name := c.files[file]
 	if name == "" {
@@ -170,19 +172,19 @@ func (c *chaos) put(file string) {
 	}
 	c.serial++
 	p := c.version(name)
-	c.files[file], c.wanted[name] = name, p
+	c.files[file], c.desired[name] = name, p
 	c.broken[file] = false
 	if c.random.IntN(3) > 0 {
 		c.d.write(file, text(c.d, p))
 		return
 	}
-	// As a shell's redirection does.
+	// Write in place, as a shell's redirection does.
 	if err := os.WriteFile(c.d.file(file), []byte(text(c.d, p)), 0o600); err != nil {
 		c.d.t.Fatal(err)
 	}
 }
 
-// freeName is a pod name that no file has, "" when there is none.
+// freeName returns a pod name that no file uses, or "".
 func (c *chaos) freeName() string {
 	used := slices.Collect(maps.Values(c.files))
 	for _, i := range c.random.Perm(names) {
@@ -193,7 +195,7 @@ func (c *chaos) freeName() string {
 	return ""
 }
 
-// version is one of many kinds of pod.
+// version returns a pod of random kind.
 func (c *chaos) version(name string) *v1.Pod {
 	p := c.d.pod(name)
 	for i := range 1 + c.random.IntN(2) {
@@ -220,12 +222,12 @@ func (c *chaos) version(name string) *v1.Pod {
 
 func (c *chaos) remove(file string) {
 	c.d.remove(file)
-	delete(c.wanted, c.files[file])
+	delete(c.desired, c.files[file])
 	delete(c.files, file)
 	delete(c.broken, file)
 }
 
-// rename moves a file; the pod in it stays what it is.
+// rename moves a file; its pod must not change.
 func (c *chaos) rename(file string) {
 	to := "g" + file
 	if _, taken := c.files[to]; taken {
@@ -238,11 +240,11 @@ func (c *chaos) rename(file string) {
 	delete(c.files, file)
 }
 
-// spoil makes a valid file an invalid one, after podd has used the valid one and, unless the
-// disk is full, has stored it.
+// spoil replaces a valid file by an invalid one. It first waits until podd has used the valid
+// content and, unless the disk is full, has stored it.
 func (c *chaos) spoil(file string) {
 	if !c.broken[file] {
-		c.d.until(file+" is taken", c.d.taken(file))
+		c.d.until(file+" is used", c.d.usesFile(file))
 		if !c.diskFull {
 			c.d.untilStored(file)
 		}
@@ -252,31 +254,31 @@ func (c *chaos) spoil(file string) {
 	c.d.write(file, bad[c.random.IntN(len(bad))])
 }
 
-// check waits until exactly what is wanted runs.
+// check waits until exactly the desired pods run and podd shows exactly these.
 func (c *chaos) check() {
 	c.d.t.Helper()
-	c.d.eventually("exactly what is wanted runs", func() error {
-		now, err := c.d.look(c.d.t.Context())
+	c.d.eventually("exactly the desired pods run", func() error {
+		now, err := c.d.inventory(c.d.t.Context())
 		if err != nil {
 			return err
 		}
 		return c.compare(now)
 	})
-	c.d.until("podd shows what is wanted", func(v *server.View) error {
-		for name := range c.wanted {
+	c.d.until("podd shows the desired pods", func(v *server.View) error {
+		for name := range c.desired {
 			if p := c.d.find(v, name); p == nil || !p.Ready || !p.Current {
-				return fmt.Errorf("%s is %+v", name, p)
+				return fmt.Errorf("%s: got %+v", name, p)
 			}
 		}
-		if len(v.Pods) != len(c.wanted) {
-			return fmt.Errorf("%d pods, want %d", len(v.Pods), len(c.wanted))
+		if len(v.Pods) != len(c.desired) {
+			return fmt.Errorf("got %d pods, want %d", len(v.Pods), len(c.desired))
 		}
 		return nil
 	})
 }
 
-// compare tells how the runtime's pods differ from the wanted ones.
-func (c *chaos) compare(now seen) error {
+// compare returns an error if the runtime's pods differ from the desired ones.
+func (c *chaos) compare(now inventory) error {
 	var got, want []string
 	for _, s := range now.sandboxes {
 		got = append(got, s.GetMetadata().GetName()+" "+s.GetLabels()["serial"]+" "+s.GetState().String())
@@ -286,8 +288,8 @@ func (c *chaos) compare(now seen) error {
 			got = append(got, k.GetLabels()[runtime.LabelPodName]+"/"+k.GetMetadata().GetName())
 		}
 	}
-	for name, p := range c.wanted {
-		full := c.d.full(name)
+	for name, p := range c.desired {
+		full := c.d.podName(name)
 		want = append(want, full+" "+p.Labels["serial"]+" "+cri.PodSandboxState_SANDBOX_READY.String())
 		for _, k := range p.Spec.Containers {
 			want = append(want, full+"/"+k.Name)

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// diskOf is a volume of this machine that the claims of a class fit.
+// diskOf returns a local volume that claims of the storage class can bind.
 func diskOf(class, path string) *v1.PersistentVolume {
 	return &v1.PersistentVolume{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}, ObjectMeta: metav1.ObjectMeta{Name: "disk"},
@@ -37,64 +37,65 @@ func claim(name string, mode v1.PersistentVolumeAccessMode) *v1.PersistentVolume
 	}
 }
 
-// counting appends to a file of its claim and tells what is in it.
-func (d *daemon) counting(name, claimName string) *v1.Pod {
-	p := d.pod(name, shell("main", "echo "+name+" >>/data/x; "+tell(name+".data", "cat /data/x; stat -c %g /data/x")+serve(name)))
+// podWithClaim returns a pod that appends its name to a file of the claim, and then reports the
+// content and group of the file.
+func (d *daemon) podWithClaim(name, claimName string) *v1.Pod {
+	p := d.pod(name, shell("main", "echo "+name+" >>/data/x; "+writeTrace(name+".data", "cat /data/x; stat -c %g /data/x")+serve(name)))
 	withVolume(p, "data", "/data", v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: claimName}})
 	return p
 }
 
-// refuses runs a verb that must fail, and returns what it says.
-func (d *daemon) refuses(words ...string) string {
+// fails runs a podd command that must fail and returns its stderr.
+func (d *daemon) fails(words ...string) string {
 	d.t.Helper()
-	var talk bytes.Buffer
+	var stderr bytes.Buffer
 	cmd := exec.CommandContext(d.t.Context(), binary, words...)
-	cmd.Stderr = &talk
+	cmd.Stderr = &stderr
 	if err := cmd.Run(); err == nil {
-		d.t.Errorf("podd %s succeeds", strings.Join(words, " "))
+		d.t.Errorf("podd %s: got success, want an error", strings.Join(words, " "))
 	}
-	return talk.String()
+	return stderr.String()
 }
 
 func TestClaims(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	volume := func(words ...string) []string {
 		words = append([]string{"volume"}, words...)
 		return append(words, "--root-dir", d.root(), "--pod-manifest-path", d.manifests(), "--hostname-override", d.host)
 	}
-	p := d.counting("web", "data")
+	p := d.podWithClaim("web", "data")
 	p.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: new(int64(4321))}
 	d.apply(p)
 	d.untilProblem("web", `PersistentVolumeClaim "data" (web.yaml:`, "is not defined in "+d.manifests(), "the pod starts when it is there")
 	d.write("claim", text(d, claim("data", v1.ReadWriteOnce)))
 	d.untilApplied("web")
-	if got := d.told("web.data"); got != "web\n4321" {
-		t.Errorf("inside there is %q", got)
+	if got, want := d.readTrace("web.data"), "web\n4321"; got != want {
+		t.Errorf("in the container: got %q, want %q", got, want)
 	}
 	out, _ := d.verb("volume", "ls")
 	path := filepath.Join(d.root(), "claims", "default", "data")
 	for _, want := range []string{"default", "data", "1Gi", "web", "claim.yaml:1", path} {
 		if !strings.Contains(out, want) {
-			t.Errorf("podd volume ls says %q, without %s", out, want)
+			t.Errorf("podd volume ls: got %q, want %s in it", out, want)
 		}
 	}
 
-	// Two pods of one node share it.
-	d.apply(d.counting("two", "data"))
+	// Two pods of one node share the claim.
+	d.apply(d.podWithClaim("two", "data"))
 	d.untilApplied("two")
-	if got := d.told("two.data"); got != "web\ntwo\n4321" {
-		t.Errorf("the second pod sees %q", got)
+	if got, want := d.readTrace("two.data"), "web\ntwo\n4321"; got != want {
+		t.Errorf("in the second pod: got %q, want %q", got, want)
 	}
-	if got := d.refuses(volume("rm", "data")...); !strings.Contains(got, "claim.yaml:1 wants it") {
-		t.Errorf("podd volume rm says %q", got)
+	if got, want := d.fails(volume("rm", "data")...), "claim.yaml:1 wants it"; !strings.Contains(got, want) {
+		t.Errorf("podd volume rm: got %q, want %q in it", got, want)
 	}
 
-	// podd is killed, the pods and the claim go: the data stays.
+	// The data stays when podd is killed and the pods and the claim are removed.
 	d.remove("claim")
 	d.untilProblem("web", "the pod keeps running")
-	if got := d.refuses(volume("rm", "default/data")...); !strings.Contains(got, "pods use it: two,web") {
-		t.Errorf("podd volume rm says %q", got)
+	if got, want := d.fails(volume("rm", "default/data")...), "pods use it: two,web"; !strings.Contains(got, want) {
+		t.Errorf("podd volume rm: got %q, want %q in it", got, want)
 	}
 	d.kill()
 	d.remove("web")
@@ -104,42 +105,42 @@ func TestClaims(t *testing.T) {
 	d.untilGone("two")
 	d.nothingLeft()
 	if text, err := os.ReadFile(filepath.Join(path, "x")); string(text) != "web\ntwo\n" {
-		t.Errorf("the claim holds %q, %v", text, err)
+		t.Errorf("the claim: got %q, %v, want %q", text, err, "web\ntwo\n")
 	}
 	d.write("claim", text(d, claim("data", v1.ReadWriteOnce)))
-	d.apply(d.counting("three", "data"))
+	d.apply(d.podWithClaim("three", "data"))
 	d.untilApplied("three")
-	if got := d.told("three.data"); got != "web\ntwo\nthree\n4321" {
-		t.Errorf("the next pod sees %q", got)
+	if got, want := d.readTrace("three.data"), "web\ntwo\nthree\n4321"; got != want {
+		t.Errorf("in the next pod: got %q, want %q", got, want)
 	}
 	d.remove("three")
 	d.remove("claim")
 	d.untilGone("three")
 	d.nothingLeft()
-	if _, talk := d.verb(volume("rm", "data")...); !strings.Contains(talk, "claim default/data removed") {
-		t.Errorf("podd volume rm says %q", talk)
+	if _, stderr := d.verb(volume("rm", "data")...); !strings.Contains(stderr, "claim default/data removed") {
+		t.Errorf("podd volume rm: got %q, want %q in it", stderr, "claim default/data removed")
 	}
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
-		t.Errorf("the claim is left: %v", err)
+		t.Errorf("the claim's directory was not removed: %v", err)
 	}
 }
 
-func TestClaimOfOnePod(t *testing.T) {
+func TestClaims_ReadWriteOncePod(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	d.write("claim", text(d, claim("data", v1.ReadWriteOncePod)))
-	d.apply(d.counting("one", "data"))
+	d.apply(d.podWithClaim("one", "data"))
 	d.untilApplied("one")
-	d.apply(d.counting("two", "data"))
+	d.apply(d.podWithClaim("two", "data"))
 	d.untilProblem("two", "claim data is ReadWriteOncePod and used by default/one")
 	d.remove("one")
 	d.untilGone("one")
 	d.untilApplied("two")
 }
 
-func TestClaimOfAVolume(t *testing.T) {
+func TestClaims_PersistentVolume(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	host := filepath.Join(d.dir, "host")
 	if err := os.MkdirAll(host, 0o777); err != nil {
 		t.Fatal(err)
@@ -148,44 +149,44 @@ func TestClaimOfAVolume(t *testing.T) {
 	c := claim("data", v1.ReadWriteOnce)
 	c.Spec.StorageClassName = new("local")
 	d.write("claim", text(d, pv, c))
-	d.apply(d.counting("web", "data"))
+	d.apply(d.podWithClaim("web", "data"))
 	d.untilApplied("web")
-	d.told("web.data")
+	d.readTrace("web.data")
 	if text, err := os.ReadFile(filepath.Join(host, "x")); string(text) != "web\n" {
-		t.Errorf("the volume holds %q, %v", text, err)
+		t.Errorf("the volume: got %q, %v, want %q", text, err, "web\n")
 	}
-	// Without its volume the claim gets no other.
+	// If its volume is missing, a claim is not bound to another one.
 	d.write("claim", text(d, c))
 	d.remove("web")
 	d.untilGone("web")
-	d.apply(d.counting("web", "data"))
+	d.apply(d.podWithClaim("web", "data"))
 	d.untilProblem("web", `was bound to the PersistentVolume "disk"`)
 	d.write("claim", text(d, pv, c))
 	d.untilApplied("web")
 }
 
-// TestClaimStays: a claim whose data is in a directory of podd's keeps it when a
-// volume comes that fits it.
-func TestClaimStays(t *testing.T) {
+// TestClaims_KeepDirectory checks that a claim whose data is in a directory of podd keeps it
+// when a matching volume is added.
+func TestClaims_KeepDirectory(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	host := filepath.Join(d.dir, "host")
 	if err := os.MkdirAll(host, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	d.write("claim", text(d, claim("data", v1.ReadWriteOnce)))
-	d.apply(d.counting("web", "data"))
+	d.apply(d.podWithClaim("web", "data"))
 	d.untilApplied("web")
-	d.told("web.data")
+	d.readTrace("web.data")
 	d.remove("web")
 	d.untilGone("web")
 	d.write("disk", text(d, diskOf("", host)))
-	d.apply(d.counting("next", "data"))
+	d.apply(d.podWithClaim("next", "data"))
 	d.untilApplied("next")
-	if got, _, _ := strings.Cut(d.told("next.data"), "\n0"); got != "web\nnext" {
-		t.Errorf("the claim holds %q", got)
+	if got, _, _ := strings.Cut(d.readTrace("next.data"), "\n0"); got != "web\nnext" {
+		t.Errorf("the claim: got %q, want %q", got, "web\nnext")
 	}
 	if entries, err := os.ReadDir(host); err != nil || len(entries) > 0 {
-		t.Errorf("the volume holds %v, %v", entries, err)
+		t.Errorf("the volume: got %v, %v, want no files", entries, err)
 	}
 }

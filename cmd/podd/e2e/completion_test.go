@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// TestCompletion: a bash completes the names of what runs.
+// TestCompletion checks that bash completes the names of running pods, containers and nodes.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	d.apply(d.pod("web", shell("main", serve("main")), shell("other", serve("other"))))
 	d.untilApplied("web")
 	for line, want := range map[string]string{
@@ -23,17 +23,17 @@ func TestCompletion(t *testing.T) {
 		"describe node ":  d.host,
 		"cp we":           "web:",
 	} {
-		// Where nothing is known in time nothing is said.
+		// Completion prints nothing if podd does not respond in time.
 		d.eventually("podd "+line+" is completed", func() error {
 			if got, err := d.completed(line); err != nil || got != want {
-				return fmt.Errorf("%q, want %q; %w", got, want, err)
+				return fmt.Errorf("got %q, want %q; %w", got, want, err)
 			}
 			return nil
 		})
 	}
 }
 
-// completed is what bash offers for a line behind podd's name.
+// completed returns the completions that bash offers for a podd command line.
 func (d *daemon) completed(line string) (string, error) {
 	cmd := exec.CommandContext(d.t.Context(), "bash", "-c", `
 		source <("$1" completion bash)

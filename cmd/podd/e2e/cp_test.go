@@ -20,11 +20,11 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// TestCp: files and directories, there and back, and from a container whose tar
-// is not what it seems.
+// TestCp copies files and directories into and out of containers, one of which has a malicious
+// tar.
 func TestCp(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	fake := `mkdir /fake; cd /fake; mkdir -p in; echo evil >in/file; ln -s / in/way
 		printf '#!/bin/sh\ncat /fake/tar' >/bin/tar.new; tar cf one in/way; mkdir -p in2/way; echo evil >in2/way/owned; ln -s in2 x
 		tar cf /fake/tar in in2/way/owned; chmod +x /bin/tar.new; mv /bin/tar.new /bin/tar; `
@@ -46,19 +46,19 @@ func TestCp(t *testing.T) {
 	}
 	cp := func(words ...string) string {
 		t.Helper()
-		out, talk, code := d.outcome(nil, append([]string{"cp", "-c", "main"}, words...)...)
+		out, stderr, code := d.outcome(nil, append([]string{"cp", "-c", "main"}, words...)...)
 		if code != 0 || out != "" {
-			t.Fatalf("cp %v: %q, %q, %d", words, out, talk, code)
+			t.Fatalf("podd cp %v: got %q, %q, %d; want exit code 0 and no output", words, out, stderr, code)
 		}
-		return talk
+		return stderr
 	}
 	cp(at("src"), "web:/tmp/copy")
 	cp(at("src/deep/big"), "default/web:/tmp/")
 	if out, _ := d.verb("exec", "-q", "web", "--", "sh", "-c", "cd /tmp; stat -c '%n %a %s' copy/deep/big copy/run big; readlink copy/link"); out != fmt.Sprintf("copy/deep/big 640 %d\ncopy/run 755 2\nbig 640 %[1]d\nrun\n", len(content)) {
-		t.Errorf("in the container there is %q", out)
+		t.Errorf("in the container: got %q", out)
 	}
-	if talk := cp("web:/tmp/copy", at("back")); !strings.Contains(talk, "skipped ./copy/link: symbolic link") {
-		t.Errorf("of the link it says %q", talk)
+	if stderr, want := cp("web:/tmp/copy", at("back")), "skipped ./copy/link: symbolic link"; !strings.Contains(stderr, want) {
+		t.Errorf("podd cp of a symlink: got %q, want %q in it", stderr, want)
 	}
 	cp("web:/tmp/copy/deep/big", at("into"))
 	cp("web:/tmp/big", at("other"))
@@ -74,8 +74,8 @@ func TestCp(t *testing.T) {
 		"exit code 1":           {"-c", "main", "web:/tmp/none", at("none")},
 		"one of the two":        {at("src"), at("other")},
 	} {
-		if _, talk, code := d.outcome(nil, append([]string{"cp"}, words...)...); code == 0 || !strings.Contains(talk, want) {
-			t.Errorf("cp %v: %q, %d; want %q", words, talk, code, want)
+		if _, stderr, code := d.outcome(nil, append([]string{"cp"}, words...)...); code == 0 || !strings.Contains(stderr, want) {
+			t.Errorf("cp %v: got %q, %d, want %q", words, stderr, code, want)
 		}
 	}
 	if _, err := os.Lstat("/owned"); err == nil {
@@ -83,11 +83,11 @@ func TestCp(t *testing.T) {
 	}
 }
 
-// TestPortForward: a port here leads to one in the pod, for many clients, and
-// after the pod was replaced.
+// TestPortForward checks that podd port-forward serves many clients at once, also after the pod
+// was replaced.
 func TestPortForward(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	web := v1.Container{Name: "web", Image: stack.WebImage, Ports: []v1.ContainerPort{{Name: "http", ContainerPort: 8080}}}
 	echo := shell("echo", "while :; do nc -l -p 7777 -e cat; done")
 	p := d.pod("web", web, echo)
@@ -100,8 +100,8 @@ func TestPortForward(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	var talk bytes.Buffer
-	cmd.Stdout, cmd.Stderr = in, &talk
+	var stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = in, &stderr
 	err = cmd.Start()
 	in.Close()
 	if err != nil {
@@ -111,13 +111,13 @@ func TestPortForward(t *testing.T) {
 	for bytes.Count(lines, []byte("\n")) < 2 {
 		var b [1]byte
 		if _, err := out.Read(b[:]); err != nil {
-			t.Fatalf("%q, %v", lines, err)
+			t.Fatalf("podd port-forward: got %q, %v", lines, err)
 		}
 		lines = append(lines, b[0])
 	}
 	found := regexp.MustCompile(`^Forwarding from (127\.0\.0\.1:\d+) -> 8080\nForwarding from (127\.0\.0\.1:\d+) -> 7777\n$`).FindSubmatch(lines)
 	if found == nil {
-		t.Fatalf("it says %q", lines)
+		t.Fatalf("podd port-forward: got %q, want two forwarded addresses", lines)
 	}
 	get := func() error {
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -126,22 +126,22 @@ func TestPortForward(t *testing.T) {
 			return err
 		}
 		defer reply.Body.Close()
-		if text, err := io.ReadAll(reply.Body); string(text) != "hello from "+d.full("web")+"\n" {
-			return fmt.Errorf("%q, %v", text, err)
+		if text, err := io.ReadAll(reply.Body); string(text) != "hello from "+d.podName("web")+"\n" {
+			return fmt.Errorf("got %q, %v, want %q", text, err, "hello from "+d.podName("web")+"\n")
 		}
 		return nil
 	}
-	d.eventually("the pod listens", get)
-	answers := make(chan error)
+	d.eventually("the pod responds", get)
+	results := make(chan error)
 	for range 8 {
-		go func() { answers <- get() }()
+		go func() { results <- get() }()
 	}
 	for range 8 {
-		if err := <-answers; err != nil {
+		if err := <-results; err != nil {
 			t.Error(err)
 		}
 	}
-	d.eventually("data go both ways", func() error {
+	d.eventually("data is forwarded in both directions", func() error {
 		conn, err := net.Dial("tcp", string(found[2]))
 		if err != nil {
 			return err
@@ -151,7 +151,7 @@ func TestPortForward(t *testing.T) {
 		go conn.Write(sent)
 		got := make([]byte, len(sent))
 		if n, err := io.ReadFull(conn, got); err != nil || !bytes.Equal(got, sent) {
-			return fmt.Errorf("%d bytes came back: %v", n, err)
+			return fmt.Errorf("got %d bytes back, %v, want the bytes that were sent", n, err)
 		}
 		return nil
 	})
@@ -160,7 +160,7 @@ func TestPortForward(t *testing.T) {
 	p.Spec.Hostname = "other"
 	d.apply(p)
 	d.untilApplied("web")
-	d.eventually("the successor answers", func() error {
+	d.eventually("the replaced pod responds", func() error {
 		reply, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Get("http://" + string(found[1]) + "/")
 		if err == nil {
 			reply.Body.Close()
@@ -169,6 +169,6 @@ func TestPortForward(t *testing.T) {
 	})
 	cmd.Process.Signal(os.Interrupt)
 	if code := exitCode(t, cmd.Wait()); code != 130 || t.Failed() {
-		t.Errorf("it left with %d and said %s", code, talk.String())
+		t.Errorf("podd port-forward: got exit code %d, want 130; stderr %s", code, stderr.String())
 	}
 }

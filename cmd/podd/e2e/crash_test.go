@@ -24,44 +24,46 @@ func waitingFor(container, reason string) func(*server.PodView) error {
 				return nil
 			}
 		}
-		return fmt.Errorf("its containers are %+v", p.Pod.Status.ContainerStatuses)
+		return fmt.Errorf("got containers %+v", p.Pod.Status.ContainerStatuses)
 	}
 }
 
+// TestCrashBackOff checks the back-off of a crashing container and that it continues when podd
+// is killed.
 func TestCrashBackOff(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	d.apply(d.pod("db", shell("main", note("try")+"echo attempt of $$ ended; exit 3")))
 	// The first restart is immediate, the second has to wait.
 	p := d.untilPod("backs off", "db", func(p *server.PodView) error {
 		if n := restarts(p, "main"); n != 1 {
-			return fmt.Errorf("%d restarts", n)
+			return fmt.Errorf("got %d restarts, want 1", n)
 		}
 		return waitingFor("main", "CrashLoopBackOff")(p)
 	})
 	d.untilNoted("try", "try")
 	if state := p.Pod.Status.ContainerStatuses[0].LastTerminationState.Terminated; state == nil || state.ExitCode != 3 {
-		t.Errorf("the last state is %+v, want exit code 3", state)
+		t.Errorf("the last state: got %+v, want exit code 3", state)
 	}
-	if out, talk := d.verb("why", "db"); !strings.Contains(out+talk, "exit 3") {
-		t.Errorf("podd why says %q and %q, want the exit code", out, talk)
+	if out, stderr := d.verb("why", "db"); !strings.Contains(out+stderr, "exit 3") {
+		t.Errorf("podd why: got %q and %q, want the exit code", out, stderr)
 	}
 	for _, flag := range []string{"--previous", "--tail=5"} {
-		d.eventually("podd logs prints the end", func() error {
+		d.eventually("podd logs prints the last line", func() error {
 			if out, _ := d.verb("logs", "db", flag); !strings.Contains(out, "ended") {
-				return fmt.Errorf("podd logs %s prints %q", flag, out)
+				return fmt.Errorf("podd logs %s: got %q, want %q in it", flag, out, "ended")
 			}
 			return nil
 		})
 	}
 
-	// Neither the count nor the wait ends with podd. CRI-O changes the end of a
-	// container while it is removed.
+	// Neither the restart count nor the back-off ends with podd. CRI-O changes the finish time
+	// of a container while the container is removed.
 	second := d.record("db", "main", 1)
 	d.crash()
-	d.untilPod("was tried again", "db", func(p *server.PodView) error {
+	d.untilPod("is restarted again", "db", func(p *server.PodView) error {
 		if n := restarts(p, "main"); n != 2 {
-			return fmt.Errorf("%d restarts", n)
+			return fmt.Errorf("got %d restarts, want 2", n)
 		}
 		return waitingFor("main", "CrashLoopBackOff")(p)
 	})
@@ -69,22 +71,22 @@ func TestCrashBackOff(t *testing.T) {
 	third := d.record("db", "main", 2)
 	if second != nil && third != nil {
 		if waited := time.Duration(third.GetStartedAt() - second.GetFinishedAt()); waited < 10*time.Second {
-			t.Errorf("the second restart came after %s, want 10s", waited)
+			t.Errorf("the second restart: got it after %s, want at least 10s", waited)
 		}
 	}
 }
 
-// record is the runtime's status of one attempt of a container; nil when it
-// has none.
+// record returns the runtime's status of one attempt of a container, or nil if the runtime has
+// none.
 func (d *daemon) record(pod, container string, attempt uint32) *cri.ContainerStatus {
 	d.t.Helper()
-	now, err := d.look(d.t.Context())
+	now, err := d.inventory(d.t.Context())
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	for _, c := range now.containers {
 		m := c.GetMetadata()
-		if c.GetLabels()[runtime.LabelPodName] != d.full(pod) || m.GetName() != container || m.GetAttempt() != attempt {
+		if c.GetLabels()[runtime.LabelPodName] != d.podName(pod) || m.GetName() != container || m.GetAttempt() != attempt {
 			continue
 		}
 		reply, err := cri.NewRuntimeServiceClient(d.dial()).ContainerStatus(d.t.Context(), &cri.ContainerStatusRequest{ContainerId: c.GetId()})
@@ -99,52 +101,52 @@ func (d *daemon) record(pod, container string, attempt uint32) *cri.ContainerSta
 	return nil
 }
 
-func TestKilledContainerRunsAgain(t *testing.T) {
+func TestKilledContainerRestarts(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	d.apply(d.pod("web", shell("main", serve("main")), shell("other", serve("other"))))
 	d.untilApplied("web")
-	was, other := d.runs("web", "main"), d.runs("web", "other")
+	was, other := d.container("web", "main"), d.container("web", "other")
 	if err := syscall.Kill(was.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	d.untilPod("runs again", "web", func(p *server.PodView) error {
 		if n := restarts(p, "main"); n != 1 || !p.Ready {
-			return fmt.Errorf("%d restarts, ready %v", n, p.Ready)
+			return fmt.Errorf("got %d restarts, ready %v, want 1 and true", n, p.Ready)
 		}
 		return nil
 	})
-	if now := d.runs("web", "main"); now.Sandbox != was.Sandbox || now.Attempt != 1 {
-		t.Errorf("it is now %+v, was %+v", now, was)
+	if now := d.container("web", "main"); now.Sandbox != was.Sandbox || now.Attempt != 1 {
+		t.Errorf("container: got %+v, want attempt 1 in the sandbox of %+v", now, was)
 	}
-	if now := d.runs("web", "other"); now != other {
-		t.Errorf("the other container is now %+v, was %+v", now, other)
+	if now := d.container("web", "other"); now != other {
+		t.Errorf("the other container: got %+v, want %+v", now, other)
 	}
 }
 
 func TestLostSandboxIsReplaced(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	web := d.pod("web", shell("main", serve("main")))
 	if !d.on.HasSandboxProcess() {
 		web.Spec.ShareProcessNamespace = new(true)
 	}
 	d.apply(web)
 	d.untilApplied("web")
-	was := d.runs("web", "main")
+	was := d.container("web", "main")
 	if err := syscall.Kill(d.sandboxPID(was.Sandbox), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	d.untilPod("runs in a new sandbox", "web", func(p *server.PodView) error {
-		if all := d.allRunning("web", "main"); len(all) != 1 || all[0].Sandbox == was.Sandbox || !p.Ready {
-			return fmt.Errorf("%+v runs", all)
+		if all := d.containers("web", "main"); len(all) != 1 || all[0].Sandbox == was.Sandbox || !p.Ready {
+			return fmt.Errorf("got running containers %+v, want one in a new sandbox, ready", all)
 		}
 		return nil
 	})
-	d.eventually("the old one is removed", func() error {
-		now, err := d.look(t.Context())
+	d.eventually("the old sandbox is removed", func() error {
+		now, err := d.inventory(t.Context())
 		if err == nil && len(now.sandboxes) != 1 {
-			err = fmt.Errorf("%d sandboxes", len(now.sandboxes))
+			err = fmt.Errorf("got %d sandboxes, want 1", len(now.sandboxes))
 		}
 		return err
 	})

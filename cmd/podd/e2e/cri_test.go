@@ -18,7 +18,7 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// dial connects to the CRI of a stack for the time of a test.
+// dial connects to the runtime until the test ends.
 func (d *daemon) dial() *grpc.ClientConn {
 	d.t.Helper()
 	conn, err := connect(d.on)
@@ -33,7 +33,8 @@ func connect(s *stack.Stack) (*grpc.ClientConn, error) {
 	return grpc.NewClient(s.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 }
 
-// instance is the label of all that the daemon makes; "" before its first start.
+// instance returns the instance label of the daemon's sandboxes and containers; "" before its
+// first start.
 func (d *daemon) instance() string {
 	id, err := os.ReadFile(filepath.Join(d.root(), "instance"))
 	if err != nil {
@@ -42,64 +43,63 @@ func (d *daemon) instance() string {
 	return strings.TrimSpace(string(id))
 }
 
-// seen is what the runtime has of one daemon.
-type seen struct {
+// An inventory lists the sandboxes and containers that the runtime has of one daemon.
+type inventory struct {
 	sandboxes  []*cri.PodSandbox
 	containers []*cri.Container
 }
 
-// look asks the runtime for everything of the daemon.
-func (d *daemon) look(ctx context.Context) (seen, error) {
+// inventory lists everything of the daemon in the runtime.
+func (d *daemon) inventory(ctx context.Context) (inventory, error) {
 	conn, err := connect(d.on)
 	if err != nil {
-		return seen{}, err
+		return inventory{}, err
 	}
 	defer conn.Close()
 	ours := map[string]string{runtime.LabelInstance: d.instance()}
 	client := cri.NewRuntimeServiceClient(conn)
 	sandboxes, err := client.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{Filter: &cri.PodSandboxFilter{LabelSelector: ours}})
 	if err != nil {
-		return seen{}, fmt.Errorf("listing sandboxes: %w", err)
+		return inventory{}, fmt.Errorf("listing sandboxes: %w", err)
 	}
 	containers, err := client.ListContainers(ctx, &cri.ListContainersRequest{Filter: &cri.ContainerFilter{LabelSelector: ours}})
 	if err != nil {
-		return seen{}, fmt.Errorf("listing containers: %w", err)
+		return inventory{}, fmt.Errorf("listing containers: %w", err)
 	}
-	return seen{sandboxes.GetItems(), containers.GetContainers()}, nil
+	return inventory{sandboxes.GetItems(), containers.GetContainers()}, nil
 }
 
-// running is the one running container of a pod with a name, as the runtime
-// has it, with its process.
-type running struct {
+// A runningContainer is a running container of a pod, according to the runtime.
+type runningContainer struct {
 	ID      string
 	Sandbox string
 	PID     int
 	Attempt uint32
 }
 
-// runs returns what runs now under pod and container name. It fails the test
-// unless that is exactly one.
-func (d *daemon) runs(pod, container string) running {
+// container returns the running container with these pod and container names. It fails the test
+// unless there is exactly one.
+func (d *daemon) container(pod, container string) runningContainer {
 	d.t.Helper()
-	all := d.allRunning(pod, container)
+	all := d.containers(pod, container)
 	if len(all) != 1 {
-		d.t.Fatalf("%d containers %s of pod %s run, want 1", len(all), container, pod)
+		d.t.Fatalf("got %d running containers %s of pod %s, want 1", len(all), container, pod)
 	}
 	return all[0]
 }
 
-// allRunning returns the running containers of a pod: of one name, or all for "". It leaves
-// out a container that ends between its listing and the query of its status.
-func (d *daemon) allRunning(pod, container string) []running {
+// containers returns the running containers of a pod with a name, or all if the name is "". It
+// omits a container that exits between the list call and the query of its status.
+func (d *daemon) containers(pod, container string) []runningContainer {
 	d.t.Helper()
-	now, err := d.look(d.t.Context())
+	now, err := d.inventory(d.t.Context())
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	client := cri.NewRuntimeServiceClient(d.dial())
-	var all []running
+	var all []runningContainer
 	for _, c := range now.containers {
-		if c.GetState() != cri.ContainerState_CONTAINER_RUNNING || c.GetLabels()[runtime.LabelPodName] != d.full(pod) ||
+		if c.GetState() != cri.ContainerState_CONTAINER_RUNNING || c.GetLabels()[runtime.LabelPodName] != d.podName(pod) ||
 			container != "" && c.GetMetadata().GetName() != container {
 			continue
 		}
@@ -108,13 +108,13 @@ func (d *daemon) allRunning(pod, container string) []running {
 			d.t.Fatal(err)
 		}
 		if pid := d.pidIn(reply.GetInfo()); pid > 0 {
-			all = append(all, running{c.GetId(), c.GetPodSandboxId(), pid, c.GetMetadata().GetAttempt()})
+			all = append(all, runningContainer{c.GetId(), c.GetPodSandboxId(), pid, c.GetMetadata().GetAttempt()})
 		}
 	}
 	return all
 }
 
-// pidIn reads the process ID from the verbose part of a status; 0 means that no process runs.
+// pidIn returns the process ID in the verbose part of a status; 0 means that no process runs.
 func (d *daemon) pidIn(verbose map[string]string) int {
 	d.t.Helper()
 	var info struct {
@@ -126,7 +126,7 @@ func (d *daemon) pidIn(verbose map[string]string) int {
 	return info.PID
 }
 
-// sandboxPID is the process that holds a sandbox's namespaces.
+// sandboxPID returns the process that holds a sandbox's namespaces.
 func (d *daemon) sandboxPID(id string) int {
 	d.t.Helper()
 	client := cri.NewRuntimeServiceClient(d.dial())

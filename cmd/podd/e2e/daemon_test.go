@@ -20,8 +20,8 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// patience is how long a test waits for what must come: a minute, or
-// $PODD_E2E_PATIENCE on a machine that is slow.
+// patience is the maximum time that a test waits for an event: one minute, or
+// $PODD_E2E_PATIENCE on a slow host.
 var patience = func() time.Duration {
 	if given, err := time.ParseDuration(os.Getenv("PODD_E2E_PATIENCE")); err == nil {
 		return given
@@ -29,40 +29,40 @@ var patience = func() time.Duration {
 	return time.Minute
 }()
 
-// poll is how often is asked where nothing is announced.
+// poll is the interval between checks of a condition that sends no notification.
 const poll = 10 * time.Millisecond
 
-// daemon is a podd with everything of its own but the runtime. Its methods
-// fail the test; they are for the test's goroutine.
+// A daemon is a podd with separate directories, cgroups and node name; only the runtime is
+// shared. Its methods fail the test on errors, and only the test's goroutine may call them.
 type daemon struct {
 	t        testing.TB
 	on       *stack.Stack
-	node     string // different for each daemon of a test binary
-	host     string // the node's name, node unless changed before the start
-	hostname string // of the machine, from which podd takes the node's name; "": host is given
+	node     string // unique in a test binary
+	host     string // the node's name: node, unless changed before the start
+	hostname string // of podd's UTS namespace, if podd takes the node's name from it; "": host is given by flag
 	dir      string
-	rootDir  string // the root directory; "" is one in dir
+	rootDir  string // the root directory; "": a directory in dir
 	endpoint string
-	args     []string // beyond those that all have
-	env      []string // beyond the test's own
-	api      int      // the port of the kubelet's API; 0: off
-	netns    string   // path of its network namespace; "": that of the test
-	sources  bool     // that it has no other source than manifests()
+	args     []string // additional flags
+	env      []string // in addition to the environment of the test
+	api      int      // the port of the kubelet API; 0: off
+	netns    string   // path of its network namespace; "": the namespace of the test
+	sources  bool     // manifests() is the only source
 	proc     *process // nil: never started
-	closers  []func() // called when podd has ended
+	closers  []func() // called after podd has exited
 
-	noInotify bool // start it as if all inotify instances were in use
+	noInotify bool // start podd as if all inotify instances were in use
 }
 
 var daemons atomic.Int64
 
-// newDaemon prepares a podd on a stack and starts nothing. It is ended with
-// the test; what it left behind is an error, and removed.
+// newDaemon prepares a podd on a stack, but does not start it. At the end of the test podd is
+// stopped, and everything that it left behind is reported as an error and removed.
 func newDaemon(t testing.TB, on *stack.Stack, args ...string) *daemon {
 	t.Helper()
 	node := "n" + strconv.FormatInt(daemons.Add(1), 10)
-	// Below the stack's own directory, so that it takes all of it away with
-	// itself, mounts too, also when this process is killed.
+	// The directory is below the stack's, because the stack removes it together with all mounts
+	// in it, also after this process was killed.
 	d := &daemon{
 		t: t, on: on, node: node, host: node, args: args, endpoint: on.Endpoint(), sources: true,
 		dir: filepath.Join(on.Dir, "stack", "podd", node),
@@ -76,8 +76,8 @@ func newDaemon(t testing.TB, on *stack.Stack, args ...string) *daemon {
 	return d
 }
 
-// begin is newDaemon on the shared stack, started.
-func begin(t testing.TB, args ...string) *daemon {
+// startDaemon starts a podd on the shared stack.
+func startDaemon(t testing.TB, args ...string) *daemon {
 	t.Helper()
 	d := newDaemon(t, shared, args...)
 	d.start()
@@ -89,10 +89,10 @@ func (d *daemon) runDir() string    { return filepath.Join(d.dir, "run") }
 func (d *daemon) logs() string      { return filepath.Join(d.dir, "logs") }
 func (d *daemon) manifests() string { return filepath.Join(d.dir, "manifests") }
 
-// shared is a directory that the pods of a test see as /trace.
+// shared returns the directory that the pods of a test mount at /trace.
 func (d *daemon) shared() string { return filepath.Join(d.dir, "trace") }
 
-// cgroup is the parent of its pods' cgroups.
+// cgroup returns the parent of the pods' cgroups.
 func (d *daemon) cgroup() string { return d.on.CgroupParent() + "/" + d.node }
 
 func (d *daemon) output() string { return filepath.Join(d.dir, "podd.log") }
@@ -117,30 +117,30 @@ func (d *daemon) flags() []string {
 	return append(flags, d.args...)
 }
 
-// start runs podd and returns when it answers.
+// start runs podd and returns when it responds.
 func (d *daemon) start() {
 	d.t.Helper()
 	d.launch()
-	d.eventually("podd answers", func() error {
+	d.eventually("podd responds", func() error {
 		if !d.proc.running() {
-			return fmt.Errorf("it ended: %s", d.proc.cmd.ProcessState)
+			return fmt.Errorf("podd exited: %s", d.proc.cmd.ProcessState)
 		}
 		_, err := d.state()
 		return err
 	})
 }
 
-// launch runs podd.
+// launch runs podd without waiting for a response.
 func (d *daemon) launch() {
 	d.t.Helper()
 	if d.proc != nil && d.proc.running() {
-		d.t.Fatal("podd runs already")
+		d.t.Fatal("podd is already running")
 	}
 	log, err := os.OpenFile(d.output(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	defer log.Close() // podd has its own
+	defer log.Close() // podd has its own descriptor
 	cmd := exec.Command(binary, d.flags()...)
 	if d.hostname != "" {
 		named := `echo "$0" >/proc/sys/kernel/hostname && exec "$@"`
@@ -159,32 +159,32 @@ func (d *daemon) launch() {
 	}
 }
 
-// kill ends podd as a power cut does.
+// kill kills podd, as a power cut does.
 func (d *daemon) kill() { d.proc.signal(syscall.SIGKILL) }
 
-// crash is kill and start.
+// crash kills podd and starts it again.
 func (d *daemon) crash() {
 	d.t.Helper()
 	d.kill()
 	d.start()
 }
 
-// verb runs a verb of podd's command line and returns its outputs.
+// verb runs a podd command, which must succeed, and returns its outputs.
 func (d *daemon) verb(words ...string) (stdout, stderr string) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
 	defer cancel()
-	var out, talk bytes.Buffer
+	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, binary, words...)
 	cmd.Env = append(os.Environ(), "PODD_RUN_DIR="+d.runDir())
-	cmd.Stdout, cmd.Stderr = &out, &talk
+	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
-		d.t.Fatalf("podd %s: %v: %s", strings.Join(words, " "), err, talk.String())
+		d.t.Fatalf("podd %s: %v: %s", strings.Join(words, " "), err, errs.String())
 	}
-	return out.String(), talk.String()
+	return out.String(), errs.String()
 }
 
-// eventually asks until what is true, and fails with the last reason why not.
+// eventually polls until is returns nil. After patience it fails with the last error.
 func (d *daemon) eventually(what string, is func() error) {
 	d.t.Helper()
 	d.within(patience, what, is)

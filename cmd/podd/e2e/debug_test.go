@@ -11,66 +11,67 @@ import (
 	"podd/runtime/runtimetest/stack/registry"
 )
 
-// TestDebug: a container is added to a pod that runs, and taken part in; the pod's
-// own go on.
+// TestDebug adds debug containers to a running pod and attaches to them; the other containers
+// keep running.
 func TestDebug(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	r, _ := withRegistry(d, registry.Options{})
 	d.apply(d.pod("web", shell("main", serve("main"))))
 	d.untilApplied("web")
-	was := d.runs("web", "main")
+	was := d.container("web", "main")
 	with := func(words ...string) []string {
 		return append([]string{"debug", "web", "--image", stack.BusyboxImage}, words...)
 	}
 
-	out, talk, code := d.outcome(nil, with("-c", "looker", "--env", "COLOUR=green", "--", "sh", "-c", "echo $COLOUR; sleep 3600")...)
-	if code != 0 || out != "" || talk != "podd: container looker of web is running; podd logs web -c looker\n" {
-		t.Errorf("%q, %q, %d", out, talk, code)
+	out, stderr, code := d.outcome(nil, with("-c", "looker", "--env", "COLOUR=green", "--", "sh", "-c", "echo $COLOUR; sleep 3600")...)
+	if code != 0 || out != "" || stderr != "podd: container looker of web is running; podd logs web -c looker\n" {
+		t.Errorf("podd debug: got %q, %q, %d; want exit code 0, no output, and that looker is running", out, stderr, code)
 	}
-	d.eventually("the log of looker says green", func() error {
+	d.eventually("the log of looker is green", func() error {
 		if out, _, _ := d.outcome(nil, "logs", "web", "-c", "looker"); out != "green\n" {
-			return fmt.Errorf("it says %q", out)
+			return fmt.Errorf("got %q, want %q", out, "green\n")
 		}
 		return nil
 	})
-	if _, talk, code := d.outcome(nil, with("-c", "looker")...); code != 1 || !strings.Contains(talk, `already has a container "looker"`) {
-		t.Errorf("%q, %d", talk, code)
+	if _, stderr, code := d.outcome(nil, with("-c", "looker")...); code != 1 || !strings.Contains(stderr, `already has a container "looker"`) {
+		t.Errorf("podd debug with a used name: got %q, %d; want exit code 1 and stderr with %q", stderr, code, `already has a container "looker"`)
 	}
-	out, talk, code = d.outcome(nil, with("--attach", "-c", "short", "--", "echo", "said at once")...)
+	out, stderr, code = d.outcome(nil, with("--attach", "-c", "short", "--", "echo", "said at once")...)
 	if code != 0 || out != "said at once\n" {
-		t.Errorf("%q, %q, %d", out, talk, code)
+		t.Errorf("podd debug --attach: got %q, %q, %d; want exit code 0 and output %q", out, stderr, code, "said at once\n")
 	}
-	// What is said before anybody can attach, and at once to what comes in.
+	// Output that is written before a client can attach is not lost, nor is the response to its
+	// first input.
 	const reader = "echo early; echo trouble >&2; read line; echo got $line; exit 7"
-	out, talk, code = d.outcome(strings.NewReader("word\n"), with("-i", "-c", "reader", "--", "sh", "-c", reader)...)
-	if code != 7 || out != "early\ngot word\n" || !strings.HasPrefix(talk, "trouble\n") {
-		t.Errorf("%q, %q, %d", out, talk, code)
+	out, stderr, code = d.outcome(strings.NewReader("word\n"), with("-i", "-c", "reader", "--", "sh", "-c", reader)...)
+	if code != 7 || out != "early\ngot word\n" || !strings.HasPrefix(stderr, "trouble\n") {
+		t.Errorf("podd debug -i: got %q, %q, %d; want exit code 7, output %q and stderr that begins with %q", out, stderr, code, "early\ngot word\n", "trouble\n")
 	}
-	// It counts: containerd 1.6 loses what a container writes in its last moments, when
-	// that is more than its pipes hold (containerd#7289).
-	out, talk, code = d.outcome(strings.NewReader(strings.Repeat("0123456789\n", 20000)), with("-i", "-c", "count", "--", "wc", "-c")...)
+	// The container only counts, because containerd 1.6 loses what a container writes just
+	// before it exits if that is more than its pipes hold (containerd#7289).
+	out, stderr, code = d.outcome(strings.NewReader(strings.Repeat("0123456789\n", 20000)), with("-i", "-c", "count", "--", "wc", "-c")...)
 	if code != 0 || strings.TrimSpace(out) != "220000" {
-		t.Errorf("%q, %q, %d", out, talk, code)
+		t.Errorf("podd debug -i: got %q, %q, %d, want %q", out, stderr, code, "220000")
 	}
 
 	cmd := d.command(with("-it", "--target", "main", "--", "sh")...)
-	s := at(t, cmd, 200, 33)
-	s.shows("podd: defaulting debug container name to debugger-")
-	s.shows("# ")
-	s.types("echo $((6*7)); tr '\\0' ' ' </proc/1/cmdline\r")
-	s.shows("42\r\n")
-	s.shows("sh -c") // main's
-	s.types("exit\r")
+	s := startOnTerminal(t, cmd, 200, 33)
+	s.waitFor("podd: defaulting debug container name to debugger-")
+	s.waitFor("# ")
+	s.typeKeys("echo $((6*7)); tr '\\0' ' ' </proc/1/cmdline\r")
+	s.waitFor("42\r\n")
+	s.waitFor("sh -c") // the command line of main
+	s.typeKeys("exit\r")
 	if code := exitCode(t, cmd.Wait()); code != 0 {
-		t.Errorf("it left with %d", code)
+		t.Errorf("got exit code %d, want 0", code)
 	}
 
-	_, talk, code = d.outcome(nil, "debug", "web", "--image", r.Host()+"/team/none:1", "-c", "none", "--timeout", "5s")
-	if code != 1 || !strings.Contains(talk, "container none of default/"+d.full("web")+" is not running after 5.0s: ") || !strings.Contains(talk, r.Host()) {
-		t.Errorf("%q, %d", talk, code)
+	_, stderr, code = d.outcome(nil, "debug", "web", "--image", r.Host()+"/team/none:1", "-c", "none", "--timeout", "5s")
+	if code != 1 || !strings.Contains(stderr, "container none of default/"+d.podName("web")+" is not running after 5.0s: ") || !strings.Contains(stderr, r.Host()) {
+		t.Errorf("podd debug of an image that does not exist: got %q, %d, want exit code 1 and the registry's address", stderr, code)
 	}
-	if now := d.runs("web", "main"); now != was {
-		t.Errorf("main is now %+v, was %+v", now, was)
+	if now := d.container("web", "main"); now != was {
+		t.Errorf("main: got %+v, want %+v", now, was)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// loop makes a block device of a file, and gives both.
+// loop creates a file and a loop device for it.
 func loop(t *testing.T, dir string) (device, file string) {
 	t.Helper()
 	file = filepath.Join(dir, "disk")
@@ -37,7 +37,7 @@ func loop(t *testing.T, dir string) (device, file string) {
 	return device, file
 }
 
-// disk is a claim and its volume, a device.
+// disk returns a block device as a volume, and a claim that is bound to it.
 func disk(path string) (*v1.PersistentVolume, *v1.PersistentVolumeClaim) {
 	pv := &v1.PersistentVolume{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}, ObjectMeta: metav1.ObjectMeta{Name: "disk"},
@@ -52,18 +52,19 @@ func disk(path string) (*v1.PersistentVolume, *v1.PersistentVolumeClaim) {
 	return pv, c
 }
 
-// TestBlockDevice: a container has the device of its claim, by whatever link it
-// is named, and no node but its own; one that may read it cannot write to it.
+// TestBlockDevice checks that a container can access the device of its claim, even if the
+// volume names it by a symlink, but no device node of the host. A read-only device cannot be
+// written.
 func TestBlockDevice(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	device, file := loop(t, d.dir)
 	byID := filepath.Join(d.dir, "by-id")
 	if err := os.Symlink(device, byID); err != nil {
 		t.Fatal(err)
 	}
 	pv, c := disk(byID)
-	p := d.pod("web", shell("main", tell("web.disk", "head -c 5 /dev/own; echo; ls "+device)+"printf second | dd of=/dev/own bs=512 seek=1 conv=notrunc,fsync; "+serve("web")))
+	p := d.pod("web", shell("main", writeTrace("web.disk", "head -c 5 /dev/own; echo; ls "+device)+"printf second | dd of=/dev/own bs=512 seek=1 conv=notrunc,fsync; "+serve("web")))
 	p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: "disk", VolumeSource: v1.VolumeSource{
 		PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "disk"},
 	}})
@@ -76,21 +77,21 @@ func TestBlockDevice(t *testing.T) {
 	p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: "tape", VolumeSource: v1.VolumeSource{
 		PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "disk", ReadOnly: true},
 	}})
-	reader := shell("reader", tell("web.tape", "head -c 5 /dev/tape; echo; echo third >/dev/tape")+serve("reader"))
+	reader := shell("reader", writeTrace("web.tape", "head -c 5 /dev/tape; echo; echo third >/dev/tape")+serve("reader"))
 	reader.VolumeDevices = []v1.VolumeDevice{{Name: "tape", DevicePath: "/dev/tape"}}
 	p.Spec.Containers = append(p.Spec.Containers, reader)
 	d.apply(p)
 	d.untilApplied("web")
-	if got := d.told("web.tape"); !strings.HasPrefix(got, "first\n") || !strings.Contains(got, "Operation not permitted") {
-		t.Errorf("who may read the device gets %q", got)
+	if got := d.readTrace("web.tape"); !strings.HasPrefix(got, "first\n") || !strings.Contains(got, "Operation not permitted") {
+		t.Errorf("in the container with the read-only device: got %q; want text that begins with %q and with %q", got, "first\n", "Operation not permitted")
 	}
-	if got := d.told("web.disk"); !strings.HasPrefix(got, "first\n") || !strings.Contains(got, "No such file") {
-		t.Errorf("inside there is %q", got)
+	if got := d.readTrace("web.disk"); !strings.HasPrefix(got, "first\n") || !strings.Contains(got, "No such file") {
+		t.Errorf("in the container: got %q; want text that begins with %q and with %q", got, "first\n", "No such file")
 	}
 	d.eventually("the container has written to the device", func() error {
 		text, err := os.ReadFile(file)
 		if err == nil && string(text[512:518]) != "second" {
-			err = fmt.Errorf("it holds %q", text[512:518])
+			err = fmt.Errorf("got %q, want %q", text[512:518], "second")
 		}
 		return err
 	})
@@ -99,10 +100,10 @@ func TestBlockDevice(t *testing.T) {
 	d.nothingLeft()
 }
 
-// TestVolumeOfAnotherNode: what is on another node is waited for.
+// TestVolumeOfAnotherNode checks that a pod waits if its volume is bound to another node.
 func TestVolumeOfAnotherNode(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	pv, c := disk(t.TempDir())
 	pv.Spec.VolumeMode, c.Spec.VolumeMode = nil, nil
 	on := func(host string) *v1.PersistentVolume {
@@ -112,7 +113,7 @@ func TestVolumeOfAnotherNode(t *testing.T) {
 		return pv
 	}
 	d.write("disk", text(d, on("another"), c))
-	d.apply(d.counting("web", "disk"))
+	d.apply(d.podWithClaim("web", "disk"))
 	d.untilProblem("web", `PersistentVolumeClaim "disk" (web.yaml:`, `cannot use the PersistentVolume "disk": its nodeAffinity does not match the labels of this node`)
 	d.write("disk", text(d, on(d.host), c))
 	d.untilApplied("web")

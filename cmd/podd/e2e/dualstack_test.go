@@ -17,9 +17,9 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// TestDualStack: where the network gives a pod an address of each family, its
-// status, its variables and its hosts file have both, the family of the node's
-// primary address first, and it is probed at that one.
+// TestDualStack checks the addresses of pods on a network with both families. The status, the
+// variables and the hosts file contain both addresses, first that of the family of the node's
+// primary address, at which the pod is probed.
 func TestDualStack(t *testing.T) {
 	t.Parallel()
 	on := stack.ForTest(t, stack.Options{DualStack: true})
@@ -28,18 +28,19 @@ func TestDualStack(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			d := newDaemon(t, on, "--node-ip", tt.first+","+tt.second)
 			d.start()
-			own, host := d.pod("own", askAddresses("own"), probedWeb()), d.pod("host", askAddresses("host"))
+			own, host := d.pod("own", addressReporter("own"), probedWeb()), d.pod("host", addressReporter("host"))
 			host.Spec.HostNetwork = true
 			d.apply(own, host)
-			d.sees(own.Name, host.Name, tt.first, tt.second)
+			d.wantDualStack(own.Name, host.Name, tt.first, tt.second)
 			d.remove("own", "host")
 			d.untilGone("own", "host")
 		})
 	}
 }
 
-// sees looks at a pod with a network of its own and one on the node's.
-func (d *daemon) sees(own, host, first, second string) {
+// wantDualStack checks the addresses of a pod on the pod network and of a pod on the host's
+// network.
+func (d *daemon) wantDualStack(own, host, first, second string) {
 	t := d.t
 	t.Helper()
 	s := d.untilApplied(own).Pod.Status
@@ -48,18 +49,18 @@ func (d *daemon) sees(own, host, first, second string) {
 		subnets[0], subnets[1] = subnets[1], subnets[0]
 	}
 	if len(s.PodIPs) != 2 || !within(s.PodIPs[0].IP, subnets[0]) || !within(s.PodIPs[1].IP, subnets[1]) || s.PodIP != s.PodIPs[0].IP {
-		t.Fatalf("the pod's addresses are %q, %+v; want one of each of %s", s.PodIP, s.PodIPs, subnets)
+		t.Fatalf("got the pod addresses %q, %+v, want one of each of %s", s.PodIP, s.PodIPs, subnets)
 	}
 	wantHost := fmt.Sprintf("%s %s,%s", first, first, second)
 	if got := hostAddresses(s); got != wantHost {
-		t.Errorf("the node's addresses are %s, want %s", got, wantHost)
+		t.Errorf("got the node addresses %s, want %s", got, wantHost)
 	}
 	one, two := s.PodIPs[0].IP, s.PodIPs[1].IP
-	if got, want := d.told("own-vars"), fmt.Sprintf("%s %s,%s %s", one, one, two, wantHost); got != want {
-		t.Errorf("the variables inside are %s, want %s", got, want)
+	if got, want := d.readTrace("own-vars"), fmt.Sprintf("%s %s,%s %s", one, one, two, wantHost); got != want {
+		t.Errorf("got the variables %s, want %s", got, want)
 	}
-	if got, want := d.told("own-hosts"), fmt.Sprintf("\n%s\t%[3]s\n%[2]s\t%[3]s", one, two, d.full(own)); !strings.HasSuffix(got, want) {
-		t.Errorf("the hosts file inside is %q, want its end %q", got, want)
+	if got, want := d.readTrace("own-hosts"), fmt.Sprintf("\n%s\t%[3]s\n%[2]s\t%[3]s", one, two, d.podName(own)); !strings.HasSuffix(got, want) {
+		t.Errorf("got the hosts file %q, want the suffix %q", got, want)
 	}
 	for _, ip := range []string{one, two} {
 		reply, err := http.Get("http://" + net.JoinHostPort(ip, "8080"))
@@ -69,17 +70,17 @@ func (d *daemon) sees(own, host, first, second string) {
 		}
 		text, err := io.ReadAll(reply.Body)
 		reply.Body.Close()
-		if want := "hello from " + d.full(own) + "\n"; string(text) != want || err != nil {
-			t.Errorf("at %s there is %q, %v; want %q", ip, text, err, want)
+		if want := "hello from " + d.podName(own) + "\n"; string(text) != want || err != nil {
+			t.Errorf("response at %s: got %q, %v, want %q", ip, text, err, want)
 		}
 	}
 
 	s = d.untilApplied(host).Pod.Status
 	if len(s.PodIPs) != 2 || s.PodIP != first || s.PodIPs[0].IP != first || s.PodIPs[1].IP != second || hostAddresses(s) != wantHost {
-		t.Errorf("on the node's network its addresses are %q, %+v, the node's %s", s.PodIP, s.PodIPs, hostAddresses(s))
+		t.Errorf("on the host's network: got the pod addresses %q, %+v and the node addresses %s, want %s and %s, and %s", s.PodIP, s.PodIPs, hostAddresses(s), first, second, wantHost)
 	}
-	if got, want := d.told("host-vars"), wantHost+" "+wantHost; got != want {
-		t.Errorf("on the node's network the variables are %s, want %s", got, want)
+	if got, want := d.readTrace("host-vars"), wantHost+" "+wantHost; got != want {
+		t.Errorf("on the host's network: got the variables %s, want %s", got, want)
 	}
 }
 
@@ -96,16 +97,17 @@ func hostAddresses(s v1.PodStatus) string {
 	return s.HostIP + " " + strings.Join(all, ",")
 }
 
-// askAddresses tells what the downward API and the hosts file have of them.
-func askAddresses(name string) v1.Container {
-	c := shell("ask", tell(name+"-vars", "echo $IP $IPS $HOST $HOSTS")+tell(name+"-hosts", "cat /etc/hosts")+serve(name))
+// addressReporter returns a container that writes its addresses in the downward API and its hosts
+// file to /trace.
+func addressReporter(name string) v1.Container {
+	c := shell("ask", writeTrace(name+"-vars", "echo $IP $IPS $HOST $HOSTS")+writeTrace(name+"-hosts", "cat /etc/hosts")+serve(name))
 	for name, path := range map[string]string{"IP": "status.podIP", "IPS": "status.podIPs", "HOST": "status.hostIP", "HOSTS": "status.hostIPs"} {
 		c.Env = append(c.Env, v1.EnvVar{Name: name, ValueFrom: &v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{FieldPath: path}}})
 	}
 	return c
 }
 
-// probedWeb is ready when it answers at the pod's address.
+// probedWeb returns a container that becomes ready when it responds at the pod's address.
 func probedWeb() v1.Container {
 	return v1.Container{Name: "web", Image: stack.WebImage, ReadinessProbe: &v1.Probe{
 		PeriodSeconds: 1, ProbeHandler: v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Port: intstr.FromInt32(8080)}},

@@ -19,7 +19,8 @@ import (
 	"podd/runtime/runtimetest/stack/registry"
 )
 
-// events are what podd events tells of a pod, "" for all.
+// events returns the events that podd events prints for a pod, or for all pods and the node if
+// it is "".
 func (d *daemon) events(pod string) []v1.Event {
 	d.t.Helper()
 	words := []string{"events", "-o", "json"}
@@ -34,7 +35,7 @@ func (d *daemon) events(pod string) []v1.Event {
 	return list.Items
 }
 
-// eventWords are reasons with messages.
+// eventWords returns the reasons and messages of events.
 func eventWords(all []v1.Event) []string {
 	var words []string
 	for _, e := range all {
@@ -43,7 +44,8 @@ func eventWords(all []v1.Event) []string {
 	return words
 }
 
-// findEvent is the first event of a reason whose message has all parts.
+// findEvent returns the first event with a reason and a message that contains all parts, or
+// nil.
 func findEvent(all []v1.Event, reason string, parts ...string) *v1.Event {
 	for i := range all {
 		if all[i].Reason == reason && hasAll(all[i].Message, parts) {
@@ -53,15 +55,16 @@ func findEvent(all []v1.Event, reason string, parts ...string) *v1.Event {
 	return nil
 }
 
-// untilEvent waits until something was told of a pod, at least so often.
+// untilEvent waits until an event of a pod has occurred count times or more often, and returns
+// it.
 func (d *daemon) untilEvent(pod string, count int32, reason string, parts ...string) v1.Event {
 	d.t.Helper()
 	var found v1.Event
-	d.eventually(fmt.Sprintf("%s is told of %s, %d times", reason, pod, count), func() error {
+	d.eventually(fmt.Sprintf("event %s of %s has occurred %d times", reason, pod, count), func() error {
 		all := d.events(pod)
 		e := findEvent(all, reason, parts...)
 		if e == nil || e.Count < count {
-			return fmt.Errorf("the events are %q", eventWords(all))
+			return fmt.Errorf("got the events %q", eventWords(all))
 		}
 		found = *e
 		return nil
@@ -69,14 +72,14 @@ func (d *daemon) untilEvent(pod string, count int32, reason string, parts ...str
 	return found
 }
 
-// TestEvents: a pod's way is told as a kubelet tells it, by podd events and in the
-// file, and nothing again by a podd that starts anew; a bad edit is an event, too.
+// TestEvents checks the events of a pod in podd events and in the event log: they match those
+// of a kubelet, are not repeated after a restart of podd, and include a rejected edit.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "events.json")
-	d := begin(t, "--event-log", file)
+	d := startDaemon(t, "--event-log", file)
 	_, ref := withRegistry(d, registry.Options{})
-	p := d.pod("web", from(ref, shell("main", serve("web"))))
+	p := d.pod("web", withImage(ref, shell("main", serve("web"))))
 	d.apply(p)
 	d.untilApplied("web")
 	all := d.events("web")
@@ -86,7 +89,7 @@ func TestEvents(t *testing.T) {
 		"Created: Created container: main", "Started: Started container main",
 	} {
 		if i >= len(words) || !strings.HasPrefix(words[i], want) {
-			t.Fatalf("told %q, want %q as number %d", words, want, i)
+			t.Fatalf("got the events %q, want %q as number %d", words, want, i)
 		}
 	}
 	view, err := d.state()
@@ -96,19 +99,19 @@ func TestEvents(t *testing.T) {
 	pod := d.find(view, "web").Pod
 	want := v1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: pod.Name, UID: pod.UID, FieldPath: "spec.containers{main}"}
 	if e := all[0]; e.InvolvedObject != want || e.Source != (v1.EventSource{Component: "kubelet", Host: d.host}) || e.Count != 1 || e.Type != "Normal" || len(all) != 4 {
-		t.Errorf("%d events, the first is %+v", len(all), e)
+		t.Errorf("got %d events, the first %+v, want 4, and %+v once from the kubelet", len(all), e, want)
 	}
 	for _, reason := range []string{"Starting", "NodeReady"} {
 		if e := findEvent(d.events(""), reason); e == nil || e.InvolvedObject.Kind != "Node" || e.InvolvedObject.Name != d.host {
-			t.Errorf("%s: %+v", reason, e)
+			t.Errorf("%s: got %+v, want an event of the node", reason, e)
 		}
 	}
 	if out, _ := d.verb("events", "web"); !strings.Contains(out, "LAST SEEN") || !strings.Contains(out, "pod/web") || strings.Contains(out, "\x1b") {
-		t.Errorf("podd events says\n%s", out)
+		t.Errorf("podd events: got\n%s, want a table of the pod without escape sequences", out)
 	}
 
-	// What happened last may be lost to the file when podd is killed.
-	d.eventually("the file has the start", func() error { return eventFile(file, "Pulled", "Started") })
+	// The event log may lack the last events if podd is killed.
+	d.eventually("the file has the event Started", func() error { return eventFile(file, "Pulled", "Started") })
 	d.kill()
 	if err := os.WriteFile(filepath.Join(d.root(), "boot_id"), []byte("of before"), 0o600); err != nil {
 		t.Fatal(err)
@@ -116,14 +119,14 @@ func TestEvents(t *testing.T) {
 	d.start()
 	d.untilApplied("web")
 	if again := d.events("web"); len(again) > 0 {
-		t.Errorf("a podd that starts anew tells %q", eventWords(again))
+		t.Errorf("after a restart of podd: got events %q, want none", eventWords(again))
 	}
 	if e := findEvent(d.events(""), "Rebooted", "Node "+d.host+" has been rebooted, boot id: "); e == nil || e.Type != "Warning" {
-		t.Errorf("of a machine that was started anew: %+v", e)
+		t.Errorf("after a reboot: got %+v, want a warning", e)
 	}
-	d.eventually("the node tells that it has enough", func() error {
+	d.eventually("the node has the event NodeHasSufficientPID", func() error {
 		if all := d.events(""); findEvent(all, "NodeHasSufficientPID", "Node "+d.host+" status is now: NodeHasSufficientPID") == nil {
-			return fmt.Errorf("the events are %q", eventWords(all))
+			return fmt.Errorf("got the events %q", eventWords(all))
 		}
 		return nil
 	})
@@ -131,19 +134,19 @@ func TestEvents(t *testing.T) {
 	bad := strings.Replace(text(d, p), "image:", "imagine:", 1)
 	line := strings.Count(bad[:strings.Index(bad, "- command")], "\n") + 1
 	d.write("web", bad)
-	refused := d.untilEvent("web", 1, "FailedValidation", d.file("web")+":", "image: required")
-	if refused.Type != "Warning" || refused.InvolvedObject.UID != pod.UID || !strings.Contains(refused.Message, fmt.Sprintf("web.yaml:%d:", line)) {
-		t.Errorf("line %d: %+v", line, refused)
+	rejected := d.untilEvent("web", 1, "FailedValidation", d.file("web")+":", "image: required")
+	if rejected.Type != "Warning" || rejected.InvolvedObject.UID != pod.UID || !strings.Contains(rejected.Message, fmt.Sprintf("web.yaml:%d:", line)) {
+		t.Errorf("rejected edit: got %+v, want a warning about line %d", rejected, line)
 	}
 	d.remove("web")
 	d.untilGone("web")
 	if e := findEvent(d.events("web"), "Killing", "Stopping container main"); e == nil || e.InvolvedObject.FieldPath != "spec.containers{main}" {
-		t.Errorf("told %q, %+v", eventWords(d.events("web")), e)
+		t.Errorf("got events %q, %+v, want Killing", eventWords(d.events("web")), e)
 	}
-	d.eventually("the file has it all", func() error { return eventFile(file, "Pulled", "Started", "FailedValidation", "Killing") })
+	d.eventually("the file has all events", func() error { return eventFile(file, "Pulled", "Started", "FailedValidation", "Killing") })
 }
 
-// eventFile tells whether a file has events of all reasons, and is only root's.
+// eventFile returns an error unless a file has events of all reasons and only root can read it.
 func eventFile(path string, reasons ...string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -159,22 +162,22 @@ func eventFile(path string, reasons ...string) error {
 	}
 	for _, reason := range reasons {
 		if findEvent(all, reason) == nil {
-			return fmt.Errorf("no %s among %q", reason, eventWords(all))
+			return fmt.Errorf("got the events %q, want %s", eventWords(all), reason)
 		}
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		return errors.Join(err, errors.New("others can read it"))
+		return errors.Join(err, errors.New("other users can read it"))
 	}
 	return nil
 }
 
-// TestEventsOfTrouble: a crash loop is one event that counts, a probe that fails is
-// told with what it leads to, and so is what is missing.
-func TestEventsOfTrouble(t *testing.T) {
+// TestEvents_Failures checks that a crash loop is one event with a count, and the events of a
+// failed probe, a missing object and a missing program.
+func TestEvents_Failures(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	ill := shell("main", serve("ill"))
-	ill.LivenessProbe = every(executes("echo no disk; exit 1"))
+	ill.LivenessProbe = everySecond(execHandler("echo no disk; exit 1"))
 	reads := d.pod("reads", shell("main", serve("reads")))
 	withVolume(reads, "conf", "/conf", v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: "conf"}}})
 	cannot := shell("main", "")
@@ -185,13 +188,13 @@ func TestEventsOfTrouble(t *testing.T) {
 	d.untilEvent("ill", 1, "Killing", "Container main failed liveness probe, will be restarted")
 	d.untilEvent("reads", 1, "FailedMount", `MountVolume.SetUp failed for volume "conf" : `, "ConfigMap")
 	d.untilEvent("cannot", 1, "Failed", "Error: ", "/no/such/program")
-	back := d.untilEvent("crash", 2, "BackOff", "Back-off restarting failed container main in pod "+d.full("crash")+"_default(")
+	back := d.untilEvent("crash", 2, "BackOff", "Back-off restarting failed container main in pod "+d.podName("crash")+"_default(")
 	all := d.events("crash")
 	if n := len(slices.DeleteFunc(slices.Clone(all), func(e v1.Event) bool { return e.Reason != "BackOff" })); n != 1 || !back.LastTimestamp.After(back.FirstTimestamp.Time) {
-		t.Errorf("%d events tell of it: %+v", n, back)
+		t.Errorf("got %d BackOff events, want 1: %+v", n, back)
 	}
 	if created, started := findEvent(all, "Created"), findEvent(all, "Started"); created.Count < 3 || started.Count < 3 {
-		t.Errorf("told %q; created %d, started %d times", eventWords(all), created.Count, started.Count)
+		t.Errorf("got the events %q; created %d, started %d times, want 3 or more", eventWords(all), created.Count, started.Count)
 	}
 
 	d.write("objects", text(d, configMap("conf", map[string]string{"a": "b"})))
@@ -199,10 +202,10 @@ func TestEventsOfTrouble(t *testing.T) {
 	d.untilEvent("reads", 1, "Started", "Started container main")
 }
 
-// TestEventsFollowed: who follows hears of what happens as it does.
-func TestEventsFollowed(t *testing.T) {
+// TestEvents_Watch checks that podd events -w prints events when they occur.
+func TestEvents_Watch(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	out, err := os.Create(filepath.Join(t.TempDir(), "followed"))
 	if err != nil {
 		t.Fatal(err)
@@ -219,7 +222,7 @@ func TestEventsFollowed(t *testing.T) {
 	d.untilApplied("web")
 	d.remove("web")
 	d.untilGone("web")
-	d.eventually("it was told", func() error {
+	d.eventually("all events are printed", func() error {
 		text, err := os.ReadFile(out.Name())
 		if err != nil {
 			return err

@@ -21,8 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// command is a verb of podd's command line, not started yet. It ends with the
-// test at the latest.
+// command returns a podd command, not started yet. It is killed at the end of the test at the
+// latest.
 func (d *daemon) command(words ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
 	d.t.Cleanup(cancel)
@@ -31,14 +31,14 @@ func (d *daemon) command(words ...string) *exec.Cmd {
 	return cmd
 }
 
-// outcome is what a verb writes, and its code.
+// outcome runs a podd command and returns its outputs and exit code.
 func (d *daemon) outcome(stdin io.Reader, words ...string) (stdout, stderr string, code int) {
 	d.t.Helper()
-	var out, talk bytes.Buffer
+	var out, errs bytes.Buffer
 	cmd := d.command(words...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &talk
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &errs
 	code = exitCode(d.t, cmd.Run())
-	return out.String(), talk.String(), code
+	return out.String(), errs.String(), code
 }
 
 func exitCode(t testing.TB, err error) int {
@@ -54,46 +54,46 @@ func exitCode(t testing.TB, err error) int {
 	return 0
 }
 
-// TestExec: a command in a container reads to the end of its input, and podd
-// leaves with its code.
+// TestExec checks that a command in a container reads its input to the end, and that podd exits
+// with its exit code.
 func TestExec(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	d.apply(d.pod("web", shell("main", serve("main")), shell("other", "echo o >/tmp/where; "+serve("other"))))
 	d.untilApplied("web")
 	for _, c := range []struct {
-		stdin     string
-		words     []string
-		out, talk string
-		code      int
+		stdin       string
+		words       []string
+		out, stderr string
+		code        int
 	}{
 		{words: []string{"web", "-c", "main", "--", "echo", "-n", "a  b", "c"}, out: "a  b c"},
 		{words: []string{"-q", "default/web", "--", "echo", "hello"}, out: "hello\n"},
-		{words: []string{"web", "--", "echo", "hello"}, out: "hello\n", talk: "podd: defaulted container \"main\" out of: main, other; use -c NAME for others\n"},
+		{words: []string{"web", "--", "echo", "hello"}, out: "hello\n", stderr: "podd: defaulted container \"main\" out of: main, other; use -c NAME for others\n"},
 		{words: []string{"web", "-c", "other", "--", "cat", "/tmp/where"}, out: "o\n"},
-		{stdin: "one\ntwo", words: []string{"-i", "-c", "main", "web", "--", "sh", "-c", "cat; echo oh >&2; exit 7"}, out: "one\ntwo", talk: "oh\npodd: command terminated with exit code 7\n", code: 7},
+		{stdin: "one\ntwo", words: []string{"-i", "-c", "main", "web", "--", "sh", "-c", "cat; echo oh >&2; exit 7"}, out: "one\ntwo", stderr: "oh\npodd: command terminated with exit code 7\n", code: 7},
 		{stdin: "one", words: []string{"-q", "-c", "main", "web", "--", "sh", "-c", "cat; exit 200"}, code: 200},
 		{stdin: strings.Repeat("0123456789abcdef", 1<<18), words: []string{"-qi", "web", "--", "wc", "-c"}, out: "4194304\n"},
 		{words: []string{"-q", "web", "--", "head", "-c", "3000000", "/dev/zero"}, out: strings.Repeat("\x00", 3000000)},
-		{words: []string{"-it", "-c", "main", "web", "--", "echo", "hello"}, out: "hello\n", talk: "Unable to use a TTY - input is not a terminal or the right kind of file\n"},
+		{words: []string{"-it", "-c", "main", "web", "--", "echo", "hello"}, out: "hello\n", stderr: "Unable to use a TTY - input is not a terminal or the right kind of file\n"},
 	} {
-		out, talk, code := d.outcome(strings.NewReader(c.stdin), append([]string{"exec"}, c.words...)...)
-		if out != c.out || talk != c.talk || code != c.code {
-			t.Errorf("%v: %.200q, %.200q, %d", c.words, out, talk, code)
+		out, stderr, code := d.outcome(strings.NewReader(c.stdin), append([]string{"exec"}, c.words...)...)
+		if out != c.out || stderr != c.stderr || code != c.code {
+			t.Errorf("podd exec %v: got %.200q, %.200q, %d; want %.200q, %.200q, %d", c.words, out, stderr, code, c.out, c.stderr, c.code)
 		}
 	}
 	for want, words := range map[string][]string{
 		`has no container "mian"; did you mean "main"?`: {"web", "-c", "mian", "--", "true"},
 		`no pod "wbe"; did you mean "web"?`:             {"wbe", "--", "true"},
 	} {
-		if _, talk, code := d.outcome(nil, append([]string{"exec"}, words...)...); code == 0 || !strings.Contains(talk, want) {
-			t.Errorf("%v: %q, %d", words, talk, code)
+		if _, stderr, code := d.outcome(nil, append([]string{"exec"}, words...)...); code == 0 || !strings.Contains(stderr, want) {
+			t.Errorf("podd exec %v: got %q, %d; want an exit code other than 0 and %q in it", words, stderr, code, want)
 		}
 	}
 
-	// What does not start is told in one line, with a shell's code.
+	// A program that does not start is reported in one line, with the exit code of a shell.
 	for _, c := range []struct {
-		program, says string
+		program, want string
 		code          int
 	}{
 		{"nosuchprogram", `podd: container main of web has no program "nosuchprogram" in its $PATH`, 127},
@@ -102,20 +102,20 @@ func TestExec(t *testing.T) {
 		{"/tmp", `podd: container main of web `, 126},
 	} {
 		for _, how := range []string{"-c", "-tic"} {
-			_, talk, code := d.outcome(nil, "exec", "-q", how, "main", "web", "--", c.program)
+			_, stderr, code := d.outcome(nil, "exec", "-q", how, "main", "web", "--", c.program)
 			if !d.on.ReportsExecErrors() {
-				if code != 255 || !strings.Contains(talk, "exec failed") {
-					t.Errorf("%s: %q, %d", c.program, talk, code)
+				if code != 255 || !strings.Contains(stderr, "exec failed") {
+					t.Errorf("podd exec %s: got %q, %d; want exit code 255 and stderr with %q", c.program, stderr, code, "exec failed")
 				}
 				continue
 			}
-			if code != c.code || !strings.HasPrefix(talk, c.says) || strings.Count(talk, "\n") != 1 {
-				t.Errorf("%s: %q, %d", c.program, talk, code)
+			if code != c.code || !strings.HasPrefix(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("podd exec %s: got %q, %d; want one line that begins with %q, and %d", c.program, stderr, code, c.want, c.code)
 			}
 		}
 	}
 
-	// ^C without a terminal.
+	// Ctrl-C without a terminal.
 	cmd := d.command("exec", "-q", "web", "--", "sh", "-c", "echo begun; exec sleep 3600")
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -125,23 +125,23 @@ func TestExec(t *testing.T) {
 		t.Fatal(err)
 	}
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "begun\n" {
-		t.Errorf("%q, %v", line, err)
+		t.Errorf("first line: got %q, %v, want begun", line, err)
 	}
 	cmd.Process.Signal(os.Interrupt)
 	if code := exitCode(t, cmd.Wait()); code != 130 {
-		t.Errorf("interrupted, it left with %d", code)
+		t.Errorf("after an interrupt: got exit code %d, want 130", code)
 	}
 }
 
-// screen is a terminal with somebody at it.
+// A screen is a terminal on which a test types and reads.
 type screen struct {
 	t     testing.TB
 	keys  *os.File
 	shown chan byte
 }
 
-// at starts a command on a terminal of a size.
-func at(t testing.TB, cmd *exec.Cmd, width, height uint16) *screen {
+// startOnTerminal starts a command on a terminal of a size.
+func startOnTerminal(t testing.TB, cmd *exec.Cmd, width, height uint16) *screen {
 	t.Helper()
 	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -172,7 +172,7 @@ func at(t testing.TB, cmd *exec.Cmd, width, height uint16) *screen {
 		defer close(s.shown)
 		for r := bufio.NewReader(keys); ; {
 			b, err := r.ReadByte()
-			if err != nil { // the command has ended
+			if err != nil { // the command has exited
 				return
 			}
 			s.shown <- b
@@ -192,14 +192,14 @@ func (s *screen) size(width, height uint16) {
 	}
 }
 
-func (s *screen) types(keys string) {
+func (s *screen) typeKeys(keys string) {
 	if _, err := s.keys.WriteString(keys); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// shows waits until the screen has shown something more.
-func (s *screen) shows(want string) {
+// waitFor reads from the terminal until the text has appeared since the last call.
+func (s *screen) waitFor(want string) {
 	s.t.Helper()
 	var got strings.Builder
 	for b := range s.shown {
@@ -208,13 +208,13 @@ func (s *screen) shows(want string) {
 			return
 		}
 	}
-	s.t.Fatalf("the screen showed %q, want %q", got.String(), want)
+	s.t.Fatalf("terminal: got %q, want %q", got.String(), want)
 }
 
-// TestExecTerminal: a command has the user's terminal, its size and its keys.
+// TestExecTerminal checks that a command gets the size and the input of the user's terminal.
 func TestExecTerminal(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	d.apply(d.pod("web", shell("main", serve("main"))))
 	d.untilApplied("web")
 	cmd := d.command("exec", "-it", "web", "--", "sh", "-c", `
@@ -222,26 +222,26 @@ func TestExecTerminal(t *testing.T) {
 		trap 'echo now $(stty size)' WINCH
 		until test "$(stty size 2>&1)" = "33 77"; do sleep 0.05; done; echo the size; test -t 2 && echo all three
 		while :; do read line && { echo got $line; test "$line" != bye || exit 5; }; done`)
-	s := at(t, cmd, 77, 33)
-	s.shows("the size\r\n")
-	s.shows("all three\r\n")
-	s.types("hello\r")
-	s.shows("got hello\r\n")
+	s := startOnTerminal(t, cmd, 77, 33)
+	s.waitFor("the size\r\n")
+	s.waitFor("all three\r\n")
+	s.typeKeys("hello\r")
+	s.waitFor("got hello\r\n")
 	s.size(101, 44)
-	s.shows("now 44 101") // in the end: the first size may be news, too
-	s.types("\x03")
-	s.shows("interrupted")
-	s.types("bye\r")
-	s.shows("podd: command terminated with exit code 5\r\n")
+	s.waitFor("now 44 101") // the first size may be reported before it
+	s.typeKeys("\x03")
+	s.waitFor("interrupted")
+	s.typeKeys("bye\r")
+	s.waitFor("podd: command terminated with exit code 5\r\n")
 	if code := exitCode(t, cmd.Wait()); code != 5 {
-		t.Errorf("it left with %d", code)
+		t.Errorf("got exit code %d, want 5", code)
 	}
 }
 
-// repeats types the same again and again until it is enough. containerd begins to
-// pass on a client's input before it is ready to pass on the output: what a
-// container answers at once may be seen by nobody.
-func repeats(t testing.TB, types func()) (enough func()) {
+// repeatInput calls types again and again until enough is called. containerd forwards a
+// client's input before it is ready to forward the output, so the first response of a container
+// may be lost.
+func repeatInput(t testing.TB, types func()) (enough func()) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -261,10 +261,10 @@ func repeats(t testing.TB, types func()) (enough func()) {
 	return enough
 }
 
-// TestAttach: to a container that reads lines, and to one with a terminal.
+// TestAttach attaches to a container that reads lines and to one with a terminal.
 func TestAttach(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	reads := `echo begun; while read line; do test "$line" != end || exit 3; echo got $line; echo oh >&2; done; sleep 3600 & wait`
 	lines := shell("main", reads)
 	lines.Stdin = true
@@ -274,8 +274,8 @@ func TestAttach(t *testing.T) {
 	for _, name := range []string{"lines", "typed", "deaf"} {
 		d.untilApplied(name)
 	}
-	if _, talk, code := d.outcome(nil, "attach", "-i", "deaf"); code != 1 || !strings.Contains(talk, "stdin: true") {
-		t.Errorf("%q, %d", talk, code)
+	if _, stderr, code := d.outcome(nil, "attach", "-i", "deaf"); code != 1 || !strings.Contains(stderr, "stdin: true") {
+		t.Errorf("podd attach -i without stdin: got %q, %d; want exit code 1 and stderr with %q", stderr, code, "stdin: true")
 	}
 
 	cmd := d.command("attach", "-i", "lines")
@@ -287,45 +287,45 @@ func TestAttach(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var talk strings.Builder
-	cmd.Stderr = &talk
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	shown := bufio.NewReader(out)
-	answers := func(word string) {
+	wantResponse := func(word string) {
 		t.Helper()
 		line, err := shown.ReadString('\n')
 		for line == "begun\n" || word != "one" && line == "got one\n" {
 			line, err = shown.ReadString('\n')
 		}
 		if line != "got "+word+"\n" {
-			t.Fatalf("%q, %v; %v: %s", line, err, cmd.Wait(), talk.String())
+			t.Fatalf("podd attach: got %q, %v; %v: %s", line, err, cmd.Wait(), stderr.String())
 		}
 	}
-	enough := repeats(t, func() { fmt.Fprintln(keys, "one") })
-	answers("one")
+	enough := repeatInput(t, func() { fmt.Fprintln(keys, "one") })
+	wantResponse("one")
 	enough()
 	for _, word := range []string{"two", "bye"} {
 		fmt.Fprintln(keys, word)
-		answers(word)
+		wantResponse(word)
 	}
 	fmt.Fprintln(keys, "end")
 	io.Copy(io.Discard, shown)
-	if err := cmd.Wait(); err != nil { // a container's end is no failure of attach
+	if err := cmd.Wait(); err != nil { // attach succeeds when the container exits
 		t.Errorf("attach: %v", err)
 	}
 
 	cmd = d.command("attach", "-it", "typed")
-	s := at(t, cmd, 77, 33)
-	s.shows("If you don't see a command prompt, try pressing enter.\r\n")
-	enough = repeats(t, func() { s.keys.WriteString("hello\r") })
-	s.shows("got hello\r\n")
+	s := startOnTerminal(t, cmd, 77, 33)
+	s.waitFor("If you don't see a command prompt, try pressing enter.\r\n")
+	enough = repeatInput(t, func() { s.keys.WriteString("hello\r") })
+	s.waitFor("got hello\r\n")
 	enough()
-	s.types("bye\r")
-	s.shows("got bye\r\n")
-	s.types("end\r")
+	s.typeKeys("bye\r")
+	s.waitFor("got bye\r\n")
+	s.typeKeys("end\r")
 	if code := exitCode(t, cmd.Wait()); code != 0 {
-		t.Errorf("it left with %d", code)
+		t.Errorf("got exit code %d, want 0", code)
 	}
 }

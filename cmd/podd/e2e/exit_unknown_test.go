@@ -15,14 +15,14 @@ import (
 	"podd/server"
 )
 
-// TestExitUnknown: a runtime that reports late, or for long not at all, how a container
-// exited does not make podd invent an end of its pod, whether podd saw the container
-// run or was started after its exit.
+// TestExitUnknown checks that podd does not invent a pod phase while the runtime does not
+// report, or reports late, how a container exited, whether podd saw the container run or was
+// started after its exit.
 func TestExitUnknown(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		restart bool // podd is killed while the container runs, and started after its exit
-		fails   bool // queries fail; else the first waits, for longer than podd waits for one
+		fails   bool // queries fail; otherwise the first query hangs for longer than podd's timeout
 		code    int
 		want    v1.PodPhase
 	}{
@@ -35,7 +35,7 @@ func TestExitUnknown(t *testing.T) {
 			d := newDaemon(t, shared)
 			p := d.throughProxy()
 			d.start()
-			d.apply(once(d.pod("job", shell("main", fmt.Sprintf("%suntil [ -e /trace/go ]; do sleep 0.1; done; exit %d", note("runs"), c.code))), v1.RestartPolicyNever))
+			d.apply(withRestartPolicy(d.pod("job", shell("main", fmt.Sprintf("%suntil [ -e /trace/go ]; do sleep 0.1; done; exit %d", note("runs"), c.code))), v1.RestartPolicyNever))
 			d.untilApplied("job")
 			d.untilNoted("runs")
 			id := d.record("job", "main", 0).GetId()
@@ -47,7 +47,7 @@ func TestExitUnknown(t *testing.T) {
 					close(report)
 				}
 			}
-			t.Cleanup(heal) // what waits must let the proxy end
+			t.Cleanup(heal) // otherwise the proxy could not stop
 			p.onCall(func(at moment, call call) bool {
 				if at != before || call.Method != "ContainerStatus" {
 					return false
@@ -73,14 +73,14 @@ func TestExitUnknown(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.eventually("the container has exited", func() error {
-				now, err := d.look(t.Context())
+				now, err := d.inventory(t.Context())
 				if err != nil {
 					return err
 				}
 				if !slices.ContainsFunc(now.containers, func(c *cri.Container) bool {
 					return c.GetId() == id && c.GetState() == cri.ContainerState_CONTAINER_EXITED
 				}) {
-					return fmt.Errorf("it runs")
+					return fmt.Errorf("it is still running")
 				}
 				return nil
 			})
@@ -89,17 +89,17 @@ func TestExitUnknown(t *testing.T) {
 			}
 			d.untilPod("waits for its exit code", "job", func(p *server.PodView) error {
 				if end := p.Pod.Status.Phase; end == v1.PodFailed || end == v1.PodSucceeded {
-					t.Fatalf("its phase is %s", end)
+					t.Fatalf("got phase %s before the exit code was known", end)
 				}
 				if len(p.Steps) != 1 || p.Steps[0].Rule != "ExitCodeUnknown" || !p.Steps[0].Problem {
-					return fmt.Errorf("%s: %+v", p.Rule, p.Steps)
+					return fmt.Errorf("got %s: %+v", p.Rule, p.Steps)
 				}
 				return nil
 			})
 			heal()
-			asked := time.Now()
+			healed := time.Now()
 			d.untilPod("has ended", "job", inPhase(c.want))
-			t.Logf("the end is known %s after the runtime reported it", time.Since(asked).Round(time.Millisecond))
+			t.Logf("podd shows the phase %s after the runtime reported the exit code", time.Since(healed).Round(time.Millisecond))
 			d.untilWoundDown("job")
 		})
 	}

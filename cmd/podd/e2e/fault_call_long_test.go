@@ -15,16 +15,16 @@ import (
 	"podd/server"
 )
 
-// TestFaultLaterCallFails is TestFaultCallFails for the other calls.
+// TestFaultLaterCallFails is TestFaultCallFails for the other calls of the scenarios.
 func TestFaultLaterCallFails(t *testing.T) {
 	t.Parallel()
-	life.around(t, life.later, testCallFails)
-	use.around(t, use.firstCalls(), testCallFails)
+	lifeScenario.around(t, lifeScenario.later, testCallFails)
+	useScenario.around(t, useScenario.firstCalls(), testCallFails)
 }
 
-// aroundAll runs two parallel subtests for each call of all stories.
-func aroundAll(t *testing.T, test func(t *testing.T, s faultStory, c call, at moment)) {
-	for _, s := range faultStories {
+// aroundAll runs two parallel subtests for each call of all scenarios.
+func aroundAll(t *testing.T, test func(t *testing.T, s faultScenario, c call, at moment)) {
+	for _, s := range faultScenarios {
 		s.around(t, slices.Concat(s.firstCalls(), s.later), test)
 	}
 }
@@ -33,11 +33,11 @@ func aroundAll(t *testing.T, test func(t *testing.T, s faultStory, c call, at mo
 // out.
 func TestFaultCallIsSlow(t *testing.T) {
 	t.Parallel()
-	aroundAll(t, func(t *testing.T, s faultStory, c call, at moment) {
+	aroundAll(t, func(t *testing.T, s faultScenario, c call, at moment) {
 		ended := make(chan struct{})
 		d := newDaemon(t, shared)
 		t.Cleanup(func() { close(ended) })
-		s.suffer(d, c, fault{at: at, strike: func() bool {
+		s.runWithFault(d, c, fault{at: at, strike: func() bool {
 			late := time.NewTimer(30 * time.Second)
 			defer late.Stop()
 			select {
@@ -49,31 +49,30 @@ func TestFaultCallIsSlow(t *testing.T) {
 	})
 }
 
-// TestFaultCallHangs never returns from each call, which reaches the runtime or not. Without
-// a deadline the pod waits for it, so that it can only be removed.
+// TestFaultCallHangs makes each call hang forever, before or after it reaches the runtime. If
+// podd makes the call without a deadline, the pod waits for it and can only be removed.
 func TestFaultCallHangs(t *testing.T) {
 	t.Parallel()
-	aroundAll(t, func(t *testing.T, s faultStory, c call, at moment) {
+	aroundAll(t, func(t *testing.T, s faultScenario, c call, at moment) {
 		ended := make(chan struct{})
 		d := newDaemon(t, shared, "--runtime-request-timeout=10s")
 		t.Cleanup(func() { close(ended) })
 		hang := fault{at: at, strike: func() bool { <-ended; return true }}
 		if slices.Contains(s.unlimited, c.Method) {
-			s.sufferUntilRemoved(d, c, hang)
+			s.runUntilRemoved(d, c, hang)
 			return
 		}
-		s.suffer(d, c, hang)
+		s.runWithFault(d, c, hang)
 	})
 }
 
-// TestFaultRuntimeDiesInCall kills the runtime before and after each call, and starts it
-// again.
+// TestFaultRuntimeDiesInCall kills and restarts the runtime before and after each call.
 func TestFaultRuntimeDiesInCall(t *testing.T) {
 	t.Parallel()
-	aroundAll(t, func(t *testing.T, s faultStory, c call, at moment) {
+	aroundAll(t, func(t *testing.T, s faultScenario, c call, at moment) {
 		d := newDaemon(t, stack.ForTest(t, stack.Options{}))
 		// The test's goroutine waits for podd meanwhile and leaves the stack alone.
-		s.suffer(d, c, fault{at: at, strike: func() bool {
+		s.runWithFault(d, c, fault{at: at, strike: func() bool {
 			ctx := t.Context()
 			if err := errors.Join(d.on.Kill(ctx), d.on.Restart(ctx)); err != nil {
 				t.Error(err)
@@ -83,8 +82,8 @@ func TestFaultRuntimeDiesInCall(t *testing.T) {
 	})
 }
 
-// TestFaultRuntimeIsStopped stops the runtime's process for a minute under 50 pods.
-// podd says so and goes on when it continues, and no container restarts.
+// TestFaultRuntimeIsStopped stops the runtime's process for a minute while 50 pods run. podd
+// must report that, must continue when the runtime does, and must not restart a container.
 func TestFaultRuntimeIsStopped(t *testing.T) {
 	const n = 50
 	d := newDaemon(t, stack.ForTest(t, stack.Options{}))
@@ -97,20 +96,20 @@ func TestFaultRuntimeIsStopped(t *testing.T) {
 	}
 	was := d.runningIDs()
 	if len(was) != n {
-		t.Fatalf("%d containers run, want %d", len(was), n)
+		t.Fatalf("got %d running containers, want %d", len(was), n)
 	}
 	if err := d.on.Pause(); err != nil {
 		t.Fatal(err)
 	}
 	stopped := time.NewTimer(time.Minute)
 	d.apply(d.pod("late", shell("main", serve("late"))))
-	d.until("podd says that the runtime does not answer", func(v *server.View) error {
+	d.until("podd reports that the runtime does not respond", func(v *server.View) error {
 		for _, p := range v.Problems {
 			if hasAll(p.Message, []string{"containerd"}) {
 				return nil
 			}
 		}
-		return fmt.Errorf("the problems are %q", problems(v))
+		return fmt.Errorf("got problems %q", problems(v))
 	})
 	<-stopped.C
 	if err := d.on.Resume(); err != nil {
@@ -121,15 +120,15 @@ func TestFaultRuntimeIsStopped(t *testing.T) {
 	now := d.runningIDs()
 	for _, id := range was {
 		if !slices.Contains(now, id) {
-			t.Errorf("container %s does not run any more", id)
+			t.Errorf("container %s is not running any more", id)
 		}
 	}
 }
 
-// runningIDs are the containers of the daemon that run.
+// runningIDs returns the IDs of the daemon's running containers.
 func (d *daemon) runningIDs() (all []string) {
 	d.t.Helper()
-	now, err := d.look(d.t.Context())
+	now, err := d.inventory(d.t.Context())
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -12,47 +12,48 @@ import (
 	"testing"
 )
 
-// TestFaultCallFails lets the first call of each kind fail, before and after the
-// runtime has carried it out. The pod starts and ends all the same.
+// TestFaultCallFails makes the first call of each method fail, before and after the runtime has
+// executed it. The pod must start and stop all the same.
 func TestFaultCallFails(t *testing.T) {
 	t.Parallel()
-	life.around(t, life.firstCalls(), testCallFails)
+	lifeScenario.around(t, lifeScenario.firstCalls(), testCallFails)
 }
 
-func testCallFails(t *testing.T, s faultStory, c call, at moment) {
-	s.suffer(newDaemon(t, shared), c, fault{at: at, strike: func() bool { return true }})
+func testCallFails(t *testing.T, s faultScenario, c call, at moment) {
+	s.runWithFault(newDaemon(t, shared), c, fault{at: at, strike: func() bool { return true }})
 }
 
-// noStory has the methods of package runtime/cri that no story calls, with the reason.
-var noStory = map[string]string{
-	"CheckpointContainer": "it needs CRIU, which the runc of the tests is built without",
+// noScenario contains the methods of package runtime/cri that no scenario calls, with the
+// reason.
+var noScenario = map[string]string{
+	"CheckpointContainer": "it needs CRIU, and the runc of the tests is built without it",
 	"RemoveImage":         "no part of podd removes images",
 }
 
-// TestFaultStories_EveryMethod checks that podd calls the methods of each story, and that
-// these are all methods that package runtime/cri calls.
-func TestFaultStories_EveryMethod(t *testing.T) {
+// TestFaultScenarios_EveryMethod checks that podd calls all methods of each scenario, and that
+// the scenarios cover all methods that package runtime/cri calls.
+func TestFaultScenarios_EveryMethod(t *testing.T) {
 	t.Parallel()
-	covered := slices.Collect(maps.Keys(noStory))
-	for _, s := range faultStories {
+	covered := slices.Collect(maps.Keys(noScenario))
+	for _, s := range faultScenarios {
 		covered = append(covered, s.methods...)
 	}
 	slices.Sort(covered)
 	if got, want := slices.Compact(covered), calledMethods(t); !slices.Equal(got, want) {
-		t.Errorf("the stories and exceptions have %q, package runtime/cri calls %q", got, want)
+		t.Errorf("got scenarios and exceptions for %q, want %q, as package runtime/cri calls", got, want)
 	}
-	for _, s := range faultStories {
+	for _, s := range faultScenarios {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			made := s.made(t)
+			called := s.calledMethods(t)
 			for _, m := range s.methods {
-				if !slices.Contains(made, m) {
-					t.Errorf("podd calls %q, not %s", made, m)
+				if !slices.Contains(called, m) {
+					t.Errorf("got calls of %q, want %s among them", called, m)
 				}
 			}
-			for m, why := range noStory {
-				if slices.Contains(made, m) {
-					t.Errorf("podd calls %s, which is an exception because %s", m, why)
+			for m, why := range noScenario {
+				if slices.Contains(called, m) {
+					t.Errorf("got a call of %s, want none because %s", m, why)
 				}
 			}
 		})

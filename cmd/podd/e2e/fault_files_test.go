@@ -13,15 +13,15 @@ import (
 	"podd/server"
 )
 
-// TestFaultNoFileDescriptors takes all file descriptors from podd while a container is
-// killed and a manifest is added. It makes up for both when it has some again.
+// TestFaultNoFileDescriptors leaves podd without free file descriptors while a container is
+// killed and a manifest is added. podd must handle both when it has file descriptors again.
 func TestFaultNoFileDescriptors(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	d.apply(d.pod("steady", shell("main", serve("steady"))), d.pod("dies", shell("main", serve("dies"))))
 	d.untilApplied("steady")
 	d.untilApplied("dies")
-	steady, dies := d.runs("steady", "main"), d.runs("dies", "main")
+	steady, dies := d.container("steady", "main"), d.container("dies", "main")
 
 	var before unix.Rlimit
 	if err := unix.Prlimit(d.proc.pid(), unix.RLIMIT_NOFILE, nil, &before); err != nil {
@@ -41,12 +41,12 @@ func TestFaultNoFileDescriptors(t *testing.T) {
 	}
 	d.untilPod("runs again", "dies", func(p *server.PodView) error {
 		if n := restarts(p, "main"); n != 1 || !p.Ready {
-			return fmt.Errorf("%d restarts, ready %v", n, p.Ready)
+			return fmt.Errorf("got %d restarts, ready %v, want 1 and true", n, p.Ready)
 		}
 		return nil
 	})
 	d.untilApplied("late")
-	if now := d.runs("steady", "main"); now != steady {
-		t.Errorf("it is now %+v, was %+v", now, steady)
+	if now := d.container("steady", "main"); now != steady {
+		t.Errorf("steady: got %+v, want %+v", now, steady)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"podd/reconcile/device/plugin/plugintest"
 )
 
-// TestFaultNoInotify starts podd while all inotify instances are in use. podd polls for
-// manifests, plugins and lines of logs instead, and reports that as a Problem.
+// TestFaultNoInotify starts podd while all inotify instances are in use. podd must poll for
+// manifests, plugins and log lines instead, and report a problem.
 func TestFaultNoInotify(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -26,7 +26,7 @@ func TestFaultNoInotify(t *testing.T) {
 	p.Set("one")
 	d.eventually("the directory for plugins exists", func() error { _, err := os.Stat(p.Dir); return err })
 	startPlugin(t, p)
-	web := d.pod("web", asking(shell("main", "echo first; until [ -e /trace/go ]; do sleep 0.1; done; echo second; "+serve("web")), "1"))
+	web := d.pod("web", withDevices(shell("main", "echo first; until [ -e /trace/go ]; do sleep 0.1; done; echo second; "+serve("web")), "1"))
 	d.apply(web)
 	d.untilApplied("web")
 
@@ -39,14 +39,14 @@ func TestFaultNoInotify(t *testing.T) {
 
 	web.Spec.Containers[0].Command[2] = serve("edited")
 	d.apply(web)
-	d.untilJournal("edited runs")
+	d.untilNote("edited runs")
 	d.untilApplied("web")
 	d.remove("web")
 	d.untilGone("web")
 }
 
-// follow starts a verb of podd's command line, which the end of the test stops, and
-// returns the lines that it writes.
+// follow starts a podd command, which is killed at the end of the test, and returns a scanner
+// of the lines that it prints.
 func (d *daemon) follow(words ...string) *bufio.Scanner {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -63,7 +63,7 @@ func (d *daemon) follow(words ...string) *bufio.Scanner {
 	}
 	d.t.Cleanup(func() {
 		cancel()
-		_ = cmd.Wait() // it is ended by a signal
+		_ = cmd.Wait() // it was killed
 	})
 	return bufio.NewScanner(out)
 }

@@ -22,18 +22,18 @@ import (
 	"podd/server"
 )
 
-// cost is what podd used per pod: processor time, that of 30 idle seconds included, and
-// kB of its own memory.
+// cost is the resource usage of podd per pod: processor time, including that of 30 idle
+// seconds, and memory of the process in kB.
 type cost struct {
 	start, restart, idle, remove time.Duration
 	memory                       float64
 }
 
-// TestFaultScale runs 200, 1,000 and 5,000 pods on the runtime in memory. A pod costs the
-// same among 5,000 as among 1,000, within a tenth. Because other programs on the host
-// have an effect on every measurement, of a tenth and more, the lowest of up to five counts.
+// TestFaultScale runs 200, 1,000 and 5,000 pods on the in-memory runtime. A pod among 5,000 may
+// cost at most a tenth more than one among 1,000. The test uses the lowest of up to five
+// measurements, because other processes on the host can change each by a tenth or more.
 func TestFaultScale(t *testing.T) {
-	t.Logf("of 200 pods each costs %v", costAt(t, 200))
+	t.Logf("cost of each of 200 pods: %v", costAt(t, 200))
 	few, many := costAt(t, 1000), costAt(t, 5000)
 	for range 4 {
 		if len(many.grows(few)) == 0 {
@@ -41,8 +41,8 @@ func TestFaultScale(t *testing.T) {
 		}
 		few, many = few.lower(costAt(t, 1000)), many.lower(costAt(t, 5000))
 	}
-	t.Logf("of 1,000 pods each costs %v", few)
-	t.Logf("of 5,000 pods each costs %v", many)
+	t.Logf("cost of each of 1,000 pods: %v", few)
+	t.Logf("cost of each of 5,000 pods: %v", many)
 	for _, what := range many.grows(few) {
 		t.Error(what)
 	}
@@ -56,7 +56,7 @@ func (c cost) lower(b cost) cost {
 	return cost{min(c.start, b.start), min(c.restart, b.restart), min(c.idle, b.idle), min(c.remove, b.remove), min(c.memory, b.memory)}
 }
 
-// grows lists what is more than a tenth above that of few pods.
+// grows lists the values that are more than a tenth above those with few pods.
 func (c cost) grows(few cost) (all []string) {
 	for _, each := range []struct {
 		what      string
@@ -69,14 +69,14 @@ func (c cost) grows(few cost) (all []string) {
 		{"the memory", few.memory, c.memory},
 	} {
 		if each.many > 1.1*each.few {
-			all = append(all, fmt.Sprintf("%s of a pod grows by %.0f %%", each.what, 100*(each.many/each.few-1)))
+			all = append(all, fmt.Sprintf("%s of a pod: got %.0f %% more, want at most 10 %%", each.what, 100*(each.many/each.few-1)))
 		}
 	}
 	return all
 }
 
-// padding makes the list of 5,000 sandboxes larger than 16 MiB, the kubelet's limit for
-// a message.
+// padding makes the list of 5,000 sandboxes larger than 16 MiB, the kubelet's limit for a
+// message.
 var padding = strings.Repeat("x", 4<<10)
 
 // wantLargeList fails the test unless the list of all sandboxes is larger than 16 MiB.
@@ -92,7 +92,7 @@ func wantLargeList(t *testing.T, endpoint string) {
 		t.Fatal(err)
 	}
 	if size := proto.Size(list); size <= 16<<20 {
-		t.Errorf("the list of %d sandboxes has %d bytes, want more than 16 MiB", len(list.GetItems()), size)
+		t.Errorf("list of %d sandboxes: got %d bytes, want more than 16 MiB", len(list.GetItems()), size)
 	}
 }
 
@@ -118,7 +118,7 @@ func costAt(t *testing.T, n int) (c cost) {
 	d.within(10*patience, "all containers run", func() error {
 		<-time.After(time.Second)
 		if have := len(runtime.Containers()); have < n {
-			return fmt.Errorf("%d of %d are there", have, n)
+			return fmt.Errorf("%d of %d are created", have, n)
 		}
 		return nil
 	})
@@ -154,8 +154,8 @@ func costAt(t *testing.T, n int) (c cost) {
 	return c
 }
 
-// untilReady waits until podd shows n ready pods. It asks seldom, because the answer
-// costs podd time.
+// untilReady waits until podd shows n ready pods. It polls slowly because the response is
+// expensive for podd.
 func (d *daemon) untilReady(n int) {
 	d.t.Helper()
 	d.within(10*patience, "podd shows all pods as ready", func() error {
@@ -165,7 +165,7 @@ func (d *daemon) untilReady(n int) {
 			return err
 		}
 		if v.Starting {
-			return errors.New("it has not looked yet")
+			return errors.New("podd has not listed the pods yet")
 		}
 		return allReady(v, n)
 	})
@@ -179,7 +179,7 @@ func allReady(v *server.View, n int) error {
 		}
 	}
 	if ready != n {
-		return fmt.Errorf("%d of %d are ready", ready, n)
+		return fmt.Errorf("%d of %d pods are ready", ready, n)
 	}
 	return nil
 }

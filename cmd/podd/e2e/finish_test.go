@@ -15,38 +15,38 @@ import (
 	"podd/server"
 )
 
-// once makes a pod that runs to its end.
-func once(p *v1.Pod, policy v1.RestartPolicy) *v1.Pod {
+// withRestartPolicy sets the restart policy of p and returns p.
+func withRestartPolicy(p *v1.Pod, policy v1.RestartPolicy) *v1.Pod {
 	p.Spec.RestartPolicy = policy
 	return p
 }
 
-// secondTime fails at first.
-func secondTime(name string) string {
+// failFirst returns a script that fails the first time it runs.
+func failFirst(name string) string {
 	return note(name+" tries") + "if mkdir /trace/" + name + " 2>/dev/null; then exit 1; fi; "
 }
 
 func TestInitContainersRunInOrder(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	p := d.pod("web", shell("main", serve("main")))
-	p.Spec.InitContainers = []v1.Container{shell("a", "sleep 0.2; "+note("a")), shell("b", secondTime("b")), shell("c", note("c"))}
+	p.Spec.InitContainers = []v1.Container{shell("a", "sleep 0.2; "+note("a")), shell("b", failFirst("b")), shell("c", note("c"))}
 	d.apply(p)
 	d.untilApplied("web")
 	d.untilNoted("a", "b tries", "b tries", "c", "main runs")
-	was := d.runs("web", "main")
+	was := d.container("web", "main")
 	d.crash()
 	d.untilApplied("web")
-	if now := d.runs("web", "main"); now != was {
-		t.Errorf("it is now %+v, was %+v", now, was)
+	if now := d.container("web", "main"); now != was {
+		t.Errorf("container: got %+v, want %+v", now, was)
 	}
 	d.untilNoted("a", "b tries", "b tries", "c", "main runs")
 }
 
-func TestFailedInitEndsNeverPod(t *testing.T) {
+func TestInitContainers_FailedInNeverPod(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
-	p := once(d.pod("job", shell("main", note("main"))), v1.RestartPolicyNever)
+	d := startDaemon(t)
+	p := withRestartPolicy(d.pod("job", shell("main", note("main"))), v1.RestartPolicyNever)
 	p.Spec.InitContainers = []v1.Container{shell("a", note("a")+"exit 4"), shell("b", note("b"))}
 	d.apply(p)
 	d.untilPod("failed", "job", inPhase(v1.PodFailed))
@@ -56,7 +56,7 @@ func TestFailedInitEndsNeverPod(t *testing.T) {
 
 func TestSidecarsStartAndStopInOrder(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	slow := "trap '" + note("main TERM") + "sleep 0.5; " + note("main ends") + "exit 0' TERM; " + note("main runs") + "sleep 3600 & wait"
 	p := d.pod("web", shell("main", slow))
 	p.Spec.TerminationGracePeriodSeconds = new(int64(10))
@@ -66,8 +66,8 @@ func TestSidecarsStartAndStopInOrder(t *testing.T) {
 	d.apply(p)
 	d.untilApplied("web")
 	d.eventually("all have noted that they run", func() error {
-		if n := len(d.journal()); n != 3 {
-			return fmt.Errorf("%q", d.journal())
+		if n := len(d.notes()); n != 3 {
+			return fmt.Errorf("got notes %q, want 3", d.notes())
 		}
 		return nil
 	})
@@ -76,48 +76,48 @@ func TestSidecarsStartAndStopInOrder(t *testing.T) {
 		order = append(order, d.record("web", name, 0))
 	}
 	if !slices.IsSortedFunc(order, func(a, b *cri.ContainerStatus) int { return cmp.Compare(a.GetStartedAt(), b.GetStartedAt()) }) {
-		t.Errorf("started in another order: %v", order)
+		t.Errorf("got another start order: %v", order)
 	}
 	d.remove("web")
 	d.untilGone("web")
-	if got, want := strings.Join(d.journal()[3:], ", "), "main TERM, main ends, s2 TERM, s1 TERM"; got != want {
-		t.Errorf("stopped as %s, want %s", got, want)
+	if got, want := strings.Join(d.notes()[3:], ", "), "main TERM, main ends, s2 TERM, s1 TERM"; got != want {
+		t.Errorf("got the stop order %s, want %s", got, want)
 	}
 }
 
-// untilWoundDown waits until nothing of a finished pod works any more, and
-// checks that its records are kept.
+// untilWoundDown waits until everything of a finished pod is stopped, and checks that its
+// sandbox is not ready and its volumes are removed.
 func (d *daemon) untilWoundDown(pod string) {
 	d.t.Helper()
-	p := d.untilPod("rests", pod, func(p *server.PodView) error {
+	p := d.untilPod("is wound down", pod, func(p *server.PodView) error {
 		if p.Phase != "rest" {
-			return fmt.Errorf("it is in phase %q, %s: %s", p.Phase, p.Rule, p.Why)
+			return fmt.Errorf("got phase %q, %s: %s, want rest", p.Phase, p.Rule, p.Why)
 		}
 		return nil
 	})
-	now, err := d.look(d.t.Context())
+	now, err := d.inventory(d.t.Context())
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	for _, s := range now.sandboxes {
-		if s.GetMetadata().GetName() == d.full(pod) && s.GetState() == cri.PodSandboxState_SANDBOX_READY {
-			d.t.Errorf("the sandbox of %s is ready", pod)
+		if s.GetMetadata().GetName() == d.podName(pod) && s.GetState() == cri.PodSandboxState_SANDBOX_READY {
+			d.t.Errorf("the sandbox of %s is still ready", pod)
 		}
 	}
-	if left, err := below(d.root() + "/pods/" + string(p.Pod.UID) + "/volumes"); err != nil || len(left) > 0 {
-		d.t.Errorf("volumes of %s are left: %q, %v", pod, left, err)
+	if left, err := pathsIn(d.root() + "/pods/" + string(p.Pod.UID) + "/volumes"); err != nil || len(left) > 0 {
+		d.t.Errorf("volumes of %s: got %q, %v, want none", pod, left, err)
 	}
 }
 
 func TestFinishedPodsStayFinished(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
-	done := once(d.pod("done", shell("main", "until grep -q 'side runs' /trace/journal; do sleep 0.1; done; "+note("done")+"echo said >/data/x")), v1.RestartPolicyNever)
+	d := startDaemon(t)
+	done := withRestartPolicy(d.pod("done", shell("main", "until grep -q 'side runs' /trace/notes; do sleep 0.1; done; "+note("done")+"echo said >/data/x")), v1.RestartPolicyNever)
 	done.Spec.Volumes = append(done.Spec.Volumes, v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}})
 	done.Spec.Containers[0].VolumeMounts = append(done.Spec.Containers[0].VolumeMounts, v1.VolumeMount{Name: "data", MountPath: "/data"})
 	done.Spec.InitContainers = []v1.Container{sidecar("side", serve("side"))}
-	failed := once(d.pod("failed", shell("main", note("failed")+"exit 7")), v1.RestartPolicyNever)
-	retried := once(d.pod("retried", shell("main", secondTime("retried"))), v1.RestartPolicyOnFailure)
+	failed := withRestartPolicy(d.pod("failed", shell("main", note("failed")+"exit 7")), v1.RestartPolicyNever)
+	retried := withRestartPolicy(d.pod("retried", shell("main", failFirst("retried"))), v1.RestartPolicyOnFailure)
 	d.apply(done, failed, retried)
 	names := []string{"done", "failed", "retried"}
 	check := func() {
@@ -128,33 +128,33 @@ func TestFinishedPodsStayFinished(t *testing.T) {
 		for _, name := range names {
 			d.untilWoundDown(name)
 		}
-		d.untilNotedInAnyOrder("done", "failed", "retried tries", "retried tries", "side TERM", "side runs")
+		d.untilNotedUnordered("done", "failed", "retried tries", "retried tries", "side TERM", "side runs")
 	}
 	check()
 	if p := d.untilPod("was retried once", "retried", inPhase(v1.PodSucceeded)); restarts(p, "main") != 1 {
-		t.Errorf("%d restarts, want 1", restarts(p, "main"))
+		t.Errorf("got %d restarts, want 1", restarts(p, "main"))
 	}
 	d.crash()
 	check()
 
-	// The runtime forgets them while podd is not there.
+	// The runtime loses their records while podd is not running.
 	d.kill()
 	d.sweep(t.Context())
 	d.start()
 	check()
-	if now, err := d.look(t.Context()); err != nil || len(now.sandboxes) > 0 {
-		t.Errorf("%d sandboxes were made again, %v", len(now.sandboxes), err)
+	if now, err := d.inventory(t.Context()); err != nil || len(now.sandboxes) > 0 {
+		t.Errorf("got %d new sandboxes, %v, want none", len(now.sandboxes), err)
 	}
 	p := d.untilPod("failed", "failed", inPhase(v1.PodFailed))
 	if s := p.Pod.Status.ContainerStatuses[0].State.Terminated; s == nil || s.ExitCode != 7 {
-		t.Errorf("its state is %+v, want exit code 7", p.Pod.Status.ContainerStatuses[0].State)
+		t.Errorf("got the state %+v, want exit code 7", p.Pod.Status.ContainerStatuses[0].State)
 	}
 
-	// An edit is another pod.
-	d.apply(once(d.pod("done", shell("main", note("again"))), v1.RestartPolicyNever))
-	d.eventually("the edited one runs", func() error {
-		if !slices.Contains(d.journal(), "again") {
-			return fmt.Errorf("%q", d.journal())
+	// An edit makes it another pod.
+	d.apply(withRestartPolicy(d.pod("done", shell("main", note("again"))), v1.RestartPolicyNever))
+	d.eventually("the edited pod runs", func() error {
+		if !slices.Contains(d.notes(), "again") {
+			return fmt.Errorf("got notes %q", d.notes())
 		}
 		return nil
 	})

@@ -20,16 +20,15 @@ import (
 	"podd/server"
 )
 
-// bare is a pod made by CRI calls, as by somebody else.
-type bare struct {
+// A foreignPod was created by CRI calls of the test, and not by podd.
+type foreignPod struct {
 	client    cri.RuntimeServiceClient
 	id        string
 	container string
 }
 
-// makeForeign runs a pod that podd did not make, under a name, with the labels
-// of a kubelet's.
-func (d *daemon) makeForeign(name string) bare {
+// makeForeign runs a foreign pod with a name. It has the labels of a kubelet's pod.
+func (d *daemon) makeForeign(name string) foreignPod {
 	d.t.Helper()
 	client := cri.NewRuntimeServiceClient(d.dial())
 	labels := map[string]string{
@@ -44,7 +43,7 @@ func (d *daemon) makeForeign(name string) bare {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	b := bare{client: client, id: sandbox.GetPodSandboxId()}
+	b := foreignPod{client: client, id: sandbox.GetPodSandboxId()}
 	made, err := client.CreateContainer(d.t.Context(), &cri.CreateContainerRequest{
 		PodSandboxId: b.id, SandboxConfig: config,
 		Config: &cri.ContainerConfig{
@@ -63,9 +62,9 @@ func (d *daemon) makeForeign(name string) bare {
 	return b
 }
 
-// remove removes the pod if it still exists. containerd 1.6 reports an error for a container
-// that does not.
-func (b bare) remove(t testing.TB) {
+// remove removes the pod if it still exists. containerd 1.6 returns an error for a container
+// that does not exist.
+func (b foreignPod) remove(t testing.TB) {
 	t.Helper()
 	_, err := b.client.StopContainer(t.Context(), &cri.StopContainerRequest{ContainerId: b.container})
 	if err != nil && status.Code(err) != codes.NotFound {
@@ -80,21 +79,21 @@ func (b bare) remove(t testing.TB) {
 	}
 }
 
-func (b bare) wantRunning(t testing.TB) {
+func (b foreignPod) wantRunning(t testing.TB) {
 	t.Helper()
 	reply, err := b.client.ContainerStatus(t.Context(), &cri.ContainerStatusRequest{ContainerId: b.container})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s := reply.GetStatus(); s.GetState() != cri.ContainerState_CONTAINER_RUNNING {
-		t.Errorf("somebody else's container is %s, exit code %d", s.GetState(), s.GetExitCode())
+		t.Errorf("foreign container: got %s, exit code %d, want running", s.GetState(), s.GetExitCode())
 	}
 }
 
-func TestForeignPodsAreNotTouched(t *testing.T) {
+func TestForeignPods(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
-	wanted, other := d.makeForeign(d.full("web")), d.makeForeign(d.full("other"))
+	d := startDaemon(t)
+	conflicting, other := d.makeForeign(d.podName("web")), d.makeForeign(d.podName("other"))
 	d.apply(d.pod("web", shell("main", serve("web"))), d.pod("more", shell("main", serve("more"))))
 	d.untilProblem("web", "--adopt")
 	d.untilApplied("more")
@@ -102,45 +101,45 @@ func TestForeignPodsAreNotTouched(t *testing.T) {
 	d.untilProblem("web", "--adopt")
 	d.remove("more")
 	d.untilGone("more")
-	wanted.wantRunning(t)
+	conflicting.wantRunning(t)
 	other.wantRunning(t)
 
-	// The manifest goes, and comes back; the name becomes free.
+	// The manifest is removed and added again; then the name becomes free.
 	d.remove("web")
 	d.untilGone("web")
-	wanted.wantRunning(t)
+	conflicting.wantRunning(t)
 	d.apply(d.pod("web", shell("main", serve("web"))))
 	d.untilProblem("web", "--adopt")
-	wanted.remove(t)
+	conflicting.remove(t)
 	d.untilApplied("web")
 	other.wantRunning(t)
 	other.remove(t)
 }
 
-func TestAdoptEndsTheForeignPodOfTheName(t *testing.T) {
+func TestForeignPods_Adopt(t *testing.T) {
 	t.Parallel()
-	d := begin(t, "--adopt")
-	wanted, other := d.makeForeign(d.full("web")), d.makeForeign(d.full("other"))
+	d := startDaemon(t, "--adopt")
+	conflicting, other := d.makeForeign(d.podName("web")), d.makeForeign(d.podName("other"))
 	d.apply(d.pod("web", shell("main", serve("web"))))
 	d.untilApplied("web")
-	reply, err := wanted.client.ContainerStatus(t.Context(), &cri.ContainerStatusRequest{ContainerId: wanted.container})
+	reply, err := conflicting.client.ContainerStatus(t.Context(), &cri.ContainerStatusRequest{ContainerId: conflicting.container})
 	if err == nil && reply.GetStatus().GetState() == cri.ContainerState_CONTAINER_RUNNING {
-		t.Error("the foreign container of the name runs beside the wanted pod")
+		t.Error("the foreign container with the pod's name is still running")
 	}
 	other.wantRunning(t)
 	other.remove(t)
-	wanted.remove(t)
+	conflicting.remove(t)
 }
 
-func TestTwoDaemonsOfOneName(t *testing.T) {
+func TestTwoDaemons_SamePodName(t *testing.T) {
 	t.Parallel()
-	a := begin(t)
+	a := startDaemon(t)
 	b := newDaemon(t, shared)
 	b.host = a.host
 	b.start()
 	a.apply(a.pod("web", shell("main", serve("a"))))
 	a.untilApplied("web")
-	was := a.runs("web", "main")
+	was := a.container("web", "main")
 	b.apply(b.pod("web", shell("main", serve("b"))), b.pod("own", shell("main", serve("own"))))
 	b.untilApplied("own")
 	b.untilProblem("web", "--adopt")
@@ -148,17 +147,18 @@ func TestTwoDaemonsOfOneName(t *testing.T) {
 	a.crash()
 	b.untilProblem("web", "--adopt")
 	a.untilApplied("web")
-	if now := a.runs("web", "main"); now != was {
-		t.Errorf("the first one's pod is %+v, was %+v", now, was)
+	if now := a.container("web", "main"); now != was {
+		t.Errorf("pod of the first podd: got %+v, want %+v", now, was)
 	}
 	a.remove("web")
 	a.untilGone("web")
 	b.untilApplied("web")
 }
 
-// TestTwoMakeAPodTogether has a second podd make a pod while the sandbox of the first
-// one takes its time: the first one finds both, and starts nothing in its own.
-func TestTwoMakeAPodTogether(t *testing.T) {
+// TestTwoDaemons_SimultaneousCreation lets a second podd create a pod while the runtime creates
+// the sandbox of the first one. The first podd finds both sandboxes and must not start a
+// container in its own.
+func TestTwoDaemons_SimultaneousCreation(t *testing.T) {
 	t.Parallel()
 	a := newDaemon(t, shared)
 	p := a.throughProxy()
@@ -175,7 +175,7 @@ func TestTwoMakeAPodTogether(t *testing.T) {
 			<-goOn
 		}
 		if m == before && begun.Load() && strings.HasPrefix(c.Method, "List") {
-			<-goOn // it does not see the second one's
+			<-goOn // so that it does not see the sandbox of the second podd
 		}
 		return false
 	})
@@ -185,26 +185,26 @@ func TestTwoMakeAPodTogether(t *testing.T) {
 	<-makes
 	b.apply(b.pod("web", shell("main", serve("b"))))
 	b.untilApplied("web")
-	was := b.runs("web", "main")
+	was := b.container("web", "main")
 	release()
 	a.untilProblem("web", "--adopt")
-	a.eventually("the first one's sandbox is stopped", func() error {
-		if !p.made(call{Method: "StopPodSandbox", Nth: 1}) {
-			return errors.New("it was not")
+	a.eventually("the sandbox of the first podd is stopped", func() error {
+		if !p.called(call{Method: "StopPodSandbox", Nth: 1}) {
+			return errors.New("it was not stopped")
 		}
 		return nil
 	})
-	a.stays(3, "the first one waits", func(v *server.View) error {
+	a.consistently(3, "the first podd waits", func(v *server.View) error {
 		if f := a.find(v, "web"); f == nil || f.Phase != "wait" {
-			return fmt.Errorf("it does not: %+v", f)
+			return fmt.Errorf("got %+v, want phase wait", f)
 		}
 		return nil
 	})
-	if noted := a.journal(); !slices.Equal(noted, []string{""}) {
-		t.Errorf("the first one's container noted %q", noted)
+	if noted := a.notes(); !slices.Equal(noted, []string{""}) {
+		t.Errorf("container of the first podd: got notes %q, want none", noted)
 	}
-	if now := b.runs("web", "main"); now != was {
-		t.Errorf("the second one's pod is %+v, was %+v", now, was)
+	if now := b.container("web", "main"); now != was {
+		t.Errorf("pod of the second podd: got %+v, want %+v", now, was)
 	}
 	b.remove("web")
 	b.untilGone("web")

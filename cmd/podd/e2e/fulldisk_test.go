@@ -16,13 +16,13 @@ import (
 	"podd/server"
 )
 
-// Scripts that leave no free block, or no free inode, in /disk.
+// Scripts that leave no free block or no free inode in /disk.
 const (
 	useBlocks = "cat /dev/zero >/disk/x; while echo x >>/disk/y; do :; done; "
 	useInodes = "head -c 8388608 /dev/zero >/disk/x; i=0; while touch /disk/$i; do i=$((i+1)); done; "
 )
 
-// filler returns a pod that fills its emptyDir with a script. An empty limit is none.
+// filler returns a pod whose script fills an emptyDir. If limit is "", the volume has no limit.
 func (d *daemon) filler(name, script, limit string) *v1.Pod {
 	p := d.pod(name, shell("main", "trap 'exit 0' TERM; "+script+note(name+" is full")+"while :; do sleep 0.1; done"))
 	p.Spec.TerminationGracePeriodSeconds = new(int64(5))
@@ -34,38 +34,39 @@ func (d *daemon) filler(name, script, limit string) *v1.Pod {
 	return p
 }
 
-// stopped returns a check that a pod has failed for a reason and that its container has
+// stopped returns a check that a pod has failed with the reason and that its container has
 // terminated.
 func stopped(reason string) func(*server.PodView) error {
 	return func(p *server.PodView) error {
 		s := p.Pod.Status
 		if s.Phase != v1.PodFailed || s.Reason != reason {
-			return fmt.Errorf("it is %s, reason %q: %s", s.Phase, s.Reason, s.Message)
+			return fmt.Errorf("got phase %s, reason %q: %s, want phase Failed, reason %q", s.Phase, s.Reason, s.Message, reason)
 		}
 		if len(s.ContainerStatuses) != 1 || s.ContainerStatuses[0].State.Terminated == nil {
-			return fmt.Errorf("its container has not terminated: %+v", s.ContainerStatuses)
+			return fmt.Errorf("the container has not terminated: %+v", s.ContainerStatuses)
 		}
 		return nil
 	}
 }
 
-// untilWritten waits until the journal of a pod has the reason of its end.
+// untilWritten waits until podd's journal of a pod contains the reason for which it finished.
 func (d *daemon) untilWritten(p *server.PodView, reason string) {
 	d.t.Helper()
-	d.eventually("the journal has the end", func() error {
+	d.eventually("the journal has the reason", func() error {
 		var j struct{ Finished *struct{ Reason string } }
 		text, err := os.ReadFile(filepath.Join(d.root(), "pods", string(p.Pod.UID), "journal.json"))
 		if err == nil {
 			err = json.Unmarshal(text, &j)
 		}
 		if err == nil && (j.Finished == nil || j.Finished.Reason != reason) {
-			err = fmt.Errorf("it has the end %+v", j.Finished)
+			err = fmt.Errorf("got %+v", j.Finished)
 		}
 		return err
 	})
 }
 
-// wantFailedWrite fails the test unless podd failed to write a journal for a cause.
+// wantFailedWrite fails the test unless podd logged that writing a journal failed for the
+// cause.
 func (d *daemon) wantFailedWrite(cause string) {
 	d.t.Helper()
 	log, err := os.ReadFile(d.output())
@@ -77,13 +78,13 @@ func (d *daemon) wantFailedWrite(cause string) {
 			return
 		}
 	}
-	d.t.Errorf("podd did not fail to write a journal: %s", cause)
+	d.t.Errorf("podd's log: got no failed write of a journal, want one with the cause %q", cause)
 }
 
-// TestFullDisk: a pod has used all blocks or all inodes of the file system of podd's root
-// directory. It is stopped when it exceeds its limit or deadline, when the node shuts down
-// and when its manifest is removed, and its volumes are released when it exits by itself.
-// That frees the disk, and podd writes its journal then.
+// TestFullDisk runs a pod that uses all blocks or all inodes of the file system of podd's root
+// directory. podd must stop it when it exceeds its limit or deadline, when the node shuts down
+// and when its manifest is removed, and must release its volumes when it exits. This frees the
+// disk, so that podd can write its journal.
 func TestFullDisk(t *testing.T) {
 	for name, script := range map[string]string{"blocks": useBlocks, "inodes": useInodes} {
 		t.Run(name, func(t *testing.T) {
@@ -98,8 +99,8 @@ func TestFullDisk(t *testing.T) {
 
 const noSpace = "no space left on device"
 
-// onFullDisk starts a podd and a pod that has filled its disk with a script. It tells the
-// test to run in parallel.
+// onFullDisk starts a podd and a pod whose script has filled the disk. It marks the test as
+// parallel.
 func onFullDisk(t *testing.T, script, limit string, deadline *int64) (*daemon, *loopDisk) {
 	t.Helper()
 	t.Parallel()
@@ -108,12 +109,12 @@ func onFullDisk(t *testing.T, script, limit string, deadline *int64) (*daemon, *
 	p := d.filler("web", script, limit)
 	p.Spec.ActiveDeadlineSeconds = deadline
 	d.apply(p)
-	d.untilJournal("web is full")
+	d.untilNote("web is full")
 	return d, k
 }
 
-// untilStopped waits until the pod is stopped for a reason on the full disk, and then in
-// its journal, which could not be written at first.
+// untilStopped waits until the pod is stopped with the reason on the full disk, and then until
+// the reason is in its journal, which could not be written at first.
 func (d *daemon) untilStopped(reason string) {
 	d.t.Helper()
 	p := d.untilPod("is stopped", "web", stopped(reason))
@@ -130,7 +131,7 @@ func testFullDiskLimit(t *testing.T, script string) {
 }
 
 func testFullDiskDeadline(t *testing.T, script string) {
-	// The deadline must not pass before the disk is full, on a busy machine either.
+	// The deadline must not pass before the disk is full, not even on a busy host.
 	d, _ := onFullDisk(t, script, "", new(int64(40)))
 	d.untilStopped("DeadlineExceeded")
 }
@@ -154,7 +155,7 @@ func testFullDiskExit(t *testing.T, script string) {
 	d.untilStopped("")
 	k.wantFree()
 	d.crash()
-	d.untilPod("has failed still", "web", stopped(""))
+	d.untilPod("is still failed", "web", stopped(""))
 }
 
 func testFullDiskRemoval(t *testing.T, script string) {
@@ -164,8 +165,9 @@ func testFullDiskRemoval(t *testing.T, script string) {
 	k.wantFree()
 }
 
-// TestReadOnlyDisk: pods are stopped although the root directory has become read-only.
-// When it is writable again, a podd that starts then reports the same ends.
+// TestReadOnlyDisk checks that pods are stopped although the root directory has become
+// read-only. After the disk is writable again, a new podd must report the same phases and
+// reasons.
 func TestReadOnlyDisk(t *testing.T) {
 	t.Parallel()
 	d, k := onSmallDisk(t, shared)
@@ -177,21 +179,21 @@ func TestReadOnlyDisk(t *testing.T) {
 	withVolume(big, "disk", "/disk", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("1Mi"))}})
 	d.apply(late, big, d.pod("web", shell("main", serve("web"))), d.pod("gone", shell("main", serve("gone"))))
 	for _, name := range []string{"late", "big", "web", "gone"} {
-		d.untilJournal(name + " runs")
+		d.untilNote(name + " runs")
 	}
 	k.fail()
 	d.untilPod("is evicted", "big", stopped("Evicted"))
 	d.untilPod("has failed", "late", stopped("DeadlineExceeded"))
 	d.remove("gone")
-	d.untilJournal("gone TERM")
+	d.untilNote("gone TERM")
 	d.verb("shutdown", "--grace=10s")
 	d.untilPod("is terminated", "web", stopped("Terminated"))
 	d.wantFailedWrite("read-only file system")
 	d.kill()
 	k.repair()
 	d.start()
-	d.untilPod("has failed still", "late", stopped("DeadlineExceeded"))
-	d.untilPod("is terminated still", "web", stopped("Terminated"))
+	d.untilPod("is still failed", "late", stopped("DeadlineExceeded"))
+	d.untilPod("is still terminated", "web", stopped("Terminated"))
 	d.untilGone("gone")
 	d.verb("shutdown", "--cancel")
 	d.untilPod("runs again", "web", inPhase(v1.PodRunning))

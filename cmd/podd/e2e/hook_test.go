@@ -19,15 +19,15 @@ import (
 )
 
 func runsHook(script string) *v1.LifecycleHandler {
-	return &v1.LifecycleHandler{Exec: executes(script).Exec}
+	return &v1.LifecycleHandler{Exec: execHandler(script).Exec}
 }
 
-// up is a container that serves and shows its hooks that it does.
+// up returns the script of serve, which also creates /up as soon as it serves, for the hooks.
 func up(name string) string {
 	return strings.Replace(serve(name), "sleep 3600", "touch /up; sleep 3600", 1)
 }
 
-// onceUp is a hook for such a container.
+// onceUp returns a hook that waits for /up.
 func onceUp(script string) *v1.LifecycleHandler {
 	return runsHook("until [ -e /up ]; do sleep 0.1; done; " + script)
 }
@@ -37,25 +37,25 @@ func withHooks(c v1.Container, postStart, preStop *v1.LifecycleHandler) v1.Conta
 	return c
 }
 
-// TestHookOrder: a postStart hook holds up the containers behind its own, a
-// preStop hook the TERM, and the manifest may be gone by then.
+// TestHookOrder checks that a postStart hook delays the containers after its own, and that a
+// preStop hook delays TERM.
 func TestHookOrder(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	web := withHooks(shell("main", up("main")), onceUp("until [ -e /trace/go ]; do sleep 0.1; done; "+note("postStart")), runsHook(note("preStop")))
 	p := d.pod("web", web, shell("behind", "trap 'exit 0' TERM; "+note("behind runs")+"sleep 3600 & wait"))
 	p.Spec.TerminationGracePeriodSeconds = new(int64(60))
 	d.apply(p)
 	d.untilPod("waits for its hook", "web", func(p *server.PodView) error {
 		for _, s := range p.Pod.Status.ContainerStatuses {
-			if s.Name == "main" && len(d.allRunning("web", "main")) == 1 && s.State.Waiting != nil && s.State.Waiting.Message == "its postStart hook is running" {
+			if s.Name == "main" && len(d.containers("web", "main")) == 1 && s.State.Waiting != nil && s.State.Waiting.Message == "its postStart hook is running" {
 				return nil
 			}
 		}
-		return fmt.Errorf("%+v", p.Pod.Status.ContainerStatuses)
+		return fmt.Errorf("got containers %+v", p.Pod.Status.ContainerStatuses)
 	})
 	d.untilNoted("main runs")
-	d.tellPods("go")
+	d.touch("go")
 	d.untilApplied("web")
 	d.untilNoted("main runs", "postStart", "behind runs")
 	d.apply(d.pod("web", shell("main", serve("next"))))
@@ -63,19 +63,19 @@ func TestHookOrder(t *testing.T) {
 	d.untilNoted("main runs", "postStart", "behind runs", "preStop", "main TERM", "next runs")
 }
 
-// TestHookOverHTTP: the container hears of its start and its end.
+// TestHookOverHTTP checks postStart and preStop hooks with httpGet.
 func TestHookOverHTTP(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	call := func(path string) *v1.LifecycleHandler {
 		return &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/cgi-bin/" + path, Port: intstr.FromString("web")}}
 	}
 	script := func(name string) string {
-		return fmt.Sprintf("printf '#!/bin/sh\\necho %s >>/trace/journal\\necho\\n' >/tmp/www/cgi-bin/%s; chmod +x /tmp/www/cgi-bin/%s; ", name, name, name)
+		return fmt.Sprintf("printf '#!/bin/sh\\necho %s >>/trace/notes\\necho\\n' >/tmp/www/cgi-bin/%s; chmod +x /tmp/www/cgi-bin/%s; ", name, name, name)
 	}
 	main := withHooks(shell("main", "mkdir -p /tmp/www/cgi-bin; "+script("hello")+script("bye")+"trap 'exit 0' TERM; httpd -f -p 8080 -h /tmp/www & wait"), nil, call("bye"))
 	main.Ports = []v1.ContainerPort{{Name: "web", ContainerPort: 8080}}
-	main.ReadinessProbe = every(v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromString("web")}})
+	main.ReadinessProbe = everySecond(v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromString("web")}})
 	side := withHooks(shell("side", "mkdir -p /tmp/www/cgi-bin; "+script("hello")+"trap 'exit 0' TERM; echo ok >/tmp/www/up; httpd -f -p 8081 -h /tmp/www & wait"),
 		runsHook("until wget -q -O /dev/null http://127.0.0.1:8081/up; do sleep 0.1; done"), nil)
 	last := withHooks(shell("last", "trap 'exit 0' TERM; sleep 3600 & wait"), call("hello"), nil)
@@ -88,8 +88,7 @@ func TestHookOverHTTP(t *testing.T) {
 	d.untilNoted("hello", "bye")
 }
 
-// TestHookSleeps: a container starts its successor, and is told to end, when a
-// time is over.
+// TestHookSleeps checks that a sleep hook delays the start of the next container, and TERM.
 func TestHookSleeps(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -105,22 +104,22 @@ func TestHookSleeps(t *testing.T) {
 	d.untilNoted("main runs", "behind runs")
 	main, behind := d.record("web", "main", 0), d.record("web", "behind", 0)
 	if waited := time.Duration(behind.GetStartedAt() - main.GetStartedAt()); waited < 3*time.Second {
-		t.Errorf("what is behind its postStart hook was started after %s", waited)
+		t.Errorf("the container after the postStart hook: got its start after %s, want at least 3s", waited)
 	}
 	d.remove("web")
 	d.untilGone("web")
-	// Of the grace of one container the hook has taken its part.
+	// The hook has used up part of the grace period of one container.
 	graces := slices.Sorted(slices.Values(proxy.graces(t)))
 	if len(graces) != 2 || graces[0] > 56 || graces[1] <= 56 {
-		t.Errorf("the runtime was given graces of %v seconds", graces)
+		t.Errorf("got grace periods of %v seconds, want one of at most 56 and one above 56", graces)
 	}
 }
 
-// TestStopSignal: a container is ended with the signal that it names, or does not
-// start where the runtime would send another one.
+// TestStopSignal checks that a container is stopped with its stopSignal, and does not start if
+// the runtime does not support stopSignal.
 func TestStopSignal(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	signalled := func(name, script string) *v1.Pod {
 		c := shell("main", script)
 		c.Lifecycle = &v1.Lifecycle{StopSignal: new(v1.SIGUSR1)}
@@ -140,7 +139,7 @@ func TestStopSignal(t *testing.T) {
 	}
 	d.untilApplied("web")
 	d.untilNoted("main runs")
-	// Its manifest may be gone by then, and podd another one.
+	// The container is stopped even if its manifest is removed while podd does not run.
 	d.kill()
 	d.remove("web")
 	d.start()
@@ -148,39 +147,39 @@ func TestStopSignal(t *testing.T) {
 	d.untilGone("web")
 }
 
-// TestHookFails: a container whose postStart hook fails is ended with its own
-// preStop hook and started again, and podd says why.
+// TestHookFails checks that a container is stopped and restarted when its postStart hook fails,
+// and that podd shows the reason.
 func TestHookFails(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	d.apply(d.pod("web", withHooks(shell("main", up("main")), onceUp("test -e /trace/go || { echo no disk; exit 3; }"), runsHook(note("preStop")))))
 	p := d.untilPod("fails and backs off", "web", func(p *server.PodView) error {
 		if len(p.Steps) == 0 || p.Steps[0].Reason != "CrashLoopBackOff" {
-			return fmt.Errorf("%+v", p.Steps)
+			return fmt.Errorf("got steps %+v, want CrashLoopBackOff", p.Steps)
 		}
 		return nil
 	})
-	if why := p.Steps[0].Why; !strings.HasSuffix(why, "postStart hook failed: exit 3: no disk") {
-		t.Errorf("says %q", why)
+	if why, want := p.Steps[0].Why, "postStart hook failed: exit 3: no disk"; !strings.HasSuffix(why, want) {
+		t.Errorf("why: got %q, want the suffix %q", why, want)
 	}
 	if out, _ := d.verb("why", "web"); !strings.Contains(out, "postStart hook failed: exit 3: no disk") {
-		t.Errorf("podd why says\n%s", out)
+		t.Errorf("podd why: got\n%s, want %q in it", out, "postStart hook failed: exit 3: no disk")
 	}
-	d.tellPods("go")
+	d.touch("go")
 	d.untilApplied("web")
-	// Twice at least: what it takes to look may take longer than the back-off.
+	// There are at least two attempts, because the checks may take longer than the back-off.
 	round := []string{"main runs", "preStop", "main TERM"}
-	d.eventually("the pods note what they should", func() error {
-		got := d.journal()
+	d.eventually("the pods note their starts and stops", func() error {
+		got := d.notes()
 		if n := len(got) / len(round); n < 2 || !slices.Equal(got, append(slices.Repeat(round, n), round[0])) {
-			return fmt.Errorf("got %q", got)
+			return fmt.Errorf("got %q, want at least two rounds of %q", got, round)
 		}
 		return nil
 	})
 }
 
-// TestHookGraceAfterKill: what a hook has used up is not given again by a podd
-// that comes after a kill -9, and the hook is made again.
+// TestHookGraceAfterKill checks that a podd that starts after kill -9 runs the hook again, but
+// does not extend the grace period that the hook has used up.
 func TestHookGraceAfterKill(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -190,14 +189,14 @@ func TestHookGraceAfterKill(t *testing.T) {
 	web.Spec.TerminationGracePeriodSeconds = new(int64(15))
 	d.apply(web)
 	d.untilApplied("web")
-	pid := d.runs("web", "main").PID
+	pid := d.container("web", "main").PID
 	p.onCall(nil)
 	d.remove("web")
-	d.untilJournal("preStop")
+	d.untilNote("preStop")
 	d.crash()
 	d.untilGone("web")
 	if alive(pid) {
-		t.Error("it outlived its grace")
+		t.Error("the process is alive after its grace period")
 	}
 	commands := 0
 	for _, c := range p.record() {
@@ -207,34 +206,34 @@ func TestHookGraceAfterKill(t *testing.T) {
 	}
 	graces := p.graces(t)
 	if commands != 2 || !slices.Equal(graces, []int64{2}) {
-		t.Errorf("%d commands and graces of %v seconds, want 2 and one of 2", commands, graces)
+		t.Errorf("got %d hook commands and grace periods of %v seconds, want 2 commands and one grace period of 2", commands, graces)
 	}
 }
 
-// TestHookHidesItsHeaders: what podd says of a hook has no header's value.
+// TestHookHidesItsHeaders checks that podd never prints the header values of a hook.
 func TestHookHidesItsHeaders(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	h := &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/?t=" + password, Port: intstr.FromInt32(1), HTTPHeaders: []v1.HTTPHeader{{Name: "Authorization", Value: password}}}}
 	d.apply(d.pod("web", withHooks(shell("main", serve("main")), h, nil)))
 	d.untilPod("fails", "web", func(p *server.PodView) error {
 		if len(p.Steps) == 0 || !strings.Contains(p.Steps[0].Why, "postStart hook failed: ") {
-			return fmt.Errorf("%+v", p.Steps)
+			return fmt.Errorf("got steps %+v", p.Steps)
 		}
 		return nil
 	})
 	out, _ := d.verb("why", "web")
 	log, err := os.ReadFile(d.output())
 	if err != nil || strings.Contains(string(log), password) || strings.Contains(out, password) {
-		t.Errorf("it says %s\n%s (%v)", out, log, err)
+		t.Errorf("podd prints the password: %s\n%s (%v)", out, log, err)
 	}
 }
 
-// TestDeadline: a pod that takes too long is ended with its hooks, has failed, and
-// a run of it says so.
+// TestDeadline checks that a pod is stopped with its hooks at its deadline, and has failed
+// afterwards.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	p := d.pod("web", withHooks(shell("main", serve("main")), nil, runsHook(note("preStop"))))
 	p.Spec.ActiveDeadlineSeconds = new(int64(20))
 	p.Spec.TerminationGracePeriodSeconds = new(int64(60))
@@ -243,12 +242,12 @@ func TestDeadline(t *testing.T) {
 	d.crash()
 	d.untilPod("has failed", "web", func(p *server.PodView) error {
 		if s := p.Pod.Status; s.Phase != v1.PodFailed || s.Reason != "DeadlineExceeded" || len(s.ContainerStatuses) == 0 || s.ContainerStatuses[0].State.Terminated == nil {
-			return fmt.Errorf("%+v", s)
+			return fmt.Errorf("got the status %+v, want DeadlineExceeded and a terminated container", s)
 		}
 		return nil
 	})
 	if out, _ := d.verb("why", "web"); !strings.Contains(out, "failed: Pod was active on the node longer than the specified deadline") {
-		t.Errorf("podd why says\n%s", out)
+		t.Errorf("podd why: got\n%s", out)
 	}
 	d.untilNoted("main runs", "preStop", "main TERM")
 }

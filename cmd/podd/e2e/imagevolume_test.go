@@ -15,16 +15,16 @@ import (
 
 func TestImageVolumes(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	v, err := cri.NewRuntimeServiceClient(d.dial()).Version(t.Context(), &cri.VersionRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	serves := render.ImageVolumesOf(runtime.Node{Name: v.GetRuntimeName(), Version: v.GetRuntimeVersion()})
 	image := v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: stack.BusyboxImage, PullPolicy: v1.PullIfNotPresent}}
-	whole := d.pod("whole", shell("main", tell("whole", "ls -d /image/bin/sh; touch /image/x 2>/dev/null || echo read-only")+serve("whole")))
+	whole := d.pod("whole", shell("main", writeTrace("whole", "ls -d /image/bin/sh; touch /image/x 2>/dev/null || echo read-only")+serve("whole")))
 	withVolume(whole, "image", "/image", image)
-	part := d.pod("part", shell("main", tell("part", "ls -d /commands/sh")+serve("part")))
+	part := d.pod("part", shell("main", writeTrace("part", "ls -d /commands/sh")+serve("part")))
 	part.Spec.Volumes = append(part.Spec.Volumes, v1.Volume{Name: "image", VolumeSource: image})
 	withPart(part, "image", "/commands", "bin")
 	never := d.pod("never", shell("main", serve("never")))
@@ -35,13 +35,13 @@ func TestImageVolumes(t *testing.T) {
 		return
 	}
 	d.untilApplied("whole")
-	if got := d.told("whole"); got != "/image/bin/sh\nread-only" {
-		t.Errorf("in the image there is %q", got)
+	if got, want := d.readTrace("whole"), "/image/bin/sh\nread-only"; got != want {
+		t.Errorf("in the image volume: got %q, want %q", got, want)
 	}
 	if serves.Parts {
 		d.untilApplied("part")
-		if got := d.told("part"); got != "/commands/sh" {
-			t.Errorf("in the part of it there is %q", got)
+		if got, want := d.readTrace("part"), "/commands/sh"; got != want {
+			t.Errorf("in the subPath of the image volume: got %q, want %q", got, want)
 		}
 	}
 	d.untilProblem("never", `volume "image"`, "podd.test/nowhere:1", "Never")

@@ -12,15 +12,15 @@ import (
 	"testing"
 )
 
-// boundTo is a policy in which user bob has one rule.
-func boundTo(rule string) string {
+// policyFor returns a policy that grants one rule to the user bob.
+func policyFor(rule string) string {
 	return `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: r}, rules: [` + rule + `]}
 ---
 {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: b}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: r}, subjects: [{kind: User, name: bob}]}
 `
 }
 
-// bob returns a kubectl whose user shows a bearer token.
+// bob returns a kubectl that authenticates as bob with a bearer token.
 func (d *daemon) bob(token string) *kubectl {
 	d.t.Helper()
 	k := d.kubectl()
@@ -33,8 +33,8 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:%d", insecure-skip-tls
 	return k
 }
 
-// TestKubectlImpersonatesRoot: a user who may impersonate everybody, by whatever
-// configuration, does not become root on the node by it, and auth can-i agrees.
+// TestKubectlImpersonatesRoot checks that a user who may impersonate everyone does not become
+// root on the node, and that auth can-i agrees.
 func TestKubectlImpersonatesRoot(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -49,9 +49,9 @@ func TestKubectlImpersonatesRoot(t *testing.T) {
 	tokens := write("tokens", "abc,bob,1\n")
 	for name, args := range map[string][]string{
 		"AlwaysAllow": {"--authorization-mode", "AlwaysAllow"},
-		"wildcard policy": {"--authorization-policy-file", write("wildcard", boundTo(
+		"wildcard policy": {"--authorization-policy-file", write("wildcard", policyFor(
 			`{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}, {nonResourceURLs: ["*"], verbs: ["*"]}`))},
-		"impersonate rule": {"--authorization-policy-file", write("impersonate", boundTo(
+		"impersonate rule": {"--authorization-policy-file", write("impersonate", policyFor(
 			`{apiGroups: [""], resources: [users, groups, serviceaccounts], verbs: [impersonate]}, {apiGroups: [""], resources: [pods], verbs: [get]}`))},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,14 +60,14 @@ func TestKubectlImpersonatesRoot(t *testing.T) {
 			d.start()
 			d.apply(d.pod("web", shell("main", serve("main"))))
 			d.untilApplied("web")
-			web, k := d.full("web"), d.bob("abc")
+			web, k := d.podName("web"), d.bob("abc")
 			asRoot := " --as x --as-group system:masters"
-			k.refuses("get pod "+web+asRoot, "(Forbidden)")
-			k.refuses("debug "+web+" --image x -c spy --profile sysadmin"+asRoot, "(Forbidden)")
-			k.refuses("auth can-i patch pods/ephemeralcontainers"+asRoot, `groups "system:masters" is forbidden: User "bob" cannot impersonate resource "groups"`)
-			d.refusesPatch("abc", http.Header{"Impersonate-User": {"x"}, "Impersonate-Group": {"system:masters"}})
-			d.refusesPatch("abc", http.Header{"Impersonate-User": {"podd-admin"}})
-			d.refusesPatch("abc", nil)
+			k.fails("get pod "+web+asRoot, "(Forbidden)")
+			k.fails("debug "+web+" --image x -c spy --profile sysadmin"+asRoot, "(Forbidden)")
+			k.fails("auth can-i patch pods/ephemeralcontainers"+asRoot, `groups "system:masters" is forbidden: User "bob" cannot impersonate resource "groups"`)
+			d.wantPatchForbidden("abc", http.Header{"Impersonate-User": {"x"}, "Impersonate-Group": {"system:masters"}})
+			d.wantPatchForbidden("abc", http.Header{"Impersonate-User": {"podd-admin"}})
+			d.wantPatchForbidden("abc", nil)
 			k.canI("impersonate groups/system:masters", "no")
 			k.canI("impersonate groups", "no")
 			k.canI("impersonate *", "no")
@@ -77,10 +77,10 @@ func TestKubectlImpersonatesRoot(t *testing.T) {
 			k.canI("impersonate groups/ops", "yes")
 			k.canI("impersonate users/prom", "yes")
 			k.canI("get pods --as bob --as-group ops", "yes")
-			k.says("auth whoami --as bob --as-group ops", "bob", "ops")
+			k.prints("auth whoami --as bob --as-group ops", "bob", "ops")
 			for line := range strings.Lines(k.run("auth", "can-i", "--list")) {
 				if line = strings.TrimSpace(line); strings.HasPrefix(line, "groups") || strings.HasPrefix(line, "*.* ") && !strings.HasSuffix(line, "[get list watch]") {
-					t.Errorf("auth can-i --list: %s", line)
+					t.Errorf("auth can-i --list: got %s, which the user may not do", line)
 				}
 			}
 			v, err := d.state()
@@ -88,7 +88,7 @@ func TestKubectlImpersonatesRoot(t *testing.T) {
 				t.Fatal(err)
 			}
 			if p := d.find(v, "web"); len(p.Pod.Spec.EphemeralContainers) > 0 {
-				t.Errorf("the pod has %+v", p.Pod.Spec.EphemeralContainers)
+				t.Errorf("got ephemeral containers %+v, want none", p.Pod.Spec.EphemeralContainers)
 			}
 			root := d.kubectl()
 			root.canI("impersonate groups/system:masters", "yes")
@@ -98,13 +98,13 @@ func TestKubectlImpersonatesRoot(t *testing.T) {
 	}
 }
 
-// refusesPatch sends the patch that adds a privileged container, and fails unless it
-// is forbidden.
-func (d *daemon) refusesPatch(token string, header http.Header) {
+// wantPatchForbidden sends a patch that adds a privileged container, and fails the test unless
+// it is forbidden.
+func (d *daemon) wantPatchForbidden(token string, header http.Header) {
 	d.t.Helper()
 	const body = `{"spec":{"ephemeralContainers":[{"name":"spy","image":"x","securityContext":{"privileged":true}}]}}`
 	c := d.client(fmt.Sprintf("https://127.0.0.1:%d", d.api), &tls.Config{InsecureSkipVerify: true})
-	r, err := http.NewRequestWithContext(d.t.Context(), http.MethodPatch, c.server+"/api/v1/namespaces/default/pods/"+d.full("web")+"/ephemeralcontainers", strings.NewReader(body))
+	r, err := http.NewRequestWithContext(d.t.Context(), http.MethodPatch, c.server+"/api/v1/namespaces/default/pods/"+d.podName("web")+"/ephemeralcontainers", strings.NewReader(body))
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -113,21 +113,21 @@ func (d *daemon) refusesPatch(token string, header http.Header) {
 	}
 	r.Header.Set("Authorization", "Bearer "+token)
 	r.Header.Set("Content-Type", "application/strategic-merge-patch+json")
-	answer, err := c.Do(r)
+	resp, err := c.Do(r)
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusForbidden {
-		d.t.Errorf("PATCH as %v: got %s, want 403", header, answer.Status)
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusForbidden {
+		d.t.Errorf("PATCH as %v: got %s, want 403", header, resp.Status)
 	}
 }
 
-// canI fails unless kubectl auth can-i prints the answer.
+// canI fails the test unless kubectl auth can-i prints want.
 func (k *kubectl) canI(words, want string) {
 	k.d.t.Helper()
-	out, talk, _ := k.try("", append([]string{"auth", "can-i"}, strings.Fields(words)...)...) // "no" exits with 1
+	out, stderr, _ := k.try("", append([]string{"auth", "can-i"}, strings.Fields(words)...)...) // "no" exits with 1
 	if strings.TrimSpace(out) != want {
-		k.d.t.Errorf("kubectl auth can-i %s: got %q %s, want %q", words, out, talk, want)
+		k.d.t.Errorf("kubectl auth can-i %s: got %q %s, want %q", words, out, stderr, want)
 	}
 }

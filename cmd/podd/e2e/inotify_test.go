@@ -14,12 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withoutInotifyEnv makes a test binary the launcher of the program in its arguments.
+// withoutInotifyEnv is set in the environment if a test binary must only start the program in
+// its arguments.
 const withoutInotifyEnv = "PODD_E2E_WITHOUT_INOTIFY"
 
-// withoutInotify makes cmd run as if all inotify instances of its user were in use. A
-// filter on its system calls returns the same error as the kernel does then. To use
-// them up would disturb every process of root on the host.
+// withoutInotify makes cmd run as if all inotify instances of its user were in use. A filter on
+// its system calls returns the error that the kernel returns then. Really using them up would
+// affect every process of root on the host.
 func withoutInotify(t testing.TB, cmd *exec.Cmd) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -31,10 +32,9 @@ func withoutInotify(t testing.TB, cmd *exec.Cmd) *exec.Cmd {
 	return launcher
 }
 
-// execWithoutInotify replaces this process by the program in args. It returns only
-// after an error.
+// execWithoutInotify replaces this process by the program in args. It returns only on an error.
 func execWithoutInotify(args []string) error {
-	goruntime.LockOSThread() // the filter is that of a thread
+	goruntime.LockOSThread() // the filter applies to a thread
 	filter := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // the number of the system call
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_INOTIFY_INIT1, Jf: 1},

@@ -22,7 +22,7 @@ import (
 	"podd/server"
 )
 
-// withVolume mounts what source describes into all containers.
+// withVolume mounts a volume into all containers.
 func withVolume(p *v1.Pod, name, path string, source v1.VolumeSource) {
 	p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: name, VolumeSource: source})
 	for i := range p.Spec.Containers {
@@ -31,48 +31,49 @@ func withVolume(p *v1.Pod, name, path string, source v1.VolumeSource) {
 	}
 }
 
-// told reads what a pod wrote to a file in /trace, once it is there.
-func (d *daemon) told(name string) string {
+// readTrace waits until a pod has written a file in /trace, and returns its content.
+func (d *daemon) readTrace(name string) string {
 	d.t.Helper()
 	var text []byte
-	d.eventually("a pod tells "+name, func() (err error) {
+	d.eventually("a pod writes /trace/"+name, func() (err error) {
 		text, err = os.ReadFile(filepath.Join(d.shared(), name))
 		return err
 	})
 	return strings.TrimSpace(string(text))
 }
 
-// tell writes the output of commands to a file in /trace, at once.
-func tell(name, commands string) string {
+// writeTrace returns a script that writes the output of commands to a file in /trace. The file
+// appears when it is complete.
+func writeTrace(name, commands string) string {
 	return "{ " + commands + "; } >/trace/." + name + " 2>&1; mv /trace/." + name + " /trace/" + name + "; "
 }
 
 func TestEmptyDirs(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	p := d.pod("web",
-		shell("main", "echo hello >/disk/x; "+tell("mount", "grep ' /memory ' /proc/mounts")+tell("size", "df -k /memory | tail -1")+serve("main")),
-		shell("other", "while ! [ -e /disk/x ]; do sleep 0.05; done; "+tell("read", "cat /disk/x")+serve("other")))
+		shell("main", "echo hello >/disk/x; "+writeTrace("mount", "grep ' /memory ' /proc/mounts")+writeTrace("size", "df -k /memory | tail -1")+serve("main")),
+		shell("other", "while ! [ -e /disk/x ]; do sleep 0.05; done; "+writeTrace("read", "cat /disk/x")+serve("other")))
 	withVolume(p, "disk", "/disk", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
 	withVolume(p, "memory", "/memory", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{
 		Medium: v1.StorageMediumMemory, SizeLimit: new(resource.MustParse("8Mi")),
 	}})
 	d.apply(p)
 	view := d.untilApplied("web")
-	if got := d.told("read"); got != "hello" {
-		t.Errorf("the other container reads %q", got)
+	if got, want := d.readTrace("read"), "hello"; got != want {
+		t.Errorf("in the other container: got %q, want %q", got, want)
 	}
-	if got := d.told("mount"); !strings.Contains(got, " tmpfs ") {
-		t.Errorf("the volume in memory is %q", got)
+	if got := d.readTrace("mount"); !strings.Contains(got, " tmpfs ") {
+		t.Errorf("the volume in memory: got the mount %q, want a tmpfs", got)
 	}
-	if got := strings.Fields(d.told("size")); len(got) < 2 || got[1] != "8192" {
-		t.Errorf("the volume in memory has %q, want 8192 kB", got)
+	if got := strings.Fields(d.readTrace("size")); len(got) < 2 || got[1] != "8192" {
+		t.Errorf("the volume in memory: got the size %q, want 8192 kB", got)
 	}
 	disk := filepath.Join(d.root(), "pods", string(view.Pod.UID), "volumes/kubernetes.io~empty-dir/disk")
 	if text, err := os.ReadFile(filepath.Join(disk, "x")); string(text) != "hello\n" {
-		t.Errorf("on the host there is %q, %v", text, err)
+		t.Errorf("on the host: got %q, %v, want %q", text, err, "hello\n")
 	}
-	// They live as long as the pod, not as a container or podd.
+	// The volumes are kept when a container or podd ends, and removed with the pod.
 	d.crash()
 	d.untilApplied("web")
 	if _, err := os.Stat(filepath.Join(disk, "x")); err != nil {
@@ -82,7 +83,7 @@ func TestEmptyDirs(t *testing.T) {
 
 func TestHostPaths(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	host := filepath.Join(d.dir, "host")
 	if err := os.MkdirAll(host, 0o700); err != nil {
 		t.Fatal(err)
@@ -95,7 +96,7 @@ func TestHostPaths(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(host, "file"), []byte("here\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := d.pod("web", shell("main", tell("file", "cat /v/file")+tell("kinds", "stat -c %F /v/dir /v/made /v/new /v/socket /v/null")+serve("main")))
+	p := d.pod("web", shell("main", writeTrace("file", "cat /v/file")+writeTrace("kinds", "stat -c %F /v/dir /v/made /v/new /v/socket /v/null")+serve("main")))
 	for name, kind := range map[string]v1.HostPathType{
 		"made": v1.HostPathDirectoryOrCreate, "new": v1.HostPathFileOrCreate, "file": v1.HostPathFile,
 		"socket": v1.HostPathSocket,
@@ -106,11 +107,11 @@ func TestHostPaths(t *testing.T) {
 	withVolume(p, "null", "/v/null", v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/dev/null", Type: new(v1.HostPathCharDev)}})
 	d.apply(p)
 	d.untilApplied("web")
-	if got, want := d.told("kinds"), "directory\ndirectory\nregular empty file\nsocket\ncharacter special file"; got != want || d.told("file") != "here" {
-		t.Errorf("inside there are %q and %q, want %q", got, d.told("file"), want)
+	if got, want := d.readTrace("kinds"), "directory\ndirectory\nregular empty file\nsocket\ncharacter special file"; got != want || d.readTrace("file") != "here" {
+		t.Errorf("in the container: got %q and %q, want %q and here", got, d.readTrace("file"), want)
 	}
 
-	// What must be there and is not is waited for.
+	// A pod waits for a path that must exist and does not.
 	late := d.pod("late", shell("main", serve("late")))
 	withVolume(late, "dir", "/v", v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: filepath.Join(host, "late"), Type: new(v1.HostPathDirectory)}})
 	odd := d.pod("odd", shell("main", serve("odd")))
@@ -126,8 +127,8 @@ func TestHostPaths(t *testing.T) {
 
 func TestEnvFromInside(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
-	c := shell("main", tell("env", `set | grep -E "^(A|B|C|NAME|NS|UID|IP|HOST|NODE|LABEL|CPU|MEM)="; hostname`)+serve("main"))
+	d := startDaemon(t)
+	c := shell("main", writeTrace("env", `set | grep -E "^(A|B|C|NAME|NS|UID|IP|HOST|NODE|LABEL|CPU|MEM)="; hostname`)+serve("main"))
 	field := func(name, path string) v1.EnvVar {
 		return v1.EnvVar{Name: name, ValueFrom: &v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{FieldPath: path}}}
 	}
@@ -151,22 +152,23 @@ func TestEnvFromInside(t *testing.T) {
 	st := view.Pod.Status
 	want := strings.Join([]string{ // as the shell sorts and quotes them
 		"A='one'", "B='one two'", "C='$(A) $(NONE)'", "CPU='200'", "HOST='" + st.HostIP + "'", "IP='" + st.PodIP + "'",
-		"LABEL='demo'", "MEM='32768'", "NAME='" + d.full("web") + "'", "NODE='" + d.node + "'", "NS='default'",
-		"UID='" + string(view.Pod.UID) + "'", d.full("web"),
+		"LABEL='demo'", "MEM='32768'", "NAME='" + d.podName("web") + "'", "NODE='" + d.node + "'", "NS='default'",
+		"UID='" + string(view.Pod.UID) + "'", d.podName("web"),
 	}, "\n")
-	if got := d.told("env"); got != want || st.PodIP == "" || st.HostIP == "" {
-		t.Errorf("inside there is %q, want %q", got, want)
+	if got := d.readTrace("env"); got != want || st.PodIP == "" || st.HostIP == "" {
+		t.Errorf("in the container: got %q, want %q", got, want)
 	}
-	pid := d.runs("web", "main").PID
+	pid := d.container("web", "main").PID
 	if got := cgroupValue(t, pid, "memory", "memory.limit_in_bytes", "memory.max"); got != strconv.Itoa(64<<20) {
-		t.Errorf("the memory limit is %s", got)
+		t.Errorf("got the memory limit %s, want 64 MiB", got)
 	}
 	if got := cgroupValue(t, pid, "cpu", "cpu.cfs_quota_us", "cpu.max"); got != "20000" && got != "20000 100000" {
-		t.Errorf("the cpu quota is %s", got)
+		t.Errorf("got the cpu quota %s, want 20000", got)
 	}
 }
 
-// cgroupValue reads a file of a process's cgroup: of v1's controller, or of v2.
+// cgroupValue reads a file of a process's cgroup: v1File of the controller, or v2File in
+// version 2.
 func cgroupValue(t testing.TB, pid int, controller, v1File, v2File string) string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
@@ -188,32 +190,33 @@ func cgroupValue(t testing.TB, pid int, controller, v1File, v2File string) strin
 	return ""
 }
 
-// TestHostsFile: a pod knows its own name and what its manifest adds.
+// TestHostsFile checks that the hosts file contains the pod's name and its host aliases.
 func TestHostsFile(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	aliases := []v1.HostAlias{{IP: "192.0.2.7", Hostnames: []string{"db", "db.example"}}}
-	own := d.pod("own", shell("main", tell("own", "cat /etc/hosts; hostname -f; hostname")+serve("own")))
+	own := d.pod("own", shell("main", writeTrace("own", "cat /etc/hosts; hostname -f; hostname")+serve("own")))
 	own.Spec.Subdomain, own.Spec.SetHostnameAsFQDN, own.Spec.HostAliases = "sub", new(true), aliases
-	host := d.pod("host", shell("main", tell("host", "cat /etc/hosts")+serve("host")))
+	host := d.pod("host", shell("main", writeTrace("host", "cat /etc/hosts")+serve("host")))
 	host.Spec.HostNetwork, host.Spec.HostAliases = true, aliases
 	d.apply(own, host)
 	view := d.untilApplied("own")
-	full := d.full("own") + ".sub.default.svc."
+	full := d.podName("own") + ".sub.default.svc."
 	for _, want := range []string{
 		"# Kubernetes-managed hosts file.\n", view.Pod.Status.PodIP + "\t" + full, "\n192.0.2.7\tdb\tdb.example", "\n" + full,
 	} {
-		if got := d.told("own"); !strings.Contains(got, want) {
-			t.Errorf("inside there is %q, want %q", got, want)
+		if got := d.readTrace("own"); !strings.Contains(got, want) {
+			t.Errorf("in the container: got %q, want %q", got, want)
 		}
 	}
 	d.untilApplied("host")
-	if got := d.told("host"); !strings.HasPrefix(got, "# Kubernetes-managed hosts file (host network).\n") || !strings.HasSuffix(got, "192.0.2.7\tdb\tdb.example") {
-		t.Errorf("on the host's network there is %q", got)
+	if got := d.readTrace("host"); !strings.HasPrefix(got, "# Kubernetes-managed hosts file (host network).\n") || !strings.HasSuffix(got, "192.0.2.7\tdb\tdb.example") {
+		t.Errorf("on the host's network: got %q, want the hosts file of the host network with the alias", got)
 	}
 }
 
-// TestResolvConf: what a pod's resolvers read, and what is left out of it.
+// TestResolvConf checks the resolver configuration for each DNS policy, and that excess name
+// servers are omitted.
 func TestResolvConf(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -221,9 +224,9 @@ func TestResolvConf(t *testing.T) {
 	if err := os.WriteFile(conf, []byte("nameserver 192.0.2.53\nsearch lan.example\noptions rotate\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d := begin(t, "--resolv-conf", conf, "--cluster-dns", "192.0.2.10", "--cluster-domain", "cluster.test")
+	d := startDaemon(t, "--resolv-conf", conf, "--cluster-dns", "192.0.2.10", "--cluster-domain", "cluster.test")
 	pod := func(name string, policy v1.DNSPolicy, c *v1.PodDNSConfig) *v1.Pod {
-		p := d.pod(name, shell("main", tell(name, "cat /etc/resolv.conf")+serve(name)))
+		p := d.pod(name, shell("main", writeTrace(name, "cat /etc/resolv.conf")+serve(name)))
 		p.Spec.DNSPolicy, p.Spec.DNSConfig = policy, c
 		return p
 	}
@@ -242,19 +245,19 @@ func TestResolvConf(t *testing.T) {
 		"cut":     "search lan.example more.example|nameserver 192.0.2.53|nameserver 192.0.2.1|nameserver 192.0.2.2|options rotate ndots:2",
 	} {
 		d.untilApplied(name)
-		if got := strings.ReplaceAll(d.told(name), "\n", "|"); got != want {
-			t.Errorf("in %s there is %q, want %q", name, got, want)
+		if got := strings.ReplaceAll(d.readTrace(name), "\n", "|"); got != want {
+			t.Errorf("in %s: got %q, want %q", name, got, want)
 		}
 	}
 	d.untilProblem("cut.yaml", "spec.dnsConfig.nameservers", "omitted: 192.0.2.3")
 }
 
-// TestHostnameThatDoesNotFit: a name of the whole domain is refused, not cut,
-// and one that is shorter starts the pod.
-func TestHostnameThatDoesNotFit(t *testing.T) {
+// TestHostname_TooLong checks that an FQDN that is too long is rejected and not truncated, and
+// that the pod starts when it is shortened.
+func TestHostname_TooLong(t *testing.T) {
 	t.Parallel()
-	d := begin(t, "--cluster-domain", "cluster.test")
-	p := d.pod("web", shell("main", tell("web", "hostname")+serve("web")))
+	d := startDaemon(t, "--cluster-domain", "cluster.test")
+	p := d.pod("web", shell("main", writeTrace("web", "hostname")+serve("web")))
 	p.Spec.Hostname, p.Spec.Subdomain, p.Spec.SetHostnameAsFQDN = strings.Repeat("a", 60), "sub", new(true)
 	d.apply(p)
 	d.untilProblem("web", "letters", "setHostnameAsFQDN")
@@ -262,32 +265,33 @@ func TestHostnameThatDoesNotFit(t *testing.T) {
 	p.Spec.Hostname = "short"
 	d.apply(p)
 	d.untilApplied("web")
-	if got := d.told("web"); got != "short.sub.default.svc.cluster.test" {
-		t.Errorf("inside there is %q", got)
+	if got, want := d.readTrace("web"), "short.sub.default.svc.cluster.test"; got != want {
+		t.Errorf("in the container: got %q, want %q", got, want)
 	}
 }
 
-// TestSharedProcesses: containers of such a pod see each other's processes.
+// TestSharedProcesses checks that the containers of a pod with shareProcessNamespace see each
+// other's processes.
 func TestSharedProcesses(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	look := func(name string) string {
-		return "while ! grep -q 9876[5] /proc/[0-9]*/cmdline; do sleep 0.05; done; " + tell(name, "echo sees it") + serve(name)
+		return "while ! grep -q 9876[5] /proc/[0-9]*/cmdline; do sleep 0.05; done; " + writeTrace(name, "echo sees it") + serve(name)
 	}
 	p := d.pod("web", shell("main", look("main")), shell("other", "trap 'exit 0' TERM; sleep 98765 & wait"))
 	p.Spec.ShareProcessNamespace = new(true)
 	d.apply(p)
 	d.untilApplied("web")
-	if got := d.told("main"); got != "sees it" {
-		t.Errorf("got %q", got)
+	if got, want := d.readTrace("main"), "sees it"; got != want {
+		t.Errorf("in the container: got %q, want %q", got, want)
 	}
 }
 
 func TestNamespacesAndSeccomp(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	namespaces := func(name string) string {
-		return tell(name, "for n in net pid ipc; do readlink /proc/self/ns/$n; done") + serve(name)
+		return writeTrace(name, "for n in net pid ipc; do readlink /proc/self/ns/$n; done") + serve(name)
 	}
 	host := d.pod("host", shell("main", namespaces("host")))
 	host.Spec.HostNetwork, host.Spec.HostPID, host.Spec.HostIPC = true, true, true
@@ -297,53 +301,53 @@ func TestNamespacesAndSeccomp(t *testing.T) {
 	d.apply(host, own)
 	d.untilApplied("host")
 	d.untilApplied("own")
-	inHost, inOwn := strings.Split(d.told("host"), "\n"), strings.Split(d.told("own"), "\n")
+	inHost, inOwn := strings.Split(d.readTrace("host"), "\n"), strings.Split(d.readTrace("own"), "\n")
 	for i, kind := range []string{"net", "pid", "ipc"} {
 		here, err := os.Readlink("/proc/self/ns/" + kind)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if inHost[i] != here || inOwn[i] == here {
-			t.Errorf("namespace %s is %s on the host, %s with its, %s without", kind, here, inHost[i], inOwn[i])
+			t.Errorf("namespace %s is %s on the host: got %s in the pod with host namespaces, %s in the other pod", kind, here, inHost[i], inOwn[i])
 		}
 	}
 	for name, want := range map[string]string{"host": "0", "own": "2"} {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.runs(name, "main").PID))
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.container(name, "main").PID))
 		if err != nil || !strings.Contains(string(text), "\nSeccomp:\t"+want+"\n") {
-			t.Errorf("%s: %s, %v; want Seccomp %s", name, text, err, want)
+			t.Errorf("status of %s: got %s, %v, want Seccomp %s", name, text, err, want)
 		}
 	}
 }
 
 var ports atomic.Int32
 
-// hostPort is a port that no other test uses.
+// hostPort returns a port that no other test uses.
 func hostPort() int32 { return 21000 + ports.Add(1) }
 
-// web is a container that answers on a port of the host.
+// web returns a container that serves on a port of the host.
 func web(port int32) v1.Container {
 	return v1.Container{Name: "web", Image: stack.WebImage, Ports: []v1.ContainerPort{{ContainerPort: 8080, HostPort: port}}}
 }
 
-// answers waits until the host's port is answered by a pod.
-func (d *daemon) answers(port int32, pod string) {
+// untilServed waits until a pod responds on a port of the host.
+func (d *daemon) untilServed(port int32, pod string) {
 	d.t.Helper()
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	d.eventually(fmt.Sprintf("%s answers on port %d", pod, port), func() error {
+	d.eventually(fmt.Sprintf("%s responds on port %d", pod, port), func() error {
 		reply, err := client.Get(fmt.Sprintf("http://%s:%d/", hostAddress(d.t), port))
 		if err != nil {
 			return err
 		}
 		defer reply.Body.Close()
 		text, err := io.ReadAll(reply.Body)
-		if err == nil && string(text) != "hello from "+d.full(pod)+"\n" {
-			err = fmt.Errorf("it says %q", text)
+		if err == nil && string(text) != "hello from "+d.podName(pod)+"\n" {
+			err = fmt.Errorf("got %q, want %q", text, "hello from "+d.podName(pod)+"\n")
 		}
 		return err
 	})
 }
 
-// hostAddress is an address of the host that is no pod network's.
+// hostAddress returns an address of the host that does not belong to a pod network.
 func hostAddress(t testing.TB) string {
 	t.Helper()
 	addrs, err := net.InterfaceAddrs()
@@ -356,14 +360,14 @@ func hostAddress(t testing.TB) string {
 			return ip.String()
 		}
 	}
-	t.Fatal("the host has no address of its own")
+	t.Fatal("the host has no address outside the pod networks")
 	return ""
 }
 
-// TestHostPortOfASidecar: which the kubelet forgets.
-func TestHostPortOfASidecar(t *testing.T) {
+// TestHostPorts_Sidecar checks the host port of a sidecar container, which the kubelet ignores.
+func TestHostPorts_Sidecar(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	port := hostPort()
 	p := d.pod("web", shell("main", serve("web")))
 	side := web(port)
@@ -371,36 +375,36 @@ func TestHostPortOfASidecar(t *testing.T) {
 	p.Spec.InitContainers = []v1.Container{side}
 	d.apply(p)
 	d.untilApplied("web")
-	d.answers(port, "web")
+	d.untilServed(port, "web")
 }
 
 func TestHostPorts(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	one, two := hostPort(), hostPort()
 	d.apply(d.pod("a", web(one)))
 	d.untilApplied("a")
-	d.answers(one, "a")
+	d.untilServed(one, "a")
 
-	// Taken: the second waits, and starts when the first goes.
+	// The port is in use: the second pod waits, and starts when the first one is removed.
 	d.apply(d.pod("b", web(one)))
 	d.untilProblem("b", strconv.Itoa(int(one)), "a-"+d.node, "a.yaml")
 	d.remove("a")
 	d.untilGone("a")
 	d.untilApplied("b")
-	d.answers(one, "b")
+	d.untilServed(one, "b")
 
 	// The port moves to a pod of another name, in one file.
 	d.write("b", text(d, d.pod("c", web(one))))
 	d.until("c has the port", func(v *server.View) error {
 		if p := d.find(v, "c"); p == nil || !p.Ready || d.find(v, "b") != nil {
-			return fmt.Errorf("there is %+v", p)
+			return fmt.Errorf("got %+v", p)
 		}
 		return nil
 	})
-	d.answers(one, "c")
+	d.untilServed(one, "c")
 
-	// Two pods swap theirs.
+	// Two pods swap their ports.
 	d.remove("b")
 	d.untilGone("c")
 	d.apply(d.pod("x", web(one)), d.pod("y", web(two)))
@@ -409,15 +413,15 @@ func TestHostPorts(t *testing.T) {
 	d.apply(d.pod("x", web(two)), d.pod("y", web(one)))
 	d.untilApplied("x")
 	d.untilApplied("y")
-	d.answers(two, "x")
-	d.answers(one, "y")
+	d.untilServed(two, "x")
+	d.untilServed(one, "y")
 }
 
-// TestEmptyDirLimit: a pod that writes more than it may ends, in the kubelet's
-// words and without the grace that it would have otherwise.
+// TestEmptyDirLimit checks that a pod that exceeds the size limit of a volume is evicted with
+// the kubelet's message and without its grace period.
 func TestEmptyDirLimit(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	p := d.pod("web", shell("main", "trap '' TERM; head -c 4194304 /dev/zero >/disk/x; "+serve("main")))
 	p.Spec.TerminationGracePeriodSeconds = new(int64(3600))
 	withVolume(p, "disk", "/disk", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("1Mi"))}})
@@ -425,10 +429,10 @@ func TestEmptyDirLimit(t *testing.T) {
 	d.untilPod("is evicted", "web", func(p *server.PodView) error {
 		s := p.Pod.Status
 		if s.Phase != v1.PodFailed || s.Reason != "Evicted" || !strings.Contains(s.Message, `Usage of EmptyDir volume "disk" exceeds the limit "1Mi"`) {
-			return fmt.Errorf("%s %s: %s", s.Phase, s.Reason, s.Message)
+			return fmt.Errorf("got %s %s: %s, want Failed Evicted: the usage of disk exceeds 1Mi", s.Phase, s.Reason, s.Message)
 		}
 		if len(s.ContainerStatuses) != 1 || s.ContainerStatuses[0].State.Terminated == nil {
-			return fmt.Errorf("it runs on: %+v", s.ContainerStatuses)
+			return fmt.Errorf("the container is still running: %+v", s.ContainerStatuses)
 		}
 		return nil
 	})

@@ -16,7 +16,7 @@ import (
 	"podd/runtime"
 )
 
-// labelled returns the IDs of the running containers of an instance, by container name.
+// labelled returns the IDs of the running containers with an instance label, by container name.
 func (d *daemon) labelled(instance string) map[string]string {
 	d.t.Helper()
 	reply, err := cri.NewRuntimeServiceClient(d.dial()).ListContainers(d.t.Context(), &cri.ListContainersRequest{Filter: &cri.ContainerFilter{
@@ -33,12 +33,12 @@ func (d *daemon) labelled(instance string) map[string]string {
 	return ids
 }
 
-// TestLostRootDirectory: podd starts with a new root directory while pods run whose root
-// directory was moved away. The problem names the flag that takes them over; with it the
-// desired ones run on, and the others stop with their grace period.
+// TestLostRootDirectory starts podd with a new root directory while the pods of a root
+// directory that was moved away are running. The problem names the flag that adopts them. With
+// it the desired pods keep running, and the others stop with their grace period.
 func TestLostRootDirectory(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	keep := d.pod("keep", shell("kept", "echo data >/data/f; "+single("keep")))
 	keep.Spec.Volumes = append(keep.Spec.Volumes, v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}})
 	keep.Spec.Containers[0].VolumeMounts = append(keep.Spec.Containers[0].VolumeMounts, v1.VolumeMount{Name: "data", MountPath: "/data"})
@@ -58,7 +58,7 @@ func TestLostRootDirectory(t *testing.T) {
 	d.start()
 	d.untilProblem("keep", "--adopt-instance="+lost)
 	if now := d.labelled(lost); now["kept"] != was["kept"] || now["dropped"] != was["dropped"] {
-		t.Errorf("without the flag %v run, did %v", now, was)
+		t.Errorf("without the flag: got running containers %v, want %v", now, was)
 	}
 
 	d.kill()
@@ -68,13 +68,13 @@ func TestLostRootDirectory(t *testing.T) {
 	d.untilNoted("keep runs", "drop runs", "drop TERM")
 	d.noProblems()
 	if now := d.labelled(lost); now["kept"] != was["kept"] {
-		t.Errorf("with the flag %v run, did %v", now, was)
+		t.Errorf("with the flag: got running containers %v, want %v", now, was)
 	}
 	if text, _, code := d.outcome(nil, "exec", "keep", "--", "cat", "/data/f"); text != "data\n" {
-		t.Errorf("its volume has %q, code %d", text, code)
+		t.Errorf("the volume: got %q, code %d, want %q", text, code, "data\n")
 	}
 
-	// The podd of the moved directory must not have the same pods.
+	// A podd with the moved directory must not control the same pods.
 	other := newDaemon(t, shared)
 	other.host = d.host
 	if err := os.Rename(moved, other.root()); err != nil {
@@ -85,7 +85,7 @@ func TestLostRootDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	d.args = d.args[:len(d.args)-1] // it is stored
+	d.args = d.args[:len(d.args)-1] // the adoption is stored
 	d.crash()
 	d.untilApplied("keep")
 	d.untilNoted("keep runs", "drop runs", "drop TERM")
@@ -97,11 +97,11 @@ func TestLostRootDirectory(t *testing.T) {
 	d.untilApplied("keep")
 	d.untilNoted("keep runs", "drop runs", "drop TERM", "keep TERM", "keep runs")
 	if left := d.labelled(lost); len(left) > 0 {
-		t.Errorf("of the lost instance %v run", left)
+		t.Errorf("got running containers of the lost instance %v, want none", left)
 	}
 }
 
-// refused starts podd and waits until it ends with an error that has all parts.
+// refused starts podd and waits until it exits with an error that contains all parts.
 func (d *daemon) refused(parts ...string) {
 	d.t.Helper()
 	d.launch()
@@ -115,7 +115,7 @@ func (d *daemon) ended(parts ...string) string {
 	d.t.Helper()
 	d.eventually("podd ends", func() error {
 		if d.proc.running() {
-			return errors.New("it runs")
+			return errors.New("it is running")
 		}
 		return nil
 	})

@@ -17,24 +17,25 @@ import (
 	"podd/server"
 )
 
-// story is something podd does in several calls. However often it is killed
-// in between, what comes of it is the same.
-type story struct {
+// A scenario is an operation for which podd makes several calls. However often podd is killed
+// between them, the result must be the same.
+type scenario struct {
 	name  string
-	first func(*daemon) // brings about where it begins; podd is not killed
-	act   func(*daemon) // changes what is wanted
-	ends  func(*daemon) // waits for the end
-	noted []string      // by the pods, in the end, in order
-	kept  string        // lines that their claim holds then
-	// hooks says that it has some: one that podd was killed amid is made again.
+	first func(*daemon) // creates the initial state; podd is not killed meanwhile
+	act   func(*daemon) // changes the desired state
+	wait  func(*daemon) // waits for the result
+	noted []string      // the notes of the pods at the end, in order
+	kept  string        // lines in their claim at the end
+	// hooks reports whether the pod has hooks. podd runs a hook again if it was killed while
+	// the hook ran.
 	hooks bool
 }
 
-var stories = []story{
+var scenarios = []scenario{
 	{
 		name: "start",
-		act:  func(d *daemon) { d.apply(d.storyPod("one")) },
-		ends: func(d *daemon) { d.untilApplied("web") },
+		act:  func(d *daemon) { d.apply(d.scenarioPod("one")) },
+		wait: func(d *daemon) { d.untilApplied("web") },
 		noted: []string{
 			"one init", "one runs",
 		},
@@ -42,24 +43,24 @@ var stories = []story{
 	},
 	{
 		name:  "stop",
-		first: func(d *daemon) { d.apply(d.storyPod("one")); d.untilApplied("web"); d.untilJournal("one runs") },
+		first: func(d *daemon) { d.apply(d.scenarioPod("one")); d.untilApplied("web"); d.untilNote("one runs") },
 		act:   func(d *daemon) { d.remove("web") },
-		ends:  func(d *daemon) { d.untilGone("web") },
+		wait:  func(d *daemon) { d.untilGone("web") },
 		noted: []string{"one init", "one runs", "one TERM"},
 		kept:  "one",
 	},
 	{
 		name:  "replace",
-		first: func(d *daemon) { d.apply(d.storyPod("one")); d.untilApplied("web"); d.untilJournal("one runs") },
-		act:   func(d *daemon) { d.apply(d.storyPod("two")) },
-		ends:  func(d *daemon) { d.untilApplied("web") },
+		first: func(d *daemon) { d.apply(d.scenarioPod("one")); d.untilApplied("web"); d.untilNote("one runs") },
+		act:   func(d *daemon) { d.apply(d.scenarioPod("two")) },
+		wait:  func(d *daemon) { d.untilApplied("web") },
 		noted: []string{"one init", "one runs", "one TERM", "two init", "two runs"},
 		kept:  "one two",
 	},
 	{
 		name:  "start hook",
 		act:   func(d *daemon) { d.apply(d.hookedPod()) },
-		ends:  func(d *daemon) { d.untilApplied("web") },
+		wait:  func(d *daemon) { d.untilApplied("web") },
 		noted: []string{"one runs", "one postStart"},
 		hooks: true,
 	},
@@ -67,19 +68,19 @@ var stories = []story{
 		name:  "stop hook",
 		first: func(d *daemon) { d.apply(d.hookedPod()); d.untilApplied("web") },
 		act:   func(d *daemon) { d.remove("web") },
-		ends:  func(d *daemon) { d.untilGone("web") },
+		wait:  func(d *daemon) { d.untilGone("web") },
 		noted: []string{"one runs", "one postStart", "one preStop", "one TERM"},
 		hooks: true,
 	},
 	{
 		name: "finish",
 		act: func(d *daemon) {
-			p := once(d.pod("web", shell("main", note("one runs"))), v1.RestartPolicyNever)
+			p := withRestartPolicy(d.pod("web", shell("main", note("one runs"))), v1.RestartPolicyNever)
 			withVolume(p, "data", "/data", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
 			d.withSecret(p)
 			d.apply(p)
 		},
-		ends: func(d *daemon) {
+		wait: func(d *daemon) {
 			d.untilPod("succeeded", "web", inPhase(v1.PodSucceeded))
 			d.untilWoundDown("web")
 		},
@@ -87,8 +88,8 @@ var stories = []story{
 	},
 }
 
-// storyPod has an init container, volumes and a container that serves.
-func (d *daemon) storyPod(version string) *v1.Pod {
+// scenarioPod returns a pod with an init container, volumes and a container that serves.
+func (d *daemon) scenarioPod(version string) *v1.Pod {
 	p := d.pod("web", shell("main", "echo "+version+" >>/kept/x; "+serve(version)))
 	p.Spec.TerminationGracePeriodSeconds = new(int64(20))
 	p.Spec.InitContainers = []v1.Container{shell("init", note(version+" init"))}
@@ -101,35 +102,36 @@ func (d *daemon) storyPod(version string) *v1.Pod {
 	return p
 }
 
-// hookedPod has a hook at either end.
+// hookedPod returns a pod with a postStart and a preStop hook.
 func (d *daemon) hookedPod() *v1.Pod {
 	p := d.pod("web", withHooks(shell("main", up("one")), onceUp(note("one postStart")), runsHook(note("one preStop"))))
 	p.Spec.TerminationGracePeriodSeconds = new(int64(20))
 	return p
 }
 
-// withSecret mounts a Secret, and so a file system, and writes it beside p.
+// withSecret writes a Secret and mounts it into p, which creates a tmpfs mount.
 func (d *daemon) withSecret(p *v1.Pod) {
 	d.t.Helper()
 	d.write("secret", text(d, secret("key", "", map[string]string{"pass": password})))
 	withVolume(p, "key", "/key", v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "key"}})
 }
 
+// TestKillAtEveryCall kills podd before, during and after each call of each scenario.
 func TestKillAtEveryCall(t *testing.T) {
 	t.Parallel()
-	for _, s := range stories {
+	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			calls := s.calls(t)
 			last := lastEffect(calls)
 			if last.Method == "" {
-				t.Fatal("the story has no effect")
+				t.Fatal("the scenario has no call with an effect")
 			}
 			for _, c := range calls {
 				for _, m := range moments(c) {
 					t.Run(fmt.Sprintf("%s %s", m, c), func(t *testing.T) {
 						t.Parallel()
-						s.tell(t, m, c, last)
+						s.runWithKill(t, m, c, last)
 					})
 				}
 			}
@@ -137,38 +139,38 @@ func TestKillAtEveryCall(t *testing.T) {
 	}
 }
 
-// effects are the calls that change something.
+// effects are the methods that change something.
 var effects = []string{
 	"RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "CreateContainer", "StartContainer", "StopContainer", "RemoveContainer", "ExecSync",
 }
 
-// looks are those that a pod needs; the others ask for the node.
-var looks = []string{"ImageStatus", "PodSandboxStatus", "ContainerStatus", "ListPodSandbox", "ListContainers"}
+// queries are the methods that podd needs for a pod; the others are about the node.
+var queries = []string{"ImageStatus", "PodSandboxStatus", "ContainerStatus", "ListPodSandbox", "ListContainers"}
 
 func moments(c call) []moment {
 	if c.Method == "RunPodSandbox" || c.Method == "StartContainer" {
-		return []moment{before, amid, after, asked}
+		return []moment{before, during, after, duringTerm}
 	}
 	if slices.Contains(effects, c.Method) {
-		return []moment{before, amid, after}
+		return []moment{before, during, after}
 	}
 	return []moment{before, after}
 }
 
-// calls tells the story undisturbed and returns the calls that it takes, of those
-// that only look the first of a kind.
-func (s story) calls(t *testing.T) []call {
+// calls runs the scenario without a kill and returns the calls that podd makes. Of the queries
+// it returns only the first call of each method.
+func (s scenario) calls(t *testing.T) []call {
 	d := newDaemon(t, shared)
 	p := d.throughProxy()
 	d.start()
-	s.begin(d)
+	s.prepare(d)
 	p.onCall(nil)
 	s.act(d)
-	s.ends(d)
-	s.check(d, mercy{})
+	s.wait(d)
+	s.check(d, tolerance{})
 	var calls []call
 	for _, c := range p.record() {
-		if slices.Contains(effects, c.Method) || slices.Contains(looks, c.Method) && c.Nth == 1 {
+		if slices.Contains(effects, c.Method) || slices.Contains(queries, c.Method) && c.Nth == 1 {
 			calls = append(calls, c)
 		}
 	}
@@ -184,22 +186,22 @@ func lastEffect(calls []call) (last call) {
 	return last
 }
 
-func (s story) begin(d *daemon) {
+func (s scenario) prepare(d *daemon) {
 	if s.first != nil {
 		s.first(d)
 	}
 }
 
-// tell tells the story and kills podd at one moment of one call. podd looks when
-// it has to: it may be over with the last effect and not have looked.
-func (s story) tell(t *testing.T, m moment, at, last call) {
+// runWithKill runs the scenario and kills podd at one moment of one call. podd may finish
+// without making that query again, because it queries only when necessary.
+func (s scenario) runWithKill(t *testing.T, m moment, at, last call) {
 	d := newDaemon(t, shared)
 	p := d.throughProxy()
 	d.start()
-	s.begin(d)
+	s.prepare(d)
 	killed := make(chan bool, 1)
 	podd := d.proc
-	var mu sync.Mutex // guards over, and that nobody is killed then
+	var mu sync.Mutex // guards over; podd is not killed once over is true
 	over := false
 	p.onCall(func(now moment, c call) bool {
 		mu.Lock()
@@ -208,12 +210,12 @@ func (s story) tell(t *testing.T, m moment, at, last call) {
 			return false
 		}
 		switch {
-		case now == amid && m == asked:
-			// Asked, it lets the runtime finish.
+		case now == during && m == duringTerm:
+			// After SIGTERM podd waits until the runtime has finished.
 			podd.signal(syscall.SIGTERM)
 			killed <- false
 		case now == m:
-			cut := p.starting()
+			cut := p.isStarting()
 			podd.signal(syscall.SIGKILL)
 			killed <- cut
 		}
@@ -230,43 +232,45 @@ func (s story) tell(t *testing.T, m moment, at, last call) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		over = len(killed) == 0 && slices.Contains(looks, at.Method) && p.made(last)
+		over = len(killed) == 0 && slices.Contains(queries, at.Method) && p.called(last)
 		if !over {
-			return fmt.Errorf("it makes no call %s", at)
+			return fmt.Errorf("podd made no call %s", at)
 		}
 		return nil
 	})
-	s.ends(d)
-	s.check(d, mercy{twice: cut || s.hooks, unasked: m == amid && at.Method == "StopContainer"})
+	s.wait(d)
+	s.check(d, tolerance{twice: cut || s.hooks, noTERM: m == during && at.Method == "StopContainer"})
 }
 
-// mercy is what containerd may make of a call whose caller is gone.
-type mercy struct {
-	// twice: a start or a hook that was cut short may have begun to run.
+// A tolerance lists the deviations that containerd may cause when the caller of a call has gone
+// away.
+type tolerance struct {
+	// twice: a container start or a hook that was interrupted may have begun to run.
 	twice bool
-	// unasked: it may count TERM as sent that was not, and never sends it again.
-	unasked bool
-	// restarted: a postStart hook failed, so that its container started again.
+	// noTERM: containerd may assume that it has sent TERM although it has not, and then
+	// never sends it.
+	noTERM bool
+	// restarted: the container was restarted because its postStart hook failed.
 	restarted bool
 }
 
-// check sees what has come of the story.
-func (s story) check(d *daemon, m mercy) {
+// check compares the final state with the expected one.
+func (s scenario) check(d *daemon, m tolerance) {
 	d.t.Helper()
 	isTERM := func(line string) bool { return strings.HasSuffix(line, " TERM") }
 	d.eventually("the pods have noted everything once", func() error {
-		got, want := d.journal(), slices.Clone(s.noted)
+		got, want := d.notes(), slices.Clone(s.noted)
 		if m.twice {
 			got = slices.Compact(got)
 		}
 		if from := len(got) - len(want) + 1; m.restarted && from > 1 {
 			got = slices.Delete(got, 1, from) // the init container did not run again
 		}
-		if m.unasked && !slices.ContainsFunc(got, isTERM) {
+		if m.noTERM && !slices.ContainsFunc(got, isTERM) {
 			want = slices.DeleteFunc(want, isTERM)
 		}
 		if !slices.Equal(got, want) {
-			return fmt.Errorf("got %q, want %q", d.journal(), s.noted)
+			return fmt.Errorf("got %q, want %q", d.notes(), s.noted)
 		}
 		return nil
 	})
@@ -276,25 +280,25 @@ func (s story) check(d *daemon, m mercy) {
 			got = slices.Compact(got)
 		}
 		if strings.Join(got, " ") != s.kept {
-			d.t.Errorf("the claim holds %q, %v; want %s", text, err, s.kept)
+			d.t.Errorf("the claim: got %q, %v, want %s", text, err, s.kept)
 		}
 	}
 	if s.name == "stop" || s.name == "stop hook" || s.name == "finish" {
-		// A podd that has only just begun shows no pod yet.
-		d.eventually("nothing runs", func() error {
-			if all := d.allRunning("web", ""); len(all) > 0 {
-				return fmt.Errorf("%+v runs", all)
+		// A podd that has just started does not show any pods yet.
+		d.eventually("no container is running", func() error {
+			if all := d.containers("web", ""); len(all) > 0 {
+				return fmt.Errorf("got running containers %+v, want none", all)
 			}
 			return nil
 		})
 		return
 	}
-	if all := d.allRunning("web", ""); len(all) != 1 {
-		d.t.Errorf("%+v runs, want one container", all)
+	if all := d.containers("web", ""); len(all) != 1 {
+		d.t.Errorf("got running containers %+v, want one", all)
 	}
-	d.until("podd is content", func(v *server.View) error {
+	d.until("podd shows no problem", func(v *server.View) error {
 		if all := problems(v); len(all) > 0 {
-			return fmt.Errorf("%q", all)
+			return fmt.Errorf("got problems %q, want none", all)
 		}
 		return nil
 	})

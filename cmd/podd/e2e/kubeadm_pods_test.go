@@ -17,11 +17,11 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// writeControlPlane has the images of kubeadm's pods on the machine and then
-// writes their manifests.
+// writeControlPlane loads the images of kubeadm's static pods and then writes the manifests of
+// these pods.
 func (d *daemon) writeControlPlane() {
 	d.t.Helper()
-	// kubeadm has made this, and keys and kubeconfigs in it.
+	// kubeadm creates this directory, and keys and kubeconfigs in it.
 	if err := os.MkdirAll(d.faults(), 0o700); err != nil {
 		d.t.Fatal(err)
 	}
@@ -45,19 +45,20 @@ func (d *daemon) writeControlPlane() {
 	d.apply(pods...)
 }
 
-// controlPlaneRoot is the directory that the control plane takes for the machine's root.
+// controlPlaneRoot returns the directory that replaces the root directory in the host paths of
+// the control plane.
 func (d *daemon) controlPlaneRoot() string { return filepath.Join(d.dir, "host") }
 
-// faults is where program component reads what to fail.
+// faults returns the directory from which the program component reads which requests must fail.
 func (d *daemon) faults() string {
 	return filepath.Join(d.controlPlaneRoot(), "etc/kubernetes/pki/faults")
 }
 
-// fault has the API server answer so many health checks of a kind with errors.
-func (d *daemon) fault(kind string, answers int) {
+// fault makes the API server respond with errors to a number of health checks of a kind.
+func (d *daemon) fault(kind string, responses int) {
 	d.t.Helper()
 	temp := filepath.Join(d.dir, "fault")
-	if err := os.WriteFile(temp, []byte(strconv.Itoa(answers)), 0o600); err != nil {
+	if err := os.WriteFile(temp, []byte(strconv.Itoa(responses)), 0o600); err != nil {
 		d.t.Fatal(err)
 	}
 	if err := os.Rename(temp, filepath.Join(d.faults(), kind)); err != nil {
@@ -65,8 +66,8 @@ func (d *daemon) fault(kind string, answers int) {
 	}
 }
 
-// fromKubeadm is a pod as kubeadm wrote it but for the machine's address, the
-// port that its probes ask, and the root of its host paths.
+// fromKubeadm returns a pod as kubeadm wrote it, except for the host's address, the port of its
+// probes and the root directory of its host paths.
 func (d *daemon) fromKubeadm(name string, port, free int32) *v1.Pod {
 	d.t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../../testdata/manifests/kubeadm", name+".yaml"))
@@ -80,7 +81,7 @@ func (d *daemon) fromKubeadm(name string, port, free int32) *v1.Pod {
 		d.t.Fatal(err)
 	}
 	if c := &p.Spec.Containers[0]; !strings.Contains(strings.Join(c.Command, " "), to) {
-		c.Command = append(c.Command, "--secure-port="+to) // it had the default
+		c.Command = append(c.Command, "--secure-port="+to) // kubeadm uses the default
 	}
 	for _, v := range p.Spec.Volumes {
 		v.HostPath.Path = filepath.Join(d.controlPlaneRoot(), v.HostPath.Path)
@@ -88,8 +89,8 @@ func (d *daemon) fromKubeadm(name string, port, free int32) *v1.Pod {
 	return p
 }
 
-// freePorts are ports of the host that nobody listens on and no test of
-// another process takes: the stack's number is its own on this machine.
+// freePorts returns ports of the host that no process listens on and that no test of another
+// process uses, because the stack's number is unique on this host.
 func (d *daemon) freePorts(n int) []int32 {
 	d.t.Helper()
 	const each = 16

@@ -13,7 +13,7 @@ import (
 	"podd/server"
 )
 
-// untilProbed waits until each probe of a component has been answered well.
+// untilProbed waits until each probe of a component has had a successful response.
 func (d *daemon) untilProbed(p *server.PodView) {
 	d.t.Helper()
 	c := p.Pod.Spec.Containers[0]
@@ -24,72 +24,74 @@ func (d *daemon) untilProbed(p *server.PodView) {
 		}
 	}
 	for path, n := range want {
-		d.untilAnswered(p, path+" 200 kube-probe/", n)
+		d.untilResponses(p, path+" 200 kube-probe/", n)
 	}
 }
 
-// untilAnswered waits for as many answers as answered counts.
-func (d *daemon) untilAnswered(p *server.PodView, answer string, n int) {
+// untilResponses waits until countResponses returns n or more.
+func (d *daemon) untilResponses(p *server.PodView, response string, n int) {
 	d.t.Helper()
-	d.eventually(fmt.Sprintf("%s answers %s %d times", p.Pod.Name, answer, n), func() error {
-		if got := d.answered(p, answer); got < n {
-			return fmt.Errorf("it did %d times", got)
+	d.eventually(fmt.Sprintf("%s has responded %s %d times", p.Pod.Name, response, n), func() error {
+		if got := d.countResponses(p, response); got < n {
+			return fmt.Errorf("got %d times, want at least %d", got, n)
 		}
 		return nil
 	})
 }
 
-// answered counts the answers in the log of a pod's first container, to the
-// first process of it.
-func (d *daemon) answered(p *server.PodView, answer string) int {
+// countResponses counts the responses with this text in the log of the first attempt of a pod's
+// first container.
+func (d *daemon) countResponses(p *server.PodView, response string) int {
 	d.t.Helper()
 	dir := strings.Join([]string{p.Pod.Namespace, p.Pod.Name, string(p.Pod.UID)}, "_")
 	text, err := os.ReadFile(filepath.Join(d.logs(), dir, p.Pod.Spec.Containers[0].Name, "0.log"))
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return strings.Count(string(text), "GET "+answer)
+	return strings.Count(string(text), "GET "+response)
 }
 
-// failReadiness fails as often as is let pass, and then for good until healed.
+// failReadiness first makes fewer probes fail than the threshold, and then all until the pod is
+// not ready.
 func (d *daemon) failReadiness(p *server.PodView) {
 	d.t.Helper()
 	name, threshold := p.Pod.Spec.Containers[0].Name, int(p.Pod.Spec.Containers[0].ReadinessProbe.FailureThreshold)
 	d.fault("readyz", threshold-1)
-	d.untilAnswered(p, "/readyz 500", threshold-1)
-	d.untilAnswered(p, "/readyz 200", d.answered(p, "/readyz 200")+1)
-	d.untilPod("was ready all the time", name, func(now *server.PodView) error {
+	d.untilResponses(p, "/readyz 500", threshold-1)
+	d.untilResponses(p, "/readyz 200", d.countResponses(p, "/readyz 200")+1)
+	d.untilPod("has stayed ready", name, func(now *server.PodView) error {
 		if !now.Ready || !readySince(now).Equal(readySince(p)) {
-			return fmt.Errorf("ready %v since %s, before since %s", now.Ready, readySince(now), readySince(p))
+			return fmt.Errorf("got ready %v since %s, want true since %s", now.Ready, readySince(now), readySince(p))
 		}
 		return nil
 	})
 	d.fault("readyz", 1<<30)
-	now := d.untilPod("is not ready", name, readiness(false))
-	d.untilAnswered(p, "/readyz 500", 2*threshold-1)
-	if why := now.Steps[0].Why; !strings.Contains(why, "readiness probe failed: HTTP probe failed with statuscode: 500") {
-		d.t.Errorf("podd says %q", why)
+	now := d.untilPod("is not ready", name, isReady(false))
+	d.untilResponses(p, "/readyz 500", 2*threshold-1)
+	if why, want := now.Steps[0].Why, "readiness probe failed: HTTP probe failed with statuscode: 500"; !strings.Contains(why, want) {
+		d.t.Errorf("why: got %q, want %q in it", why, want)
 	}
 	d.fault("readyz", 0)
-	d.untilPod("is ready again", name, readiness(true))
+	d.untilPod("is ready again", name, isReady(true))
 }
 
-// failLiveness fails exactly as often as ends a container.
+// failLiveness makes exactly as many probes fail as the failure threshold, so that the
+// container is restarted.
 func (d *daemon) failLiveness(p *server.PodView) {
 	d.t.Helper()
 	name, threshold := p.Pod.Spec.Containers[0].Name, int(p.Pod.Spec.Containers[0].LivenessProbe.FailureThreshold)
 	d.fault("livez", threshold)
-	d.untilWithin(slowly, name+" was started again", func(v *server.View) error {
+	d.untilWithin(probePatience, name+" is restarted", func(v *server.View) error {
 		if now := d.find(v, name); now == nil || restarts(now, name) != 1 {
-			return fmt.Errorf("it was not")
+			return fmt.Errorf("it was not restarted")
 		}
 		return nil
 	})
-	// The runtime writes a log a little behind.
-	d.untilAnswered(p, "/livez 500", threshold)
-	if bad := d.answered(p, "/livez 500"); bad != threshold {
-		d.t.Errorf("%s was ended after %d errors, want %d", name, bad, threshold)
+	// The runtime writes the log with a delay.
+	d.untilResponses(p, "/livez 500", threshold)
+	if bad := d.countResponses(p, "/livez 500"); bad != threshold {
+		d.t.Errorf("%s was stopped after %d errors, want %d", name, bad, threshold)
 	}
-	d.fault("livez", 0) // it would not start with that
-	d.untilWithin(slowly, "the control plane is ready again", d.controlPlaneReady)
+	d.fault("livez", 0) // otherwise the container would not become ready
+	d.untilWithin(probePatience, "the control plane is ready again", d.controlPlaneReady)
 }

@@ -12,60 +12,60 @@ import (
 	"podd/server"
 )
 
-// controlPlane are the pods of kubeadm, with the ports that their probes ask.
+// controlPlane contains kubeadm's static pods and the ports of their probes.
 var controlPlane = map[string]int32{"etcd": 2381, "kube-apiserver": 6443, "kube-controller-manager": 10257, "kube-scheduler": 10259}
 
-// nodeCritical is the value of class system-node-critical.
+// nodeCritical is the priority of the class system-node-critical.
 const nodeCritical = 2000001000
 
-// slowly is patience with probes that ask every ten seconds.
-var slowly = 5 * patience
+// probePatience is the maximum wait for probes with a period of ten seconds.
+var probePatience = 5 * patience
 
-// TestKubeadm: what kubeadm writes runs, is asked by all its probes, and is
-// alive and ready as they say, also to a podd that was killed.
+// TestKubeadm runs the static pods that kubeadm writes. All their probes are executed and
+// decide on readiness and restarts, also after podd was killed.
 func TestKubeadm(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
 	d.writeControlPlane()
 	d.start()
-	v := d.untilWithin(slowly, "the control plane is ready", d.controlPlaneReady)
+	v := d.untilWithin(probePatience, "the control plane is ready", d.controlPlaneReady)
 	for name := range controlPlane {
 		checkComponent(t, d.find(v, name))
 		d.untilProbed(d.find(v, name))
 	}
 	was := d.components()
-	v = d.killControlPlanesPodd()
+	v = d.killPodd()
 	d.failReadiness(d.find(v, "kube-apiserver"))
 	d.wantComponents(was)
 	d.failLiveness(d.find(v, "kube-apiserver"))
 	now := d.components()
 	if n := now["kube-apiserver"]; n.Attempt != 1 || n.Sandbox != was["kube-apiserver"].Sandbox {
-		t.Errorf("kube-apiserver is now %+v, was %+v", n, was["kube-apiserver"])
+		t.Errorf("kube-apiserver: got %+v, want attempt 1 in the sandbox of %+v", n, was["kube-apiserver"])
 	}
 	was["kube-apiserver"] = now["kube-apiserver"]
 	d.wantComponents(was)
 }
 
-// killControlPlanesPodd sees that nothing changes with podd, whatever it is
-// asked meanwhile; a liveness probe is due in that time, too.
-func (d *daemon) killControlPlanesPodd() *server.View {
+// killPodd kills and restarts podd and checks that the control plane stays ready and is not
+// restarted. A liveness probe is due in that time.
+func (d *daemon) killPodd() *server.View {
 	d.t.Helper()
 	d.kill()
 	d.launch()
-	d.eventually("podd answers", func() error { _, err := d.state(); return err })
-	d.stays(12, "the next podd asks", func(now *server.View) error {
+	d.eventually("podd responds", func() error { _, err := d.state(); return err })
+	d.consistently(12, "the restarted podd probes the control plane", func(now *server.View) error {
 		for name := range controlPlane {
 			p := d.find(now, name)
 			if p == nil || len(p.Pod.Status.ContainerStatuses) == 0 || p.Pod.Status.ContainerStatuses[0].State.Running == nil {
-				continue // the runtime was not seen yet
+				continue // podd has not listed the containers yet
 			}
 			if !p.Ready || restarts(p, name) != 0 {
-				return fmt.Errorf("%s: ready %v, %d restarts", name, p.Ready, restarts(p, name))
+				return fmt.Errorf("%s: got ready %v, %d restarts, want true and 0", name, p.Ready, restarts(p, name))
 			}
 		}
 		return nil
 	})
-	return d.until("the control plane is ready still", d.controlPlaneReady)
+	return d.until("the control plane is still ready", d.controlPlaneReady)
 }
 
 func (d *daemon) controlPlaneReady(v *server.View) error {
@@ -77,18 +77,18 @@ func (d *daemon) controlPlaneReady(v *server.View) error {
 	return nil
 }
 
-// checkComponent looks at what does not change.
+// checkComponent checks the properties of a component that do not change.
 func checkComponent(t *testing.T, p *server.PodView) {
 	t.Helper()
 	spec, status, name := p.Pod.Spec, p.Pod.Status, p.Pod.Name
 	if p.Pod.Namespace != "kube-system" || spec.PriorityClassName != "system-node-critical" || spec.Priority == nil || *spec.Priority != nodeCritical {
-		t.Errorf("%s/%s has priority %v of class %q", p.Pod.Namespace, name, spec.Priority, spec.PriorityClassName)
+		t.Errorf("%s/%s: got priority %v of class %q, want namespace kube-system, priority %d of class system-node-critical", p.Pod.Namespace, name, spec.Priority, spec.PriorityClassName, nodeCritical)
 	}
 	if c := status.ContainerStatuses[0]; c.RestartCount != 0 || c.Started == nil || !*c.Started {
-		t.Errorf("%s: %+v", name, c)
+		t.Errorf("%s: got %+v, want a started container without restarts", name, c)
 	}
 	if status.HostIP == "" || status.PodIP != status.HostIP {
-		t.Errorf("%s has address %q on host %q", name, status.PodIP, status.HostIP)
+		t.Errorf("%s: got pod address %q, want that of the host, %q", name, status.PodIP, status.HostIP)
 	}
 }
 
@@ -101,21 +101,21 @@ func readySince(p *server.PodView) time.Time {
 	return time.Time{}
 }
 
-// components are what runs of the control plane.
-func (d *daemon) components() map[string]running {
+// components returns the running containers of the control plane.
+func (d *daemon) components() map[string]runningContainer {
 	d.t.Helper()
-	all := map[string]running{}
+	all := map[string]runningContainer{}
 	for name := range controlPlane {
-		all[name] = d.runs(name, name)
+		all[name] = d.container(name, name)
 	}
 	return all
 }
 
-func (d *daemon) wantComponents(want map[string]running) {
+func (d *daemon) wantComponents(want map[string]runningContainer) {
 	d.t.Helper()
 	for name, now := range d.components() {
 		if now != want[name] {
-			d.t.Errorf("%s is now %+v, was %+v", name, now, want[name])
+			d.t.Errorf("%s: got %+v, want %+v", name, now, want[name])
 		}
 	}
 }

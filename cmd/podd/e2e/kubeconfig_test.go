@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// credentialIn returns the client's certificate in a kubeconfig.
+// credentialIn returns the client certificate of a kubeconfig.
 func credentialIn(t *testing.T, file string) tls.Certificate {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -47,8 +47,8 @@ func credentialIn(t *testing.T, file string) tls.Certificate {
 	return pair
 }
 
-// TestKubeconfigFile: the file is readable by its owner alone, also where one was that
-// others could read, and its credential expires when it should.
+// TestKubeconfigFile checks that only the owner can read the file, even if it replaces one that
+// others could read, and that its credential expires as requested.
 func TestKubeconfigFile(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -59,51 +59,51 @@ func TestKubeconfigFile(t *testing.T) {
 	if err := os.WriteFile(k.config, []byte("old"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	out, talk := d.verb("kubeconfig", "--output", k.config, "--duration", "2h")
-	if !strings.Contains(out, "valid until") || strings.Contains(out+talk, "client-key-data") {
-		t.Errorf("it prints %s%s", out, talk)
+	out, stderr := d.verb("kubeconfig", "--output", k.config, "--duration", "2h")
+	if !strings.Contains(out, "valid until") || strings.Contains(out+stderr, "client-key-data") {
+		t.Errorf("podd kubeconfig: got %s%s, want the expiry and no key", out, stderr)
 	}
 	if info, err := os.Stat(k.config); err != nil || info.Mode() != 0o600 {
-		t.Errorf("the file is %v, %v, want mode 0600", info, err)
+		t.Errorf("got the file %v, %v, want mode 0600", info, err)
 	}
 	if left := time.Until(credentialIn(t, k.config).Leaf.NotAfter); left < 110*time.Minute || left > 2*time.Hour {
-		t.Errorf("it is valid for %s, want 2h", left)
+		t.Errorf("got a validity of %s, want 2h", left)
 	}
-	k.says("auth whoami", "podd-admin", "system:masters")
+	k.prints("auth whoami", "podd-admin", "system:masters")
 
 	for mode, want := range map[os.FileMode]string{0o644: "warning: other users can read", 0o600: ""} {
 		file, err := os.OpenFile(filepath.Join(d.dir, fmt.Sprintf("k%o", mode)), os.O_CREATE|os.O_WRONLY, mode)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var talk bytes.Buffer
+		var stderr bytes.Buffer
 		cmd := exec.CommandContext(t.Context(), binary, "kubeconfig")
 		cmd.Env = append(os.Environ(), "PODD_RUN_DIR="+d.runDir())
-		cmd.Stdout, cmd.Stderr = file, &talk
+		cmd.Stdout, cmd.Stderr = file, &stderr
 		if err := errors.Join(file.Chmod(mode), cmd.Run(), file.Close()); err != nil {
-			t.Fatalf("%v: %s", err, &talk)
+			t.Fatalf("%v: %s", err, &stderr)
 		}
-		if got := talk.String(); want == "" && got != "" || !strings.Contains(got, want) {
+		if got := stderr.String(); want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("mode %04o: got %q, want %q", mode, got, want)
 		}
 	}
 }
 
-// watch follows the pods until the test ends, or for as long as patience lasts.
+// watch watches the pods until the test ends, at most for patience.
 func (c *client) watch(token string) io.Reader {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
 	c.t.Cleanup(cancel)
-	answer := c.send(ctx, http.MethodGet, "/api/v1/pods?watch=1", token)
-	c.t.Cleanup(func() { answer.Body.Close() })
-	if answer.StatusCode != http.StatusOK {
-		c.t.Fatalf("watching: %s", answer.Status)
+	resp := c.send(ctx, http.MethodGet, "/api/v1/pods?watch=1", token)
+	c.t.Cleanup(func() { resp.Body.Close() })
+	if resp.StatusCode != http.StatusOK {
+		c.t.Fatalf("watching: %s", resp.Status)
 	}
-	return answer.Body
+	return resp.Body
 }
 
-// TestKubeconfigRevoke: every credential issued before ends with its connections, for
-// good; other clients, pods and the listener go on.
+// TestKubeconfigRevoke checks that all credentials issued before are revoked permanently and
+// that their connections are closed. Other clients, pods and the listener are not affected.
 func TestKubeconfigRevoke(t *testing.T) {
 	t.Parallel()
 	tokens := filepath.Join(t.TempDir(), "tokens")
@@ -115,12 +115,13 @@ func TestKubeconfigRevoke(t *testing.T) {
 	d.start()
 	d.apply(d.pod("web", shell("main", serve("main"))))
 	d.untilApplied("web")
-	before := d.runs("web", "main")
+	before := d.container("web", "main")
 	issue := func(name string) *client {
 		t.Helper()
 		file := filepath.Join(d.dir, name)
 		d.verb("kubeconfig", "--output", file)
-		// It verifies nothing of podd, so that only podd can refuse it.
+		// The client does not verify podd's certificate, so that only podd can reject the
+		// connection.
 		return d.client(fmt.Sprintf("https://127.0.0.1:%d", d.api), &tls.Config{
 			InsecureSkipVerify: true, Certificates: []tls.Certificate{credentialIn(t, file)}, ClientSessionCache: tls.NewLRUClientSessionCache(8),
 		})
@@ -129,32 +130,32 @@ func TestKubeconfigRevoke(t *testing.T) {
 	first, second := issue("first"), issue("second")
 	is := func(who string, c *client, token string, want int) {
 		t.Helper()
-		if status, text := c.ask("GET", "/pods", token); status != want {
+		if status, text := c.request("GET", "/pods", token); status != want {
 			t.Errorf("%s: got %d %.100s, want %d", who, status, text, want)
 		}
 	}
 	is("the first", first, "", 200)
 	is("the second", second, "", 200)
 	is("the token", token, "abc", 200)
-	cat := first.stream("/exec/default/"+d.full("web")+"/main?command=cat&input=1&output=1", "v4.channel.k8s.io")
+	cat := first.stream("/exec/default/"+d.podName("web")+"/main?command=cat&input=1&output=1", "v4.channel.k8s.io")
 	websocket.Message.Send(cat, []byte("\x00hello\n"))
-	read(t, cat, 1, "hello\n")
+	readChannel(t, cat, 1, "hello\n")
 	watch, kept := second.watch(""), token.watch("abc")
 
 	out, _ := d.verb("kubeconfig", "--revoke")
 	if !strings.Contains(out, "all earlier credentials are revoked; connections closed: ") {
-		t.Errorf("it prints %q", out)
+		t.Errorf("podd kubeconfig --revoke: got %q, want that all earlier credentials are revoked", out)
 	}
 	if err := cat.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
-	for frame, err := []byte(nil), error(nil); err == nil; { // what was on its way may come first
+	for frame, err := []byte(nil), error(nil); err == nil; { // output that was already sent may come first
 		if err = websocket.Message.Receive(cat, &frame); errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Error("a command of a revoked credential goes on")
+			t.Error("the command of a revoked credential is still connected")
 		}
 	}
 	if _, err := io.Copy(io.Discard, watch); errors.Is(err, context.DeadlineExceeded) {
-		t.Error("a watch of a revoked credential goes on")
+		t.Error("the watch of a revoked credential is still connected")
 	}
 	is("the first, revoked", first, "", 401)
 	is("the second, revoked", second, "", 401)
@@ -166,18 +167,18 @@ func TestKubeconfigRevoke(t *testing.T) {
 		if err != nil {
 			t.Fatalf("the watch of a token ended: %v", err)
 		}
-		if strings.Contains(line, d.full("late")) {
+		if strings.Contains(line, d.podName("late")) {
 			break
 		}
 	}
 	third := issue("third")
 	is("the third", third, "", 200)
-	d.kubectl().says("get pods", d.full("web"))
+	d.kubectl().prints("get pods", d.podName("web"))
 
 	d.crash()
 	is("the first, after a restart", first, "", 401)
 	is("the third, after a restart", third, "", 200)
-	if now := d.runs("web", "main"); now != before {
-		t.Errorf("the container is %+v now, was %+v", now, before)
+	if now := d.container("web", "main"); now != before {
+		t.Errorf("container: got %+v, want %+v", now, before)
 	}
 }

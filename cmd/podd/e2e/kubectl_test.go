@@ -19,8 +19,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// kubectlPath is the machine's kubectl or, where it has none, one built from
-// Kubernetes' own source.
+// kubectlPath returns the host's kubectl or, if it has none, one built from the source of
+// Kubernetes.
 var kubectlPath = sync.OnceValues(func() (string, error) {
 	if path, err := exec.LookPath("kubectl"); err == nil {
 		return path, nil
@@ -34,7 +34,7 @@ var kubectlPath = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// kubectl is somebody at a terminal with a file of podd kubeconfig.
+// kubectl runs kubectl with the file that podd kubeconfig writes.
 type kubectl struct {
 	d            *daemon
 	path, config string
@@ -50,59 +50,58 @@ func (d *daemon) kubectl() *kubectl {
 	return &kubectl{d: d, path: path, config: d.kubeconfig(), home: d.t.TempDir()}
 }
 
-// command is one not yet run; its environment has nothing of the tester's.
+// command returns a kubectl command, not started yet, with a minimal environment.
 func (k *kubectl) command(ctx context.Context, words ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, k.path, append([]string{"--kubeconfig", k.config}, words...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + k.home}
 	return cmd
 }
 
-// try runs one to its end.
+// try runs kubectl until it exits.
 func (k *kubectl) try(stdin string, words ...string) (stdout, stderr string, err error) {
 	ctx, cancel := context.WithTimeout(k.d.t.Context(), patience)
 	defer cancel()
-	var out, talk bytes.Buffer
+	var out, errs bytes.Buffer
 	cmd := k.command(ctx, words...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &talk
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
 	err = cmd.Run()
-	return out.String(), talk.String(), err
+	return out.String(), errs.String(), err
 }
 
-// run is what one prints that has to succeed.
+// run runs kubectl, which must succeed, and returns its stdout.
 func (k *kubectl) run(words ...string) string {
 	k.d.t.Helper()
-	out, talk, err := k.try("", words...)
+	out, stderr, err := k.try("", words...)
 	if err != nil {
-		k.d.t.Fatalf("kubectl %s: %v: %s%s", strings.Join(words, " "), err, out, talk)
+		k.d.t.Fatalf("kubectl %s: %v: %s%s", strings.Join(words, " "), err, out, stderr)
 	}
 	return out
 }
 
-// says fails unless what one prints has all of these.
-func (k *kubectl) says(words string, want ...string) {
+// prints fails the test unless the stdout of kubectl contains all texts in want.
+func (k *kubectl) prints(words string, want ...string) {
 	k.d.t.Helper()
 	out := k.run(strings.Fields(words)...)
 	for _, w := range want {
 		if !strings.Contains(out, w) {
-			k.d.t.Errorf("kubectl %s: no %q in:\n%s", words, w, out)
+			k.d.t.Errorf("kubectl %s: want %q in:\n%s", words, w, out)
 		}
 	}
 }
 
-// refuses fails unless one fails and says why.
-func (k *kubectl) refuses(words string, want ...string) {
+// fails fails the test unless kubectl fails and its stderr contains all texts in want.
+func (k *kubectl) fails(words string, want ...string) {
 	k.d.t.Helper()
-	out, talk, err := k.try("", strings.Fields(words)...)
+	out, stderr, err := k.try("", strings.Fields(words)...)
 	for _, w := range want {
-		if err == nil || !strings.Contains(talk, w) {
-			k.d.t.Errorf("kubectl %s: %v, no %q in:\n%s%s", words, err, w, out, talk)
+		if err == nil || !strings.Contains(stderr, w) {
+			k.d.t.Errorf("kubectl %s: got error %v, want %q in:\n%s%s", words, err, w, out, stderr)
 		}
 	}
 }
 
-// begin starts one that goes on; its lines come on the channel, and it ends with
-// the test.
-func (k *kubectl) begin(words ...string) *lines {
+// start starts kubectl in the background until the test ends. The result collects its output.
+func (k *kubectl) start(words ...string) *lines {
 	k.d.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := k.command(ctx, words...)
@@ -115,7 +114,7 @@ func (k *kubectl) begin(words ...string) *lines {
 	return all
 }
 
-// lines is what a program wrote so far. Safe for concurrent use.
+// lines is the output of a program so far. It is safe for concurrent use.
 type lines struct {
 	name string
 	mu   sync.Mutex // guards text
@@ -135,27 +134,27 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// until waits for some text.
-func (d *daemon) untilTells(l *lines, want string) {
+// untilPrinted waits until the output contains a text.
+func (d *daemon) untilPrinted(l *lines, want string) {
 	d.t.Helper()
-	d.eventually(l.name+" says "+want, func() error {
+	d.eventually(l.name+" prints "+want, func() error {
 		if got := l.String(); !strings.Contains(got, want) {
-			return fmt.Errorf("it says %q", got)
+			return fmt.Errorf("got %q, want %q in it", got, want)
 		}
 		return nil
 	})
 }
 
-// listening is a podd with the kubelet's API and one pod, web, that answers on
-// port 8080, echoes what it reads and logs a line each.
-func listening(t *testing.T) (*daemon, *kubectl) {
+// startListening starts a podd with the kubelet API and a pod web. The pod serves on port 8080
+// and logs each line that it reads from stdin.
+func startListening(t *testing.T) (*daemon, *kubectl) {
 	d := newDaemon(t, shared)
 	d.api = freePort(t)
 	d.start()
 	web := shell("main", "echo up >/tmp/index.html; echo hello; trap 'exit 0' TERM; httpd -f -p 8080 -h /tmp & while read line; do echo got $line; done; wait")
 	web.Stdin = true
 	web.Env = []v1.EnvVar{{Name: "COLOUR", Value: "green"}}
-	web.ReadinessProbe = every(executes("wget -q -O /dev/null http://127.0.0.1:8080/"))
+	web.ReadinessProbe = everySecond(execHandler("wget -q -O /dev/null http://127.0.0.1:8080/"))
 	p := d.pod("web", web)
 	p.Labels = map[string]string{"app": "web"}
 	d.write("web", text(d, p, configMap("settings", map[string]string{"port": "8080"}), secret("pass", v1.SecretTypeOpaque, map[string]string{"word": "hidden"})))
@@ -163,135 +162,136 @@ func listening(t *testing.T) (*daemon, *kubectl) {
 	return d, d.kubectl()
 }
 
-// TestKubectlReads: what is there, in kubectl's own words.
+// TestKubectlReads checks kubectl's commands that read objects.
 func TestKubectlReads(t *testing.T) {
 	t.Parallel()
-	d, k := listening(t)
-	web := d.full("web")
-	k.says("version", "Server Version: v1.34.4-podd")
-	k.says("api-resources", "pods", "po", "persistentvolumeclaims", "selfsubjectaccessreviews")
-	k.says("api-versions", "v1", "authorization.k8s.io/v1")
+	d, k := startListening(t)
+	web := d.podName("web")
+	k.prints("version", "Server Version: v1.34.4-podd")
+	k.prints("api-resources", "pods", "po", "persistentvolumeclaims", "selfsubjectaccessreviews")
+	k.prints("api-versions", "v1", "authorization.k8s.io/v1")
 	k.run("wait", "--for=condition=Ready", "pod/"+web, "--timeout", patience.String())
-	k.says("get pods -A", "NAMESPACE", "READY", "RESTARTS", "default", web, "1/1")
-	k.says("get pods -o wide", "NODE", d.host)
+	k.prints("get pods -A", "NAMESPACE", "READY", "RESTARTS", "default", web, "1/1")
+	k.prints("get pods -o wide", "NODE", d.host)
 	for _, words := range []string{"--sort-by=.metadata.creationTimestamp", "--chunk-size=1", "--server-print=false", "-o custom-columns=N:.metadata.name"} {
-		k.says("get pods "+words, web)
+		k.prints("get pods "+words, web)
 	}
 	k.run("wait", "--for=jsonpath={.status.phase}=Running", "pod/"+web, "--timeout", patience.String())
-	k.says("explain pod.spec.containers --recursive", "livenessProbe\t<Probe>", "tcpSocket\t<TCPSocketAction>")
-	for _, face := range []struct{ path, want string }{
+	k.prints("explain pod.spec.containers --recursive", "livenessProbe\t<Probe>", "tcpSocket\t<TCPSocketAction>")
+	for _, endpoint := range []struct{ path, want string }{
 		{"/healthz", "ok"}, {"/readyz", "ok"}, {"/metrics", "kubelet_running_pods"},
-		{"/metrics/slis", "kubernetes_healthcheck{"}, // of the checks above
+		{"/metrics/slis", "kubernetes_healthcheck{"}, // metrics of the health checks above
 	} {
-		k.says("get --raw "+face.path, face.want)
-		k.says("get --raw /api/v1/nodes/"+d.host+"/proxy"+face.path, face.want)
+		k.prints("get --raw "+endpoint.path, endpoint.want)
+		k.prints("get --raw /api/v1/nodes/"+d.host+"/proxy"+endpoint.path, endpoint.want)
 	}
 	for path, want := range map[string]string{"stats/summary": d.host, "pods": web, "runningpods": web, "configz": "kubeletconfig", "logs/": "<pre>"} {
-		k.says("get --raw /api/v1/nodes/"+d.host+"/proxy/"+path, want)
+		k.prints("get --raw /api/v1/nodes/"+d.host+"/proxy/"+path, want)
 	}
-	k.says("get nodes", "STATUS", "Ready", "v1.34.4-podd")
-	k.says("explain pod.spec.containers.image", "FIELD: image <string>")
-	k.says("get pod "+web+" -o yaml", "kubernetes.io/config.source: file", "value: green", "phase: Running")
-	k.says("get pods -l app=web -o name", "pod/"+web)
-	k.says("get pods --field-selector status.phase=Running,spec.nodeName="+d.host+" -o name", "pod/"+web)
+	k.prints("get nodes", "STATUS", "Ready", "v1.34.4-podd")
+	k.prints("explain pod.spec.containers.image", "FIELD: image <string>")
+	k.prints("get pod "+web+" -o yaml", "kubernetes.io/config.source: file", "value: green", "phase: Running")
+	k.prints("get pods -l app=web -o name", "pod/"+web)
+	k.prints("get pods --field-selector status.phase=Running,spec.nodeName="+d.host+" -o name", "pod/"+web)
 	if out := k.run("get", "pods", "-l", "app!=web", "-o", "name"); out != "" {
-		t.Errorf("of other pods: %s", out)
+		t.Errorf("get pods -l app!=web: got %s, want none", out)
 	}
-	k.says("get nodes -o jsonpath={.items[0].status.conditions[?(@.type==\"Ready\")].status}", "True")
-	k.d.eventually("the node tells of itself", func() error {
+	k.prints("get nodes -o jsonpath={.items[0].status.conditions[?(@.type==\"Ready\")].status}", "True")
+	k.d.eventually("the node has conditions and images", func() error {
 		out, _, err := k.try("", "get", "nodes", "-o", "jsonpath={.items[0].status.conditions[*].type} {.items[0].status.images[*].names}")
-		// The largest images, of which other tests have some too.
+		// The node lists its largest images. Some of them are those of other tests.
 		for _, want := range []string{"MemoryPressure DiskPressure PIDPressure Ready ", `["`} {
 			if err != nil || !strings.Contains(out, want) {
-				return fmt.Errorf("no %q in %q, %v", want, out, err)
+				return fmt.Errorf("want %q in %q, %v", want, out, err)
 			}
 		}
 		return nil
 	})
-	k.says("get ns", "default")
-	k.says("get configmaps,secrets -o name", "configmap/settings", "secret/pass")
-	k.says("get secret pass -o jsonpath={.data.word}", "aGlkZGVu")
-	k.says("describe pod "+web, "Name:", web, "COLOUR:  green", "Ready", "True", "Node:", d.host)
-	k.says("describe node "+d.host, "Capacity:", "cpu:", "Container Runtime Version:", d.on.RuntimeName()+"://", web,
+	k.prints("get ns", "default")
+	k.prints("get configmaps,secrets -o name", "configmap/settings", "secret/pass")
+	k.prints("get secret pass -o jsonpath={.data.word}", "aGlkZGVu")
+	k.prints("describe pod "+web, "Name:", web, "COLOUR:  green", "Ready", "True", "Node:", d.host)
+	k.prints("describe node "+d.host, "Capacity:", "cpu:", "Container Runtime Version:", d.on.RuntimeName()+"://", web,
 		"Non-terminated Pods:", "(1 in total)", "Allocated resources:", "Events:", "NodeReady")
 	if out := k.run("describe", "node", d.host); strings.Contains(out, "<unknown>") {
-		t.Errorf("something of the node is unknown:\n%s", out)
+		t.Errorf("describe node: got <unknown> in\n%s", out)
 	}
-	k.says("describe secret pass", "word:  6 bytes")
-	k.says("get all", web)
-	k.says("get events", "Started", "pod/"+web, "Started container")
-	k.says("get events -A --field-selector reason=Pulled,involvedObject.name="+web, "Pulled", "pod/"+web)
-	k.says("describe pod "+web, "Events:", "Started container")
-	k.says("top pod", web, "m", "Mi")
-	k.says("top pod "+web+" --containers", "main")
-	k.says("top node", d.host, "%")
-	k.says("auth whoami", "podd-admin", "system:masters")
-	k.says("auth can-i create pods/exec", "yes")
-	k.says("auth whoami --as prom --as-group monitoring", "prom", "monitoring", "system:authenticated")
-	k.refuses("get pods --as prom", `User "prom" cannot list resource "pods"`)
-	k.says("auth can-i --list", "*.*")
-	k.refuses("get pod web", `pods "web" not found; did you mean "`+web+`"?`)
-	k.refuses("get services", `the server doesn't have a resource type "services"`)
-	k.refuses("delete pod "+web, "is defined in "+d.file("web")+":", "remove it from that file")
-	k.refuses("label pod "+web+" a=b", "is defined in "+d.file("web")+":", "edit that file")
-	k.refuses("delete node "+d.host, "is managed by podd")
+	k.prints("describe secret pass", "word:  6 bytes")
+	k.prints("get all", web)
+	k.prints("get events", "Started", "pod/"+web, "Started container")
+	k.prints("get events -A --field-selector reason=Pulled,involvedObject.name="+web, "Pulled", "pod/"+web)
+	k.prints("describe pod "+web, "Events:", "Started container")
+	k.prints("top pod", web, "m", "Mi")
+	k.prints("top pod "+web+" --containers", "main")
+	k.prints("top node", d.host, "%")
+	k.prints("auth whoami", "podd-admin", "system:masters")
+	k.prints("auth can-i create pods/exec", "yes")
+	k.prints("auth whoami --as prom --as-group monitoring", "prom", "monitoring", "system:authenticated")
+	k.fails("get pods --as prom", `User "prom" cannot list resource "pods"`)
+	k.prints("auth can-i --list", "*.*")
+	k.fails("get pod web", `pods "web" not found; did you mean "`+web+`"?`)
+	k.fails("get services", `the server doesn't have a resource type "services"`)
+	k.fails("delete pod "+web, "is defined in "+d.file("web")+":", "remove it from that file")
+	k.fails("label pod "+web+" a=b", "is defined in "+d.file("web")+":", "edit that file")
+	k.fails("delete node "+d.host, "is managed by podd")
 }
 
-// TestKubectlWatches: a pod that comes, gets ready and goes.
+// TestKubectlWatches checks kubectl's watches while a pod is created, becomes ready and is
+// removed.
 func TestKubectlWatches(t *testing.T) {
 	t.Parallel()
-	d, k := listening(t)
-	watch := k.begin("get", "pods", "-w", "-o", "jsonpath={.metadata.name}={.status.phase}{.metadata.deletionTimestamp} ")
-	d.untilTells(watch, d.full("web")+"=Running")
+	d, k := startListening(t)
+	watch := k.start("get", "pods", "-w", "-o", "jsonpath={.metadata.name}={.status.phase}{.metadata.deletionTimestamp} ")
+	d.untilPrinted(watch, d.podName("web")+"=Running")
 	d.apply(d.pod("late", shell("main", serve("late"))))
-	d.untilTells(watch, d.full("late")+"=Running ")
-	d.untilTells(k.begin("get", "events", "-w"), "pod/"+d.full("late"))
+	d.untilPrinted(watch, d.podName("late")+"=Running ")
+	d.untilPrinted(k.start("get", "events", "-w"), "pod/"+d.podName("late"))
 	d.remove("late")
-	d.untilTells(watch, d.full("late")+"=Running2")
-	d.untilTells(k.begin("events", "--for", "pod/"+d.full("late"), "-w"), "Killing")
-	k.run("wait", "--for=delete", "pod/"+d.full("late"), "--timeout", patience.String())
+	d.untilPrinted(watch, d.podName("late")+"=Running2")
+	d.untilPrinted(k.start("events", "--for", "pod/"+d.podName("late"), "-w"), "Killing")
+	k.run("wait", "--for=delete", "pod/"+d.podName("late"), "--timeout", patience.String())
 }
 
-// TestKubectlInside: logs, exec, attach, cp and port-forward.
-func TestKubectlInside(t *testing.T) {
+// TestKubectlStreams checks logs, exec, attach, cp and port-forward.
+func TestKubectlStreams(t *testing.T) {
 	t.Parallel()
-	d, k := listening(t)
-	web := d.full("web")
+	d, k := startListening(t)
+	web := d.podName("web")
 	k.run("wait", "--for=condition=Ready", "pod/"+web, "--timeout", patience.String())
-	follow := k.begin("logs", "-f", web)
-	d.untilTells(follow, "hello\n")
-	all := k.begin("logs", "--all-containers", "-l", "app=web", "-f", "--prefix")
-	d.untilTells(all, "[pod/"+web+"/main] hello\n")
-	if out, talk, err := k.try("one\ntwo\n", "attach", "-i", web); err != nil {
-		t.Errorf("attach: %v %s%s", err, out, talk)
+	follow := k.start("logs", "-f", web)
+	d.untilPrinted(follow, "hello\n")
+	all := k.start("logs", "--all-containers", "-l", "app=web", "-f", "--prefix")
+	d.untilPrinted(all, "[pod/"+web+"/main] hello\n")
+	if out, stderr, err := k.try("one\ntwo\n", "attach", "-i", web); err != nil {
+		t.Errorf("attach: %v %s%s", err, out, stderr)
 	}
-	d.untilTells(follow, "got one\ngot two\n")
-	d.untilTells(all, "[pod/"+web+"/main] got two\n")
-	if got := k.run("logs", web, "--tail", "1"); got != "got two\n" {
-		t.Errorf("the last line: %q", got)
+	d.untilPrinted(follow, "got one\ngot two\n")
+	d.untilPrinted(all, "[pod/"+web+"/main] got two\n")
+	if got, want := k.run("logs", web, "--tail", "1"), "got two\n"; got != want {
+		t.Errorf("logs --tail 1: got %q, want %q", got, want)
 	}
-	if got := k.run("logs", "-l", "app=web", "--limit-bytes", "4"); got != "hell" {
-		t.Errorf("the first bytes: %q", got)
+	if got, want := k.run("logs", "-l", "app=web", "--limit-bytes", "4"), "hell"; got != want {
+		t.Errorf("logs --limit-bytes 4: got %q, want %q", got, want)
 	}
 	if got := k.run("logs", web, "--timestamps", "--since", "1h"); !strings.HasPrefix(got, time.Now().UTC().Format("2006-")) {
-		t.Errorf("with a time: %q", got)
+		t.Errorf("logs --timestamps: got %q, want lines that begin with the date", got)
 	}
-	if got := k.run("exec", web, "--", "sh", "-c", "echo $COLOUR"); got != "green\n" {
-		t.Errorf("exec: %q", got)
+	if got, want := k.run("exec", web, "--", "sh", "-c", "echo $COLOUR"), "green\n"; got != want {
+		t.Errorf("exec: got %q, want %q", got, want)
 	}
 	if out, _, err := k.try("3 4", "exec", "-i", web, "--", "wc", "-w"); err != nil || strings.TrimSpace(out) != "2" {
-		t.Errorf("exec -i: %v %q", err, out)
+		t.Errorf("exec -i: got %v %q, want 2 words", err, out)
 	}
-	if _, talk, err := k.try("", "exec", web, "--", "sh", "-c", "exit 7"); err == nil || !strings.Contains(talk, "exit code 7") {
-		t.Errorf("exec of what fails: %v %s", err, talk)
+	if _, stderr, err := k.try("", "exec", web, "--", "sh", "-c", "exit 7"); err == nil || !strings.Contains(stderr, "exit code 7") {
+		t.Errorf("exec of a failing command: got %v %s, want exit code 7", err, stderr)
 	}
-	k.refuses("exec "+web+" -c other -- true", "container other is not valid", "choose one of: [main]")
-	k.copies(web)
-	k.forwards(web)
+	k.fails("exec "+web+" -c other -- true", "container other is not valid", "choose one of: [main]")
+	k.copy(web)
+	k.forward(web)
 }
 
-// copies brings a file in and out again.
-func (k *kubectl) copies(pod string) {
+// copy copies a file into a pod and back.
+func (k *kubectl) copy(pod string) {
 	k.d.t.Helper()
 	dir := k.d.t.TempDir()
 	in, out := filepath.Join(dir, "in"), filepath.Join(dir, "out")
@@ -301,24 +301,24 @@ func (k *kubectl) copies(pod string) {
 	k.run("cp", in, pod+":/tmp/cargo")
 	k.run("cp", pod+":/tmp/cargo", out)
 	if got, err := os.ReadFile(out); err != nil || string(got) != "cargo\n" {
-		k.d.t.Errorf("copied: %q %v", got, err)
+		k.d.t.Errorf("cp: got %q, %v, want %q", got, err, "cargo\n")
 	}
 }
 
-func (k *kubectl) forwards(pod string) {
+func (k *kubectl) forward(pod string) {
 	k.d.t.Helper()
 	port := freePort(k.d.t)
-	forward := k.begin("port-forward", pod, fmt.Sprintf("%d:8080", port))
-	k.d.untilTells(forward, "Forwarding from 127.0.0.1")
-	for range 2 { // each is a stream of its own
-		answer, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/index.html", port))
+	runningContainer := k.start("port-forward", pod, fmt.Sprintf("%d:8080", port))
+	k.d.untilPrinted(runningContainer, "Forwarding from 127.0.0.1")
+	for range 2 { // each request is a separate stream
+		resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/index.html", port))
 		if err != nil {
-			k.d.t.Fatalf("%v; %s", err, forward)
+			k.d.t.Fatalf("%v; %s", err, runningContainer)
 		}
-		body, err := io.ReadAll(answer.Body)
-		answer.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
 		if string(body) != "up\n" || err != nil {
-			k.d.t.Errorf("forwarded: %q %v", body, err)
+			k.d.t.Errorf("port-forward: got %q, %v, want %q", body, err, "up\n")
 		}
 		http.DefaultClient.CloseIdleConnections()
 	}

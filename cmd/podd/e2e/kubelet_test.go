@@ -25,7 +25,7 @@ import (
 	"podd/server/pki"
 )
 
-// client is somebody who knows podd by the kubelet's API.
+// A client sends requests to podd's kubelet API.
 type client struct {
 	*http.Client
 	t      testing.TB
@@ -33,7 +33,7 @@ type client struct {
 	tls    *tls.Config
 }
 
-// admin is the client that podd kubeconfig makes.
+// admin returns a client with the credential that podd kubeconfig issues.
 func (d *daemon) admin() *client {
 	d.t.Helper()
 	c, err := controlplane.Connect(d.kubeconfig())
@@ -43,7 +43,7 @@ func (d *daemon) admin() *client {
 	return d.client(c.URL, c.HTTP.Transport.(*http.Transport).TLSClientConfig)
 }
 
-// kubeconfig returns a file that podd kubeconfig writes.
+// kubeconfig returns a file that podd kubeconfig has written.
 func (d *daemon) kubeconfig() string {
 	d.t.Helper()
 	file := filepath.Join(d.dir, "kubeconfig")
@@ -68,23 +68,23 @@ func (c *client) send(ctx context.Context, method, path, token string) *http.Res
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
-	answer, err := c.Do(r)
+	resp, err := c.Do(r)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return answer
+	return resp
 }
 
-// ask is the status and the body of an answer.
-func (c *client) ask(method, path, token string) (int, string) {
+// request sends a request and returns the status code and the body of the response.
+func (c *client) request(method, path, token string) (int, string) {
 	c.t.Helper()
-	answer := c.send(c.t.Context(), method, path, token)
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	resp := c.send(c.t.Context(), method, path, token)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return answer.StatusCode, string(text)
+	return resp.StatusCode, string(text)
 }
 
 // stream opens a WebSocket with one of Kubernetes' protocols.
@@ -103,8 +103,9 @@ func (c *client) stream(path, protocol string) *websocket.Conn {
 	return conn
 }
 
-// read returns what comes on a channel until it has all of want, or the end.
-func read(t testing.TB, conn *websocket.Conn, channel byte, want string) string {
+// readChannel returns the data that arrives on a channel, until it contains want or, if want is
+// "", until the connection is closed.
+func readChannel(t testing.TB, conn *websocket.Conn, channel byte, want string) string {
 	t.Helper()
 	var got strings.Builder
 	for !strings.Contains(got.String(), want) || want == "" {
@@ -122,8 +123,8 @@ func read(t testing.TB, conn *websocket.Conn, channel byte, want string) string 
 	return got.String()
 }
 
-// freePort is one that nobody listens on now, and that the kernel gives to no
-// connection: it takes those from 32768 on.
+// freePort returns a free port outside the range, from 32768 on, from which the kernel assigns
+// ports to connections.
 func freePort(t testing.TB) int {
 	t.Helper()
 	for range 100 {
@@ -133,12 +134,12 @@ func freePort(t testing.TB) int {
 			return port
 		}
 	}
-	t.Fatal("there is no free port")
+	t.Fatal("no free port")
 	return 0
 }
 
-// TestKubeletAPI: pods, logs, exec, attach, port-forward and run, as an
-// apiserver and kubectl ask for them.
+// TestKubeletAPI checks pods, logs, exec, attach, port-forward and run, with the requests of
+// the API server and kubectl.
 func TestKubeletAPI(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -146,71 +147,72 @@ func TestKubeletAPI(t *testing.T) {
 	d.start()
 	web := shell("main", "echo hello; trap 'exit 0' TERM; httpd -f -p 8080 -h /tmp & while read line; do echo got $line; done; wait")
 	web.Stdin = true
-	web.ReadinessProbe = every(executes("echo up >/tmp/index.html; wget -q -O /dev/null http://127.0.0.1:8080/"))
+	web.ReadinessProbe = everySecond(execHandler("echo up >/tmp/index.html; wget -q -O /dev/null http://127.0.0.1:8080/"))
 	d.apply(d.pod("web", web))
 	d.untilApplied("web")
 	c := d.admin()
 
-	status, text := c.ask("GET", "/pods", "")
+	status, text := c.request("GET", "/pods", "")
 	var pods v1.PodList
-	if err := json.Unmarshal([]byte(text), &pods); err != nil || status != 200 || len(pods.Items) != 1 || pods.Items[0].Name != d.full("web") {
-		t.Errorf("pods: %d %s", status, text)
+	if err := json.Unmarshal([]byte(text), &pods); err != nil || status != 200 || len(pods.Items) != 1 || pods.Items[0].Name != d.podName("web") {
+		t.Errorf("pods: got %d %s, want 200 and only web", status, text)
 	}
-	pod := "/default/" + d.full("web")
-	d.eventually("its log tells", func() error {
-		if status, text := c.ask("GET", "/containerLogs"+pod+"/main", ""); status != 200 || !strings.Contains(text, "hello\n") {
-			return fmt.Errorf("%d %s", status, text)
+	pod := "/default/" + d.podName("web")
+	d.eventually("the log contains hello", func() error {
+		if status, text := c.request("GET", "/containerLogs"+pod+"/main", ""); status != 200 || !strings.Contains(text, "hello\n") {
+			return fmt.Errorf("got %d %s, want 200 and %q in it", status, text, "hello\n")
 		}
 		return nil
 	})
 	for query, want := range map[string]string{
 		"tailLines=0": "", "limitBytes=3": "hel", "sinceTime=2999-01-01T00:00:00Z": "", "insecureSkipTLSVerifyBackend=true": "hello\n",
 	} {
-		if status, text := c.ask("GET", "/containerLogs"+pod+"/main?"+query, ""); status != 200 || text != want {
-			t.Errorf("its log with %s: %d %q, want %q", query, status, text, want)
+		if status, text := c.request("GET", "/containerLogs"+pod+"/main?"+query, ""); status != 200 || text != want {
+			t.Errorf("log with %s: got %d %q, want %q", query, status, text, want)
 		}
 	}
-	if status, text := c.ask("POST", "/run"+pod+"/main?cmd=echo+one+two", ""); status != 200 || text != "one two\n" {
-		t.Errorf("run: %d %q", status, text)
+	if status, text := c.request("POST", "/run"+pod+"/main?cmd=echo+one+two", ""); status != 200 || text != "one two\n" {
+		t.Errorf("run: got %d %q, want 200 and %q", status, text, "one two\n")
 	}
-	for path, want := range map[string]string{"/healthz": "ok", "/runningpods/": d.full("web"), "/configz": `"kubeletconfig"`, "/flagz": "hostname-override=" + d.host} {
-		if status, text := c.ask("GET", path, ""); status != 200 || !strings.Contains(text, want) {
-			t.Errorf("%s: %d %.200s", path, status, text)
+	for path, want := range map[string]string{"/healthz": "ok", "/runningpods/": d.podName("web"), "/configz": `"kubeletconfig"`, "/flagz": "hostname-override=" + d.host} {
+		if status, text := c.request("GET", path, ""); status != 200 || !strings.Contains(text, want) {
+			t.Errorf("%s: got %d %.200s, want 200 and %q in it", path, status, text, want)
 		}
 	}
 
 	shell := c.stream("/exec"+pod+"/main?command=sh&input=1&output=1&error=1", "v4.channel.k8s.io")
 	websocket.Message.Send(shell, []byte("\x00echo $((6*7)); echo oops >&2; exit 3\n"))
-	read(t, shell, 1, "42\n")
-	if end := read(t, shell, 3, "message"); !strings.Contains(end, `"NonZeroExitCode"`) {
-		t.Errorf("exec ended with %s", end)
+	readChannel(t, shell, 1, "42\n")
+	if end := readChannel(t, shell, 3, "message"); !strings.Contains(end, `"NonZeroExitCode"`) {
+		t.Errorf("exec: got the status %s, want NonZeroExitCode", end)
 	}
 	attached := c.stream("/attach"+pod+"/main?input=1&output=1", "v4.channel.k8s.io")
-	enough := repeats(t, func() { websocket.Message.Send(attached, []byte("\x00it\n")) })
-	read(t, attached, 1, "got it\n")
+	enough := repeatInput(t, func() { websocket.Message.Send(attached, []byte("\x00it\n")) })
+	readChannel(t, attached, 1, "got it\n")
 	enough()
 	forward := c.stream("/portForward"+pod+"?port=8080", "v4.channel.k8s.io")
 	websocket.Message.Send(forward, []byte("\x00GET /index.html HTTP/1.0\r\n\r\n"))
-	read(t, forward, 0, "up\n")
+	readChannel(t, forward, 0, "up\n")
 
-	d.refusesStrangers(c.server)
+	d.wantUnauthorized(c.server)
 
-	// By the socket it is root who asks.
+	// Requests on podd's socket are those of root.
 	local := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(d.runDir(), "podd.sock"))
 	}}}
 	defer local.CloseIdleConnections()
-	answer, err := local.Get("http://podd/runningpods/")
+	resp, err := local.Get("http://podd/runningpods/")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode != 200 {
-		t.Errorf("by the socket: %s", answer.Status)
+	defer resp.Body.Close()
+	if resp.StatusCode != 200 {
+		t.Errorf("on the socket: got %s, want 200", resp.Status)
 	}
 }
 
-// TestKubeletAPIFollow: who follows a log hears of every line and of its end.
+// TestKubeletAPIFollow checks that a client that follows a log gets every line and then the end
+// of the stream.
 func TestKubeletAPIFollow(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -221,20 +223,21 @@ func TestKubeletAPIFollow(t *testing.T) {
 	d.apply(p)
 	d.untilApplied("job")
 	c := d.admin()
-	answer := c.send(t.Context(), http.MethodGet, "/containerLogs/default/"+d.full("job")+"/main?follow=true", "")
-	defer answer.Body.Close()
-	lines := bufio.NewReader(answer.Body)
+	resp := c.send(t.Context(), http.MethodGet, "/containerLogs/default/"+d.podName("job")+"/main?follow=true", "")
+	defer resp.Body.Close()
+	lines := bufio.NewReader(resp.Body)
 	for _, want := range []string{"one\n", "two\n", ""} {
 		if got, _ := lines.ReadString('\n'); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		d.tellPods("go")
+		d.touch("go")
 	}
 }
 
-// TestKubeletAPIKnowsItsClients: strangers are let nowhere, others as far as the
-// policy goes, and both files are read anew when they change.
-func TestKubeletAPIKnowsItsClients(t *testing.T) {
+// TestKubeletAPI_Authorization checks that unauthenticated clients are rejected, that others
+// may do what the policy allows, and that the token and policy files are reloaded when they
+// change.
+func TestKubeletAPI_Authorization(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	tokens, policy := filepath.Join(dir, "tokens"), filepath.Join(dir, "policy.yaml")
@@ -261,18 +264,18 @@ func TestKubeletAPIKnowsItsClients(t *testing.T) {
 	d.untilApplied("web")
 	server := "https://" + net.JoinHostPort("127.0.0.1", fmt.Sprint(d.api))
 	c := d.client(server, &tls.Config{InsecureSkipVerify: true})
-	exec := "/exec/default/" + d.full("web") + "/main?command=id&output=1"
+	exec := "/exec/default/" + d.podName("web") + "/main?command=id&output=1"
 	is := func(path, token string, want int) {
 		t.Helper()
-		if status, text := c.ask("GET", path, token); status != want {
-			t.Errorf("%s with %q: %d %s, want %d", path, token, status, text, want)
+		if status, text := c.request("GET", path, token); status != want {
+			t.Errorf("%s with %q: got %d %s, want %d", path, token, status, text, want)
 		}
 	}
 	is("/pods", "", 401)
 	is("/healthz", "", 401)
 	is("/pods", "abcd", 401)
 	is("/pods", "abc", 200)
-	is(exec, "abc", 403) // a WebSocket begins with GET
+	is(exec, "abc", 403) // a WebSocket starts with GET
 	proxy := "/api/v1/nodes/" + d.host + "/proxy"
 	is(proxy+"/stats/summary", "abc", 200)
 	is(proxy+exec, "abc", 403)
@@ -289,18 +292,19 @@ func TestKubeletAPIKnowsItsClients(t *testing.T) {
 	if r, err := http.Get("http://" + strings.TrimPrefix(server, "https://") + "/pods"); err == nil {
 		r.Body.Close()
 		if r.StatusCode != 400 {
-			t.Errorf("without TLS: %s", r.Status)
+			t.Errorf("without TLS: got %s, want 400", r.Status)
 		}
 	}
 	log, err := os.ReadFile(d.output())
 	if err != nil || strings.Contains(string(log), "xyz") {
-		t.Errorf("its log has a token (%v)", err)
+		t.Errorf("podd's log contains a token (%v)", err)
 	}
 }
 
-// refusesStrangers: where nothing is configured, who shows nothing, a made-up
-// certificate or a token is let nowhere, and nobody is heard from elsewhere.
-func (d *daemon) refusesStrangers(server string) {
+// wantUnauthorized checks, without any authentication configured, that requests without
+// credentials, with a self-made certificate or with a token are rejected, and that podd listens
+// on loopback only.
+func (d *daemon) wantUnauthorized(server string) {
 	d.t.Helper()
 	ca, err := pki.New("stranger")
 	if err != nil {
@@ -320,8 +324,8 @@ func (d *daemon) refusesStrangers(server string) {
 	} {
 		for _, path := range []string{"/pods", "/", "/healthz", "/api/v1/pods", "/v1/credential", "/api/v1/nodes/" + d.host + "/proxy/pods"} {
 			for _, token := range []string{"", "abc"} {
-				if status, text := c.ask("GET", path, token); status != 401 {
-					d.t.Errorf("%s for a stranger: %d %s", path, status, text)
+				if status, text := c.request("GET", path, token); status != 401 {
+					d.t.Errorf("%s: got %d %s, want 401", path, status, text)
 				}
 			}
 		}
@@ -337,7 +341,7 @@ func (d *daemon) refusesStrangers(server string) {
 		}
 		if conn, err := net.Dial("tcp", net.JoinHostPort(ip.String(), fmt.Sprint(d.api))); err == nil {
 			conn.Close()
-			d.t.Errorf("it listens on %s", ip)
+			d.t.Errorf("podd listens on %s, want only loopback", ip)
 		}
 	}
 }

@@ -18,10 +18,9 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// leftovers lists, in words, everything that pods of the daemon have on the
-// machine.
+// leftovers lists everything that pods of the daemon have on the host.
 func (d *daemon) leftovers(ctx context.Context) ([]string, error) {
-	now, err := d.look(ctx)
+	now, err := d.inventory(ctx)
 	errs := []error{err}
 	var all []string
 	for _, s := range now.sandboxes {
@@ -33,9 +32,9 @@ func (d *daemon) leftovers(ctx context.Context) ([]string, error) {
 	add := func(paths []string, err error) {
 		all, errs = append(all, paths...), append(errs, err)
 	}
-	add(below(filepath.Join(d.root(), "pods")))
-	add(below(d.logs()))
-	add(below(filepath.Join(d.dir, "containers"))) // where log agents look
+	add(pathsIn(filepath.Join(d.root(), "pods")))
+	add(pathsIn(d.logs()))
+	add(pathsIn(filepath.Join(d.dir, "containers"))) // the symlinks for log agents
 	add(d.mounts())
 	cgroups, err := d.podCgroups()
 	if len(cgroups) > 0 {
@@ -45,7 +44,7 @@ func (d *daemon) leftovers(ctx context.Context) ([]string, error) {
 	return all, errors.Join(errs...)
 }
 
-func below(dir string) ([]string, error) {
+func pathsIn(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -57,7 +56,7 @@ func below(dir string) ([]string, error) {
 	return paths, err
 }
 
-// mounts are the mount points below the daemon's directory.
+// mounts returns the mount points below the daemon's directory.
 func (d *daemon) mounts() ([]string, error) {
 	infos, err := mountinfo.GetMounts(mountinfo.PrefixFilter(d.dir))
 	var paths []string
@@ -67,8 +66,8 @@ func (d *daemon) mounts() ([]string, error) {
 	return paths, err
 }
 
-// podCgroups are the cgroups of pods in every hierarchy. The classes above
-// them, as kubepods/burstable, stay.
+// podCgroups returns the cgroups of pods in every hierarchy. The parent cgroups of the QoS
+// classes, such as kubepods/burstable, remain.
 func (d *daemon) podCgroups() ([]string, error) {
 	infos, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
 	if err != nil {
@@ -93,9 +92,9 @@ func (d *daemon) podCgroups() ([]string, error) {
 	return paths, nil
 }
 
-// removeClasses removes the cgroups at and below parent that podd leaves in
-// place, those of its classes of pods: one that cannot be removed is in use. The
-// kernel and containerd may be at the last of them still.
+// removeClasses removes the cgroups of the QoS classes at and below parent, which podd leaves
+// behind. It fails if one is in use. The kernel and containerd may still be removing the last
+// pods, so it retries.
 func removeClasses(parent string) error {
 	again := time.NewTicker(poll)
 	defer again.Stop()
@@ -131,8 +130,8 @@ func tryRemoveClasses(parent string) error {
 	return errors.Join(errs...)
 }
 
-// end removes the manifests, waits until nothing is left of the pods, and
-// ends podd. After a failure it removes the pods itself.
+// end removes the manifests, waits until nothing is left of the pods, and kills podd. If the
+// test has failed, it removes the pods from the runtime instead.
 func (d *daemon) end() {
 	defer func() {
 		for _, c := range d.closers {
@@ -151,19 +150,19 @@ func (d *daemon) end() {
 		d.kill()
 	}
 	if d.t.Failed() {
-		// What it took to find out is not for this.
+		// The time used so far does not count.
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if log, err := os.ReadFile(d.output()); err == nil {
-			d.t.Logf("what podd on %s said:\n%s", d.node, log)
+			d.t.Logf("log of podd on %s:\n%s", d.node, log)
 		}
 		d.sweep(ctx)
 	}
 }
 
-// leaveNothing has podd remove all its pods.
+// leaveNothing removes all manifests and waits until podd has removed all pods.
 func (d *daemon) leaveNothing(ctx context.Context) {
-	files, err := below(d.manifests())
+	files, err := pathsIn(d.manifests())
 	for _, f := range files {
 		err = errors.Join(err, os.RemoveAll(f))
 	}
@@ -193,7 +192,7 @@ func (d *daemon) untilNothing(ctx context.Context) error {
 		left, err := d.leftovers(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return fmt.Errorf("left over: %v\n%s", err, strings.Join(last, "\n"))
+			return fmt.Errorf("got leftovers, want none: %v\n%s", err, strings.Join(last, "\n"))
 		case err == nil && len(left) == 0:
 			return nil
 		}
@@ -202,9 +201,9 @@ func (d *daemon) untilNothing(ctx context.Context) error {
 	}
 }
 
-// sweep removes the sandboxes of the daemon, so that the other tests can go on.
+// sweep removes the daemon's sandboxes from the runtime.
 func (d *daemon) sweep(ctx context.Context) {
-	now, err := d.look(ctx)
+	now, err := d.inventory(ctx)
 	if err != nil {
 		d.t.Log(err)
 		return

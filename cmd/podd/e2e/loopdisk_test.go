@@ -22,10 +22,10 @@ type loopDisk struct {
 	d       *daemon
 	image   string
 	dir     string
-	options string // of its mount
+	options string // mount options
 }
 
-// newLoopDisk makes the file system with mkfs.ext4 and these flags, and does not mount it.
+// newLoopDisk creates the file system with these flags of mkfs.ext4, and does not mount it.
 func newLoopDisk(d *daemon, image, dir, options string, size int64, flags ...string) *loopDisk {
 	d.t.Helper()
 	k := &loopDisk{d: d, image: image, dir: dir, options: options}
@@ -33,7 +33,7 @@ func newLoopDisk(d *daemon, image, dir, options string, size int64, flags ...str
 		d.t.Fatal(err)
 	}
 	k.command("mkfs.ext4", append(flags, "-q", image)...)
-	d.closers = append(d.closers, func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }) // fails if it is not mounted
+	d.closers = append(d.closers, func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }) // it may not be mounted
 	return k
 }
 
@@ -64,15 +64,15 @@ func (k *loopDisk) mount() {
 	k.command("mount", "-o", "loop,"+k.options, k.image, k.dir)
 }
 
-// unmount waits for processes that use the file system, as podd does when it lists a
-// directory, and for other mount namespaces that have it, as that of a container of another
-// test has while the container starts. A mount before that would get the same file system
-// from the kernel, which stays read-only after an error.
+// unmount also waits until no process uses the file system, as podd does when it lists a
+// directory, and until it is in no other mount namespace, such as that of a container of
+// another test that is just starting. If it was mounted again before that, the kernel would
+// return the same file system, which stays read-only after an error.
 func (k *loopDisk) unmount() {
 	k.d.t.Helper()
 	backing := filepath.Join("/sys/block", k.device(), "loop/backing_file")
 	k.d.unmount(k.dir)
-	k.d.eventually(k.dir+" is in no mount namespace", func() error {
+	k.d.eventually(k.dir+" is not in any mount namespace", func() error {
 		if image, err := os.ReadFile(backing); err == nil && strings.TrimSpace(string(image)) == k.image {
 			return fmt.Errorf("%s is %s", backing, image)
 		}
@@ -103,12 +103,12 @@ func (k *loopDisk) wantFree() {
 		k.d.t.Fatal(err)
 	}
 	if st.Bfree < 1000 || st.Ffree < 100 {
-		k.d.t.Errorf("the disk has %d free blocks and %d free inodes", st.Bfree, st.Ffree)
+		k.d.t.Errorf("got %d free blocks and %d free inodes, want 1000 and 100 at least", st.Bfree, st.Ffree)
 	}
 }
 
-// fail reports an error to ext4, which makes the file system read-only. All earlier
-// writes have reached the disk.
+// fail reports an error to ext4, which then makes the file system read-only. It first syncs all
+// earlier writes.
 func (k *loopDisk) fail() {
 	k.d.t.Helper()
 	k.command("sync", "--file-system", k.dir)
@@ -117,11 +117,11 @@ func (k *loopDisk) fail() {
 		k.d.t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(k.dir, "x"), nil, 0o600); err == nil {
-		k.d.t.Fatal("the file system is not read-only")
+		k.d.t.Fatal("writing to the failed file system: got success, want an error")
 	}
 }
 
-// repair makes the file system writable again. podd must not run.
+// repair makes the file system writable again. podd must not be running.
 func (k *loopDisk) repair() {
 	k.d.t.Helper()
 	k.unmount()
@@ -131,11 +131,12 @@ func (k *loopDisk) repair() {
 	k.mount()
 }
 
-// cutPower ends podd and loses what no program has synced and the kernel has not written
-// by itself.
+// cutPower kills podd and discards all data that no process has synced and the kernel has not
+// written back.
 func (k *loopDisk) cutPower() {
 	k.d.t.Helper()
-	// What the kernel has sent to the loop device is in the image, on disk or not.
+	// The image contains what the kernel has written to the loop device, even if it is not on
+	// the disk yet.
 	k.command("cp", "--sparse=always", k.image, k.image+".cut")
 	k.d.kill()
 	k.unmount()

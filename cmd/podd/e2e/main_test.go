@@ -17,14 +17,14 @@ import (
 )
 
 var (
-	// shared is the stack of the tests that do not stop or change it.
+	// shared is the stack of all tests that do not stop or change their stack.
 	shared *stack.Stack
 	// binary is the podd under test.
 	binary string
 )
 
-// sideBySide is how many tests run at once: most of their time is waiting.
-const sideBySide = "6"
+// parallelTests is the number of tests that run at once. They spend most of their time waiting.
+const parallelTests = "6"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(withoutInotifyEnv) != "" {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
-		if err := flag.Set("test.parallel", sideBySide); err != nil {
+		if err := flag.Set("test.parallel", parallelTests); err != nil {
 			panic(err)
 		}
 	}
@@ -50,8 +50,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// run brings up what all tests share, and afterwards sees that they left
-// nothing in it.
+// run starts the shared stack, runs the tests, and checks that they have left nothing on the
+// stack.
 func run(m *testing.M) (code int, err error) {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "podd-")
@@ -77,7 +77,7 @@ func run(m *testing.M) (code int, err error) {
 	return code, err
 }
 
-// build makes podd as a release has it.
+// build builds podd with the flags of a release.
 func build(ctx context.Context, dir string) (string, error) {
 	if given := os.Getenv("PODD_E2E_BINARY"); given != "" {
 		return filepath.Abs(given)
@@ -91,36 +91,35 @@ func build(ctx context.Context, dir string) (string, error) {
 	return file, nil
 }
 
-// wantNothing waits until a stack has no trace of any pod. What the runtime has
-// lost track of, as it can when podd is killed in the middle of a call, it
-// finds when it is started again: it removes it, or lists it once more, and a
-// podd that runs then removes it.
+// wantNothing returns an error unless the stack has no trace of any pod. A runtime can lose
+// track of a pod if podd is killed during a call. After a restart the runtime removes such
+// pods, or lists them again so that they can be removed.
 func wantNothing(ctx context.Context, s *stack.Stack) error {
 	left, err := leftIn(ctx, s, patience/2)
 	if err != nil || left == (stack.Leftovers{}) {
 		return err
 	}
 	if left.Sandboxes != 0 || left.Containers != 0 {
-		return fmt.Errorf("the tests left over: %s", left)
+		return fmt.Errorf("got leftovers %s, want none", left)
 	}
-	fmt.Fprintf(os.Stderr, "%s has lost track of %s; it is started again\n", s.Program(), left)
+	fmt.Fprintf(os.Stderr, "%s has lost track of %s; restarting it\n", s.Program(), left)
 	if err := errors.Join(s.Kill(ctx), s.Restart(ctx), s.RemovePods(ctx)); err != nil {
 		return err
 	}
 	left, err = leftIn(ctx, s, patience/2)
-	// A shim whose sandbox no list has is containerd's own affair: it has
-	// neither processes nor anything else, and nobody can tell whose it was.
+	// A shim whose sandbox is in no list is a leak of containerd. It has no processes or other
+	// resources, and nothing identifies the pod.
 	left.Shims = 0
 	if !s.RepeatsNetworkRemoval() {
 		left.Rules, left.Addresses = 0, 0
 	}
 	if err == nil && left != (stack.Leftovers{}) {
-		err = fmt.Errorf("the tests left over: %s", left)
+		err = fmt.Errorf("got leftovers %s, want none", left)
 	}
 	return err
 }
 
-// leftIn waits for nothing to be left, and returns what is at the last.
+// leftIn waits until nothing is left, and returns what is left after the limit.
 func leftIn(ctx context.Context, s *stack.Stack, limit time.Duration) (stack.Leftovers, error) {
 	again := time.NewTicker(poll)
 	defer again.Stop()

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -17,9 +18,9 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// pod is a wanted pod of busybox containers that all have the test's shared
-// directory as /trace. Its grace is for a machine that is slow; what does not listen
-// to TERM should have less.
+// pod returns a pod of these containers with a hostPath volume that shell containers mount at
+// /trace. Its grace period is long enough for slow hosts; containers that ignore TERM should
+// have a shorter one.
 func (d *daemon) pod(name string, containers ...v1.Container) *v1.Pod {
 	p := &v1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -35,7 +36,7 @@ func (d *daemon) pod(name string, containers ...v1.Container) *v1.Pod {
 	return p
 }
 
-// shell is a container that runs a script.
+// shell returns a container that runs a script.
 func shell(name, script string) v1.Container {
 	return v1.Container{
 		Name: name, Image: stack.BusyboxImage, Command: []string{"sh", "-c", script},
@@ -43,41 +44,52 @@ func shell(name, script string) v1.Container {
 	}
 }
 
-// sidecar is a restartable init container.
+// sidecar returns a restartable init container that runs a script.
 func sidecar(name, script string) v1.Container {
 	c := shell(name, script)
 	c.RestartPolicy = new(v1.ContainerRestartPolicyAlways)
 	return c
 }
 
-// note is a command that writes a line of its own to the test's journal.
-func note(line string) string { return fmt.Sprintf("echo %q >>/trace/journal; ", line) }
+// note returns a script that appends a line to the test's notes.
+func note(line string) string { return fmt.Sprintf("echo %q >>/trace/notes; ", line) }
 
-// serve runs until TERM and notes its beginning and its end.
+// serve returns a script that runs until TERM and notes its start and its end.
 func serve(name string) string {
 	return "trap '" + note(name+" TERM") + "exit 0' TERM; " + note(name+" runs") + "sleep 3600 & wait"
 }
 
-// stubborn does not end on TERM.
+// stubborn returns a script that notes TERM but does not exit.
 func stubborn(name string) string {
 	return "trap '" + note(name+" TERM") + "' TERM; " + note(name+" runs") + "while :; do sleep 3600 & wait; done"
 }
 
-// journal is what the pods of the test noted, in order.
-func (d *daemon) journal() []string {
+// notes returns the lines that the pods of the test have noted, in order.
+func (d *daemon) notes() []string {
 	d.t.Helper()
-	text, err := os.ReadFile(filepath.Join(d.shared(), "journal"))
+	text, err := os.ReadFile(filepath.Join(d.shared(), "notes"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		d.t.Fatal(err)
 	}
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// untilNoted waits until the pods have noted exactly want.
+// untilNote waits until the pods have noted the line.
+func (d *daemon) untilNote(line string) {
+	d.t.Helper()
+	d.eventually("a pod notes "+line, func() error {
+		if got := d.notes(); !slices.Contains(got, line) {
+			return fmt.Errorf("got the notes %q, want %q among them", got, line)
+		}
+		return nil
+	})
+}
+
+// untilNoted waits until the notes are exactly want.
 func (d *daemon) untilNoted(want ...string) {
 	d.t.Helper()
-	d.eventually("the pods note what they should", func() error {
-		if got := d.journal(); strings.Join(got, "\n") != strings.Join(want, "\n") {
+	d.eventually("the pods have noted these lines", func() error {
+		if got := d.notes(); strings.Join(got, "\n") != strings.Join(want, "\n") {
 			return fmt.Errorf("got %q, want %q", got, want)
 		}
 		return nil
@@ -86,7 +98,7 @@ func (d *daemon) untilNoted(want ...string) {
 
 func (d *daemon) file(name string) string { return filepath.Join(d.manifests(), name+".yaml") }
 
-// apply writes a pod's manifest, whole, under its name.
+// apply writes the manifest of each pod atomically, to a file with the pod's name.
 func (d *daemon) apply(pods ...*v1.Pod) {
 	d.t.Helper()
 	for _, p := range pods {
@@ -107,7 +119,7 @@ func text(d *daemon, objects ...any) string {
 	return strings.Join(all, "---\n")
 }
 
-// write puts text into place at once, as good editors do.
+// write replaces a manifest atomically, as good editors do.
 func (d *daemon) write(name, text string) {
 	d.t.Helper()
 	temp := filepath.Join(d.dir, "next")
@@ -128,8 +140,8 @@ func (d *daemon) remove(names ...string) {
 	}
 }
 
-// tellPods makes an empty file in /trace.
-func (d *daemon) tellPods(name string) {
+// touch creates an empty file in /trace.
+func (d *daemon) touch(name string) {
 	d.t.Helper()
 	if err := os.WriteFile(filepath.Join(d.shared(), name), nil, 0o600); err != nil {
 		d.t.Fatal(err)

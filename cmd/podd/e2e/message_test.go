@@ -12,11 +12,11 @@ import (
 	"podd/server"
 )
 
-// lastMessage is a condition on how the only container of a pod ended.
+// lastMessage returns a check of the termination message of a pod's only container.
 func lastMessage(want func(string) bool) func(*server.PodView) error {
 	return func(p *server.PodView) error {
 		if len(p.Pod.Status.ContainerStatuses) == 0 {
-			return fmt.Errorf("no containers")
+			return fmt.Errorf("got no container status")
 		}
 		c := p.Pod.Status.ContainerStatuses[0]
 		for _, s := range []v1.ContainerState{c.State, c.LastTerminationState} {
@@ -24,15 +24,15 @@ func lastMessage(want func(string) bool) func(*server.PodView) error {
 				return nil
 			}
 		}
-		return fmt.Errorf("%+v", c)
+		return fmt.Errorf("got the container status %+v", c)
 	}
 }
 
-// TestTerminationMessages: what a container writes is what podd says of its end,
-// whoever it runs as and however much it writes.
+// TestTerminationMessages checks that podd shows the termination message of a container,
+// whatever its user and however long the message.
 func TestTerminationMessages(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	own := shell("main", "echo 'no disk' >/tmp/why; exit 3")
 	own.TerminationMessagePath = "/tmp/why"
 	own.SecurityContext = &v1.SecurityContext{RunAsUser: new(int64(1234))}
@@ -47,12 +47,12 @@ func TestTerminationMessages(t *testing.T) {
 		"huge": {huge, func(s string) bool { return len(s) == 4096 && strings.HasSuffix(s, "aaaend\n") }},
 		"log":  {log, func(s string) bool { return s == "first\nlast words\n" }},
 	} {
-		d.apply(once(d.pod(name, c.container), v1.RestartPolicyNever))
+		d.apply(withRestartPolicy(d.pod(name, c.container), v1.RestartPolicyNever))
 		d.untilPod("has a message", name, lastMessage(c.want))
 	}
 	if out, _ := d.verb("why", "own"); !strings.Contains(out, `: "no disk"`) {
-		t.Errorf("podd why says\n%s", out)
+		t.Errorf("podd why: got\n%s, want %q in it", out, `: "no disk"`)
 	}
 	d.crash()
-	d.untilPod("has its message still", "own", lastMessage(func(s string) bool { return s == "no disk\n" }))
+	d.untilPod("still has its message", "own", lastMessage(func(s string) bool { return s == "no disk\n" }))
 }

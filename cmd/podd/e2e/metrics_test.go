@@ -14,7 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestMetrics: what podd does is counted, and a broken edit can page someone.
+// TestMetrics checks podd's metrics, and that a metric shows that a manifest is invalid.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	cadvisor := freePort(t)
@@ -30,19 +30,19 @@ func TestMetrics(t *testing.T) {
 		`kubelet_runtime_operations_total{operation_type="run_podsandbox"} 1`, `kubelet_started_containers_total{container_type="container"} 1`,
 		"kubelet_pod_start_duration_seconds_count 1", "kubelet_pod_start_sli_duration_seconds_count 1",
 		`kubelet_pod_worker_duration_seconds_count{operation_type="create"}`, `kubelet_cgroup_manager_duration_seconds_count{operation_type="create"}`,
-		fmt.Sprintf("kubelet_container_log_filesystem_used_bytes{container=%q,namespace=%q,pod=%q", "main", "default", d.full("probed")),
+		fmt.Sprintf("kubelet_container_log_filesystem_used_bytes{container=%q,namespace=%q,pod=%q", "main", "default", d.podName("probed")),
 		`kubelet_working_pods{config="desired",lifecycle="sync",static="true"} 1`,
 		fmt.Sprintf("podd_problems{reason=%q,source=%q} 0", "error", d.file("probed")),
-		fmt.Sprintf("podd_pod_ready{namespace=%q,pod=%q} 1", "default", d.full("probed")))
+		fmt.Sprintf("podd_pod_ready{namespace=%q,pod=%q} 1", "default", d.podName("probed")))
 	d.untilMetrics(c, "/metrics/probes", `pod_uid="`, `probe_type="Readiness",result="successful"`)
-	if text := page(t, c, "/healthz"); text != "ok" {
-		t.Errorf("its health: %s", text)
+	if text := getPage(t, c, "/healthz"); text != "ok" {
+		t.Errorf("healthz: got %s, want ok", text)
 	}
 	d.untilMetrics(c, "/metrics/slis", `kubernetes_healthcheck{name="syncloop",type="healthz"} 1`,
 		`kubernetes_healthchecks_total{name="syncloop",status="success",type="healthz"} 1`)
 	alone := d.client("http://127.0.0.1:"+strconv.Itoa(cadvisor), nil)
 	for _, text := range []string{
-		page(t, c, "/metrics"), page(t, c, "/metrics/cadvisor"), page(t, c, "/metrics/resource"), page(t, c, "/metrics/probes"), page(t, c, "/metrics/slis"), page(t, alone, "/metrics"),
+		getPage(t, c, "/metrics"), getPage(t, c, "/metrics/cadvisor"), getPage(t, c, "/metrics/resource"), getPage(t, c, "/metrics/probes"), getPage(t, c, "/metrics/slis"), getPage(t, alone, "/metrics"),
 	} {
 		lint(t, text)
 	}
@@ -53,27 +53,26 @@ func TestMetrics(t *testing.T) {
 	d.remove("probed")
 	d.untilGone("probed")
 	d.untilMetrics(c, "/metrics", "kubelet_running_pods 0", `kubelet_cgroup_manager_duration_seconds_count{operation_type="destroy"}`)
-	if _, text := c.ask(http.MethodGet, "/metrics", ""); strings.Contains(text, d.file("probed")) {
-		t.Errorf("a file that is gone left its series:\n%s", text)
+	if _, text := c.request(http.MethodGet, "/metrics", ""); strings.Contains(text, d.file("probed")) {
+		t.Errorf("got series of a removed file:\n%s", text)
 	}
-	if _, text := c.ask(http.MethodGet, "/metrics/probes", ""); strings.Contains(text, d.full("probed")) {
-		t.Errorf("a pod that is gone left its probes:\n%s", text)
+	if _, text := c.request(http.MethodGet, "/metrics/probes", ""); strings.Contains(text, d.podName("probed")) {
+		t.Errorf("got series of a removed pod:\n%s", text)
 	}
 }
 
-// unusual are names that kubelets and cAdvisor have and promtool's linter would have
-// otherwise.
+// unusual contains names that kubelet and cAdvisor use although promtool's linter rejects them.
 var unusual = []string{
 	"kubelet_evictions", "kubelet_running_pods", "kubelet_node_name", "kubelet_cgroup_version", "volume_manager_total_volumes",
 	"cadvisor_version_info", "container_fs_inodes_total", "container_memory_failcnt",
 }
 
-// lint finds fault with a scrape as promtool check metrics does.
+// lint checks a scrape as promtool check metrics does.
 func lint(t *testing.T, text string) {
 	t.Helper()
 	problems, err := promlint.New(strings.NewReader(text)).Lint()
 	if err != nil || len(text) == 0 {
-		t.Errorf("%d bytes: %v", len(text), err)
+		t.Errorf("linting %d bytes: %v", len(text), err)
 	}
 	for _, p := range problems {
 		if !slices.Contains(unusual, p.Metric) {
@@ -82,17 +81,17 @@ func lint(t *testing.T, text string) {
 	}
 }
 
-// untilMetrics waits until what is scraped has all of these.
+// untilMetrics waits until the scrape contains all texts.
 func (d *daemon) untilMetrics(c *client, path string, want ...string) {
 	d.t.Helper()
-	d.eventually(path+" tells what is", func() error {
-		status, text := c.ask(http.MethodGet, path, "")
+	d.eventually(path+" has the expected metrics", func() error {
+		status, text := c.request(http.MethodGet, path, "")
 		if status != http.StatusOK {
-			return fmt.Errorf("%d %s", status, text)
+			return fmt.Errorf("got %d %s, want 200", status, text)
 		}
 		for _, w := range want {
 			if !strings.Contains(text, w) {
-				return fmt.Errorf("no %s in\n%s", w, text)
+				return fmt.Errorf("want %s in\n%s", w, text)
 			}
 		}
 		return nil

@@ -15,8 +15,8 @@ import (
 	"podd/server"
 )
 
-// sharedMount is a directory of the host whose mounts others see, with a mount
-// in it at "sub".
+// sharedMount returns a directory of the host with shared mount propagation and a mount at its
+// subdirectory sub.
 func sharedMount(d *daemon) string {
 	d.t.Helper()
 	dir := d.t.TempDir()
@@ -46,10 +46,10 @@ func TestMountPropagation(t *testing.T) {
 	d := newDaemon(t, shared)
 	dir := sharedMount(d)
 	d.start()
-	sees := d.pod("sees", shell("main", "while ! [ -e /host/late/x ]; do sleep 0.05; done; "+tell("late", "cat /host/late/x")+serve("sees")))
+	sees := d.pod("sees", shell("main", "while ! [ -e /host/late/x ]; do sleep 0.05; done; "+writeTrace("late", "cat /host/late/x")+serve("sees")))
 	withHostPath(sees, dir, "/host", func(m *v1.VolumeMount) { m.MountPropagation = new(v1.MountPropagationHostToContainer) })
-	gives := d.pod("gives", shell("main", "mkdir /host/own; mount -t tmpfs own /host/own && echo given >/host/own/x; "+tell("gave", "true")+
-		"while ! [ -e /trace/enough ]; do sleep 0.05; done; umount /host/own; "+tell("took", "true")+serve("gives")))
+	gives := d.pod("gives", shell("main", "mkdir /host/own; mount -t tmpfs own /host/own && echo given >/host/own/x; "+writeTrace("gave", "true")+
+		"while ! [ -e /trace/enough ]; do sleep 0.05; done; umount /host/own; "+writeTrace("took", "true")+serve("gives")))
 	gives.Spec.Containers[0].SecurityContext = &v1.SecurityContext{Privileged: new(true)}
 	withHostPath(gives, dir, "/host", func(m *v1.VolumeMount) { m.MountPropagation = new(v1.MountPropagationBidirectional) })
 	d.apply(sees, gives)
@@ -63,20 +63,20 @@ func TestMountPropagation(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(late, "x"), []byte("seen\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := d.told("late"); got != "seen" {
-		t.Errorf("it sees %q of what was mounted later", got)
+	if got := d.readTrace("late"); got != "seen" {
+		t.Errorf("in the container, a later mount: got %q, want seen", got)
 	}
-	d.told("gave")
+	d.readTrace("gave")
 	if text, err := os.ReadFile(filepath.Join(dir, "own", "x")); err != nil || string(text) != "given\n" {
-		t.Errorf("of what the container mounted the host sees %q, %v", text, err)
+		t.Errorf("on the host, a mount of the container: got %q, %v, want given", text, err)
 	}
 	if err := os.WriteFile(filepath.Join(d.shared(), "enough"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.told("took")
+	d.readTrace("took")
 }
 
-// servesRecursive asks the runtime.
+// servesRecursive reports whether the runtime supports recursive read-only mounts.
 func (d *daemon) servesRecursive() bool {
 	d.t.Helper()
 	r, err := cri.NewRuntimeServiceClient(d.dial()).Status(d.t.Context(), &cri.StatusRequest{})
@@ -97,7 +97,7 @@ func TestRecursiveReadOnly(t *testing.T) {
 	dir := sharedMount(d)
 	d.start()
 	pod := func(name string, mode v1.RecursiveReadOnlyMode) *v1.Pod {
-		p := d.pod(name, shell("main", tell(name+".wrote", "touch /host/sub/"+name+" && echo yes || echo no")+serve(name)))
+		p := d.pod(name, shell("main", writeTrace(name+".wrote", "touch /host/sub/"+name+" && echo yes || echo no")+serve(name)))
 		withHostPath(p, dir, "/host", func(m *v1.VolumeMount) { m.ReadOnly, m.RecursiveReadOnly = true, &mode })
 		return p
 	}
@@ -114,26 +114,26 @@ func TestRecursiveReadOnly(t *testing.T) {
 	if d.servesRecursive() {
 		want, wrote = v1.RecursiveReadOnlyEnabled, "no"
 	}
-	if got := effective(d.untilApplied("never")); got != v1.RecursiveReadOnlyDisabled || !strings.HasSuffix(d.told("never.wrote"), "yes") {
-		t.Errorf("Disabled is %s, wrote: %s", got, d.told("never.wrote"))
+	if got := effective(d.untilApplied("never")); got != v1.RecursiveReadOnlyDisabled || !strings.HasSuffix(d.readTrace("never.wrote"), "yes") {
+		t.Errorf("Disabled: got %s, wrote: %s; want %s, and that it wrote", got, d.readTrace("never.wrote"), v1.RecursiveReadOnlyDisabled)
 	}
-	if got := effective(d.untilApplied("maybe")); got != want || !strings.HasSuffix(d.told("maybe.wrote"), wrote) {
-		t.Errorf("IfPossible is %s, wrote: %s; want %s", got, d.told("maybe.wrote"), want)
+	if got := effective(d.untilApplied("maybe")); got != want || !strings.HasSuffix(d.readTrace("maybe.wrote"), wrote) {
+		t.Errorf("IfPossible: got %s, wrote: %s, want %s", got, d.readTrace("maybe.wrote"), want)
 	}
 	if want == v1.RecursiveReadOnlyEnabled {
 		d.apply(pod("must", v1.RecursiveReadOnlyEnabled))
-		if got := effective(d.untilApplied("must")); got != want || !strings.HasSuffix(d.told("must.wrote"), "no") {
-			t.Errorf("Enabled is %s, wrote: %s", got, d.told("must.wrote"))
+		if got := effective(d.untilApplied("must")); got != want || !strings.HasSuffix(d.readTrace("must.wrote"), "no") {
+			t.Errorf("Enabled: got %s, wrote: %s; want %s, and that it did not write", got, d.readTrace("must.wrote"), want)
 		}
 		return
 	}
 	d.apply(pod("must", v1.RecursiveReadOnlyEnabled))
 	d.untilProblem("must", `volume "host"`, "recursiveReadOnly", "does not support it")
-	// An edit that asks for it stops nothing.
-	was := d.runs("maybe", "main")
+	// An edit that requires it does not stop the container.
+	was := d.container("maybe", "main")
 	d.apply(pod("maybe", v1.RecursiveReadOnlyEnabled))
 	d.untilProblem("maybe", "the edit waits", "recursiveReadOnly")
-	if now := d.runs("maybe", "main"); now != was {
-		t.Errorf("it is now %+v, was %+v", now, was)
+	if now := d.container("maybe", "main"); now != was {
+		t.Errorf("container: got %+v, want %+v", now, was)
 	}
 }

@@ -9,16 +9,17 @@ import (
 	"testing"
 )
 
-// single is a script that notes its start and end, and any other container of that
-// name that runs at the same time.
+// single returns a script that notes its start and its end, and notes if another container with
+// the same name is running. It takes a second to stop.
 func single(name string) string {
 	lock := "/trace/" + name + ".lock"
 	return "mkdir " + lock + " || " + note(name+" runs twice") +
 		"trap 'sleep 1; rmdir " + lock + "; " + note(name+" TERM") + "exit 0' TERM; " + note(name+" runs") + "sleep 3600 & wait"
 }
 
-// TestHostnameChanges: a changed hostname replaces no pod before a user accepts it; then
-// each pod stops before its successor starts. A name that is given takes effect at once.
+// TestHostnameChanges checks that a changed hostname does not replace pods until a user accepts
+// it. Then each pod stops before its successor starts. A name that is given by flag takes
+// effect at once.
 func TestHostnameChanges(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -27,9 +28,9 @@ func TestHostnameChanges(t *testing.T) {
 	d.start()
 	d.apply(d.pod("web", shell("main", single("web"))))
 	d.untilApplied("web")
-	was := d.runs("web", "main")
+	was := d.container("web", "main")
 
-	// While podd runs, and before it starts.
+	// The hostname changes while podd runs, and before it starts.
 	rename := exec.Command("nsenter", fmt.Sprintf("--uts=/proc/%d/ns/uts", d.proc.pid()), "sh", "-c", `echo "$0" >/proc/sys/kernel/hostname`, second)
 	if out, err := rename.CombinedOutput(); err != nil {
 		t.Fatalf("changing the hostname: %v: %s", err, out)
@@ -39,24 +40,24 @@ func TestHostnameChanges(t *testing.T) {
 	d.crash()
 	d.untilProblem(first, second, "podd accept node-name")
 	d.untilApplied("web")
-	if now := d.runs("web", "main"); now != was {
-		t.Errorf("another hostname: it runs as %+v, was %+v", now, was)
+	if now := d.container("web", "main"); now != was {
+		t.Errorf("another hostname: got %+v, want %+v", now, was)
 	}
 
-	_, talk := d.verb("accept", "node-name")
-	if !strings.Contains(talk, first) || !strings.Contains(talk, second) {
-		t.Errorf("podd accept node-name printed %q, without both names", talk)
+	_, stderr := d.verb("accept", "node-name")
+	if !strings.Contains(stderr, first) || !strings.Contains(stderr, second) {
+		t.Errorf("podd accept node-name: got %q, want both names", stderr)
 	}
 	d.host = second
 	d.untilApplied("web")
 	d.untilNoted("web runs", "web TERM", "web runs")
 	d.noProblems()
-	accepted := d.runs("web", "main")
+	accepted := d.container("web", "main")
 	d.crash()
 	d.untilApplied("web")
 	d.noProblems()
-	if now := d.runs("web", "main"); now != accepted {
-		t.Errorf("after a restart it runs as %+v, was %+v", now, accepted)
+	if now := d.container("web", "main"); now != accepted {
+		t.Errorf("after a restart: got %+v, want %+v", now, accepted)
 	}
 
 	d.kill()
@@ -84,7 +85,7 @@ func (d *daemon) noProblems() {
 			return err
 		}
 		if all := problems(v); len(all) > 0 {
-			return fmt.Errorf("the problems are %q", all)
+			return fmt.Errorf("got problems %q, want none", all)
 		}
 		return nil
 	})

@@ -34,11 +34,11 @@ const (
 	newer    = "hunter3 of podd"
 )
 
-// reading is a pod whose container reads the ConfigMap conf and the Secret key,
-// as files and as variables, tells what it sees and then follows the files.
-func (d *daemon) reading(name string) *v1.Pod {
-	c := shell("main", tell(name+".env", `echo "$PORT $C_port $PASS"`)+
-		tell(name+".files", `cat /conf/port /key/sub/pass; stat -L -c %a /key/sub/pass; id -G; grep ' /key ' /proc/mounts; cat /all/labels`)+
+// objectPod returns a pod that uses the ConfigMap conf and the Secret key as files and as
+// variables. It reports what it reads, and then reports the content of the files continuously.
+func (d *daemon) objectPod(name string) *v1.Pod {
+	c := shell("main", writeTrace(name+".env", `echo "$PORT $C_port $PASS"`)+
+		writeTrace(name+".files", `cat /conf/port /key/sub/pass; stat -L -c %a /key/sub/pass; id -G; grep ' /key ' /proc/mounts; cat /all/labels`)+
 		`trap 'exit 0' TERM; while :; do cat /conf/port /key/sub/pass >/trace/.now; mv /trace/.now /trace/`+name+`.now; sleep 0.02; done`)
 	local := func(name string) v1.LocalObjectReference { return v1.LocalObjectReference{Name: name} }
 	c.EnvFrom = []v1.EnvFromSource{{Prefix: "C_", ConfigMapRef: &v1.ConfigMapEnvSource{LocalObjectReference: local("conf")}}}
@@ -60,26 +60,26 @@ func (d *daemon) reading(name string) *v1.Pod {
 	return p
 }
 
-// provide writes both objects into one file beside the pods.
-func (d *daemon) provide(port, pass string) {
+// writeObjects writes both objects to one manifest file.
+func (d *daemon) writeObjects(port, pass string) {
 	d.t.Helper()
 	d.write("objects", text(d, configMap("conf", map[string]string{"port": port + "\n"}), secret("key", "", map[string]string{"pass": pass + "\n"})))
 }
 
-// untilReads waits until the pod's container reads these from its files.
+// untilReads waits until the pod's container reads these values from its files.
 func (d *daemon) untilReads(name, port, pass string) {
 	d.t.Helper()
 	d.eventually(name+" reads "+port, func() error {
 		got, err := os.ReadFile(filepath.Join(d.shared(), name+".now"))
 		if want := port + "\n" + pass + "\n"; err == nil && string(got) != want {
-			err = fmt.Errorf("it reads %q", got)
+			err = fmt.Errorf("got %q, want %q", got, want)
 		}
 		return err
 	})
 }
 
-// tellsNoSecret looks where a Secret's data must not be.
-func (d *daemon) tellsNoSecret() {
+// wantNoSecret checks that podd's log and outputs do not contain the data of the Secret.
+func (d *daemon) wantNoSecret() {
 	d.t.Helper()
 	log, err := os.ReadFile(d.output())
 	if err != nil {
@@ -93,15 +93,15 @@ func (d *daemon) tellsNoSecret() {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	said := map[string]string{"the log": string(log), "the state": string(state)}
+	texts := map[string]string{"the log": string(log), "the state": string(state)}
 	for _, words := range [][]string{{"ps"}, {"why", "web"}} {
-		out, talk := d.verb(words...)
-		said[words[0]] = out + talk
+		out, stderr := d.verb(words...)
+		texts[words[0]] = out + stderr
 	}
-	for where, text := range said {
+	for where, text := range texts {
 		for _, secret := range []string{password, newer} {
 			if strings.Contains(text, secret) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(secret))[:16]) {
-				d.t.Errorf("%s tells the password", where)
+				d.t.Errorf("%s contains the password", where)
 			}
 		}
 	}
@@ -109,53 +109,54 @@ func (d *daemon) tellsNoSecret() {
 
 func TestObjects(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
-	d.apply(d.reading("web"))
+	d := startDaemon(t)
+	d.apply(d.objectPod("web"))
 	d.untilProblem("web", `ConfigMap "conf" (web.yaml:`, "is not defined in "+d.manifests(), "the pod starts when it is there")
-	d.provide("80", password)
+	d.writeObjects("80", password)
 	view := d.untilApplied("web")
-	if got, want := strings.Join(strings.Fields(d.told("web.env")), " "), "80 80 "+password; got != want {
-		t.Errorf("the variables are %q, want %q", got, want)
+	if got, want := strings.Join(strings.Fields(d.readTrace("web.env")), " "), "80 80 "+password; got != want {
+		t.Errorf("got the variables %q, want %q", got, want)
 	}
-	files := strings.Split(d.told("web.files"), "\n")
+	files := strings.Split(d.readTrace("web.files"), "\n")
 	if len(files) != 6 || files[0] != "80" || files[1] != password || files[2] != "440" || !strings.Contains(files[3], "4321") ||
 		!strings.Contains(files[4], " tmpfs ro") || files[5] != `app="demo"` {
-		t.Errorf("inside there is %q", files)
+		t.Errorf("in the container: got %q", files)
 	}
-	was := d.runs("web", "main")
+	was := d.container("web", "main")
 	d.untilReads("web", "80", password)
-	d.provide("8080", newer)
+	d.writeObjects("8080", newer)
 	d.untilReads("web", "8080", newer)
 
-	// What changed while podd was away is followed, and nothing restarts.
+	// Changes that are made while podd does not run take effect when it starts, without a
+	// restart of the container.
 	d.kill()
-	d.provide("9090", newer)
+	d.writeObjects("9090", newer)
 	d.start()
 	d.untilReads("web", "9090", newer)
-	if now := d.runs("web", "main"); now != was {
-		t.Errorf("it is now %+v, was %+v", now, was)
+	if now := d.container("web", "main"); now != was {
+		t.Errorf("container: got %+v, want %+v", now, was)
 	}
-	d.tellsNoSecret()
+	d.wantNoSecret()
 
-	// They go: the pod runs on with what it has.
+	// After the objects are removed, the pod keeps running with the last data.
 	d.remove("objects")
 	d.untilProblem("web", `ConfigMap "conf"`, "the pod keeps running")
-	if now := d.runs("web", "main"); now != was {
-		t.Errorf("it is now %+v, was %+v", now, was)
+	if now := d.container("web", "main"); now != was {
+		t.Errorf("container: got %+v, want %+v", now, was)
 	}
 	d.untilReads("web", "9090", newer)
 
-	// podd is killed and the pod goes: of its files nothing is left.
+	// If the pod is removed while podd does not run, its files are removed when podd starts.
 	d.kill()
 	d.remove("web")
 	d.start()
-	// A podd that has only just begun shows no pod yet.
+	// A podd that has just started does not show any pods yet.
 	d.eventually("nothing is left of the pod's files", func() error {
 		if _, err := os.Stat(filepath.Join(d.root(), "pods", string(view.Pod.UID))); !os.IsNotExist(err) {
-			return fmt.Errorf("its directory is left: %v", err)
+			return fmt.Errorf("the pod directory still exists: %v", err)
 		}
 		if left, err := d.mounts(); err != nil || len(left) > 0 {
-			return fmt.Errorf("mounts are left: %v, %v", left, err)
+			return fmt.Errorf("got mounts %v, %v, want none", left, err)
 		}
 		return nil
 	})
@@ -163,36 +164,36 @@ func TestObjects(t *testing.T) {
 
 func TestRestartOnChange(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
-	p := d.reading("web")
+	d := startDaemon(t)
+	p := d.objectPod("web")
 	p.Annotations = map[string]string{"podd/restart-on-change": "true"}
-	d.provide("80", password)
+	d.writeObjects("80", password)
 	d.apply(p)
 	d.untilApplied("web")
-	was := d.runs("web", "main")
+	was := d.container("web", "main")
 	d.crash()
 	d.untilApplied("web")
-	if now := d.runs("web", "main"); now != was {
-		t.Errorf("after kill -9 it is %+v, was %+v", now, was)
+	if now := d.container("web", "main"); now != was {
+		t.Errorf("after kill -9: got %+v, want %+v", now, was)
 	}
 	if err := os.Remove(filepath.Join(d.shared(), "web.env")); err != nil {
 		t.Fatal(err)
 	}
-	d.provide("80", newer)
-	if got := d.told("web.env"); !strings.HasSuffix(got, newer) {
-		t.Errorf("the variables are %q", got)
+	d.writeObjects("80", newer)
+	if got := d.readTrace("web.env"); !strings.HasSuffix(got, newer) {
+		t.Errorf("got the variables %q, want the suffix %q", got, newer)
 	}
 	d.untilApplied("web")
-	if now := d.runs("web", "main"); now.Sandbox == was.Sandbox || alive(was.PID) {
-		t.Errorf("it is %+v, was %+v", now, was)
+	if now := d.container("web", "main"); now.Sandbox == was.Sandbox || alive(was.PID) {
+		t.Errorf("got %+v, want another container than %+v", now, was)
 	}
 }
 
 func TestPullSecrets(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	r, ref := withRegistry(d, registry.Options{User: "ann", Password: "hunter2"})
-	p := d.pod("web", from(ref, shell("main", serve("web"))))
+	p := d.pod("web", withImage(ref, shell("main", serve("web"))))
 	p.Spec.ImagePullSecrets = []v1.LocalObjectReference{{Name: "pull"}}
 	d.apply(p)
 	d.untilProblem("web", "401", r.Host(), `the Secret "pull" of its imagePullSecrets is not in `+d.manifests())
@@ -200,26 +201,26 @@ func TestPullSecrets(t *testing.T) {
 	d.write("pull", text(d, secret("pull", v1.SecretTypeDockerConfigJson, map[string]string{v1.DockerConfigJsonKey: auth})))
 	d.untilApplied("web")
 	if log, err := os.ReadFile(d.output()); err != nil || strings.Contains(string(log), "hunter2") {
-		t.Errorf("the log tells the password: %v", err)
+		t.Errorf("podd's log contains the password: %v", err)
 	}
 }
 
-// TestRunReadsObjects: for a run to completion objects stand beside the pods, and
-// what is not defined in any of the files never comes.
+// TestRunReadsObjects checks that podd run --runonce reads objects from the given files, and
+// fails if an object is in none of them.
 func TestRunReadsObjects(t *testing.T) {
 	t.Parallel()
-	d := withRuns(t)
+	d := newRunner(t)
 	c := shell("main", `echo "$PASS"; cat /key/pass`)
 	c.Env = []v1.EnvVar{{Name: "PASS", ValueFrom: &v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: "key"}, Key: "pass"}}}}
 	p := d.job("job", v1.RestartPolicyNever, c)
 	withVolume(p, "key", "/key", v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "key"}})
 	d.writePods("pods", p)
 	r := d.run("pods.yaml")
-	r.ends(125, `Secret "key" is not defined in any of the files`, "nothing was started")
+	r.wantExit(125, `Secret "key" is not defined in any of the files`, "nothing was started")
 	d.write("key", text(d, secret("key", "", map[string]string{"pass": password})))
 	r = d.run("pods.yaml", "key.yaml")
-	r.ends(0)
+	r.wantExit(0)
 	if out := r.out.String(); strings.Count(out, password) != 2 || strings.Contains(r.err.String(), password) {
-		t.Errorf("stdout %q, stderr %q", out, r.err.String())
+		t.Errorf("got stdout %q, stderr %q, want the password twice in stdout only", out, r.err.String())
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// orphan makes a pod directory with a file in a volume, as another agent leaves it.
+// orphan creates a pod directory with a file in a volume, as another agent leaves it behind.
 func (d *daemon) orphan(uid string) (dir, data string) {
 	d.t.Helper()
 	dir = filepath.Join(d.root(), "pods", uid)
@@ -30,7 +30,7 @@ func (d *daemon) orphan(uid string) (dir, data string) {
 func (d *daemon) wantFile(path string, is bool) {
 	d.t.Helper()
 	if _, err := os.Lstat(path); is && err != nil || !is && !errors.Is(err, fs.ErrNotExist) {
-		d.t.Errorf("%s: %v, want it there: %t", path, err, is)
+		d.t.Errorf("%s: got %v, want the file to exist: %t", path, err, is)
 	}
 }
 
@@ -38,15 +38,15 @@ func (d *daemon) untilRemoved(path string) {
 	d.t.Helper()
 	d.eventually(path+" is removed", func() error {
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-			return errors.New("it is there")
+			return errors.New("it still exists")
 		}
 		return nil
 	})
 }
 
-// TestOrphanedDirectories: podd starts in a root directory that a kubelet used, and later
-// finds journals that are damaged or cannot be read. It keeps what may hold data until a
-// user removes it.
+// TestOrphanedDirectories starts podd in a root directory that a kubelet has used; later,
+// journals are damaged or cannot be read. podd must keep directories that may contain data
+// until a user removes them.
 func TestOrphanedDirectories(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -61,7 +61,7 @@ func TestOrphanedDirectories(t *testing.T) {
 	d.untilProblem("pod directories without a journal", "kubelets", "podd orphans")
 	d.wantFile(kubelets, true)
 	d.untilRemoved(empty)
-	was := d.runs("web", "main")
+	was := d.container("web", "main")
 
 	d.kill()
 	brokenDir, broken := d.orphan("broken")
@@ -71,7 +71,7 @@ func TestOrphanedDirectories(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Reading this file fails with EIO, since nothing is mapped at its start.
+	// Reading this file fails with EIO, because nothing is mapped at address 0.
 	at := filepath.Join(unreadableDir, "journal.json")
 	if err := unix.Mount("/proc/self/mem", at, "", unix.MS_BIND, ""); err != nil {
 		t.Fatal(err)
@@ -92,8 +92,8 @@ func TestOrphanedDirectories(t *testing.T) {
 	d.untilApplied("web")
 	d.untilProblem(filepath.Join(brokenDir, "journal.json"), "version 999", "podd orphans rm broken")
 	d.untilProblem(at, "input/output error", "podd orphans rm unreadable")
-	if now := d.runs("web", "main"); now != was {
-		t.Errorf("with an unreadable journal it runs as %+v, was %+v", now, was)
+	if now := d.container("web", "main"); now != was {
+		t.Errorf("with an unreadable journal: got %+v, want %+v", now, was)
 	}
 	for _, path := range []string{kubelets, broken, unreadable} {
 		d.wantFile(path, true)
@@ -101,24 +101,24 @@ func TestOrphanedDirectories(t *testing.T) {
 	out, _ := d.verb("orphans")
 	for _, want := range []string{"kubelets", "broken", "unreadable", "Ki"} {
 		if !strings.Contains(out, want) {
-			t.Errorf("podd orphans printed %q, without %s", out, want)
+			t.Errorf("podd orphans: got %q, want %s in it", out, want)
 		}
 	}
 
-	if _, talk := d.verb("orphans", "rm", "kubelets"); !strings.Contains(talk, "kubelets removed") {
-		t.Errorf("podd orphans rm printed %q", talk)
+	if _, stderr := d.verb("orphans", "rm", "kubelets"); !strings.Contains(stderr, "kubelets removed") {
+		t.Errorf("podd orphans rm: got %q, want %q in it", stderr, "kubelets removed")
 	}
 	d.wantFile(kubelets, false)
 	d.wantFile(broken, true)
-	if _, talk, code := d.outcome(nil, "orphans", "rm", "unreadable"); code == 0 || !strings.Contains(talk, at) {
-		t.Errorf("removing what is mounted: code %d, %q", code, talk)
+	if _, stderr, code := d.outcome(nil, "orphans", "rm", "unreadable"); code == 0 || !strings.Contains(stderr, at) {
+		t.Errorf("podd orphans rm of a directory with a mount: got code %d, %q, want an exit code other than 0 and %q in it", code, stderr, at)
 	}
 	d.wantFile(unreadable, true)
 	d.unmount(at)
 	d.verb("orphans", "rm", "--all")
 	d.wantFile(brokenDir, false)
-	d.untilRemoved(unreadableDir) // nothing is mounted in it any more
-	if now := d.runs("web", "main"); now != was {
-		t.Errorf("at the end it runs as %+v, was %+v", now, was)
+	d.untilRemoved(unreadableDir) // it contains no mount any more
+	if now := d.container("web", "main"); now != was {
+		t.Errorf("at the end: got %+v, want %+v", now, was)
 	}
 }

@@ -22,13 +22,13 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// browser is a Chromium that shows one page.
+// A browser is a Chromium that shows one page.
 type browser struct {
 	t   testing.TB
 	ctx context.Context
 }
 
-// browse opens a page in a Chromium of its own, with options more.
+// browse opens a page in a new Chromium, with additional options.
 func browse(t testing.TB, url string, more ...chromedp.ExecAllocatorOption) *browser {
 	t.Helper()
 	program, err := tools.EnsureBrowser(t.Context(), slog.Default())
@@ -47,12 +47,12 @@ func browse(t testing.TB, url string, more ...chromedp.ExecAllocatorOption) *bro
 	return &browser{t, ctx}
 }
 
-// until waits for an expression of the page's to become true.
+// until waits until a JavaScript expression in the page is true.
 func (b *browser) until(what, expression string) {
 	b.t.Helper()
 	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(patience))); err != nil {
 		text, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.body.innerText"))
-		b.t.Fatalf("waiting until %s: %v; the page says:\n%s", what, err, text)
+		b.t.Fatalf("waiting until %s: %v; the page contains:\n%s", what, err, text)
 	}
 }
 
@@ -65,13 +65,13 @@ func (b *browser) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// script runs one in the page.
+// script returns an action that runs JavaScript in the page.
 func script(text string) chromedp.Action[chromedp.Void] {
 	return chromedp.Evaluate[chromedp.Void](text)
 }
 
-// shoot keeps a picture in $PODD_E2E_PICTURES, to be looked at.
-func (b *browser) shoot(name string) {
+// screenshot writes a picture to $PODD_E2E_PICTURES, if that is set.
+func (b *browser) screenshot(name string) {
 	b.t.Helper()
 	dir := os.Getenv("PODD_E2E_PICTURES")
 	if dir == "" {
@@ -86,7 +86,7 @@ func (b *browser) shoot(name string) {
 	}
 }
 
-// overflows tells whether something is wider than the window.
+// overflows reports whether the page is wider than the window.
 func (b *browser) overflows() bool {
 	b.t.Helper()
 	wide, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("document.documentElement.scrollWidth > document.documentElement.clientWidth"))
@@ -96,12 +96,12 @@ func (b *browser) overflows() bool {
 	return wide
 }
 
-// podRow is an expression: the row of a pod.
+// podRow returns a JavaScript expression for the table row of a pod.
 func podRow(pod string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll("#pods tbody tr")].find(r => r.textContent.includes(%q))`, pod)
 }
 
-// forwardSocket has podd's socket on a port of loopback, as ssh -L does.
+// forwardSocket forwards a loopback port to podd's socket, as ssh -L does.
 func (d *daemon) forwardSocket() (addr string) {
 	d.t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -127,84 +127,85 @@ func (d *daemon) forwardSocket() (addr string) {
 	return ln.Addr().String()
 }
 
-// TestPage: a browser shows the node as it is, at once.
+// TestPage checks that a browser shows changes of the node and its pods immediately.
 func TestPage(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	d.apply(d.pod("talker", shell("main", serve("talker"))))
 	b := browse(t, "http://"+d.forwardSocket()+"/")
 	b.until("the pod is ready", podRow("talker")+`?.className === "ok"`)
-	b.until("the node is told", fmt.Sprintf(`document.getElementById("node").textContent === %q`, d.host))
+	b.until("the node is shown", fmt.Sprintf(`document.getElementById("node").textContent === %q`, d.host))
 	for _, of := range []string{"cpu", "memory"} {
 		b.until("its "+of+" is drawn", fmt.Sprintf(`document.querySelector("#%s-curve path") && document.getElementById(%q).textContent.includes(" of ")`, of, of))
 	}
-	b.until("nothing came from elsewhere", `performance.getEntriesByType("resource").every(r => new URL(r.name).origin === location.origin)`)
-	b.shoot("node")
+	b.until("everything was loaded from podd", `performance.getEntriesByType("resource").every(r => new URL(r.name).origin === location.origin)`)
+	b.screenshot("node")
 
 	d.apply(d.pod("breaker", shell("main", "echo out of luck; exit 3")))
 	b.until("the crashed pod is red", podRow("breaker")+`?.className === "bad"`)
-	b.until("its row says so", podRow("breaker")+`.textContent.includes("CrashLoopBackOff")`)
-	b.until("what happened is told", `document.getElementById("events").innerText.includes("BackOff")`)
+	b.until("its row shows the reason", podRow("breaker")+`.textContent.includes("CrashLoopBackOff")`)
+	b.until("its events are shown", `document.getElementById("events").innerText.includes("BackOff")`)
 	d.write("broken", "apiVersion: v1\nkind: Pod\nmetadata: {name: broken}\nspec: {}\n")
-	b.until("the broken manifest is to be mended", `document.getElementById("problems").innerText.includes("broken.yaml:4")`)
-	b.shoot("problems")
+	b.until("the broken manifest is shown as a problem", `document.getElementById("problems").innerText.includes("broken.yaml:4")`)
+	b.screenshot("problems")
 
 	d.apply(d.pod("counter", shell("main", `n=0; while :; do n=$((n+1)); echo "line $n <b>&amp;"; sleep 0.2; done`)))
-	b.until("the counter is there", podRow("counter")+`?.className === "ok"`)
-	// By keyboard: to the filter, to the one pod left, into it.
+	b.until("the counter is shown", podRow("counter")+`?.className === "ok"`)
+	// By keyboard: filter, select the only remaining pod, and open it.
 	b.do("filtering", chromedp.KeyEvent("/"), chromedp.SendKeys("#filter", "counter"))
-	b.until("others are not shown", `document.querySelectorAll("#pods tbody tr").length === 1`)
+	b.until("other pods are hidden", `document.querySelectorAll("#pods tbody tr").length === 1`)
 	b.do("opening", script(`document.getElementById("filter").blur()`), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
-	b.until("the log comes", `document.getElementById("lines").textContent.includes("line 5 <b>&amp;")`)
-	b.until("and goes on", `document.getElementById("lines").textContent.includes("line 12 <b>&amp;")`)
-	b.until("its events are told", `document.getElementById("pod-events").innerText.includes("Started")`)
-	b.until("its use is drawn", `!document.getElementById("pod-curves").hidden && document.querySelectorAll("#pod-curves path").length >= 2`)
-	b.shoot("log")
+	b.until("the log is shown", `document.getElementById("lines").textContent.includes("line 5 <b>&amp;")`)
+	b.until("the log is followed", `document.getElementById("lines").textContent.includes("line 12 <b>&amp;")`)
+	b.until("its events are shown", `document.getElementById("pod-events").innerText.includes("Started")`)
+	b.until("its usage is drawn", `!document.getElementById("pod-curves").hidden && document.querySelectorAll("#pod-curves path").length >= 2`)
+	b.screenshot("log")
 	b.do("closing", chromedp.KeyEvent(kb.Escape))
-	b.until("the detail is closed", `!document.getElementById("detail").open`)
+	b.until("the dialog is closed", `!document.getElementById("detail").open`)
 	b.do("unfiltering", script(`document.getElementById("filter").value = ""; document.getElementById("filter").dispatchEvent(new Event("input"))`))
 
 	b.do("becoming a phone", chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile))
 	if b.overflows() {
 		t.Error("the page is wider than a phone")
 	}
-	b.shoot("phone")
+	b.screenshot("phone")
 	b.do("becoming a desk", chromedp.EmulateViewport(1280, 900))
 	dark := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}
 	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, dark); err != nil {
 		t.Fatal(err)
 	}
 	b.until("the page is dark", `getComputedStyle(document.body).backgroundColor === "rgb(20, 22, 26)"`)
-	b.until("so is the crashed pod", `getComputedStyle(`+podRow("breaker")+`).backgroundColor === "rgb(58, 29, 28)"`)
-	b.shoot("dark")
+	b.until("the crashed pod is dark", `getComputedStyle(`+podRow("breaker")+`).backgroundColor === "rgb(58, 29, 28)"`)
+	b.screenshot("dark")
 
 	d.remove("counter")
-	b.until("the removed pod leaves", `!(`+podRow("counter")+`)`)
+	b.until("the removed pod is hidden", `!(`+podRow("counter")+`)`)
 }
 
-// TestPageForAnyone: the read-only port shows no logs and answers to no foreign name.
-func TestPageForAnyone(t *testing.T) {
+// TestPage_ReadOnlyPort checks that the page of the read-only port shows no logs and rejects
+// unknown host names.
+func TestPage_ReadOnlyPort(t *testing.T) {
 	t.Parallel()
 	port := strconv.Itoa(freePort(t))
-	d := begin(t, "--read-only-port", port)
+	d := startDaemon(t, "--read-only-port", port)
 	d.apply(d.pod("talker", shell("main", serve("talker"))))
 	url := "http://127.0.0.1:" + port + "/"
 	b := browse(t, url)
 	b.until("the pod is ready", podRow("talker")+`?.className === "ok"`)
 	b.do("opening", script(podRow("talker")+`.querySelector("button").click()`))
 	b.until("its container is shown", `document.getElementById("containers").textContent.includes("main")`)
-	b.until("without a log", `document.querySelectorAll("#containers button").length === 0 && document.getElementById("log").hidden`)
+	b.until("no log is offered", `document.querySelectorAll("#containers button").length === 0 && document.getElementById("log").hidden`)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Host = "podd.evil.example"
-	answer, err := http.DefaultClient.Do(r)
+	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
-	if body, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusMisdirectedRequest || strings.Contains(string(body), "<html") {
-		t.Errorf("asked as %s: %d %q, want %d", r.Host, answer.StatusCode, body, http.StatusMisdirectedRequest)
+	defer resp.Body.Close()
+	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusMisdirectedRequest || strings.Contains(string(body), "<html") {
+		t.Errorf("request to host %s: got %d %q, want %d", r.Host, resp.StatusCode, body, http.StatusMisdirectedRequest)
 	}
 }

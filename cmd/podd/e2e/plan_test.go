@@ -12,16 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// TestPlanBeside: beside a podd that runs no flag is needed, and of a manifest
-// only what that changes is told.
-func TestPlanBeside(t *testing.T) {
+// TestPlan_RunningDaemon checks that podd plan needs no flags while podd is running, and that
+// it prints only the changes caused by the given manifest.
+func TestPlan_RunningDaemon(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	d.apply(d.pod("web", shell("main", serve("web"))))
 	d.untilApplied("web")
 	out, _ := d.verb("plan")
 	if !strings.Contains(out, "default/web-"+d.host+"\n  pod: run -> run") {
-		t.Errorf("podd plan says\n%s", out)
+		t.Errorf("podd plan: got\n%s, want %s unchanged", out, "default/web-"+d.host)
 	}
 	more := filepath.Join(d.dir, "more.yaml")
 	if err := os.WriteFile(more, []byte(text(d, d.pod("other", shell("main", serve("other"))))), 0o644); err != nil {
@@ -34,10 +34,10 @@ func TestPlanBeside(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, _ := d.verb("plan", edited); !strings.Contains(out, "default/web-"+d.host+"\n  replaces the version that runs: QoS class BestEffort becomes Burstable") {
-		t.Errorf("podd plan of an edit says\n%s", out)
+		t.Errorf("podd plan of an edit: got\n%s, want the replacement of web because of its QoS class", out)
 	}
-	out, talk := d.verb("plan", more)
-	if !strings.Contains(out, "default/other-"+d.host) || strings.Contains(out, "web") || talk != "" {
-		t.Errorf("podd plan of a manifest says\n%s%s", out, talk)
+	out, stderr := d.verb("plan", more)
+	if !strings.Contains(out, "default/other-"+d.host) || strings.Contains(out, "web") || stderr != "" {
+		t.Errorf("podd plan of a new manifest: got\n%s%s, want only the pod other", out, stderr)
 	}
 }

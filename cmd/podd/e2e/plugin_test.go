@@ -19,13 +19,12 @@ import (
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"podd/reconcile/device/plugin/plugintest"
-	"podd/server"
 )
 
 const fancy = "example.com/fancy"
 
-// fancyPlugin gives each container a variable, a mount and a device that is
-// /dev/null under another name.
+// fancyPlugin returns a plugin that gives each container a variable, a mount and, for each
+// allocated device, a device node for /dev/null.
 func fancyPlugin(d *daemon) *plugintest.Plugin {
 	lib := filepath.Join(d.dir, "lib")
 	if err := os.MkdirAll(lib, 0o755); err != nil {
@@ -50,13 +49,13 @@ func fancyPlugin(d *daemon) *plugintest.Plugin {
 	return p
 }
 
-// asking is a container that asks for so many.
-func asking(c v1.Container, n string) v1.Container {
+// withDevices returns a container that requests n devices.
+func withDevices(c v1.Container, n string) v1.Container {
 	c.Resources.Limits = v1.ResourceList{fancy: resource.MustParse(n)}
 	return c
 }
 
-// resources is what podresources lists, as "pod/container: ids".
+// resources returns the devices in the pod resources API, each as "pod/container: ids".
 func (d *daemon) resources() ([]string, error) {
 	conn, err := grpc.NewClient("unix://"+filepath.Join(d.root(), "pod-resources", "kubelet.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -71,7 +70,7 @@ func (d *daemon) resources() ([]string, error) {
 	for _, p := range r.PodResources {
 		for _, c := range p.Containers {
 			if len(c.CpuIds)+len(c.Memory) > 0 {
-				return nil, fmt.Errorf("%s has cpus or memory of its own: %v", p.Name, c)
+				return nil, fmt.Errorf("%s has exclusive CPUs or memory: %v", p.Name, c)
 			}
 			var ids []string
 			for _, dev := range c.Devices {
@@ -95,8 +94,8 @@ func (d *daemon) untilResources(want ...string) {
 	})
 }
 
-// resourcesFor fails unless podresources tells of a pod, asked for alone, that its
-// first container has these, and of the node that pods can have those.
+// resourcesFor checks the pod resources API: the devices of a pod's first container and the
+// allocatable devices of the node.
 func (d *daemon) resourcesFor(name, has, all string) {
 	d.t.Helper()
 	conn, err := grpc.NewClient("unix://"+filepath.Join(d.root(), "pod-resources", "kubelet.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -112,34 +111,23 @@ func (d *daemon) resourcesFor(name, has, all string) {
 		return strings.Join(all, " ")
 	}
 	client := podresources.NewPodResourcesListerClient(conn)
-	one, err := client.Get(d.t.Context(), &podresources.GetPodResourcesRequest{PodName: d.full(name), PodNamespace: "default"})
+	one, err := client.Get(d.t.Context(), &podresources.GetPodResourcesRequest{PodName: d.podName(name), PodNamespace: "default"})
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	if got := ids(one.PodResources.Containers[0].Devices); got != has {
-		d.t.Errorf("%s has %q, want %q", name, got, has)
+		d.t.Errorf("devices of %s: got %q, want %q", name, got, has)
 	}
 	node, err := client.GetAllocatableResources(d.t.Context(), &podresources.AllocatableResourcesRequest{})
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	if got := ids(node.Devices); got != all {
-		d.t.Errorf("the node has %q, want %q", got, all)
+		d.t.Errorf("allocatable devices: got %q, want %q", got, all)
 	}
 }
 
-// untilWaits waits until podd says that a pod waits for something.
-func (d *daemon) untilWaits(name, why string) {
-	d.t.Helper()
-	d.untilPod("waits", name, func(p *server.PodView) error {
-		if !strings.Contains(p.Why, why) {
-			return fmt.Errorf("it is said %q", p.Why)
-		}
-		return nil
-	})
-}
-
-// startPlugin starts a plugin that is ended with the test.
+// startPlugin starts a plugin and stops it at the end of the test.
 func startPlugin(t *testing.T, p *plugintest.Plugin) {
 	t.Helper()
 	if err := p.Start(); err != nil {
@@ -148,40 +136,41 @@ func startPlugin(t *testing.T, p *plugintest.Plugin) {
 	t.Cleanup(p.Stop)
 }
 
-// TestDevicePlugin: a pod waits for a plugin and has what it gives, another waits
-// for the first, and neither a kill of podd nor of the plugin takes a device away.
+// TestDevicePlugin checks that a pod waits for a device plugin and gets its device, that
+// another pod waits for a free device, and that no device is lost when podd is killed or the
+// plugin is stopped.
 func TestDevicePlugin(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	look := "cat /usr/lib/fancy/driver; echo; echo $FANCY; ls /dev/fancy-*; echo lost >$(ls /dev/fancy-* | head -n 1) && echo written"
-	web := d.pod("web", asking(shell("main", tell("web.fancy", look)+serve("web")), "1"), shell("plain", serve("plain")))
+	web := d.pod("web", withDevices(shell("main", writeTrace("web.fancy", look)+serve("web")), "1"), shell("plain", serve("plain")))
 	d.apply(web)
-	d.untilWaits("web", "no device plugin provides now")
+	d.untilReason("web", "no device plugin provides now")
 
 	p := fancyPlugin(d)
 	startPlugin(t, p)
 	d.untilApplied("web")
-	if got, want := d.told("web.fancy"), "the driver\none\n/dev/fancy-one\nwritten"; got != want {
-		t.Errorf("inside there is %q, want %q", got, want)
+	if got, want := d.readTrace("web.fancy"), "the driver\none\n/dev/fancy-one\nwritten"; got != want {
+		t.Errorf("in the container: got %q, want %q", got, want)
 	}
 	d.untilResources("web/main: one", "web/plain: ")
 	d.resourcesFor("web", fancy+"=one", fancy+"=one "+fancy+"=two")
 
-	big := d.pod("big", asking(shell("main", serve("big")), "2"))
+	big := d.pod("big", withDevices(shell("main", serve("big")), "2"))
 	d.apply(big)
 	d.untilProblem("big", "it requests 2 of "+fancy+"; the node has 2 for pods, of which others request 1")
 
 	p.Stop()
 	d.crash()
 	d.untilResources("big/main: ", "web/main: one", "web/plain: ")
-	d.untilWaits("big", "no device plugin provides now")
+	d.untilReason("big", "no device plugin provides now")
 	again := fancyPlugin(d)
 	startPlugin(t, again)
 	d.untilProblem("big", "others request 1")
 	d.verb("restart", "web", "-c", "main")
 	d.eventually("the container has its device again", func() error {
 		if calls := again.Calls(); !slices.Equal(calls, []string{"PreStart one"}) {
-			return fmt.Errorf("the plugin was asked %q", calls)
+			return fmt.Errorf("got the calls %q, want PreStart one", calls)
 		}
 		return nil
 	})
@@ -191,11 +180,11 @@ func TestDevicePlugin(t *testing.T) {
 	d.untilResources("big/main: one two")
 }
 
-// TestHungDevicePlugin: one that is found in plugins_registry and does not answer
-// holds up its own pod alone, and that only for as long as it is wanted.
+// TestHungDevicePlugin checks that a plugin in plugins_registry that does not respond delays
+// only the pod that uses it, and only until that pod is removed.
 func TestHungDevicePlugin(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	hung := make(chan struct{})
 	p := &plugintest.Plugin{Dir: filepath.Join(d.root(), "plugins_registry"), Resource: fancy, Watched: true}
 	p.Answer = func([]string) (*v1beta1.ContainerAllocateResponse, error) {
@@ -203,13 +192,13 @@ func TestHungDevicePlugin(t *testing.T) {
 		return &v1beta1.ContainerAllocateResponse{}, nil
 	}
 	p.Set("one")
-	d.eventually("plugins are looked for", func() error { _, err := os.Stat(p.Dir); return err })
+	d.eventually("podd watches for plugins", func() error { _, err := os.Stat(p.Dir); return err })
 	startPlugin(t, p)
-	defer close(hung) // before it is ended
-	d.apply(d.pod("stuck", asking(shell("main", serve("stuck")), "1")))
-	d.eventually("the plugin is asked", func() error {
+	defer close(hung) // before the plugin is stopped
+	d.apply(d.pod("stuck", withDevices(shell("main", serve("stuck")), "1")))
+	d.eventually("the plugin is called", func() error {
 		if calls := p.Calls(); len(calls) == 0 {
-			return fmt.Errorf("it was asked nothing")
+			return fmt.Errorf("got no call")
 		}
 		return nil
 	})

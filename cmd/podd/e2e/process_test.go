@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// process is a program started by a test. It dies with the test binary.
+// A process is a program started by a test. The kernel kills it when the test binary exits.
 type process struct {
 	cmd   *exec.Cmd
-	ended chan struct{} // closed when it was waited for
+	ended chan struct{} // closed after the process has exited
 }
 
 // launch starts cmd and the goroutine that waits for it.
@@ -27,13 +27,13 @@ func launch(cmd *exec.Cmd) (*process, error) {
 	p := &process{cmd: cmd, ended: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// The kernel sends the signal when the thread ends that started it.
+		// The kernel sends the signal when the thread that started the process exits.
 		goruntime.LockOSThread()
 		defer close(p.ended)
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // the tests end it in many ways
+			_ = cmd.Wait() // a kill is no failure
 		}
 	}()
 	return p, <-started
@@ -41,7 +41,7 @@ func launch(cmd *exec.Cmd) (*process, error) {
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// signal sends sig and waits for the end.
+// signal sends sig and waits until the process has exited.
 func (p *process) signal(sig syscall.Signal) {
 	_ = p.cmd.Process.Signal(sig) // it may have ended
 	<-p.ended
@@ -62,7 +62,7 @@ func openFiles(pid int) (int, error) {
 	return len(entries), err
 }
 
-// residentKB is the memory of a process that is its own, in kB.
+// residentKB returns the anonymous resident memory of a process in kB.
 func residentKB(pid int) (int, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -76,15 +76,15 @@ func residentKB(pid int) (int, error) {
 	return 0, fmt.Errorf("process %d: no RssAnon", pid)
 }
 
-// processorTime is what a process has used so far.
+// processorTime returns the processor time that a process has used so far.
 func processorTime(t testing.TB, pid int) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// "pid (name) state …": the name may hold anything. utime and stime follow
-	// as the 12th and 13th, in hundredths of a second.
+	// "pid (name) state …": the name may contain anything. utime and stime are the 12th and
+	// 13th fields after it, in hundredths of a second.
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	var ticks int64
 	for _, f := range fields[11:13] {
@@ -97,13 +97,13 @@ func processorTime(t testing.TB, pid int) time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// alive reports whether a process is there and no zombie.
+// alive reports whether a process exists and is not a zombie.
 func alive(pid int) bool {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return false
 	}
-	// "pid (name) state …": the name may hold anything.
+	// "pid (name) state …": the name may contain anything.
 	_, rest, _ := strings.Cut(string(text[strings.LastIndexByte(string(text), ')'):]), " ")
 	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
 }

@@ -15,61 +15,62 @@ import (
 	"podd/server"
 )
 
-// TestPullIsShown: who asks is told what is fetched, who waits at a terminal sees
-// it for as long as it takes, and off a terminal nothing is written but lines.
-func TestPullIsShown(t *testing.T) {
+// TestPullProgress checks that podd ps and podd why show a pull, that podd wait shows its
+// progress on a terminal, and that it prints only lines elsewhere.
+func TestPullProgress(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	r, ref := withRegistry(d, registry.Options{})
 	r.Inject(registry.Fault{})
-	d.apply(d.pod("web", from(ref, shell("main", serve("web")))))
+	d.apply(d.pod("web", withImage(ref, shell("main", serve("web")))))
 	d.untilPod("is pulled", "web", func(p *server.PodView) error {
 		if len(p.Pulls) != 1 || p.Pulls[0].Image != ref || p.Pulls[0].Container != "main" || p.Pulls[0].Since.IsZero() {
-			return fmt.Errorf("it pulls %+v", p.Pulls)
+			return fmt.Errorf("got pulls %+v", p.Pulls)
 		}
 		return nil
 	})
 	if out, _ := d.verb("ps"); !strings.Contains(out, "(pulling "+ref+" for ") {
-		t.Errorf("ps says\n%s", out)
+		t.Errorf("podd ps: got\n%s, want that it pulls %s", out, ref)
 	}
 	if out, _ := d.verb("why", "web"); !strings.Contains(out, "  pull   "+ref+" for container main since ") {
-		t.Errorf("why says\n%s", out)
+		t.Errorf("podd why: got\n%s, want the pull of %s", out, ref)
 	}
-	if _, talk, code := d.outcome(nil, "wait", "--timeout=1500ms", "web"); code != 1 || strings.ContainsAny(talk, "\r\x1b") {
-		t.Errorf("off a terminal: %q, %d", talk, code)
+	if _, stderr, code := d.outcome(nil, "wait", "--timeout=1500ms", "web"); code != 1 || strings.ContainsAny(stderr, "\r\x1b") {
+		t.Errorf("off a terminal: got %q, %d, want plain text and exit code 1", stderr, code)
 	}
 	cmd := d.command("wait", "--timeout=0", "web")
-	s := at(t, cmd, 200, 33)
-	s.shows("\rpulling " + ref + " for ")
-	s.shows("\rpulling " + ref + " for ") // again, a second later
+	s := startOnTerminal(t, cmd, 200, 33)
+	s.waitFor("\rpulling " + ref + " for ")
+	s.waitFor("\rpulling " + ref + " for ") // again, a second later
 	d.apply(d.pod("web", shell("main", serve("web"))))
-	s.shows("\r\x1b[K") // it is gone
-	s.shows("podd: default/web ready after ")
+	s.waitFor("\r\x1b[K") // the progress line is erased
+	s.waitFor("podd: default/web ready after ")
 	if code := exitCode(t, cmd.Wait()); code != 0 {
-		t.Errorf("it left with %d", code)
+		t.Errorf("got exit code %d, want 0", code)
 	}
-	d.untilPod("is pulled no more", "web", func(p *server.PodView) error {
+	d.untilPod("is not pulled any more", "web", func(p *server.PodView) error {
 		if len(p.Pulls) > 0 {
-			return errors.New("it still is")
+			return errors.New("got a pull, want none")
 		}
 		return nil
 	})
 }
 
-// TestRunOnceShowsPulls: at a terminal, and nothing of it stays there.
-func TestRunOnceShowsPulls(t *testing.T) {
+// TestPullProgress_RunOnce checks that podd run --runonce shows pulls on a terminal and erases
+// them.
+func TestPullProgress_RunOnce(t *testing.T) {
 	t.Parallel()
-	d := withRuns(t)
+	d := newRunner(t)
 	r, ref := withRegistry(d, registry.Options{})
 	r.Inject(registry.Fault{})
-	d.writePods("pods", d.job("job", v1.RestartPolicyNever, from(ref, shell("main", "true"))))
-	cmd := exec.Command(binary, d.runWords("pods.yaml")...)
+	d.writePods("pods", d.job("job", v1.RestartPolicyNever, withImage(ref, shell("main", "true"))))
+	cmd := exec.Command(binary, d.runArgs("pods.yaml")...)
 	cmd.Dir = d.manifests()
-	s := at(t, cmd, 200, 33)
-	s.shows("\rpulling " + ref + " for ")
-	s.types("\x03")
-	s.shows("\r\x1b[K")
+	s := startOnTerminal(t, cmd, 200, 33)
+	s.waitFor("\rpulling " + ref + " for ")
+	s.typeKeys("\x03")
+	s.waitFor("\r\x1b[K")
 	if code := exitCode(t, cmd.Wait()); code != 130 {
-		t.Errorf("interrupted, it left with %d", code)
+		t.Errorf("after an interrupt: got exit code %d, want 130", code)
 	}
 }

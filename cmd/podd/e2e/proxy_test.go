@@ -24,8 +24,8 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// proxy stands between a podd and its runtime: it passes every call on, keeps
-// a record, and lets a test meddle.
+// A proxy forwards the CRI calls of a podd to its runtime. It records them, and a test can
+// delay them or make them fail.
 type proxy struct {
 	backend *grpc.ClientConn
 	server  *grpc.Server
@@ -33,10 +33,10 @@ type proxy struct {
 
 	mu       sync.Mutex // guards all following fields
 	calls    []call
-	flying   map[string]int // calls that the runtime is at, by method
+	inFlight map[string]int // number of calls in the runtime, by method
 	canceled []cancellation
-	meet     func(moment, call) bool
-	clients  []net.Conn // all that podd has opened
+	hook     func(moment, call) bool
+	clients  []net.Conn // all connections that podd has opened
 }
 
 // A cancellation is a call that podd canceled, or that ended with podd, before the runtime
@@ -46,7 +46,7 @@ type cancellation struct {
 	at     time.Time
 }
 
-// call is one request of podd.
+// A call is one CRI request of podd.
 type call struct {
 	Method  string // "RunPodSandbox"
 	Nth     int    // of its method, from 1
@@ -55,21 +55,20 @@ type call struct {
 
 func (c call) String() string { return fmt.Sprintf("%s #%d", c.Method, c.Nth) }
 
-// read decodes the request.
+// read decodes the request into a message.
 func (c call) read(into proto.Message) error { return proto.Unmarshal(c.request, into) }
 
-// moment is where a call is.
+// A moment is a stage of a call.
 type moment string
 
 const (
-	before moment = "before" // it has not reached the runtime
-	amid   moment = "amid"   // the runtime is at it
-	after  moment = "after"  // the runtime has answered, podd does not know
-	asked  moment = "asked"  // as amid, and podd is asked to end instead of killed
+	before     moment = "before"                    // it has not reached the runtime
+	during     moment = "during"                    // the runtime is executing it
+	after      moment = "after"                     // the runtime has responded, but podd has not received it
+	duringTerm moment = "during, podd gets SIGTERM" // like during, but podd gets SIGTERM instead of SIGKILL
 )
 
-// throughProxy has the daemon reach its runtime through a proxy, which ends
-// after podd.
+// throughProxy makes the daemon use its runtime through a proxy, which stops after podd.
 func (d *daemon) throughProxy() *proxy {
 	d.t.Helper()
 	socket := filepath.Join(d.dir, "cri.sock")
@@ -82,7 +81,7 @@ func (d *daemon) throughProxy() *proxy {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	p := &proxy{backend: backend, served: make(chan struct{}), flying: map[string]int{}}
+	p := &proxy{backend: backend, served: make(chan struct{}), inFlight: map[string]int{}}
 	p.server = grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(p.pass))
 	go func() {
 		defer close(p.served)
@@ -134,7 +133,7 @@ func (p *proxy) inRuntime(methods ...string) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, m := range methods {
-		n += p.flying[m]
+		n += p.inFlight[m]
 	}
 	p.canceled = slices.DeleteFunc(p.canceled, func(c cancellation) bool { return time.Since(c.at) > cancelTime })
 	for _, c := range p.canceled {
@@ -151,22 +150,22 @@ func (p *proxy) noteCancellation(method string) {
 	p.canceled = append(p.canceled, cancellation{method, time.Now()})
 }
 
-// onCall has meet called at every moment of every call. If it returns true,
-// the call goes no further.
-func (p *proxy) onCall(meet func(moment, call) bool) {
+// onCall sets a function that is called at every moment of every call, and clears the record.
+// If the function returns true, the call does not continue and podd gets an error.
+func (p *proxy) onCall(hook func(moment, call) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.calls, p.meet = nil, meet
+	p.calls, p.hook = nil, hook
 }
 
-// record is every call since the last onCall.
+// record returns every call since the last onCall.
 func (p *proxy) record() []call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]call(nil), p.calls...)
 }
 
-// graces are what the runtime was given to stop containers since then, in seconds.
+// graces returns the timeouts, in seconds, of all StopContainer calls since the last onCall.
 func (p *proxy) graces(t testing.TB) (all []int64) {
 	t.Helper()
 	for _, c := range p.record() {
@@ -182,22 +181,22 @@ func (p *proxy) graces(t testing.TB) (all []int64) {
 	return all
 }
 
-// made tells whether a call was made since the last onCall.
-func (p *proxy) made(c call) bool {
+// called reports whether a call was made since the last onCall.
+func (p *proxy) called(c call) bool {
 	return slices.ContainsFunc(p.record(), func(was call) bool { return was.String() == c.String() })
 }
 
-// starting says that the runtime is just starting a container.
-func (p *proxy) starting() bool {
+// isStarting reports whether the runtime is starting a container.
+func (p *proxy) isStarting() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.flying["StartContainer"] > 0
+	return p.inFlight["StartContainer"] > 0
 }
 
-func (p *proxy) fly(method string, by int) {
+func (p *proxy) addInFlight(method string, by int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.flying[method] += by
+	p.inFlight[method] += by
 }
 
 func (p *proxy) note(method string, request []byte) (call, func(moment, call) bool) {
@@ -210,27 +209,27 @@ func (p *proxy) note(method string, request []byte) (call, func(moment, call) bo
 		}
 	}
 	p.calls = append(p.calls, c)
-	if p.meet == nil {
+	if p.hook == nil {
 		return c, func(moment, call) bool { return false }
 	}
-	return c, p.meet
+	return c, p.hook
 }
 
-var errMeddled = errors.New("the test stopped this call")
+var errStopped = errors.New("the test stopped this call")
 
-// pass serves one call: a request, any number of replies.
+// pass forwards one call: a request and any number of responses.
 func (p *proxy) pass(_ any, podd grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(podd)
 	var request []byte
 	if err := podd.RecvMsg(&request); err != nil {
 		return err
 	}
-	c, meet := p.note(method, request)
-	if meet(before, c) {
-		return errMeddled
+	c, hook := p.note(method, request)
+	if hook(before, c) {
+		return errStopped
 	}
-	p.fly(c.Method, 1)
-	defer p.fly(c.Method, -1)
+	p.addInFlight(c.Method, 1)
+	defer p.addInFlight(c.Method, -1)
 	ctx, cancel := context.WithCancel(podd.Context())
 	defer cancel()
 	runtime, err := p.backend.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, method)
@@ -240,21 +239,22 @@ func (p *proxy) pass(_ any, podd grpc.ServerStream) error {
 	if err := errors.Join(runtime.SendMsg(&request), runtime.CloseSend()); err != nil {
 		return err
 	}
-	// It must not wait for podd's end: podd's end is what it is about.
-	met := make(chan struct{})
+	// The hook may kill podd and wait for its exit, so this goroutine must not wait for the
+	// hook now.
+	hooked := make(chan struct{})
 	go func() {
-		defer close(met)
-		meet(amid, c)
+		defer close(hooked)
+		hook(during, c)
 	}()
-	defer func() { <-met }()
+	defer func() { <-hooked }()
 	for {
 		var reply []byte
 		err := runtime.RecvMsg(&reply)
 		if err != nil && podd.Context().Err() != nil {
 			p.noteCancellation(c.Method)
 		}
-		if meet(after, c) {
-			return errMeddled
+		if hook(after, c) {
+			return errStopped
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -268,12 +268,12 @@ func (p *proxy) pass(_ any, podd grpc.ServerStream) error {
 	}
 }
 
-// rawCodec leaves messages as they are on the wire.
+// rawCodec passes messages through without decoding them.
 type rawCodec struct{}
 
 var _ encoding.CodecV2 = rawCodec{}
 
-// Name returns "", as podd's own does: CRI-O accepts no other content type.
+// Name returns "", as podd's codec does, because CRI-O accepts no other content type.
 func (rawCodec) Name() string { return "" }
 
 func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {

@@ -20,21 +20,21 @@ import (
 	"podd/server"
 )
 
-// hub is a registry that may be closed before the test ends.
+// A hub is a registry that may be closed before the test ends.
 type hub struct {
 	*registry.Registry
-	close func() error // any number of times
+	close func() error // may be called several times
 }
 
-// withRegistry starts a registry that has busybox as team/busybox:1, the name
-// of which it returns.
+// withRegistry starts a registry with busybox as team/busybox:1, and returns the reference of
+// that image.
 func withRegistry(d *daemon, o registry.Options) (r hub, ref string) {
 	d.t.Helper()
 	r = startRegistry(d.t, o)
 	return r, r.pushBusybox(d)
 }
 
-// startRegistry starts an empty one.
+// startRegistry starts an empty registry.
 func startRegistry(t testing.TB, o registry.Options) hub {
 	t.Helper()
 	started, err := registry.Start(o)
@@ -58,48 +58,48 @@ func (r hub) pushBusybox(d *daemon) (ref string) {
 	return ref
 }
 
-func from(image string, c v1.Container) v1.Container {
+func withImage(image string, c v1.Container) v1.Container {
 	c.Image = image
 	return c
 }
 
-func TestEditWithImageThatCannotBePulled(t *testing.T) {
+func TestEdit_MissingImage(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	r, ref := withRegistry(d, registry.Options{})
 	d.apply(d.pod("web", shell("main", serve("one"))))
 	d.untilApplied("web")
-	was := d.runs("web", "main")
-	d.apply(d.pod("web", from(r.Host()+"/team/none:1", shell("main", serve("two")))))
+	was := d.container("web", "main")
+	d.apply(d.pod("web", withImage(r.Host()+"/team/none:1", shell("main", serve("two")))))
 	d.untilProblem("web", r.Host(), "team/none:1", "keeps running")
 	d.untilPod("runs on in its earlier version", "web", func(p *server.PodView) error {
 		if !p.Ready || p.Current {
-			return errors.New("it does not")
+			return errors.New("the earlier version is not ready")
 		}
 		return nil
 	})
-	if now := d.runs("web", "main"); now != was {
-		t.Errorf("it is now %+v, was %+v", now, was)
+	if now := d.container("web", "main"); now != was {
+		t.Errorf("container: got %+v, want %+v", now, was)
 	}
-	// podd may be killed now: of the earlier version it has no manifest then.
+	// After a kill podd has no manifest of the earlier version.
 	d.crash()
 	d.untilProblem("web", r.Host(), "team/none:1", "keeps running")
-	if now := d.runs("web", "main"); now != was {
-		t.Errorf("after kill -9 it is now %+v, was %+v", now, was)
+	if now := d.container("web", "main"); now != was {
+		t.Errorf("after kill -9: got %+v, want %+v", now, was)
 	}
-	d.apply(d.pod("web", from(ref, shell("main", serve("three")))))
+	d.apply(d.pod("web", withImage(ref, shell("main", serve("three")))))
 	d.untilApplied("web")
 	d.untilNoted("one runs", "one TERM", "three runs")
 }
 
 func TestPullWithCredentials(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	r, ref := withRegistry(d, registry.Options{User: "ann", Password: "secret"})
-	d.apply(d.pod("web", from(ref, shell("main", serve("web")))))
-	said := d.untilProblem("web", "401", r.Host(), "config.json")
-	if strings.Contains(said, "rpc error") {
-		t.Errorf("it says %q: that is no way to speak to people", said)
+	d.apply(d.pod("web", withImage(ref, shell("main", serve("web")))))
+	problem := d.untilProblem("web", "401", r.Host(), "config.json")
+	if strings.Contains(problem, "rpc error") {
+		t.Errorf("got %q, want no rpc error", problem)
 	}
 	auth := base64.StdEncoding.EncodeToString([]byte("ann:secret"))
 	config := fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, r.Host(), auth)
@@ -109,14 +109,15 @@ func TestPullWithCredentials(t *testing.T) {
 	d.untilApplied("web")
 	log, err := os.ReadFile(d.output())
 	if err != nil || strings.Contains(string(log), "secret") || strings.Contains(string(log), auth) {
-		t.Errorf("the log tells the password: %v", err)
+		t.Errorf("podd's log contains the password: %v", err)
 	}
 }
 
-// plugin answers with the file beside it, and fails without one.
+// plugin is a credential provider that prints a file from its directory and fails if there is
+// none.
 const plugin = `#!/bin/sh
 here=$(dirname "$0")
-cat >> "$here/asked"
+cat >> "$here/requests"
 cat "$here/$1"`
 
 func TestPullWithCredentialProvider(t *testing.T) {
@@ -139,44 +140,45 @@ providers:
   apiVersion: credentialprovider.kubelet.k8s.io/v1
   args: [answer.json]
 `, r.Host()[strings.LastIndexByte(r.Host(), ':')+1:]), 0o600)
-	d := begin(t, "--image-credential-provider-config", filepath.Join(dir, "config.yaml"), "--image-credential-provider-bin-dir", dir)
+	d := startDaemon(t, "--image-credential-provider-config", filepath.Join(dir, "config.yaml"), "--image-credential-provider-bin-dir", dir)
 	ref := r.pushBusybox(d)
-	d.apply(d.pod("web", from(ref, shell("main", serve("web")))))
+	d.apply(d.pod("web", withImage(ref, shell("main", serve("web")))))
 	d.untilProblem("web", "401", "credential provider cloud", r.Host()+"/team/busybox", "exit status 1; run it by hand")
 	put("answer.json", fmt.Sprintf(`{"apiVersion": "credentialprovider.kubelet.k8s.io/v1", "kind": "CredentialProviderResponse",
 		"cacheKeyType": "Registry", "auth": {%q: {"username": "ann", "password": "hunter2"}}}`, r.Host()), 0o600)
 	d.untilApplied("web")
-	asked, err := os.ReadFile(filepath.Join(dir, "asked"))
+	requests, err := os.ReadFile(filepath.Join(dir, "requests"))
 	want := fmt.Sprintf(`{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":%q}`, r.Host()+"/team/busybox")
-	if err != nil || !strings.HasPrefix(string(asked), want+"\n") {
-		t.Errorf("asked %q, want %q; %v", asked, want, err)
+	if err != nil || !strings.HasPrefix(string(requests), want+"\n") {
+		t.Errorf("got requests %q, want %q; %v", requests, want, err)
 	}
 	if log, err := os.ReadFile(d.output()); err != nil || strings.Contains(string(log), "hunter2") {
-		t.Errorf("the log tells the password: %v", err)
+		t.Errorf("podd's log contains the password: %v", err)
 	}
 }
 
 func TestPullBacksOff(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	r, ref := withRegistry(d, registry.Options{})
 	r.Inject(registry.Fault{In: "/manifests/", Status: 503})
-	d.apply(d.pod("web", from(ref, shell("main", serve("web")))), d.pod("more", from(ref, shell("main", serve("more")))))
+	d.apply(d.pod("web", withImage(ref, shell("main", serve("web")))), d.pod("more", withImage(ref, shell("main", serve("more")))))
 	d.untilProblem("web", "503", r.Host())
 	d.untilProblem("more", "503", r.Host())
-	// Two pods, one pull; and no more for a while, which may be nearly over.
+	// Both pods share one pull, which is not retried for a while. The back-off may be nearly
+	// over.
 	d.eventually("the pull is not tried again for two seconds", func() error {
-		asked := r.Requests("/manifests/")
+		before := r.Requests("/manifests/")
 		<-time.After(2 * time.Second)
-		if now := r.Requests("/manifests/"); now != asked {
-			return fmt.Errorf("%d requests, then %d", asked, now)
+		if now := r.Requests("/manifests/"); now != before {
+			return fmt.Errorf("got %d requests, then %d", before, now)
 		}
 		return nil
 	})
-	d.untilPod("waits as kubectl shows it", "web", func(p *server.PodView) error {
+	d.untilPod("waits with a reason of the kubelet", "web", func(p *server.PodView) error {
 		for _, c := range p.Pod.Status.ContainerStatuses {
 			if c.State.Waiting == nil || c.State.Waiting.Reason != "ErrImagePull" && c.State.Waiting.Reason != "ImagePullBackOff" && c.State.Waiting.Reason != "RegistryUnavailable" {
-				return fmt.Errorf("its state is %+v", c.State)
+				return fmt.Errorf("got the state %+v", c.State)
 			}
 		}
 		return nil
@@ -186,11 +188,11 @@ func TestPullBacksOff(t *testing.T) {
 	d.untilApplied("more")
 }
 
-// TestImageByDigest: it is pulled once, whatever its name says later; one that
-// must not be pulled is waited for.
+// TestImageByDigest checks that an image that is named by digest is pulled once, and that a pod
+// whose image must not be pulled waits until the image is present.
 func TestImageByDigest(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	r, ref := withRegistry(d, registry.Options{})
 	image, err := registry.FromTarball(d.on.Tools.Images, stack.BusyboxImage)
 	if err != nil {
@@ -202,30 +204,30 @@ func TestImageByDigest(t *testing.T) {
 	}
 	name, _, _ := strings.Cut(strings.TrimPrefix(ref, r.Host()), ":")
 	pinned := r.Host() + name + "@" + digest.String()
-	p := d.pod("web", from(pinned, shell("main", serve("web"))))
-	never := from(r.Host()+name+"@"+digest.String(), shell("main", serve("never")))
+	p := d.pod("web", withImage(pinned, shell("main", serve("web"))))
+	never := withImage(r.Host()+name+"@"+digest.String(), shell("main", serve("never")))
 	never.ImagePullPolicy = v1.PullNever
 	d.apply(d.pod("never", never))
 	d.untilPod("waits", "never", waitingFor("main", "ErrImageNeverPull"))
 	d.apply(p)
 	view := d.untilApplied("web")
-	// The runtime knows the same image by the registries of other tests too.
+	// The runtime also knows this image by the registries of other tests.
 	if got := view.Pod.Status.ContainerStatuses[0].ImageID; !strings.HasSuffix(got, "@"+digest.String()) {
-		t.Errorf("the status says image %q, want that of %s", got, digest)
+		t.Errorf("status: got the image %q, want the digest %s", got, digest)
 	}
 	d.untilApplied("never")
 	_ = r.close()
 	d.crash()
-	d.apply(d.pod("two", from(pinned, shell("main", serve("two")))))
+	d.apply(d.pod("two", withImage(pinned, shell("main", serve("two")))))
 	d.untilApplied("two")
 }
 
-func TestPullOfflineUsesWhatIsPresent(t *testing.T) {
+func TestPullOffline_UsePresent(t *testing.T) {
 	t.Parallel()
-	d := begin(t, "--pull-offline", "use-present")
+	d := startDaemon(t, "--pull-offline", "use-present")
 	r, ref := withRegistry(d, registry.Options{})
 	always := func(name string) *v1.Pod {
-		c := from(ref, shell("main", serve(name)))
+		c := withImage(ref, shell("main", serve(name)))
 		c.ImagePullPolicy = v1.PullAlways
 		return d.pod(name, c)
 	}
@@ -239,11 +241,11 @@ func TestPullOfflineUsesWhatIsPresent(t *testing.T) {
 	d.untilProblem("second", ref)
 }
 
-func TestPullStrictWaitsForTheRegistry(t *testing.T) {
+func TestPullAlways_RegistryDown(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	r, ref := withRegistry(d, registry.Options{})
-	c := from(ref, shell("main", serve("web")))
+	c := withImage(ref, shell("main", serve("web")))
 	c.ImagePullPolicy = v1.PullAlways
 	d.apply(d.pod("web", c))
 	d.untilApplied("web")
@@ -254,29 +256,29 @@ func TestPullStrictWaitsForTheRegistry(t *testing.T) {
 	}
 	d.apply(d.pod("web", c))
 	d.untilProblem("web", r.Host())
-	if all := d.allRunning("web", ""); len(all) > 0 {
-		t.Errorf("%+v runs without its registry's word", all)
+	if all := d.containers("web", ""); len(all) > 0 {
+		t.Errorf("got running containers %+v, want none while the registry is down", all)
 	}
 }
 
-func TestRemovalWhileItsImageIsPulled(t *testing.T) {
+func TestRemoval_DuringPull(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	r, ref := withRegistry(d, registry.Options{})
 	r.Inject(registry.Fault{In: "/manifests/"})
-	d.apply(d.pod("web", from(ref, shell("main", serve("web")))))
+	d.apply(d.pod("web", withImage(ref, shell("main", serve("web")))))
 	d.eventually("the pull hangs", func() error {
 		if r.Hanging() == 0 {
-			return errors.New("it does not")
+			return errors.New("no request hangs")
 		}
 		return nil
 	})
-	// Others are not kept waiting.
+	// A hanging pull does not delay other pods.
 	d.apply(d.pod("other", shell("main", serve("other"))))
 	d.untilApplied("other")
 	d.remove("web")
 	d.untilGone("web")
-	d.eventually("the pull is given up", func() error {
+	d.eventually("the pull is canceled", func() error {
 		if n := r.Hanging(); n > 0 {
 			return fmt.Errorf("%d requests hang", n)
 		}

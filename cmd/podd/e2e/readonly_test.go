@@ -16,10 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// TestReadOnlyPortShowsNothingPrivate puts markers into every private field that a
-// pod of a file can have, and into its log and its termination message, and looks
-// for them in all that the ports without a login serve, in podd's log and in its
-// events. Root sees them.
+// TestReadOnlyPortShowsNothingPrivate puts markers into every private field that a pod of a
+// file can have, and into its log and its termination message. No marker may appear on the
+// ports without authentication, in podd's log or in its events. Root sees all of them.
 func TestReadOnlyPortShowsNothingPrivate(t *testing.T) {
 	t.Parallel()
 	readOnly, cadvisor := freePort(t), freePort(t)
@@ -35,11 +34,12 @@ func TestReadOnlyPortShowsNothingPrivate(t *testing.T) {
 		return &v1.HTTPGetAction{Path: "/?token=" + mark(), Port: intstr.FromInt32(9), Scheme: v1.URISchemeHTTP, HTTPHeaders: []v1.HTTPHeader{{Name: "Authorization", Value: mark()}}}
 	}
 	last := mark()
-	// What ends with an error shows the end of its log. The command has no marker.
+	// The status of a container that exits with an error contains the end of its log. The
+	// command itself does not contain the marker.
 	c := shell("main", `printf 'private-%s\n' `+strings.TrimPrefix(last, "private-")+`; sleep 1; exit 3`)
 	c.TerminationMessagePolicy = v1.TerminationMessageFallbackToLogsOnError
 	c.Env = []v1.EnvVar{{Name: "PASSWORD", Value: mark()}}
-	c.ReadinessProbe = every(v1.ProbeHandler{HTTPGet: get()})
+	c.ReadinessProbe = everySecond(v1.ProbeHandler{HTTPGet: get()})
 	c.Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{HTTPGet: get()}}
 	bad := shell("bad", "true")
 	bad.Command = []string{"/no/such/program"}
@@ -57,10 +57,10 @@ func TestReadOnlyPortShowsNothingPrivate(t *testing.T) {
 			paths = append(paths, "/pods", "/stats/summary", "/metrics/cadvisor", "/metrics/resource", "/metrics/probes", "/healthz")
 		}
 		for _, path := range paths {
-			text := page(t, client, path)
+			text := getPage(t, client, path)
 			checkUnmarked(t, name+path, text, markers)
 			if path == "/pods" && (!strings.Contains(text, "PASSWORD") || !strings.Contains(text, "/no/such/program") || !strings.Contains(text, `"exitCode":3`)) {
-				t.Errorf("/pods lacks what is public: %s", text)
+				t.Errorf("/pods lacks public fields: got %s", text)
 			}
 		}
 		checkUnmarked(t, name+"/page/state", firstLine(t, client, "/page/state"), markers)
@@ -78,28 +78,28 @@ func TestReadOnlyPortShowsNothingPrivate(t *testing.T) {
 	}
 	whole := d.find(view, "web").Pod.String()
 	if i := slices.IndexFunc(markers, func(m string) bool { return !strings.Contains(whole, m) }); i >= 0 {
-		t.Errorf("root does not see %s", markers[i])
+		t.Errorf("root's view: want %s in it", markers[i])
 	}
 }
 
 func checkUnmarked(t *testing.T, what, text string, markers []string) {
 	t.Helper()
 	if text == "" {
-		t.Errorf("%s is empty", what)
+		t.Errorf("%s: got no text", what)
 	}
 	for _, m := range markers {
 		if at := strings.Index(text, m); at >= 0 {
-			t.Errorf("%s shows %s: %q", what, m, text[max(0, at-100):min(len(text), at+100)])
+			t.Errorf("%s contains %s: %q", what, m, text[max(0, at-100):min(len(text), at+100)])
 		}
 	}
 }
 
-// firstLine returns the first line of an answer that goes on.
+// firstLine returns the first line of a streamed response.
 func firstLine(t *testing.T, c *client, path string) string {
 	t.Helper()
-	answer := c.send(t.Context(), http.MethodGet, path, "")
-	defer answer.Body.Close()
-	line, err := bufio.NewReader(answer.Body).ReadString('\n')
+	resp := c.send(t.Context(), http.MethodGet, path, "")
+	defer resp.Body.Close()
+	line, err := bufio.NewReader(resp.Body).ReadString('\n')
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}

@@ -18,8 +18,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestForwardedSocket: on a forwarded socket a browser gets the page at localhost, and
-// nothing under a name that it does not know; it never gets a credential.
+// TestForwardedSocket checks podd's socket when it is forwarded to a TCP port. A browser gets
+// the page at localhost, nothing under an unknown host name, and never a credential.
 func TestForwardedSocket(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -50,14 +50,14 @@ func TestForwardedSocket(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Host, r.Header = c.host, c.header
-		answer, err := http.DefaultClient.Do(r)
+		resp, err := http.DefaultClient.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		body, err := io.ReadAll(answer.Body)
-		answer.Body.Close()
-		if err != nil || answer.StatusCode != c.want {
-			t.Errorf("%s %s of %s: got %s %v, want %d", c.method, c.path, c.host, answer.Status, err, c.want)
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != c.want {
+			t.Errorf("%s %s of %s: got %s %v, want %d", c.method, c.path, c.host, resp.Status, err, c.want)
 		}
 		if c.want != 200 && strings.Contains(string(body), "KEY") {
 			t.Errorf("%s %s of %s: the response has a key", c.method, c.path, c.host)
@@ -65,11 +65,11 @@ func TestForwardedSocket(t *testing.T) {
 	}
 }
 
-// TestForwardedSocket_Rebinding: a page in a real browser, whose name resolves to the
-// forwarded socket after it was loaded, reads nothing.
+// TestForwardedSocket_Rebinding checks that a page in a real browser cannot read anything if
+// its host name resolves to the forwarded socket after the page was loaded.
 func TestForwardedSocket_Rebinding(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	d.write("pass", text(d, secret("pass", v1.SecretTypeOpaque, map[string]string{"word": "hidden"})))
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close")
@@ -103,7 +103,7 @@ func TestForwardedSocket_Rebinding(t *testing.T) {
 	}()
 	_, port, _ := net.SplitHostPort(ln.Addr().String())
 	b := browse(t, "http://wpad:"+port+"/", chromedp.Flag("host-resolver-rules", "MAP wpad 127.0.0.1"))
-	b.until("the page is there", `document.body.innerText.includes("evil")`)
+	b.until("the page is loaded", `document.body.innerText.includes("evil")`)
 	rebound.Store(true)
 	for n, c := range []struct{ request, headers string }{
 		{"/api/v1/secrets", "{}"},

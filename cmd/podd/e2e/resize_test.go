@@ -15,21 +15,21 @@ import (
 	"podd/server"
 )
 
-// fits checks what the kernel gives a container and its pod, which has two of
-// which one stays as it is: 16Mi, 100m.
-func (d *daemon) fits(p *server.PodView, was running, milli, mebi int) {
+// wantLimits checks the limits of container a and of its pod in the kernel. The pod's other
+// container always has 16Mi and 100m.
+func (d *daemon) wantLimits(p *server.PodView, was runningContainer, milli, mebi int) {
 	d.t.Helper()
-	now := d.runs("web", "a")
+	now := d.container("web", "a")
 	if now != was {
-		d.t.Fatalf("it is now %+v, was %+v", now, was)
+		d.t.Fatalf("container: got %+v, want %+v", now, was)
 	}
 	for _, c := range p.Pod.Status.ContainerStatuses {
 		if c.RestartCount != 0 {
-			d.t.Errorf("%s was restarted %d times", c.Name, c.RestartCount)
+			d.t.Errorf("%s: got %d restarts, want 0", c.Name, c.RestartCount)
 		}
 	}
 	if got := p.Pod.Status.ContainerStatuses[0].Resources.Limits.Memory().Value(); got != int64(mebi)<<20 {
-		d.t.Errorf("the status says %d bytes, want %dMi", got, mebi)
+		d.t.Errorf("status: got a memory limit of %d bytes, want %dMi", got, mebi)
 	}
 	pod := "kubepods/burstable/pod" + string(p.Pod.UID)
 	quota := func(milli int) string { return strconv.Itoa(milli * 100) }
@@ -37,76 +37,76 @@ func (d *daemon) fits(p *server.PodView, was running, milli, mebi int) {
 	for _, tt := range []struct{ what, got, want1, want2 string }{
 		{"memory", cgroupValue(d.t, was.PID, "memory", "memory.limit_in_bytes", "memory.max"), bytes(mebi), bytes(mebi)},
 		{"quota", cgroupValue(d.t, was.PID, "cpu", "cpu.cfs_quota_us", "cpu.max"), quota(milli), quota(milli) + " 100000"},
-		{"the pod's memory", d.below(pod, "memory", "memory.limit_in_bytes", "memory.max"), bytes(mebi + 16), bytes(mebi + 16)},
-		{"the pod's quota", d.below(pod, "cpu", "cpu.cfs_quota_us", "cpu.max"), quota(milli + 100), quota(milli+100) + " 100000"},
+		{"the pod's memory", d.cgroupFile(pod, "memory", "memory.limit_in_bytes", "memory.max"), bytes(mebi + 16), bytes(mebi + 16)},
+		{"the pod's quota", d.cgroupFile(pod, "cpu", "cpu.cfs_quota_us", "cpu.max"), quota(milli + 100), quota(milli+100) + " 100000"},
 	} {
-		if err := wants(tt.got, tt.want1, tt.want2); err != nil {
+		if err := wantValue(tt.got, tt.want1, tt.want2); err != nil {
 			d.t.Errorf("%s with %dm and %dMi: %v", tt.what, milli, mebi, err)
 		}
 	}
 }
 
-// sizedWeb is a pod of which one container has so much.
+// sizedWeb returns a pod whose container a has these limits.
 func (d *daemon) sizedWeb(milli, mebi int) *v1.Pod {
 	return d.pod("web",
-		needs(shell("a", serve("a")), "20m", strconv.Itoa(milli)+"m", strconv.Itoa(mebi)+"Mi"),
-		needs(shell("b", serve("b")), "20m", "100m", "16Mi"))
+		withResources(shell("a", serve("a")), "20m", strconv.Itoa(milli)+"m", strconv.Itoa(mebi)+"Mi"),
+		withResources(shell("b", serve("b")), "20m", "100m", "16Mi"))
 }
 
-// TestResize: an edit of cpu and memory alone changes them and restarts nothing,
-// whatever befalls podd; what adds a limit is another version.
+// TestResize checks that an edit of CPU and memory changes the limits without a restart, also
+// if podd is killed meanwhile. An edit that removes a limit replaces the pod.
 func TestResize(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	d.apply(d.sizedWeb(200, 32))
 	first := d.untilApplied("web")
-	was := d.runs("web", "a")
-	d.fits(first, was, 200, 32)
+	was := d.container("web", "a")
+	d.wantLimits(first, was, 200, 32)
 
 	d.apply(d.sizedWeb(400, 128))
-	d.fits(d.untilApplied("web"), was, 400, 128)
+	d.wantLimits(d.untilApplied("web"), was, 400, 128)
 	d.apply(d.sizedWeb(100, 24))
-	d.fits(d.untilApplied("web"), was, 100, 24)
+	d.wantLimits(d.untilApplied("web"), was, 100, 24)
 
-	// While podd does not run, and killed as it does it.
+	// Edits while podd does not run, and kills of podd during an edit.
 	d.kill()
 	d.apply(d.sizedWeb(300, 64))
 	d.start()
-	d.fits(d.untilApplied("web"), was, 300, 64)
+	d.wantLimits(d.untilApplied("web"), was, 300, 64)
 	for i := range 4 {
 		milli, mebi := 200+100*(i%2), 48+16*(i%2)
 		d.apply(d.sizedWeb(milli, mebi))
-		d.until("the edit is taken", d.taken("web"))
+		d.until("podd uses the edit", d.usesFile("web"))
 		d.crash()
-		d.fits(d.untilApplied("web"), was, milli, mebi)
+		d.wantLimits(d.untilApplied("web"), was, milli, mebi)
 	}
 
-	// More than the machine has changes nothing, and is told.
+	// An edit that requests more than the host has changes nothing and is reported.
 	d.apply(d.sizedWeb(300, int(machineMemory(t)>>20)*2))
 	for range 2 {
 		p := d.untilPod("waits", "web", func(p *server.PodView) error {
 			if !p.Problem || !strings.Contains(p.Why, "of memory; the node has") {
-				return fmt.Errorf("why is %q", p.Why)
+				return fmt.Errorf("got the reason %q, want a problem: not enough memory", p.Why)
 			}
 			return nil
 		})
-		d.fits(p, was, 300, 64)
+		d.wantLimits(p, was, 300, 64)
 		if got := resizePending(p); got != v1.PodReasonInfeasible {
-			t.Errorf("the condition PodResizePending says %q", got)
+			t.Errorf("condition PodResizePending: got the reason %q, want Infeasible", got)
 		}
-		if out, talk := d.verb("why", "web"); !strings.Contains(out+talk, "the node has") {
-			t.Errorf("podd why says %q and %q", out, talk)
+		if out, stderr := d.verb("why", "web"); !strings.Contains(out+stderr, "the node has") {
+			t.Errorf("podd why: got %q and %q, want %q in them", out, stderr, "the node has")
 		}
 		d.crash()
 	}
 	d.apply(d.sizedWeb(200, 32))
-	d.fits(d.untilApplied("web"), was, 200, 32)
+	d.wantLimits(d.untilApplied("web"), was, 200, 32)
 
 	p := d.sizedWeb(200, 32)
 	delete(p.Spec.Containers[1].Resources.Limits, v1.ResourceCPU)
 	d.apply(p)
-	if now := d.untilApplied("web"); now.Pod.UID == first.Pod.UID || d.runs("web", "a").ID == was.ID {
-		t.Error("a limit less is no other version")
+	if now := d.untilApplied("web"); now.Pod.UID == first.Pod.UID || d.container("web", "a").ID == was.ID {
+		t.Error("the pod was not replaced after a limit was removed")
 	}
 }
 
@@ -119,18 +119,19 @@ func resizePending(p *server.PodView) string {
 	return ""
 }
 
-// TestResizeBelowUse: memory that is in use is not taken away; the container runs
-// on, and gets what it can have. One whose resizePolicy says so restarts.
+// TestResizeBelowUse checks that podd does not reduce a memory limit below the usage; the
+// container keeps running and gets a higher limit later. A container with the resizePolicy
+// RestartContainer is restarted.
 func TestResizeBelowUse(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
-	// dd holds a block of 40 MiB for as long as nobody writes.
+	d := startDaemon(t)
+	// dd holds a block of 40 MiB until the FIFO is written to.
 	hoard := "trap 'exit 0' TERM; mkfifo /tmp/p; (dd if=/dev/zero bs=40M count=1; sleep 3600) 2>/dev/null | (" +
 		"head -c 1 >/dev/null; " + note("hoards") + "sleep 3600) & wait"
-	once := needs(shell("once", serve("once")), "20m", "100m", "16Mi")
+	once := withResources(shell("once", serve("once")), "20m", "100m", "16Mi")
 	once.ResizePolicy = []v1.ContainerResizePolicy{{ResourceName: v1.ResourceMemory, RestartPolicy: v1.RestartContainer}}
 	sized := func(mebi int) *v1.Pod {
-		p := d.pod("web", needs(shell("a", hoard), "20m", "1", strconv.Itoa(mebi)+"Mi"), once)
+		p := d.pod("web", withResources(shell("a", hoard), "20m", "1", strconv.Itoa(mebi)+"Mi"), once)
 		for _, list := range []v1.ResourceList{p.Spec.Containers[1].Resources.Limits, p.Spec.Containers[1].Resources.Requests} {
 			list[v1.ResourceMemory] = resource.MustParse(strconv.Itoa(mebi/4) + "Mi")
 		}
@@ -138,35 +139,35 @@ func TestResizeBelowUse(t *testing.T) {
 	}
 	d.apply(sized(96))
 	d.untilApplied("web")
-	d.untilNotedAny("hoards")
-	was, restarted := d.runs("web", "a"), d.runs("web", "once")
+	d.untilNote("hoards")
+	was, restarted := d.container("web", "a"), d.container("web", "once")
 	d.apply(sized(16))
-	// The words that upstream's node tests look for.
+	// The kubelet's message, for which the node tests of Kubernetes search.
 	rejected := regexp.MustCompile(`cannot decrease memory limits: .*container "a" memory limit \(16777216\) below current usage \(\d+\)`)
-	d.untilPod("says that it cannot", "web", func(p *server.PodView) error {
+	d.untilPod("shows the rejected resize", "web", func(p *server.PodView) error {
 		for _, c := range p.Pod.Status.Conditions {
 			if c.Type == v1.PodResizeInProgress && c.Reason == v1.PodReasonError && rejected.MatchString(c.Message) {
 				return nil
 			}
 		}
-		return fmt.Errorf("the conditions are %+v, the steps %+v", p.Pod.Status.Conditions, p.Steps)
+		return fmt.Errorf("got the conditions %+v, the steps %+v", p.Pod.Status.Conditions, p.Steps)
 	})
-	if now := d.runs("web", "a"); now != was {
-		t.Errorf("it is now %+v, was %+v", now, was)
+	if now := d.container("web", "a"); now != was {
+		t.Errorf("container: got %+v, want %+v", now, was)
 	}
 	d.apply(sized(128))
 	d.untilApplied("web")
-	if now := d.runs("web", "a"); now != was {
-		t.Errorf("it is now %+v, was %+v", now, was)
+	if now := d.container("web", "a"); now != was {
+		t.Errorf("container: got %+v, want %+v", now, was)
 	}
 	if got := cgroupValue(t, was.PID, "memory", "memory.limit_in_bytes", "memory.max"); got != strconv.Itoa(128<<20) {
-		t.Errorf("its memory limit is %s", got)
+		t.Errorf("got a memory limit of %s, want 128 MiB", got)
 	}
-	now := d.runs("web", "once")
+	now := d.container("web", "once")
 	if now.ID == restarted.ID || now.Sandbox != restarted.Sandbox {
-		t.Errorf("once is now %+v, was %+v", now, restarted)
+		t.Errorf("once: got %+v, want a new container in the sandbox of %+v", now, restarted)
 	}
 	if got := cgroupValue(t, now.PID, "memory", "memory.limit_in_bytes", "memory.max"); got != strconv.Itoa(32<<20) {
-		t.Errorf("its memory limit is %s", got)
+		t.Errorf("got a memory limit of %s, want 32 MiB", got)
 	}
 }

@@ -15,20 +15,19 @@ import (
 	"podd/server"
 )
 
-// resolver returns a pod that reports its resolver configuration as name-version.
-// Another version is another sandbox.
+// resolver returns a pod that writes its resolver configuration to /trace/name-version. A
+// change of the version replaces the pod.
 func (d *daemon) resolver(name, version string) *v1.Pod {
-	c := shell("main", tell(name+"-"+version, "cat /etc/resolv.conf")+serve(name))
+	c := shell("main", writeTrace(name+"-"+version, "cat /etc/resolv.conf")+serve(name))
 	c.Env = []v1.EnvVar{{Name: "VERSION", Value: version}}
 	return d.pod(name, c)
 }
 
-// nameServers returns the name servers in the resolver configuration of a version of a
-// pod, once it runs.
+// nameServers returns the name servers of a version of a pod, after it has started.
 func (d *daemon) nameServers(name, version string) string {
 	d.t.Helper()
 	d.untilApplied(name)
-	return nameServersIn(d.told(name + "-" + version))
+	return nameServersIn(d.readTrace(name + "-" + version))
 }
 
 func nameServersIn(resolvConf string) string {
@@ -49,9 +48,9 @@ func (d *daemon) wantNameServers(name, version, want string) {
 	}
 }
 
-// TestResolvConfChanges changes the file of --resolv-conf in the ways of DHCP clients. A
-// pod that starts or is replaced later has the new name servers. The others run on with
-// those they have, also when podd is started again.
+// TestResolvConfChanges changes the file of --resolv-conf as DHCP clients do. Pods that start
+// or are replaced afterwards have the new name servers. The others keep running with the old
+// ones, also after a restart of podd.
 func TestResolvConfChanges(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -73,7 +72,7 @@ func TestResolvConfChanges(t *testing.T) {
 	d.start()
 	d.apply(d.resolver("web", "1"))
 	d.wantNameServers("web", "1", "192.0.2.1")
-	was := d.runs("web", "main")
+	was := d.container("web", "main")
 
 	replace("# lease\nnameserver 192.0.2.2\nnameserver 2001:db8::2\n")
 	d.apply(d.resolver("second", "1"), d.resolver("edited", "1"))
@@ -84,7 +83,7 @@ func TestResolvConfChanges(t *testing.T) {
 	d.apply(d.resolver("edited", "2"))
 	d.wantNameServers("edited", "2", "192.0.2.3")
 
-	// A file that cannot be read starts no pod and ends none, and podd starts nevertheless.
+	// While the file cannot be read, no pod starts and none stops, and podd can be started.
 	if err := errors.Join(os.Remove(conf), os.Mkdir(conf, 0o755)); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +101,7 @@ func TestResolvConfChanges(t *testing.T) {
 	d.wantNameServers("late", "1", "192.0.2.4")
 	d.noProblems()
 
-	// With an empty file podd requests no name servers. Some runtimes take the host's then.
+	// With an empty file podd requests no name servers. Some runtimes use the host's then.
 	rewrite("")
 	d.apply(d.resolver("none", "1"))
 	host, err := os.ReadFile("/etc/resolv.conf")
@@ -116,19 +115,19 @@ func TestResolvConfChanges(t *testing.T) {
 	d.apply(d.resolver("none", "2"))
 	d.wantNameServers("none", "2", "192.0.2.5")
 
-	if now := d.runs("web", "main"); now != was {
-		t.Errorf("the first pod is %+v, was %+v", now, was)
+	if now := d.container("web", "main"); now != was {
+		t.Errorf("web: got %+v, want %+v", now, was)
 	}
-	d.until("no container was started again", func(v *server.View) error {
+	d.until("no container was restarted", func(v *server.View) error {
 		for _, p := range v.Pods {
 			if n := restarts(p, "main"); n != 0 {
-				return fmt.Errorf("%s has %d restarts", p.Pod.Name, n)
+				return fmt.Errorf("%s: got %d restarts, want 0", p.Pod.Name, n)
 			}
 		}
 		return nil
 	})
 	for pod, want := range map[string]string{"web": "192.0.2.1", "second": "192.0.2.2", "edited": "192.0.2.3"} {
-		text, _ := d.verb("exec", d.full(pod), "--", "cat", "/etc/resolv.conf")
+		text, _ := d.verb("exec", d.podName(pod), "--", "cat", "/etc/resolv.conf")
 		if got, _, _ := strings.Cut(nameServersIn(text), " "); got != want {
 			t.Errorf("%s: got the first name server %q in the end, want %s", pod, got, want)
 		}

@@ -17,7 +17,7 @@ import (
 	"podd/server"
 )
 
-func needs(c v1.Container, cpuRequest, cpuLimit, memory string) v1.Container {
+func withResources(c v1.Container, cpuRequest, cpuLimit, memory string) v1.Container {
 	q := resource.MustParse
 	c.Resources = v1.ResourceRequirements{
 		Requests: v1.ResourceList{v1.ResourceCPU: q(cpuRequest), v1.ResourceMemory: q(memory)},
@@ -26,8 +26,8 @@ func needs(c v1.Container, cpuRequest, cpuLimit, memory string) v1.Container {
 	return c
 }
 
-// below reads a file of a cgroup under podd's own.
-func (d *daemon) below(at, controller, v1File, v2File string) string {
+// cgroupFile reads a file of a cgroup below podd's.
+func (d *daemon) cgroupFile(at, controller, v1File, v2File string) string {
 	d.t.Helper()
 	file := filepath.Join("/sys/fs/cgroup", controller, d.cgroup(), at, v1File)
 	if cgroups.IsCgroup2UnifiedMode() {
@@ -40,13 +40,13 @@ func (d *daemon) below(at, controller, v1File, v2File string) string {
 	return strings.TrimSpace(string(text))
 }
 
-func wants(got, v1, v2 string) error {
+func wantValue(got, v1, v2 string) error {
 	want := v1
 	if cgroups.IsCgroup2UnifiedMode() {
 		want = v2
 	}
 	if got != want {
-		return fmt.Errorf("it is %s, want %s", got, want)
+		return fmt.Errorf("got %s, want %s", got, want)
 	}
 	return nil
 }
@@ -64,13 +64,13 @@ func machineMemory(t testing.TB) int64 {
 	return kib << 10
 }
 
-// TestCgroups: a pod is limited as a whole, a class has what its pods ask for,
-// and all together have what the node is not to keep.
+// TestCgroups checks the limits of a pod's cgroup, the CPU weight of a QoS class, and the
+// memory limit of all pods together.
 func TestCgroups(t *testing.T) {
 	t.Parallel()
-	d := begin(t, "--pod-max-pids=64", "--system-reserved=memory=1Gi")
+	d := startDaemon(t, "--pod-max-pids=64", "--system-reserved=memory=1Gi")
 	d.apply(
-		d.pod("web", needs(shell("a", serve("a")), "100m", "200m", "32Mi"), needs(shell("b", serve("b")), "50m", "100m", "16Mi")),
+		d.pod("web", withResources(shell("a", serve("a")), "100m", "200m", "32Mi"), withResources(shell("b", serve("b")), "50m", "100m", "16Mi")),
 		d.pod("idle", shell("a", serve("idle"))),
 	)
 	web := d.untilApplied("web")
@@ -84,70 +84,70 @@ func TestCgroups(t *testing.T) {
 		{"kubepods/besteffort/pod" + string(idle.Pod.UID), "cpu", "cpu.shares", "cpu.weight", "2", "1"},
 		{"kubepods/besteffort", "cpu", "cpu.shares", "cpu.weight", "2", "1"},
 	} {
-		if err := wants(d.below(tt.at, tt.controller, tt.v1File, tt.v2File), tt.want1, tt.want2); err != nil {
+		if err := wantValue(d.cgroupFile(tt.at, tt.controller, tt.v1File, tt.v2File), tt.want1, tt.want2); err != nil {
 			t.Errorf("%s of %s: %v", tt.v1File, tt.at, err)
 		}
 	}
-	weight := func() string { return d.below("kubepods/burstable", "cpu", "cpu.shares", "cpu.weight") }
-	d.eventually("the class has the shares of web", func() error { return wants(weight(), "153", "6") })
-	whole, err := strconv.ParseInt(d.below("kubepods", "memory", "memory.limit_in_bytes", "memory.max"), 10, 64)
+	weight := func() string { return d.cgroupFile("kubepods/burstable", "cpu", "cpu.shares", "cpu.weight") }
+	d.eventually("the QoS class has the CPU weight of web", func() error { return wantValue(weight(), "153", "6") })
+	whole, err := strconv.ParseInt(d.cgroupFile("kubepods", "memory", "memory.limit_in_bytes", "memory.max"), 10, 64)
 	if memory := machineMemory(t); err != nil || whole >= memory || whole < memory-2<<30 {
-		t.Errorf("all pods together have %d of %d bytes, %v", whole, memory, err)
+		t.Errorf("memory limit of all pods: got %d of %d bytes, %v, want up to 2 GiB less than the total", whole, memory, err)
 	}
 	d.remove("web")
 	d.untilGone("web")
-	d.eventually("the class has no shares", func() error { return wants(weight(), "2", "1") })
+	d.eventually("the QoS class has the minimal CPU weight", func() error { return wantValue(weight(), "2", "1") })
 }
 
-// TestFullNode: a pod that the node has no room for is rejected, and runs when
-// another one leaves.
+// TestFullNode checks that a pod is rejected if the node has no room for it, and runs when
+// another one is removed.
 func TestFullNode(t *testing.T) {
 	t.Parallel()
-	d := begin(t, "--eviction-hard=memory.available<0%", "--system-reserved=memory="+strconv.FormatInt(machineMemory(t)-256<<20, 10))
-	d.apply(d.pod("first", needs(shell("a", serve("first")), "1m", "1", "192Mi")))
+	d := startDaemon(t, "--eviction-hard=memory.available<0%", "--system-reserved=memory="+strconv.FormatInt(machineMemory(t)-256<<20, 10))
+	d.apply(d.pod("first", withResources(shell("a", serve("first")), "1m", "1", "192Mi")))
 	d.untilApplied("first")
-	d.apply(d.pod("second", needs(shell("a", serve("second")), "1m", "1", "128Mi")))
+	d.apply(d.pod("second", withResources(shell("a", serve("second")), "1m", "1", "128Mi")))
 	d.untilPod("is rejected", "second", func(p *server.PodView) error {
-		return wants(p.Pod.Status.Reason, "OutOfmemory", "OutOfmemory")
+		return wantValue(p.Pod.Status.Reason, "OutOfmemory", "OutOfmemory")
 	})
 	d.remove("first")
 	d.untilApplied("second")
 }
 
-// TestPodResources: what a pod has for all of its containers bounds each that has
-// nothing of its own; pages that the node has none of are asked for in vain.
+// TestPodResources checks that a pod-level limit applies to containers without limits, and that
+// a pod that requests huge pages of an unsupported size is rejected.
 func TestPodResources(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	p := d.pod("web", shell("a", serve("web")))
 	p.Spec.Resources = &v1.ResourceRequirements{Limits: v1.ResourceList{
 		v1.ResourceCPU: resource.MustParse("300m"), v1.ResourceMemory: resource.MustParse("64Mi"),
 	}}
-	huge := d.pod("huge", needs(shell("a", serve("huge")), "1m", "1", "16Mi"))
-	pages := v1.ResourceName(v1.ResourceHugePagesPrefix + "64Ki") // a size of no amd64
+	huge := d.pod("huge", withResources(shell("a", serve("huge")), "1m", "1", "16Mi"))
+	pages := v1.ResourceName(v1.ResourceHugePagesPrefix + "64Ki") // not supported on amd64
 	for _, list := range []v1.ResourceList{huge.Spec.Containers[0].Resources.Limits, huge.Spec.Containers[0].Resources.Requests} {
 		list[pages] = resource.MustParse("64Ki")
 	}
 	d.apply(p, huge)
 	d.untilApplied("web")
-	pid := d.runs("web", "a").PID
+	pid := d.container("web", "a").PID
 	if got := cgroupValue(t, pid, "memory", "memory.limit_in_bytes", "memory.max"); got != strconv.Itoa(64<<20) {
-		t.Errorf("the container's memory limit is %s", got)
+		t.Errorf("got a memory limit of %s, want 64 MiB", got)
 	}
 	if got := cgroupValue(t, pid, "cpu", "cpu.cfs_quota_us", "cpu.max"); got != "30000" && got != "30000 100000" {
-		t.Errorf("the container's cpu quota is %s", got)
+		t.Errorf("got a CPU quota of %s, want 30000", got)
 	}
 	d.untilPod("is rejected", "huge", func(p *server.PodView) error {
 		want := "OutOf" + string(pages)
-		return wants(p.Pod.Status.Reason, want, want)
+		return wantValue(p.Pod.Status.Reason, want, want)
 	})
 }
 
-// TestOverhead: what a runtime class takes is added to the pod's cgroup.
+// TestOverhead checks that the overhead of a runtime class is added to the pod's cgroup.
 func TestOverhead(t *testing.T) {
 	t.Parallel()
-	d := begin(t, "--runtime-class=boxed=runc")
-	p := d.pod("web", needs(shell("a", serve("a")), "100m", "200m", "32Mi"))
+	d := startDaemon(t, "--runtime-class=boxed=runc")
+	p := d.pod("web", withResources(shell("a", serve("a")), "100m", "200m", "32Mi"))
 	p.Spec.RuntimeClassName = new("boxed")
 	p.Spec.Overhead = v1.ResourceList{v1.ResourceCPU: resource.MustParse("50m"), v1.ResourceMemory: resource.MustParse("16Mi")}
 	d.apply(p)
@@ -157,17 +157,17 @@ func TestOverhead(t *testing.T) {
 		{"cpu", "cpu.cfs_quota_us", "cpu.max", "25000", "25000 100000"},
 		{"memory", "memory.limit_in_bytes", "memory.max", strconv.Itoa(48 << 20), strconv.Itoa(48 << 20)},
 	} {
-		if err := wants(d.below(at, tt.controller, tt.v1File, tt.v2File), tt.want1, tt.want2); err != nil {
+		if err := wantValue(d.cgroupFile(at, tt.controller, tt.v1File, tt.v2File), tt.want1, tt.want2); err != nil {
 			t.Errorf("%s: %v", tt.v1File, err)
 		}
 	}
 }
 
-// TestEphemeralStorage: a pod that has more on disk than its containers may ends,
-// whatever it wrote there; one that asks for more than the disk has never starts.
+// TestEphemeralStorage checks that a pod that exceeds its storage limit is evicted, wherever it
+// has written, and that a pod that requests more than the disk has is rejected.
 func TestEphemeralStorage(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	limited := func(name, script, limit string) v1.Container {
 		c := shell(name, script)
 		c.Resources.Limits = v1.ResourceList{v1.ResourceEphemeralStorage: resource.MustParse(limit)}
@@ -188,15 +188,15 @@ func TestEphemeralStorage(t *testing.T) {
 		d.untilPod("is evicted", name, func(p *server.PodView) error {
 			s := p.Pod.Status
 			if s.Phase != v1.PodFailed || s.Reason != "Evicted" || !strings.HasPrefix(s.Message, want) {
-				return fmt.Errorf("%s %s: %s", s.Phase, s.Reason, s.Message)
+				return fmt.Errorf("got %s %s: %s, want Failed Evicted: %s…", s.Phase, s.Reason, s.Message, want)
 			}
 			return nil
 		})
 	}
 	d.untilPod("is rejected", "vast", func(p *server.PodView) error {
-		return wants(p.Pod.Status.Reason, "OutOfephemeral-storage", "OutOfephemeral-storage")
+		return wantValue(p.Pod.Status.Reason, "OutOfephemeral-storage", "OutOfephemeral-storage")
 	})
 	if small := d.untilApplied("small"); small.Pod.Status.Phase != v1.PodRunning {
-		t.Errorf("small is %s: %s", small.Pod.Status.Phase, small.Pod.Status.Message)
+		t.Errorf("small: got %s: %s, want Running", small.Pod.Status.Phase, small.Pod.Status.Message)
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"podd/server"
 )
 
-// TestContainerRestartRules: by a rule, a container of a pod that is never
-// restarted is started again after 42, and its pod runs on; no rule names 7.
+// TestContainerRestartRules checks that a container with restartPolicy Never is restarted after
+// the exit code that its restart rule names, and not after another one.
 func TestContainerRestartRules(t *testing.T) {
 	t.Parallel()
-	d := begin(t, "--feature-gates=ContainerRestartRules=true")
+	d := startDaemon(t, "--feature-gates=ContainerRestartRules=true")
 	in42 := func(c v1.Container) v1.Container {
 		never := v1.ContainerRestartPolicyNever
 		c.RestartPolicy = &never
@@ -30,30 +30,30 @@ func TestContainerRestartRules(t *testing.T) {
 	first := func(name string) string {
 		return note(name) + "if mkdir /trace/" + name + " 2>/dev/null; then exit 42; fi; "
 	}
-	p := once(d.pod("job", in42(shell("main", first("main")+"while ! [ -e /trace/go ]; do sleep 0.05; done; exit 7")), shell("other", "exit 0")), v1.RestartPolicyNever)
+	p := withRestartPolicy(d.pod("job", in42(shell("main", first("main")+"while ! [ -e /trace/go ]; do sleep 0.05; done; exit 7")), shell("other", "exit 0")), v1.RestartPolicyNever)
 	p.Spec.InitContainers = []v1.Container{in42(shell("init", first("init")))}
 	d.apply(p)
 	d.untilNoted("init", "init", "main", "main")
-	d.untilPod("running, its main container for the second time", "job", func(p *server.PodView) error {
+	d.untilPod("runs its main container for the second time", "job", func(p *server.PodView) error {
 		for _, c := range p.Pod.Status.ContainerStatuses {
 			if end := c.LastTerminationState.Terminated; c.Name == "main" && (c.State.Running == nil || end == nil || end.ExitCode != 42) {
-				return fmt.Errorf("it is %+v, and was %+v", c.State, c.LastTerminationState)
+				return fmt.Errorf("got the state %+v, before %+v", c.State, c.LastTerminationState)
 			}
 		}
 		if n := restarts(p, "main"); n != 1 {
-			return fmt.Errorf("restarted %d times", n)
+			return fmt.Errorf("got %d restarts, want 1", n)
 		}
 		return inPhase(v1.PodRunning)(p)
 	})
-	// A podd that comes after knows as well that the other one is over, and that
-	// main is not.
+	// A podd that starts after a kill must know that the container other has finished, and main
+	// has not.
 	d.crash()
-	d.untilPod("running", "job", inPhase(v1.PodRunning))
+	d.untilPod("is running", "job", inPhase(v1.PodRunning))
 	d.untilNoted("init", "init", "main", "main")
 	if err := os.WriteFile(filepath.Join(d.shared(), "go"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	d.untilPod("failed", "job", inPhase(v1.PodFailed))
+	d.untilPod("has failed", "job", inPhase(v1.PodFailed))
 	d.untilWoundDown("job")
 	d.untilNoted("init", "init", "main", "main")
 }

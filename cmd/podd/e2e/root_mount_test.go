@@ -14,7 +14,7 @@ func TestRootMountedLate(t *testing.T) {
 	d.apply(d.pod("web", shell("main", single("web"))))
 	d.untilApplied("web")
 	d.untilNoted("web runs")
-	was, instance := d.runs("web", "main"), d.instance()
+	was, instance := d.container("web", "main"), d.instance()
 
 	d.kill()
 	k.unmount()
@@ -26,7 +26,7 @@ func TestRootMountedLate(t *testing.T) {
 	d.start()
 	d.untilApplied("web")
 	d.noProblems()
-	if now := d.runs("web", "main"); now != was {
+	if now := d.container("web", "main"); now != was {
 		t.Errorf("after the mount: web is now %+v, was %+v", now, was)
 	}
 	d.untilNoted("web runs")

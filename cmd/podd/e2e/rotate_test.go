@@ -16,17 +16,17 @@ import (
 	"podd/server"
 )
 
-const logLimits = 3 * 100 << 10 // of boundedLogs
+const logLimits = 3 * 100 << 10 // the bytes that boundedLogs allows for the logs of a container
 
-// boundedLogs begins a podd that keeps little of its pods' logs.
+// boundedLogs starts a podd with small limits for container logs.
 func boundedLogs(t *testing.T) *daemon {
 	t.Helper()
-	return begin(t, "--container-log-max-size", "100Ki", "--container-log-max-files", "3")
+	return startDaemon(t, "--container-log-max-size", "100Ki", "--container-log-max-files", "3")
 }
 
-// kept tells what there is of a pod's logs.
-func (d *daemon) kept(name string) error {
-	files, err := filepath.Glob(filepath.Join(d.logs(), "default_"+d.full(name)+"_*", "main", "*"))
+// logsWithinLimits returns an error unless a pod has logs and they are within their limits.
+func (d *daemon) logsWithinLimits(name string) error {
+	files, err := filepath.Glob(filepath.Join(d.logs(), "default_"+d.podName(name)+"_*", "main", "*"))
 	if err != nil || len(files) == 0 {
 		return fmt.Errorf("no logs: %v", err)
 	}
@@ -39,14 +39,14 @@ func (d *daemon) kept(name string) error {
 		total += info.Size()
 	}
 	if len(files) > 3 || total > logLimits {
-		return fmt.Errorf("%d bytes in %d files: %q", total, len(files), files)
+		return fmt.Errorf("got %d bytes in %d files: %q, want at most 3 files and %d bytes", total, len(files), files, logLimits)
 	}
 	return nil
 }
 
-// TestLogsAreBounded: whoever follows a log that is rotated many times sees
-// every line of it once, unless it is further behind than what is kept: the
-// container waits for it.
+// TestLogsAreBounded checks that a client that follows a log gets every line once although the
+// log is rotated many times. The container waits for the client, so that the client is never
+// behind the oldest file that is kept.
 func TestLogsAreBounded(t *testing.T) {
 	t.Parallel()
 	const lines, ahead = 20000, 1000
@@ -72,28 +72,29 @@ func TestLogsAreBounded(t *testing.T) {
 			t.Fatalf("got %q (%v), want %q", read.Text(), read.Err(), want)
 		}
 		if (i+1)%ahead == 0 {
-			d.tellPods(strconv.Itoa(i + 1))
+			d.touch(strconv.Itoa(i + 1))
 		}
 	}
-	d.eventually("the logs are within their bounds", func() error { return d.kept("web") })
+	d.eventually("the logs are within their limits", func() error { return d.logsWithinLimits("web") })
 }
 
-// TestLogsOfACrashLoopAreBounded: what earlier attempts wrote counts as well.
-func TestLogsOfACrashLoopAreBounded(t *testing.T) {
+// TestLogsAreBounded_CrashLoop checks that the logs of earlier attempts count towards the
+// limits.
+func TestLogsAreBounded_CrashLoop(t *testing.T) {
 	t.Parallel()
 	d := boundedLogs(t)
-	d.apply(d.pod("db", shell("main", "yes 'much to say of what goes wrong' | head -n 60000; exit 1")))
+	d.apply(d.pod("db", shell("main", "yes 'a line that fills the log file' | head -n 60000; exit 1")))
 	d.untilPod("has crashed twice", "db", func(p *server.PodView) error {
 		if restarts(p, "main") == 0 {
-			return errors.New("it was not restarted")
+			return errors.New("got no restart, want one")
 		}
 		return waitingFor("main", "CrashLoopBackOff")(p)
 	})
-	d.eventually("the logs are within their bounds", func() error { return d.kept("db") })
-	// The runtime writes a log a little behind, the last line in parts.
-	d.eventually("the previous attempt's log has its end", func() error {
-		if out, _ := d.verb("logs", "db", "--previous", "--tail", "1"); out != "much to say of what goes wrong\n" {
-			return fmt.Errorf("it ends with %q", out)
+	d.eventually("the logs are within their limits", func() error { return d.logsWithinLimits("db") })
+	// The runtime writes the log with a delay, and the last line in parts.
+	d.eventually("the previous attempt's log is complete", func() error {
+		if out, _ := d.verb("logs", "db", "--previous", "--tail", "1"); out != "a line that fills the log file\n" {
+			return fmt.Errorf("got the last line %q, want %q", out, "a line that fills the log file\n")
 		}
 		return nil
 	})

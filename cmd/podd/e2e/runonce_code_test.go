@@ -22,55 +22,56 @@ const (
 	never     = v1.RestartPolicyNever
 )
 
+// TestOnceCodes checks the exit codes of podd run --runonce for the exit codes of containers.
 func TestOnceCodes(t *testing.T) {
 	t.Parallel()
-	d := withRuns(t)
+	d := newRunner(t)
 	oom := shell("c", "x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done")
 	oom.Resources.Limits = v1.ResourceList{v1.ResourceMemory: resource.MustParse("32Mi")}
 	failingInit := d.job("job", never, shell("c", note("never")))
 	failingInit.Spec.InitContainers = []v1.Container{shell("i", "exit 4")}
 	absent := shell("c", "")
 	absent.Command = []string{"/no/such/program"}
-	absentCode, absentSays := 128, "did not start: "
+	absentCode, absentText := 128, "did not start: "
 	if !d.on.CreatesWithoutProgram() {
-		absentCode, absentSays = 125, "cannot come right"
+		absentCode, absentText = 125, "cannot come right"
 	}
 	tests := []struct {
-		name string
-		pods []*v1.Pod
-		code int
-		said []string
+		name   string
+		pods   []*v1.Pod
+		code   int
+		stderr []string
 	}{
 		{"success", []*v1.Pod{d.job("job", never, shell("c", "exit 0"))}, 0, []string{"podd: 1 pod, 0 failed, ", "\n  ok    job exit 0 in "}},
 		{"failure", []*v1.Pod{d.job("job", never, shell("c", "echo last words; exit 3"))}, 3, []string{"\n  FAIL  job/c exit 3 after ", `"last words"`}},
 		{"one of two fails", []*v1.Pod{d.job("a", never, shell("c", "exit 7")), d.job("b", onFailure, shell("c", "sleep 0.3"))}, 7, []string{"podd: 2 pods, 1 failed, ", "\n  ok    b   exit 0"}},
 		{"both fail", []*v1.Pod{d.job("a", never, shell("c", "exit 7")), d.job("b", never, shell("c", "exit 7"))}, 1, []string{"podd: 2 pods, 2 failed, "}},
 		{"init fails", []*v1.Pod{failingInit}, 4, []string{"FAIL  job/i exit 4"}},
-		{"fails at first", []*v1.Pod{d.job("job", onFailure, shell("c", secondTime("retry")))}, 0, []string{"job/c: exit 1 after ", "starts again (1 of 5)", "on attempt 2"}},
+		{"fails at first", []*v1.Pod{d.job("job", onFailure, shell("c", failFirst("retry")))}, 0, []string{"job/c: exit 1 after ", "starts again (1 of 5)", "on attempt 2"}},
 		{"signal", []*v1.Pod{d.job("job", never, shell("c", "sh -c 'kill -SEGV $$$$'; exit $?"))}, 139, []string{"SIGSEGV (139)"}},
 		{"out of memory", []*v1.Pod{d.job("job", never, oom)}, 137, []string{"OOMKilled (137) after ", ": limit 32Mi, pods.yaml:"}},
-		{"no such program", []*v1.Pod{d.job("job", never, absent)}, absentCode, []string{absentSays, "/no/such/program"}},
+		{"no such program", []*v1.Pod{d.job("job", never, absent)}, absentCode, []string{absentText, "/no/such/program"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			d := *d
 			d.t = t
-			d.runPods(test.pods...).ends(test.code, test.said...)
+			d.runPods(test.pods...).wantExit(test.code, test.stderr...)
 		})
 	}
-	if slices.Contains(d.journal(), "never") {
-		t.Error("a container ran behind an init container that failed")
+	if slices.Contains(d.notes(), "never") {
+		t.Error("a container ran after its init container had failed")
 	}
 }
 
-// TestOnceOwnFailures: what no container is to blame for is 125, and 124 when
-// the time is up.
+// TestOnceOwnFailures checks that the exit code is 125 if no container is to blame, and 124
+// after a timeout.
 func TestOnceOwnFailures(t *testing.T) {
 	t.Parallel()
-	d := withRuns(t)
+	d := newRunner(t)
 	r, ref := withRegistry(d, registry.Options{})
-	none := d.job("job", never, from(r.Host()+"/team/none:1", shell("c", "")))
-	invalid := d.job("job", never, from("Not A Name", shell("c", "")))
+	none := d.job("job", never, withImage(r.Host()+"/team/none:1", shell("c", "")))
+	invalid := d.job("job", never, withImage("Not A Name", shell("c", "")))
 	slow := d.job("job", never, shell("c", "echo at work; sleep 3600"))
 	conflict := []*v1.Pod{d.job("a", never, shell("c", "")), d.job("b", never, shell("c", ""))}
 	for _, p := range conflict {
@@ -83,17 +84,17 @@ func TestOnceOwnFailures(t *testing.T) {
 	d.writePods("slow", slow)
 	d.writePods("conflict", conflict...)
 	d.write("empty", "")
-	d.write("none-wanted", "{apiVersion: v1, kind: List, items: []}")
+	d.write("no-pods", "{apiVersion: v1, kind: List, items: []}")
 	tests := []struct {
-		name string
-		args []string
-		code int
-		said []string
+		name   string
+		args   []string
+		code   int
+		stderr []string
 	}{
 		{"bad manifest", []string{"bad.yaml"}, 125, []string{"bad.yaml:", "spec.containers[0].image: required", "nothing was started"}},
-		{"a good one beside it", []string{"slow.yaml", "bad.yaml"}, 125, []string{"nothing was started"}},
+		{"a valid and an invalid manifest", []string{"slow.yaml", "bad.yaml"}, 125, []string{"nothing was started"}},
 		{"no file", []string{"absent.yaml"}, 125, []string{"absent.yaml: error: cannot be read"}},
-		{"no pod", []string{"none-wanted.yaml"}, 125, []string{"there is no pod to run"}},
+		{"no pod", []string{"no-pods.yaml"}, 125, []string{"there is no pod to run"}},
 		{"empty file", []string{"empty.yaml"}, 125, []string{"empty.yaml: error: contains no pods", "nothing was started"}},
 		{"nothing named", nil, 125, []string{"there is no pod to run"}},
 		{"one pod twice", []string{"slow.yaml", "slow.yaml"}, 125, []string{"is also defined at slow.yaml:1"}},
@@ -102,54 +103,55 @@ func TestOnceOwnFailures(t *testing.T) {
 		{"no image name", []string{"invalid.yaml"}, 125, []string{"not a valid image name"}},
 		{"too long", []string{"--timeout", "15s", "slow.yaml"}, 124, []string{": timed out", "still ran after ", ": \"at work\""}},
 		{"unknown flag", []string{"--no-such-flag", "slow.yaml"}, 125, []string{"--no-such-flag"}},
-		{"no place", []string{"--report", "none/x.xml", "slow.yaml"}, 125, []string{"no such file or directory; no pod was started"}},
-		{"no format", []string{"--report", "x.txt", "slow.yaml"}, 125, []string{".xml"}},
+		{"no directory for the report", []string{"--report", "none/x.xml", "slow.yaml"}, 125, []string{"no such file or directory; no pod was started"}},
+		{"unknown report format", []string{"--report", "x.txt", "slow.yaml"}, 125, []string{".xml"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			d := *d
 			d.t = t
-			d.run(test.args...).ends(test.code, test.said...)
+			d.run(test.args...).wantExit(test.code, test.stderr...)
 		})
 	}
 	t.Run("no runtime", func(t *testing.T) {
 		d := *d
 		d.t = t
 		d.endpoint = d.path("none.sock")
-		d.run("slow.yaml").ends(125, "the socket does not exist")
+		d.run("slow.yaml").wantExit(125, "the socket does not exist")
 	})
 	t.Run("registry that fails", func(t *testing.T) {
 		d := *d
 		d.t = t
 		r.Inject(registry.Fault{Status: 503, Times: 1})
-		d.writePods("pulled", d.job("job", never, from(ref, shell("c", "echo pulled"))))
+		d.writePods("pulled", d.job("job", never, withImage(ref, shell("c", "echo pulled"))))
 		run := d.run("pulled.yaml")
-		run.ends(0)
+		run.wantExit(0)
 		if run.out.String() != "pulled\n" {
-			t.Errorf("stdout %q", run.out.String())
+			t.Errorf("stdout: got %q, want pulled", run.out.String())
 		}
 	})
 }
 
-// TestOnceCrashes: what crashes again and again ends the run.
+// TestOnceCrashes checks that a run ends after a container has crashed several times.
 func TestOnceCrashes(t *testing.T) {
 	t.Parallel()
-	d := withRuns(t)
+	d := newRunner(t)
 	d.write("config", "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nfeatureGates: {KubeletCrashLoopBackOffMax: true}\ncrashLoopBackOff: {maxContainerRestartPeriod: 2s}\n")
 	d.writePods("sixth", d.job("job", onFailure, shell("c", note("try")+"echo no; exit 9")))
-	d.run("--config", "config.yaml", "sixth.yaml").ends(9, "starts again (5 of 5)", `job/c crashed 6 times, last: exit 9 after `)
-	if n := len(d.journal()); n != 6 {
-		t.Errorf("it was run %d times, want 6", n)
+	d.run("--config", "config.yaml", "sixth.yaml").wantExit(9, "starts again (5 of 5)", `job/c crashed 6 times, last: exit 9 after `)
+	if n := len(d.notes()); n != 6 {
+		t.Errorf("got %d attempts, want 6", n)
 	}
 	d.writePods("third", d.job("db", always, shell("c", "exit 1")), d.job("job", never, shell("c", "trap 'exit 0' TERM; sleep 3600 & wait")))
-	d.run("--config", "config.yaml", "third.yaml").ends(125, "db/c crashed 3 times, last: exit 1")
+	d.run("--config", "config.yaml", "third.yaml").wantExit(125, "db/c crashed 3 times, last: exit 1")
 }
 
+// TestOnceReports checks the JUnit and JSON reports.
 func TestOnceReports(t *testing.T) {
 	t.Parallel()
-	d := withRuns(t)
+	d := newRunner(t)
 	d.writePods("pods", d.job("good", never, shell("c", "echo fine; exit 0")), d.job("bad", never, shell("c", `printf 'odd \033[31m\001 words\n'; exit 3`)))
-	d.run("--report", d.path("r.xml"), "pods.yaml").ends(3)
+	d.run("--report", d.path("r.xml"), "pods.yaml").wantExit(3)
 	var suites struct {
 		Suite struct {
 			Tests    int `xml:"tests,attr"`
@@ -165,9 +167,9 @@ func TestOnceReports(t *testing.T) {
 	}
 	s := suites.Suite
 	if s.Tests != 2 || s.Failures != 1 || s.Cases[0].Name != "good" || s.Cases[0].Out != "fine" || s.Cases[1].Name != "bad" || !strings.Contains(s.Cases[1].Out, "odd ") {
-		t.Errorf("the report is %s", d.read("r.xml"))
+		t.Errorf("got the report %s, want good passed and bad failed", d.read("r.xml"))
 	}
-	d.run("--report", d.path("r.json"), "absent.yaml").ends(125)
+	d.run("--report", d.path("r.json"), "absent.yaml").wantExit(125)
 	var report struct {
 		Code    int
 		Results []struct{ State, Text string }
@@ -176,22 +178,22 @@ func TestOnceReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	if report.Code != 125 || len(report.Results) != 1 || report.Results[0].State != "failed" {
-		t.Errorf("the report is %s", d.read("r.json"))
+		t.Errorf("got the report %s, want code 125 and one failed result", d.read("r.json"))
 	}
 }
 
-// TestOnceSources runs what the configured sources hold.
+// TestOnceSources runs the pods of the configured sources.
 func TestOnceSources(t *testing.T) {
 	t.Parallel()
-	d := withRuns(t)
+	d := newRunner(t)
 	d.writePods("a", d.job("a", never, shell("c", "echo a")))
 	d.writePods("b", d.job("b", never, shell("c", "echo b; exit 6")))
 	r := d.run("--pod-manifest-path", d.manifests())
-	r.ends(6, "podd: 2 pods, 1 failed")
+	r.wantExit(6, "podd: 2 pods, 1 failed")
 	lines := strings.Fields(strings.ReplaceAll(r.out.String(), " | ", "="))
 	slices.Sort(lines)
-	if got := strings.Join(lines, " "); got != "a/c=a b/c=b" {
-		t.Errorf("stdout %q", r.out.String())
+	if got, want := strings.Join(lines, " "), "a/c=a b/c=b"; got != want {
+		t.Errorf("stdout: got %q, want %q", r.out.String(), want)
 	}
-	d.run("--pod-manifest-path", filepath.Join(d.manifests(), "b.yaml")).ends(6, "podd: 1 pod, 1 failed")
+	d.run("--pod-manifest-path", filepath.Join(d.manifests(), "b.yaml")).wantExit(6, "podd: 1 pod, 1 failed")
 }

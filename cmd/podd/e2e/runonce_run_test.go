@@ -19,81 +19,81 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// runLabel is on every pod of a run, with the node of its daemon.
+// runLabel is the label of every pod of a run; its value is the node of the daemon.
 const runLabel = "e2e-run"
 
-// withRuns prepares a root directory for runs, and no daemon on it.
-func withRuns(t testing.TB) *daemon {
+// newRunner prepares a root directory for podd run --runonce, without a daemon.
+func newRunner(t testing.TB) *daemon {
 	t.Helper()
 	d := newDaemon(t, shared)
 	d.sources = false
 	return d
 }
 
-// job is a pod of a run.
+// job returns a pod for a run.
 func (d *daemon) job(name string, policy v1.RestartPolicy, containers ...v1.Container) *v1.Pod {
-	p := once(d.pod(name, containers...), policy)
+	p := withRestartPolicy(d.pod(name, containers...), policy)
 	p.Labels = map[string]string{runLabel: d.node}
 	return p
 }
 
-// oneRun is a run to completion.
-type oneRun struct {
+// A onceRun is a process of podd run --runonce.
+type onceRun struct {
 	*process
 	d        *daemon
 	out, err bytes.Buffer
 }
 
-// beginRun starts podd run --runonce with more arguments; stdin may be nil.
-func (d *daemon) beginRun(stdin io.Reader, args ...string) *oneRun {
+// startRun starts podd run --runonce with additional arguments. stdin may be nil.
+func (d *daemon) startRun(stdin io.Reader, args ...string) *onceRun {
 	d.t.Helper()
-	r := &oneRun{d: d}
-	r.begin(stdin, &r.out, args...)
+	r := &onceRun{d: d}
+	r.launch(stdin, &r.out, args...)
 	return r
 }
 
-// beginRunTo is beginRun with another stdout.
-func (d *daemon) beginRunTo(stdout *os.File, args ...string) *oneRun {
+// startRunTo is like startRun, with another stdout.
+func (d *daemon) startRunTo(stdout *os.File, args ...string) *onceRun {
 	d.t.Helper()
-	r := &oneRun{d: d}
-	r.begin(nil, stdout, args...)
+	r := &onceRun{d: d}
+	r.launch(nil, stdout, args...)
 	return r
 }
 
-func (r *oneRun) begin(stdin io.Reader, stdout io.Writer, args ...string) {
+func (r *onceRun) launch(stdin io.Reader, stdout io.Writer, args ...string) {
 	d := r.d
 	d.t.Helper()
-	cmd := exec.Command(binary, d.runWords(args...)...)
+	cmd := exec.Command(binary, d.runArgs(args...)...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = d.manifests(), stdin, stdout, &r.err
 	var err error
 	if r.process, err = launch(cmd); err != nil {
 		d.t.Fatal(err)
 	}
-	d.t.Cleanup(func() { // of a test that failed
+	d.t.Cleanup(func() { // after a failure
 		if r.running() {
 			r.signal(syscall.SIGKILL)
 		}
 	})
 }
 
-// runWords is podd's command line for a run with more arguments.
-func (d *daemon) runWords(args ...string) []string {
+// runArgs returns podd's command line for a run, with additional arguments.
+func (d *daemon) runArgs(args ...string) []string {
 	return append([]string{
 		"run", "--runonce", "--root-dir", d.root(), "--run-dir", d.runDir(), "--pod-logs-dir", d.logs(),
 		"--hostname-override", d.host, "--container-runtime-endpoint", d.endpoint, "--cgroup-root", d.cgroup(),
 	}, args...)
 }
 
-// run runs to completion.
-func (d *daemon) run(args ...string) *oneRun {
+// run starts a run and waits for its end.
+func (d *daemon) run(args ...string) *onceRun {
 	d.t.Helper()
-	r := d.beginRun(nil, args...)
+	r := d.startRun(nil, args...)
 	r.wait()
 	return r
 }
 
-// runPods writes the pods to a file and runs that.
-func (d *daemon) runPods(pods ...*v1.Pod) *oneRun {
+// runPods writes the pods to a file and runs it.
+func (d *daemon) runPods(pods ...*v1.Pod) *onceRun {
 	d.t.Helper()
 	d.writePods("pods", pods...)
 	return d.run("pods.yaml")
@@ -109,36 +109,37 @@ func (d *daemon) writePods(file string, pods ...*v1.Pod) {
 	d.write(file, text(d, all...))
 }
 
-func (r *oneRun) wait() { <-r.ended }
+func (r *onceRun) wait() { <-r.ended }
 
-// ends wants an exit code and texts on stderr, and that nothing is left.
-func (r *oneRun) ends(code int, said ...string) {
+// wantExit waits for the end of the run and checks its exit code, texts on stderr, and that nothing
+// is left.
+func (r *onceRun) wantExit(code int, stderr ...string) {
 	r.d.t.Helper()
 	r.wait()
 	if got := r.cmd.ProcessState.ExitCode(); got != code {
-		r.d.t.Errorf("exit code %d, want %d", got, code)
+		r.d.t.Errorf("got exit code %d, want %d", got, code)
 	}
-	for _, s := range said {
+	for _, s := range stderr {
 		if !strings.Contains(r.err.String(), s) {
-			r.d.t.Errorf("stderr says nothing of %q", s)
+			r.d.t.Errorf("stderr: want %q in it", s)
 		}
 	}
-	r.leavesNothing()
+	r.wantNothingLeft()
 	if r.d.t.Failed() {
 		r.d.t.Logf("stdout (its end):\n%.2000s\nstderr:\n%.4000s", r.out.String(), r.err.String())
 	}
 }
 
-// leavesNothing: a run that is over is gone already, without any waiting.
-func (r *oneRun) leavesNothing() {
+// wantNothingLeft checks that a finished run has left nothing, without waiting.
+func (r *onceRun) wantNothingLeft() {
 	r.d.t.Helper()
 	left, err := r.d.runLeftovers()
 	if err != nil || len(left) > 0 {
-		r.d.t.Errorf("left over: %v\n%s", err, strings.Join(left, "\n"))
+		r.d.t.Errorf("got leftovers, want none: %v\n%s", err, strings.Join(left, "\n"))
 	}
 }
 
-// runLeftovers is everything that runs have on the machine.
+// runLeftovers returns everything that runs have on the host.
 func (d *daemon) runLeftovers() ([]string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -156,27 +157,14 @@ func (d *daemon) runLeftovers() ([]string, error) {
 		all = append(all, fmt.Sprintf("sandbox of %s, %s", s.GetMetadata().GetName(), s.GetState()))
 	}
 	add := func(paths []string, err error) { all, errs = append(all, paths...), append(errs, err) }
-	add(below(filepath.Join(d.root(), "once")))
-	add(below(d.logs()))
+	add(pathsIn(filepath.Join(d.root(), "once")))
+	add(pathsIn(d.logs()))
 	add(d.mounts())
 	add(d.podCgroups())
 	return all, errors.Join(errs...)
 }
 
-// untilNotedAny waits for a line among those that the pods note.
-func (d *daemon) untilNotedAny(line string) {
-	d.t.Helper()
-	d.eventually("a pod notes "+line, func() error {
-		for _, l := range d.journal() {
-			if l == line {
-				return nil
-			}
-		}
-		return fmt.Errorf("noted %q", d.journal())
-	})
-}
-
-// path is a file in the test's directory.
+// path returns the path of a file in the daemon's directory.
 func (d *daemon) path(name string) string { return filepath.Join(d.dir, name) }
 
 func (d *daemon) read(name string) string {

@@ -24,34 +24,34 @@ func TestRuntimeIsKilledUnderPods(t *testing.T) {
 	withGrace(d, 5, "going", stubborn("going"))
 	d.untilApplied("steady")
 	d.untilApplied("dies")
-	job := once(d.pod("job", shell("main", note("job runs")+"while ! [ -e /trace/go ]; do sleep 0.05; done; exit 5")), v1.RestartPolicyNever)
+	job := withRestartPolicy(d.pod("job", shell("main", note("job runs")+"while ! [ -e /trace/go ]; do sleep 0.05; done; exit 5")), v1.RestartPolicyNever)
 	d.apply(job)
-	d.untilJournal("job runs")
-	d.untilJournal("going runs")
-	steady, dies := d.runs("steady", "main"), d.runs("dies", "main")
+	d.untilNote("job runs")
+	d.untilNote("going runs")
+	steady, dies := d.container("steady", "main"), d.container("dies", "main")
 
-	// One is being pulled, one is being stopped, when the runtime dies.
+	// When the runtime is killed, one image is being pulled and one pod is being stopped.
 	r.Inject(registry.Fault{In: "/manifests/"})
-	d.apply(d.pod("coming", from(ref, shell("main", serve("coming")))))
+	d.apply(d.pod("coming", withImage(ref, shell("main", serve("coming")))))
 	d.eventually("the pull hangs", func() error {
 		if r.Hanging() == 0 {
-			return errors.New("it does not")
+			return errors.New("no request hangs")
 		}
 		return nil
 	})
 	d.remove("going")
-	d.untilJournal("going TERM")
+	d.untilNote("going TERM")
 	if err := d.on.Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	r.Heal()
-	d.untilSays("steady", d.on.Socket())
+	d.untilReason("steady", d.on.Socket())
 
-	// What happens without it is seen when it is back.
+	// Changes that occur while the runtime is down are handled when it is back.
 	if err := syscall.Kill(dies.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	d.tellPods("go")
+	d.touch("go")
 	d.apply(d.pod("late", shell("main", serve("late"))))
 	if err := d.on.Restart(t.Context()); err != nil {
 		t.Fatal(err)
@@ -61,14 +61,14 @@ func TestRuntimeIsKilledUnderPods(t *testing.T) {
 	d.untilApplied("late")
 	d.untilPod("runs again", "dies", func(p *server.PodView) error {
 		if n := restarts(p, "main"); n != 1 || !p.Ready {
-			return fmt.Errorf("%d restarts, ready %v", n, p.Ready)
+			return fmt.Errorf("got %d restarts, ready %v, want 1 and true", n, p.Ready)
 		}
 		return nil
 	})
 	d.untilPod("failed", "job", inPhase(v1.PodFailed))
 	d.untilApplied("steady")
-	if now := d.runs("steady", "main"); now != steady {
-		t.Errorf("it is now %+v, was %+v", now, steady)
+	if now := d.container("steady", "main"); now != steady {
+		t.Errorf("steady: got %+v, want %+v", now, steady)
 	}
 }
 
@@ -80,25 +80,26 @@ func TestRuntimeIsAbsentAtStart(t *testing.T) {
 	}
 	d.apply(d.pod("web", shell("main", serve("web"))))
 	d.start()
-	d.untilSays("web", d.on.Socket())
+	d.untilReason("web", d.on.Socket())
 	if err := d.on.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	d.untilApplied("web")
-	// Killed before it has answered for the first time, and after.
-	was := d.runs("web", "main")
+	// The runtime is down at the start of a podd that has not connected yet, and of one that
+	// knows a running pod.
+	was := d.container("web", "main")
 	d.kill()
 	if err := d.on.Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	d.start()
-	d.untilSays("web", d.on.Socket())
+	d.untilReason("web", d.on.Socket())
 	if err := d.on.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	d.untilApplied("web")
-	if now := d.runs("web", "main"); now != was {
-		t.Errorf("it is now %+v, was %+v", now, was)
+	if now := d.container("web", "main"); now != was {
+		t.Errorf("container: got %+v, want %+v", now, was)
 	}
 }
 
@@ -113,20 +114,20 @@ func TestNetworkIsAbsent(t *testing.T) {
 	host.Spec.HostNetwork = true
 	d.apply(host, d.pod("web", shell("main", serve("web"))))
 	d.untilApplied("host")
-	d.untilSays("web", "network")
+	d.untilReason("web", "network")
 	if err := d.on.ConnectNetwork(); err != nil {
 		t.Fatal(err)
 	}
 	d.untilApplied("web")
 }
 
-// untilSays waits until podd says something of a pod that has word in it, and
-// returns it.
-func (d *daemon) untilSays(pod, word string) string {
+// untilReason waits until the reason that podd shows for a pod contains a text, and returns the
+// reason.
+func (d *daemon) untilReason(pod, text string) string {
 	d.t.Helper()
-	p := d.untilPod("has "+word+" in its reason", pod, func(p *server.PodView) error {
-		if !hasAll(p.Why, []string{word}) {
-			return fmt.Errorf("it is %q", p.Why)
+	p := d.untilPod("has the reason "+text, pod, func(p *server.PodView) error {
+		if !hasAll(p.Why, []string{text}) {
+			return fmt.Errorf("got the reason %q, want %q in it", p.Why, text)
 		}
 		return nil
 	})

@@ -21,7 +21,7 @@ import (
 	"podd/server"
 )
 
-// pushAs pushes busybox with another user in its config, and returns its name.
+// pushAs pushes busybox with another user in its config, and returns the reference.
 func (h hub) pushAs(d *daemon, user, name string) string {
 	d.t.Helper()
 	image, err := registry.FromTarball(d.on.Tools.Images, stack.BusyboxImage)
@@ -44,10 +44,10 @@ func (h hub) pushAs(d *daemon, user, name string) string {
 	return ref
 }
 
-// uid is the user that a process runs as.
+// uid returns the user ID of a process.
 func uid(t testing.TB, pid int) string { return processStatus(t, pid, "Uid") }
 
-// processStatus is the first word of a line in a process's status.
+// processStatus returns the first word of a line in /proc/PID/status.
 func processStatus(t testing.TB, pid int, key string) string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -63,10 +63,10 @@ func processStatus(t testing.TB, pid int, key string) string {
 	return ""
 }
 
-// TestRunAsNonRoot: the image's user is asked for at every start.
+// TestRunAsNonRoot checks that the user of the image is verified at every start.
 func TestRunAsNonRoot(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	hub, root := withRegistry(d, registry.Options{})
 	number, named := hub.pushAs(d, "1234:5678", "team/number:1"), hub.pushAs(d, "nobody", "team/named:1")
 	idle := func(name, image string) v1.Container {
@@ -79,40 +79,40 @@ func TestRunAsNonRoot(t *testing.T) {
 	d.untilProblem("web", "root: CreateContainerConfigError", "container has runAsNonRoot and image will run as root")
 	d.untilProblem("web", "named: CreateContainerConfigError", `non-numeric user ("nobody")`)
 	d.untilPod("has its others", "web", func(*server.PodView) error {
-		if len(d.allRunning("web", "")) != 2 {
-			return errors.New("they do not run")
+		if len(d.containers("web", "")) != 2 {
+			return errors.New("the containers with other users are not running")
 		}
 		return nil
 	})
-	was := d.runs("web", "number")
+	was := d.container("web", "number")
 	if got := uid(t, was.PID); got != "1234" {
-		t.Errorf("it runs as %s", got)
+		t.Errorf("got the user %s, want 1234", got)
 	}
-	if got := uid(t, d.runs("web", "set").PID); got != "77" {
-		t.Errorf("with runAsUser it runs as %s", got)
+	if got := uid(t, d.container("web", "set").PID); got != "77" {
+		t.Errorf("with runAsUser: got the user %s, want 77", got)
 	}
-	// A restart is no way to become root (CVE-2019-11245).
+	// A restarted container must not run as root (CVE-2019-11245).
 	if err := syscall.Kill(was.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	d.untilPod("is started again", "web", func(*server.PodView) error {
-		if all := d.allRunning("web", "number"); len(all) != 1 || all[0].ID == was.ID {
-			return errors.New("it is not")
+	d.untilPod("is restarted", "web", func(*server.PodView) error {
+		if all := d.containers("web", "number"); len(all) != 1 || all[0].ID == was.ID {
+			return errors.New("it was not restarted")
 		}
 		return nil
 	})
-	if got := uid(t, d.runs("web", "number").PID); got != "1234" {
-		t.Errorf("after a restart it runs as %s", got)
+	if got := uid(t, d.container("web", "number").PID); got != "1234" {
+		t.Errorf("after a restart: got the user %s, want 1234", got)
 	}
 }
 
-// TestSysctls: the safe ones and the allowed ones are set in the pod, others
-// keep it from starting, and an edit to one of them keeps what runs.
+// TestSysctls checks that safe and allowed sysctls are set in the pod, that others prevent it
+// from starting, and that an edit with a forbidden one does not stop the running pod.
 func TestSysctls(t *testing.T) {
 	t.Parallel()
-	d := begin(t, "--allowed-unsafe-sysctls", "net.ipv4.conf.*")
+	d := startDaemon(t, "--allowed-unsafe-sysctls", "net.ipv4.conf.*")
 	with := func(name string, sysctls ...v1.Sysctl) *v1.Pod {
-		p := d.pod(name, shell("main", tell(name, "cat /proc/sys/net/ipv4/ip_local_port_range /proc/sys/net/ipv4/conf/all/forwarding")+serve(name)))
+		p := d.pod(name, shell("main", writeTrace(name, "cat /proc/sys/net/ipv4/ip_local_port_range /proc/sys/net/ipv4/conf/all/forwarding")+serve(name)))
 		p.Spec.SecurityContext = &v1.PodSecurityContext{Sysctls: sysctls}
 		return p
 	}
@@ -121,29 +121,30 @@ func TestSysctls(t *testing.T) {
 		with("other", v1.Sysctl{Name: "kernel.msgmax", Value: "65536"}),
 	)
 	d.untilApplied("web")
-	if got := strings.Join(strings.Fields(d.told("web")), " "); got != "20000 30000 0" {
-		t.Errorf("inside there is %q", got)
+	if got, want := strings.Join(strings.Fields(d.readTrace("web")), " "), "20000 30000 0"; got != want {
+		t.Errorf("in the container: got %q, want %q", got, want)
 	}
 	d.untilProblem("other", "kernel.msgmax", "--allowed-unsafe-sysctls")
 	d.untilPod("is rejected", "other", func(p *server.PodView) error {
 		if got := p.Pod.Status.Reason; got != "SysctlForbidden" {
-			return fmt.Errorf("its reason is %q", got)
+			return fmt.Errorf("got the reason %q, want SysctlForbidden", got)
 		}
 		return nil
 	})
-	was := d.runs("web", "main")
+	was := d.container("web", "main")
 	d.apply(with("web", v1.Sysctl{Name: "net.core.somaxconn", Value: "1"}))
 	d.untilProblem("web", "net.core.somaxconn", "keeps running")
-	if now := d.runs("web", "main"); now != was {
-		t.Errorf("it is now %+v, was %+v", now, was)
+	if now := d.container("web", "main"); now != was {
+		t.Errorf("container: got %+v, want %+v", now, was)
 	}
 }
 
-// TestSeccompLocalhost: a profile from a file takes effect, and is waited for.
+// TestSeccompLocalhost checks that a pod waits for the file of its seccomp profile, and that
+// the profile takes effect.
 func TestSeccompLocalhost(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
-	p := d.pod("web", shell("main", tell("web", "mkdir /tmp/x; echo $?")+serve("web")))
+	d := startDaemon(t)
+	p := d.pod("web", shell("main", writeTrace("web", "mkdir /tmp/x; echo $?")+serve("web")))
 	p.Spec.SecurityContext = &v1.PodSecurityContext{SeccompProfile: &v1.SeccompProfile{
 		Type: v1.SeccompProfileTypeLocalhost, LocalhostProfile: new("own/nomkdir.json"),
 	}}
@@ -158,15 +159,15 @@ func TestSeccompLocalhost(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.untilApplied("web")
-	if got := d.told("web"); !strings.HasSuffix(got, "\n1") {
-		t.Errorf("inside, mkdir tells %q", got)
+	if got := d.readTrace("web"); !strings.HasSuffix(got, "\n1") {
+		t.Errorf("mkdir in the container: got %q, want exit code 1", got)
 	}
-	if got := processStatus(t, d.runs("web", "main").PID, "Seccomp"); got != "2" {
-		t.Errorf("its seccomp mode is %s", got)
+	if got := processStatus(t, d.container("web", "main").PID, "Seccomp"); got != "2" {
+		t.Errorf("got the seccomp mode %s, want 2", got)
 	}
 }
 
-// served asks the runtime for its features.
+// served returns the status of the runtime, with its features.
 func (d *daemon) served() *cri.StatusResponse {
 	d.t.Helper()
 	reply, err := cri.NewRuntimeServiceClient(d.dial()).Status(d.t.Context(), &cri.StatusRequest{})
@@ -176,12 +177,12 @@ func (d *daemon) served() *cri.StatusResponse {
 	return reply
 }
 
-// TestConfined: what the kernel says of a process is what its manifest does.
+// TestConfined checks the user, privileges and capabilities of processes in /proc.
 func TestConfined(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	as := func(name string, sc *v1.SecurityContext) v1.Container {
-		c := shell(name, tell(name, "pwd; id -u; id -g; touch /x 2>/dev/null && echo writable || echo read-only; [ -t 1 ] && echo tty || echo no tty")+serve(name))
+		c := shell(name, writeTrace(name, "pwd; id -u; id -g; touch /x 2>/dev/null && echo writable || echo read-only; [ -t 1 ] && echo tty || echo no tty")+serve(name))
 		c.SecurityContext = sc
 		return c
 	}
@@ -199,48 +200,48 @@ func TestConfined(t *testing.T) {
 	plain.Command[2] = strings.Replace(plain.Command[2], "{ ", "[ -t 0 ] && [ -t 1 ] && touch /trace/terminal; { ", 1)
 	d.apply(d.pod("web", free, bound, plain))
 	d.untilApplied("web")
-	for name, want := range map[string]struct{ told, privileges, bounding string }{
+	for name, want := range map[string]struct{ output, privileges, bounding string }{
 		"free":  {"/tmp 0 0 writable", "0", ""},
 		"bound": {"/ 1234 5678 read-only", "1", "0000000000000400"},
 		"plain": {"/ 0 0 writable", "0", d.on.DefaultCapabilities()},
 	} {
-		if got := strings.Join(strings.Fields(d.told(name))[:4], " "); got != want.told {
-			t.Errorf("%s: inside there is %q, want %q", name, got, want.told)
+		if got := strings.Join(strings.Fields(d.readTrace(name))[:4], " "); got != want.output {
+			t.Errorf("%s: got the output %q, want %q", name, got, want.output)
 		}
-		pid := d.runs("web", name).PID
+		pid := d.container("web", name).PID
 		if got := processStatus(t, pid, "NoNewPrivs"); got != want.privileges {
-			t.Errorf("%s: NoNewPrivs is %s, want %s", name, got, want.privileges)
+			t.Errorf("%s: got NoNewPrivs %s, want %s", name, got, want.privileges)
 		}
 		if got := processStatus(t, pid, "CapBnd"); want.bounding != "" && got != want.bounding {
-			t.Errorf("%s: the capabilities are %s, want %s", name, got, want.bounding)
+			t.Errorf("%s: got the capabilities %s, want %s", name, got, want.bounding)
 		}
 	}
-	if got, want := processStatus(t, d.runs("web", "free").PID, "CapEff"), processStatus(t, os.Getpid(), "CapBnd"); got != want {
-		t.Errorf("the privileged one has the capabilities %s of %s", got, want)
+	if got, want := processStatus(t, d.container("web", "free").PID, "CapEff"), processStatus(t, os.Getpid(), "CapBnd"); got != want {
+		t.Errorf("privileged container: got the capabilities %s, want %s", got, want)
 	}
-	d.told("terminal")
+	d.readTrace("terminal")
 }
 
-// TestUserNamespace: a pod's root is an ordinary user of the node or, where the
-// runtime would take it for the node's, does not start.
+// TestUserNamespace checks that root in a pod is an unprivileged user of the node, or that the
+// pod does not start if the runtime does not support user namespaces.
 func TestUserNamespace(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	p := d.pod("web", shell("main", serve("web")))
 	p.Spec.HostUsers = new(false)
 	p.Spec.Volumes, p.Spec.Containers[0].VolumeMounts = nil, nil
 	p.Spec.Containers[0].Command[2] = "echo own >/disk/x; trap 'exit 0' TERM; sleep 3600 & wait"
 	withVolume(p, "disk", "/disk", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
 	d.apply(p)
-	gives := false
+	supported := false
 	for _, h := range d.served().GetRuntimeHandlers() {
-		gives = gives || h.GetName() == "" && h.GetFeatures().GetUserNamespaces()
+		supported = supported || h.GetName() == "" && h.GetFeatures().GetUserNamespaces()
 	}
-	if !gives {
+	if !supported {
 		d.untilProblem("web", "hostUsers: false needs a user namespace", d.on.RuntimeName())
 		return
 	}
-	// Its root must pass through where the runtime keeps its files, as it can
+	// The pod's root user must be able to traverse the directories of the runtime, as it can
 	// below /run and /var/lib.
 	for _, dir := range []string{"", "stack", "stack/run", "stack/root"} {
 		if err := os.Chmod(filepath.Join(d.on.Dir, dir), 0o711); err != nil {
@@ -248,9 +249,9 @@ func TestUserNamespace(t *testing.T) {
 		}
 	}
 	view := d.untilApplied("web")
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/uid_map", d.runs("web", "main").PID))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/uid_map", d.container("web", "main").PID))
 	if got := strings.Fields(string(text)); err != nil || len(got) != 3 || got[0] != "0" || got[1] == "0" || got[2] != "65536" {
-		t.Errorf("its users are %q, %v", text, err)
+		t.Errorf("got the user mapping %q, %v, want host IDs other than 0 and 65536 of them", text, err)
 	}
 	file := filepath.Join(d.root(), "pods", string(view.Pod.UID), "volumes/kubernetes.io~empty-dir/disk/x")
 	d.eventually("it writes to its volume", func() error {
@@ -259,12 +260,12 @@ func TestUserNamespace(t *testing.T) {
 	})
 }
 
-// TestSupplementalGroups: Strict leaves out the groups that the image adds, or
-// is refused by name.
+// TestSupplementalGroups checks that the policy Strict omits the groups from the image, or that
+// it is rejected if the runtime does not support it.
 func TestSupplementalGroups(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
-	p := d.pod("web", shell("main", tell("web", "id -G")+serve("web")))
+	d := startDaemon(t)
+	p := d.pod("web", shell("main", writeTrace("web", "id -G")+serve("web")))
 	p.Spec.SecurityContext = &v1.PodSecurityContext{
 		RunAsUser: new(int64(0)), RunAsGroup: new(int64(0)), SupplementalGroups: []int64{4000}, SupplementalGroupsPolicy: new(v1.SupplementalGroupsPolicyStrict),
 	}
@@ -274,8 +275,8 @@ func TestSupplementalGroups(t *testing.T) {
 		return
 	}
 	d.untilApplied("web")
-	if got := d.told("web"); got != "0 4000" {
-		t.Errorf("its groups are %q", got)
+	if got, want := d.readTrace("web"), "0 4000"; got != want {
+		t.Errorf("got the groups %q, want %q", got, want)
 	}
 	view, err := d.state()
 	if err != nil {
@@ -283,14 +284,15 @@ func TestSupplementalGroups(t *testing.T) {
 	}
 	want := &v1.ContainerUser{Linux: &v1.LinuxContainerUser{SupplementalGroups: []int64{0, 4000}}}
 	if got := d.find(view, "web").Pod.Status.ContainerStatuses[0].User; !reflect.DeepEqual(got, want) {
-		t.Errorf("the status has user %v, want %v", got, want)
+		t.Errorf("status: got the user %v, want %v", got, want)
 	}
 }
 
-// TestAppArmor: what is to be confined does not run where nothing confines.
+// TestAppArmor checks that a pod with an AppArmor profile does not start if AppArmor is
+// disabled.
 func TestAppArmor(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	profiled := func(name string, kind v1.AppArmorProfileType) *v1.Pod {
 		p := d.pod(name, shell("main", serve(name)))
 		p.Spec.SecurityContext = &v1.PodSecurityContext{AppArmorProfile: &v1.AppArmorProfile{Type: kind}, SELinuxOptions: &v1.SELinuxOptions{Level: "s0:c1"}}
@@ -305,24 +307,24 @@ func TestAppArmor(t *testing.T) {
 	d.untilProblem("confined", "container main", "AppArmor is disabled on this node")
 }
 
-// TestWhereAndHow: a pod runs with the handler that its class names, and on a
-// node with the labels that it asks for.
-func TestWhereAndHow(t *testing.T) {
+// TestRuntimeClassAndNodeSelector checks that a pod runs with the handler of its runtime class,
+// and only on a node with the labels of its nodeSelector.
+func TestRuntimeClassAndNodeSelector(t *testing.T) {
 	t.Parallel()
-	d := begin(t, "--node-labels", "example.com/disk=ssd", "--runtime-class", "plain=runc")
-	asks := func(name string, change func(*v1.PodSpec)) *v1.Pod {
+	d := startDaemon(t, "--node-labels", "example.com/disk=ssd", "--runtime-class", "plain=runc")
+	with := func(name string, change func(*v1.PodSpec)) *v1.Pod {
 		p := d.pod(name, shell("main", serve(name)))
 		change(&p.Spec)
 		return p
 	}
 	d.apply(
-		asks("handler", func(s *v1.PodSpec) { s.RuntimeClassName = new("runc") }),
-		asks("class", func(s *v1.PodSpec) { s.RuntimeClassName = new("plain") }),
-		asks("unknown", func(s *v1.PodSpec) { s.RuntimeClassName = new("kata") }),
-		asks("here", func(s *v1.PodSpec) {
+		with("handler", func(s *v1.PodSpec) { s.RuntimeClassName = new("runc") }),
+		with("class", func(s *v1.PodSpec) { s.RuntimeClassName = new("plain") }),
+		with("unknown", func(s *v1.PodSpec) { s.RuntimeClassName = new("kata") }),
+		with("here", func(s *v1.PodSpec) {
 			s.NodeSelector = map[string]string{"kubernetes.io/hostname": d.host, "kubernetes.io/os": "linux", "example.com/disk": "ssd"}
 		}),
-		asks("elsewhere", func(s *v1.PodSpec) { s.NodeSelector = map[string]string{"example.com/disk": "hdd"} }),
+		with("elsewhere", func(s *v1.PodSpec) { s.NodeSelector = map[string]string{"example.com/disk": "hdd"} }),
 	)
 	for _, name := range []string{"handler", "class", "here"} {
 		d.untilApplied(name)

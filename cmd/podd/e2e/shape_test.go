@@ -13,8 +13,8 @@ import (
 	"podd/cmd/podd/e2e/shape"
 )
 
-// TestShape: what podd tells of the same pods has the fields, metrics and labels
-// that a kubelet of Kubernetes 1.34.4 has, as program measure recorded them.
+// TestShape checks that podd's responses have the same fields, metrics and labels for the same
+// pods as those of a kubelet 1.34.4, which the program measure has recorded.
 func TestShape(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../testdata/kubelet/stats.txt")
@@ -30,28 +30,28 @@ func TestShape(t *testing.T) {
 	}
 	c := d.client("http://127.0.0.1:"+strconv.Itoa(port), nil)
 	get := func(path string) ([]byte, error) {
-		status, text := c.ask(http.MethodGet, path, "")
+		status, text := c.request(http.MethodGet, path, "")
 		if status != http.StatusOK {
-			return nil, fmt.Errorf("%s: %d %.200s", path, status, text)
+			return nil, fmt.Errorf("%s: got %d %.200s", path, status, text)
 		}
 		return []byte(text), nil
 	}
-	d.eventually("its answers have the shape of a kubelet's", func() error {
+	d.eventually("podd's responses have the shape of a kubelet's", func() error {
 		got, err := shape.All(get, "-"+d.host)
 		if err != nil {
 			return err
 		}
 		var differ []string
-		for _, face := range shape.Faces {
-			for _, line := range shape.Unexpected(face, shape.Diff(want[face], got[face])) {
+		for _, endpoint := range shape.Endpoints {
+			for _, line := range shape.Unexpected(endpoint, shape.Diff(want[endpoint], got[endpoint])) {
 				if strings.HasPrefix(line, "-") && strings.HasSuffix(line, " sandbox") && !d.on.HasSandboxProcess() {
 					continue
 				}
-				differ = append(differ, face+" "+line)
+				differ = append(differ, endpoint+" "+line)
 			}
 		}
 		if len(differ) > 0 {
-			return fmt.Errorf("%d differ:\n%s", len(differ), strings.Join(differ, "\n"))
+			return fmt.Errorf("got %d different lines:\n%s", len(differ), strings.Join(differ, "\n"))
 		}
 		return nil
 	})

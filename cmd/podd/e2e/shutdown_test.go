@@ -17,7 +17,8 @@ import (
 	"podd/server"
 )
 
-// shutdownConfig gives ordinary pods 4 seconds, important ones 3, the system's 2.
+// shutdownConfig gives pods of priority 0 and above 4 seconds, from 1000 on 3, and system pods
+// 2.
 const shutdownConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 failSwapOn: false
@@ -27,8 +28,8 @@ shutdownGracePeriodByPodPriority:
 - {priority: 2000000000, shutdownGracePeriodSeconds: 2}
 `
 
-// ofPriority is a pod with a grace of its own, and noted ends.
-func (d *daemon) ofPriority(name string, priority int32, class string, grace int64, script string) *v1.Pod {
+// priorityPod returns a pod with a priority, a grace period and a script.
+func (d *daemon) priorityPod(name string, priority int32, class string, grace int64, script string) *v1.Pod {
 	p := d.pod(name, shell("main", script))
 	p.Spec.TerminationGracePeriodSeconds, p.Spec.PriorityClassName = &grace, class
 	if class == "" {
@@ -37,8 +38,8 @@ func (d *daemon) ofPriority(name string, priority int32, class string, grace int
 	return p
 }
 
-// beginShutdown runs three pods of three priorities and a job that has finished.
-func beginShutdown(t *testing.T) *daemon {
+// startForShutdown starts a podd with three pods of three priorities and a finished job.
+func startForShutdown(t *testing.T) *daemon {
 	d := newDaemon(t, shared)
 	config := filepath.Join(d.dir, "config.yaml")
 	if err := os.WriteFile(config, []byte(shutdownConfig), 0o600); err != nil {
@@ -49,34 +50,34 @@ func beginShutdown(t *testing.T) *daemon {
 	job := d.pod("job", shell("main", "exit 0"))
 	job.Spec.RestartPolicy = v1.RestartPolicyNever
 	d.apply(
-		d.ofPriority("low", 0, "", 60, serve("low")),
-		d.ofPriority("mid", 1500, "", 1, stubborn("mid")),
-		d.ofPriority("system", 0, "system-node-critical", 60, serve("system")),
+		d.priorityPod("low", 0, "", 60, serve("low")),
+		d.priorityPod("mid", 1500, "", 1, stubborn("mid")),
+		d.priorityPod("system", 0, "system-node-critical", 60, serve("system")),
 		job,
 	)
-	d.untilNotedInAnyOrder("low runs", "mid runs", "system runs")
-	d.until("the job rests", func(v *server.View) error {
+	d.untilNotedUnordered("low runs", "mid runs", "system runs")
+	d.until("the job is wound down", func(v *server.View) error {
 		if p := v.Pod(server.Key{Namespace: "default", Name: "job-" + d.host}); p == nil || p.Phase != "rest" {
-			return fmt.Errorf("%+v", p)
+			return fmt.Errorf("got %+v", p)
 		}
 		return nil
 	})
 	return d
 }
 
-// phase tells whether a pod has a phase and a reason.
+// phase returns an error unless a pod has a phase and a reason.
 func (d *daemon) phase(v *server.View, name string, phase v1.PodPhase, reason string) error {
 	p := v.Pod(server.Key{Namespace: "default", Name: name + "-" + d.host})
 	if p == nil {
-		return fmt.Errorf("%s is not there", name)
+		return fmt.Errorf("%s does not exist", name)
 	}
 	if s := p.Pod.Status; s.Phase != phase || s.Reason != reason {
-		return fmt.Errorf("%s is %s, reason %q: %s", name, s.Phase, s.Reason, s.Message)
+		return fmt.Errorf("%s: got %s, reason %q: %s, want %s, reason %q", name, s.Phase, s.Reason, s.Message, phase, reason)
 	}
 	return nil
 }
 
-// allTerminated tells whether the pods show what a shutdown made of them.
+// allTerminated returns an error unless the pods have the phases and reasons of a shutdown.
 func (d *daemon) allTerminated(v *server.View) error {
 	for _, name := range []string{"low", "mid", "system"} {
 		if err := d.phase(v, name, v1.PodFailed, "Terminated"); err != nil {
@@ -86,37 +87,37 @@ func (d *daemon) allTerminated(v *server.View) error {
 	return d.phase(v, "job", v1.PodSucceeded, "")
 }
 
-// TestShutdown: pods end by priority and stay so for a podd that is started again;
-// after the boot they run, and what had finished does not.
+// TestShutdown checks that pods are stopped in the order of their priorities, do not start when
+// podd is restarted, and run again after a reboot, except for the finished job.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
-	d := beginShutdown(t)
-	_, talk := d.verb("shutdown")
-	if !strings.Contains(talk, "\npodd: 3 pods stopped in ") || !strings.Contains(talk, "; no pod starts until the node has booted") {
-		t.Errorf("podd shutdown says %q", talk)
+	d := startForShutdown(t)
+	_, stderr := d.verb("shutdown")
+	if !strings.Contains(stderr, "\npodd: 3 pods stopped in ") || !strings.Contains(stderr, "; no pod starts until the node has booted") {
+		t.Errorf("podd shutdown: got %q; want stderr with %q and with %q", stderr, "\npodd: 3 pods stopped in ", "; no pod starts until the node has booted")
 	}
 	want := []string{"low TERM", "mid TERM", "system TERM"}
-	ends := slices.DeleteFunc(d.journal(), func(l string) bool { return strings.HasSuffix(l, " runs") })
+	ends := slices.DeleteFunc(d.notes(), func(l string) bool { return strings.HasSuffix(l, " runs") })
 	if !slices.Equal(ends, want) {
-		t.Errorf("they ended in the order %q, want %q", ends, want)
+		t.Errorf("got the stop order %q, want %q", ends, want)
 	}
-	d.until("all show it", func(v *server.View) error {
+	d.until("all pods are terminated", func(v *server.View) error {
 		if !v.ShuttingDown {
-			return fmt.Errorf("podd does not show that the machine shuts down")
+			return fmt.Errorf("podd does not show the shutdown")
 		}
 		return d.allTerminated(v)
 	})
-	list, talk := d.verb("ps")
-	if strings.Count(list, "Terminated") != 3 || !strings.Contains(talk, "the node is shutting down") {
-		t.Errorf("podd ps:\n%s%s", list, talk)
+	list, stderr := d.verb("ps")
+	if strings.Count(list, "Terminated") != 3 || !strings.Contains(stderr, "the node is shutting down") {
+		t.Errorf("podd ps: got\n%s%s, want three terminated pods and that the node is shutting down", list, stderr)
 	}
 	if node, _ := d.verb("get", "node", "-o", "json"); !strings.Contains(node, "node is shutting down") {
-		t.Errorf("the node does not show it:\n%s", node)
+		t.Errorf("podd get node: got\n%s, want %q in it", node, "node is shutting down")
 	}
-	if told, _ := d.verb("events"); !strings.Contains(told, "Shutdown manager detected shutdown event") {
-		t.Errorf("there is no event:\n%s", told)
+	if events, _ := d.verb("events"); !strings.Contains(events, "Shutdown manager detected shutdown event") {
+		t.Errorf("podd events: got\n%s, want %q in it", events, "Shutdown manager detected shutdown event")
 	}
-	// Neither a podd that is started again nor a new manifest runs anything.
+	// Nothing starts after a restart of podd, nor does the pod of a new manifest.
 	d.crash()
 	d.apply(d.pod("new", shell("main", serve("new"))))
 	d.until("the new pod is refused", func(v *server.View) error {
@@ -125,8 +126,8 @@ func TestShutdown(t *testing.T) {
 		}
 		return d.phase(v, "new", v1.PodPending, "NodeShutdown")
 	})
-	if runs := d.journal(); slices.Contains(runs, "new runs") || len(runs) != 6 {
-		t.Errorf("something ran: %q", runs)
+	if runs := d.notes(); slices.Contains(runs, "new runs") || len(runs) != 6 {
+		t.Errorf("got the notes %q, want no new start", runs)
 	}
 	d.kill()
 	d.boot()
@@ -139,17 +140,17 @@ func TestShutdown(t *testing.T) {
 		}
 		return d.phase(v, "job", v1.PodSucceeded, "")
 	})
-	d.eventually("each has run once more", func() error {
+	d.eventually("each pod has been started again", func() error {
 		for line, n := range map[string]int{"low runs": 2, "mid runs": 2, "system runs": 2, "new runs": 1} {
-			if got := len(slices.DeleteFunc(d.journal(), func(l string) bool { return l != line })); got != n {
-				return fmt.Errorf("%s %d times", line, got)
+			if got := len(slices.DeleteFunc(d.notes(), func(l string) bool { return l != line })); got != n {
+				return fmt.Errorf("got %s %d times, want %d", line, got, n)
 			}
 		}
 		return nil
 	})
 }
 
-// boot makes the shutdown one of an earlier life of the machine.
+// boot changes the stored boot ID, so that the shutdown belongs to an earlier boot.
 func (d *daemon) boot() {
 	d.t.Helper()
 	path := filepath.Join(d.runDir(), "shutdown.json")
@@ -157,12 +158,12 @@ func (d *daemon) boot() {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	var known map[string]any
-	if err := json.Unmarshal(text, &known); err != nil {
+	var stored map[string]any
+	if err := json.Unmarshal(text, &stored); err != nil {
 		d.t.Fatal(err)
 	}
-	known["boot"] = "earlier"
-	if text, err = json.Marshal(known); err != nil {
+	stored["boot"] = "earlier"
+	if text, err = json.Marshal(stored); err != nil {
 		d.t.Fatal(err)
 	}
 	if err := os.WriteFile(path, text, 0o600); err != nil {
@@ -170,31 +171,31 @@ func (d *daemon) boot() {
 	}
 }
 
-// TestShutdownGoesOn: a podd that is killed amid it goes on where it was, and a
-// shutdown that is cancelled has all run again.
-func TestShutdownGoesOn(t *testing.T) {
+// TestShutdown_KilledDaemon checks that a podd that was killed during a shutdown continues it,
+// and that all pods run again after the shutdown is canceled.
+func TestShutdown_KilledDaemon(t *testing.T) {
 	t.Parallel()
-	d := beginShutdown(t)
-	slow := d.ofPriority("slow", -5, "", 60, stubborn("slow"))
+	d := startForShutdown(t)
+	slow := d.priorityPod("slow", -5, "", 60, stubborn("slow"))
 	d.apply(slow)
-	d.untilJournal("slow runs")
+	d.untilNote("slow runs")
 	done := make(chan struct{})
-	go func() { // its answer is lost with the podd that is killed
+	go func() { // it gets no response, because podd is killed
 		defer close(done)
 		cmd := exec.Command(binary, "shutdown", "--grace=20s")
 		cmd.Env = append(os.Environ(), "PODD_RUN_DIR="+d.runDir())
 		_ = cmd.Run()
 	}()
-	d.untilJournal("slow TERM")
+	d.untilNote("slow TERM")
 	d.kill()
 	<-done
 	d.start()
-	if _, talk := d.verb("shutdown", "--grace=1s"); !strings.Contains(talk, " stopped in ") {
-		t.Errorf("podd shutdown says %q", talk)
+	if _, stderr := d.verb("shutdown", "--grace=1s"); !strings.Contains(stderr, " stopped in ") {
+		t.Errorf("podd shutdown: got %q, want %q in it", stderr, " stopped in ")
 	}
-	d.until("all have ended", d.allTerminated)
+	d.until("all pods are terminated", d.allTerminated)
 	d.verb("shutdown", "--cancel")
-	d.until("all run", func(v *server.View) error {
+	d.until("all pods run", func(v *server.View) error {
 		for _, name := range []string{"low", "mid", "system", "slow"} {
 			if err := d.phase(v, name, v1.PodRunning, ""); err != nil {
 				return err
@@ -202,7 +203,7 @@ func TestShutdownGoesOn(t *testing.T) {
 		}
 		return nil
 	})
-	if ends := d.journal(); slices.Index(ends, "low TERM") > slices.Index(ends, "mid TERM") || slices.Index(ends, "mid TERM") > slices.Index(ends, "system TERM") {
-		t.Errorf("they ended in another order: %q", ends)
+	if ends := d.notes(); slices.Index(ends, "low TERM") > slices.Index(ends, "mid TERM") || slices.Index(ends, "mid TERM") > slices.Index(ends, "system TERM") {
+		t.Errorf("got the notes %q, want the stop order low, mid, system", ends)
 	}
 }

@@ -27,31 +27,31 @@ import (
 const (
 	// editsPerRound is the number of edits of a round, half of them during a fault.
 	editsPerRound = 20
-	// roundsPerCount is the number of rounds between two counts of what podd and its
-	// pods hold. All pods are removed before a count.
+	// roundsPerCount is the number of rounds between two counts of the resources of podd and
+	// its pods. All pods are removed before a count.
 	roundsPerCount = 10
-	// maxGrowth limits how much memory, in kB, podd holds more than at first, whatever the
-	// length of the test.
+	// maxGrowth is how much more memory, in kB, podd may use than at first, whatever the length
+	// of the test.
 	maxGrowth = 16 << 10
-	// maxTrend limits how much memory, in kB, the last quarter of the rounds of one podd
-	// takes more than the second quarter.
+	// maxTrend is how much more memory, in kB, podd may use in the last quarter of the rounds
+	// than in the second one.
 	maxTrend = 4 << 10
 )
 
-// soak edits manifests at random while the host is in trouble.
+// soak edits manifests at random while faults occur on the host.
 type soak struct {
 	chaos
 	proxy *proxy
 	disk  *loopDisk
 	first holdings
 	last  stack.Leftovers // at the last count
-	// perPod are the leftovers of a runtime that loses track of one pod.
+	// perPod are the leftovers if a runtime loses track of one pod.
 	perPod stack.Leftovers
 	// lost is the number of pods of which the runtime may have lost track since the last
 	// count.
 	lost   int
-	memory []int          // of the podd that is no longer killed, in kB, after each round
-	done   map[string]int // by the kind of what was done
+	memory []int          // of the podd that is not killed any more, in kB, after each round
+	done   map[string]int // counts by kind of operation
 }
 
 // holdings are what podd and its pods hold on the host while there is no pod. Memory is
@@ -61,11 +61,11 @@ type holdings struct {
 	Runtime                           stack.Leftovers
 }
 
-// TestSoak repeats rounds of random and broken edits for $PODD_SOAK, with kills of podd
-// and of the runtime, full disks, slow, failing and hanging calls, and a stopped runtime.
-// After each round exactly the desired pods must run, and what podd and its pods hold must
-// not grow. In the second half of the time podd is not killed, because its leaks show only
-// if it runs for long. $PODD_E2E_SEED repeats the same edits and faults.
+// TestSoak repeats rounds of random and broken edits for $PODD_SOAK, with kills of podd and of
+// the runtime, full disks, slow, failing and hanging calls, and a paused runtime. After each
+// round exactly the desired pods must run, and the resources of podd and its pods must not
+// grow. In the second half podd is not killed, because leaks appear only in a process that runs
+// for long. $PODD_E2E_SEED repeats the same edits and faults.
 func TestSoak(t *testing.T) {
 	length, err := time.ParseDuration(os.Getenv("PODD_SOAK"))
 	if err != nil {
@@ -78,7 +78,8 @@ func TestSoak(t *testing.T) {
 		}
 	}
 	t.Logf("PODD_E2E_SEED=%d", seed)
-	// A runtime that is killed may lose network rules, which the end of the stack removes.
+	// A killed runtime may leave network rules behind, which are removed together with the
+	// stack.
 	d, disk := onSmallDisk(t, stack.ForTest(t, stack.Options{}))
 	s := &soak{
 		chaos: chaos{d: d, random: rand.New(rand.NewPCG(seed, 0))},
@@ -99,7 +100,7 @@ func TestSoak(t *testing.T) {
 	s.compareMemory()
 }
 
-// leftoversOfPod returns what a runtime leaves on the host that loses track of a pod.
+// leftoversOfPod returns what a runtime leaves on the host if it loses track of a pod.
 func (s *soak) leftoversOfPod() stack.Leftovers {
 	s.d.apply(s.d.pod("one", shell("main", serve("one"))))
 	s.d.untilApplied("one")
@@ -113,7 +114,7 @@ func (s *soak) leftoversOfPod() stack.Leftovers {
 
 // rounds makes roundsPerCount rounds and then removes all pods.
 func (s *soak) rounds() {
-	s.files, s.wanted, s.broken = map[string]string{}, map[string]*v1.Pod{}, map[string]bool{}
+	s.files, s.desired, s.broken = map[string]string{}, map[string]*v1.Pod{}, map[string]bool{}
 	faults := []func(){s.killRuntime, s.pauseRuntime, s.delayCalls, s.failCalls, s.hangCalls, s.fillDisk}
 	if !s.noCrashes {
 		faults = append(faults, s.killBoth)
@@ -148,9 +149,9 @@ func (s *soak) killRuntime() {
 	s.done["kills of the runtime"]++
 }
 
-// endRuntime kills the runtime and counts the pods that it was creating or stopping. It
-// loses track of their shims and networks, which podd cannot know. The runtime is stopped
-// first, so that it begins no call after the count.
+// endRuntime kills the runtime and counts the pods that it was creating or stopping. The
+// runtime loses track of their shims and networks, and podd cannot find them. The runtime is
+// paused first, so that it does not start a call after the count.
 func (s *soak) endRuntime() {
 	s.must(s.d.on.Pause())
 	s.lost += s.proxy.inRuntime("RunPodSandbox", "StopPodSandbox", "RemovePodSandbox")
@@ -196,7 +197,7 @@ func (s *soak) failCalls() {
 	s.done["failing calls"]++
 }
 
-// hangCalls never returns from some calls, which reach the runtime or not, until podd's
+// hangCalls makes some calls hang, before or after they reach the runtime, until podd's
 // connections are closed.
 func (s *soak) hangCalls() {
 	moments := []moment{before, after}
@@ -230,14 +231,14 @@ func (s *soak) fillDisk() {
 	s.edit(editsPerRound / 2)
 	s.must(errors.Join(f.Close(), os.Remove(ballast)))
 	s.diskFull = false
-	s.mend()
+	s.repairManifests()
 	s.done["full disks"]++
 }
 
-// mend replaces every broken manifest by a valid one. Which version of its pod runs is not
-// certain after a full disk: podd cannot store the content of files then, so a podd that
-// starts runs the last version that it stored.
-func (s *soak) mend() {
+// repairManifests replaces every invalid manifest by a valid one. After a full disk it is not
+// certain which version of such a pod runs: podd could not store the content of files, so a
+// podd that starts runs the last version that was stored.
+func (s *soak) repairManifests() {
 	for _, file := range slices.Sorted(maps.Keys(s.broken)) {
 		if s.broken[file] {
 			s.put(file)
@@ -254,7 +255,7 @@ func (s *soak) must(err error) {
 
 var goroutineMetric = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)
 
-// count returns what is held. The caller has removed all pods.
+// count returns the current resources. The caller has removed all pods.
 func (s *soak) count() holdings {
 	d := s.d
 	now := d.measure()
@@ -284,12 +285,12 @@ func (s *soak) rootMounts() int {
 	return len(mounts)
 }
 
-// compareHoldings waits until no more is held than at first. The runtime may still be
-// removing something, and podd may be ending a call. What the runtime has lost track of
-// stays, so that counts only since the last count.
+// compareHoldings waits until podd and its pods use no more than at first. The runtime may
+// still be removing something, and podd may be ending a call. Leftovers that the runtime has
+// lost track of remain, so that only those since the last count are compared.
 func (s *soak) compareHoldings() {
 	var now holdings
-	s.d.eventually("podd and its pods hold no more than at first", func() error {
+	s.d.eventually("podd and its pods use no more resources than at first", func() error {
 		now = s.count()
 		if now.Goroutines > s.first.Goroutines+5 || now.Files > s.first.Files+2 || now.Memory > s.first.Memory+maxGrowth || now.Mounts > s.first.Mounts || !s.explains(now.Runtime) {
 			return fmt.Errorf("%+v, at first %+v, %d pods lost since %+v", now, s.first, s.lost, s.last)
@@ -301,8 +302,8 @@ func (s *soak) compareHoldings() {
 	s.last, s.lost = now.Runtime, 0
 }
 
-// explains reports whether the leftovers are those of the last count and of the pods that
-// were lost since.
+// explains reports whether the leftovers are those of the last count and of the pods that were
+// lost since then.
 func (s *soak) explains(now stack.Leftovers) bool {
 	was, pod := s.last, s.perPod
 	return now.Sandboxes == 0 && now.Containers == 0 && now.Mounts <= s.first.Runtime.Mounts && now.Cgroups <= s.first.Runtime.Cgroups &&
@@ -310,17 +311,17 @@ func (s *soak) explains(now stack.Leftovers) bool {
 		now.Rules <= was.Rules+s.lost*pod.Rules && now.Addresses <= was.Addresses+s.lost*pod.Addresses
 }
 
-// compareMemory compares the memory of the podd that was not killed in the last quarter of
-// its rounds with that in the second one. In the first one it grows to its usual size.
+// compareMemory compares podd's memory in the last quarter of the rounds without kills with
+// that in the second quarter. In the first quarter it grows to its usual size.
 func (s *soak) compareMemory() {
 	n := len(s.memory) / 4
 	if n == 0 {
-		s.d.t.Fatalf("%d rounds without a kill of podd are too few to see its memory grow", len(s.memory))
+		s.d.t.Fatalf("got %d rounds without a kill of podd, want 4 or more to see a growth of its memory", len(s.memory))
 	}
 	was, now := median(s.memory[n:2*n]), median(s.memory[len(s.memory)-n:])
-	s.d.t.Logf("podd has %d kB in the second quarter and %d kB in the last one of %d rounds: %v", was, now, len(s.memory), s.memory)
+	s.d.t.Logf("podd's memory: %d kB in the second quarter and %d kB in the last one of %d rounds: %v", was, now, len(s.memory), s.memory)
 	if now > was+maxTrend {
-		s.d.t.Errorf("podd has %d kB in the last quarter of the rounds and %d kB in the second one, want at most %d kB more", now, was, maxTrend)
+		s.d.t.Errorf("podd's memory: got %d kB in the last quarter of the rounds and %d kB in the second one, want at most %d kB more", now, was, maxTrend)
 	}
 }
 

@@ -11,19 +11,19 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// TestRunDirIsRecreated removes the run directory of a podd that runs: its
-// commands work again, and the pod runs on.
+// TestRunDirIsRecreated removes the run directory of a running podd. podd must create it again,
+// so that commands work, and the pod must keep running.
 func TestRunDirIsRecreated(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	d.apply(d.pod("web", shell("main", serve("web"))))
 	d.untilApplied("web")
-	was := d.runs("web", "main")
+	was := d.container("web", "main")
 	for range 2 {
 		if err := os.RemoveAll(d.runDir()); err != nil {
 			t.Fatal(err)
 		}
-		d.eventually("podd answers again", func() error {
+		d.eventually("podd responds again", func() error {
 			_, err := d.state()
 			return err
 		})
@@ -36,25 +36,25 @@ func TestRunDirIsRecreated(t *testing.T) {
 			t.Errorf("%s: got %v, %v, want mode %v", path, info, err, want)
 		}
 	}
-	if now := d.runs("web", "main"); now != was {
-		t.Errorf("the pod is %+v, was %+v", now, was)
+	if now := d.container("web", "main"); now != was {
+		t.Errorf("container: got %+v, want %+v", now, was)
 	}
 }
 
-// TestFaultRunWiped removes the sockets of podd and of the runtime, as when /run is wiped.
-// podd makes its own again and keeps its connection to the runtime. A podd that starts
-// then waits for the runtime, and finds its pods as they were.
+// TestFaultRunWiped removes the sockets of podd and of the runtime, as when /run is wiped. podd
+// must create its own again and keep its connection to the runtime. A podd that starts then
+// waits for the runtime and adopts its pods.
 func TestFaultRunWiped(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, stack.ForTest(t, stack.Options{}))
 	d.start()
 	d.apply(d.pod("web", shell("main", serve("web"))))
 	d.untilApplied("web")
-	was := d.runs("web", "main")
+	was := d.container("web", "main")
 	if err := errors.Join(os.RemoveAll(d.runDir()), os.Remove(d.on.Socket())); err != nil {
 		t.Fatal(err)
 	}
-	d.eventually("podd answers again", func() error {
+	d.eventually("podd responds again", func() error {
 		_, err := d.state()
 		return err
 	})
@@ -65,13 +65,13 @@ func TestFaultRunWiped(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.crash()
-	d.untilSays("web", d.on.Socket())
+	d.untilReason("web", d.on.Socket())
 	if err := errors.Join(d.on.Kill(t.Context()), d.on.Restart(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	d.untilApplied("web")
 	d.untilApplied("late")
-	if now := d.runs("web", "main"); now != was {
-		t.Errorf("web is %+v, was %+v", now, was)
+	if now := d.container("web", "main"); now != was {
+		t.Errorf("web: got %+v, want %+v", now, was)
 	}
 }

@@ -17,12 +17,12 @@ import (
 	api "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// about is within 5 percent.
-func about(got, want float64) bool { return math.Abs(got-want) <= want/20 }
+// isNear reports whether got is within 5 percent of want.
+func isNear(got, want float64) bool { return math.Abs(got-want) <= want/20 }
 
-// row is the value of the metric of a name with all of the labels, each written
-// as in the text.
-func row(text, name string, labels ...string) (float64, error) {
+// sample returns the value of the metric with this name and all of the labels, each written as
+// in the text format.
+func sample(text, name string, labels ...string) (float64, error) {
 	var found []float64
 	for line := range strings.Lines(text) {
 		rest, ok := strings.CutPrefix(line, name)
@@ -43,21 +43,21 @@ func row(text, name string, labels ...string) (float64, error) {
 		}
 	}
 	if len(found) != 1 {
-		return 0, fmt.Errorf("%s%v is there %d times", name, labels, len(found))
+		return 0, fmt.Errorf("%s%v: got %d samples, want 1", name, labels, len(found))
 	}
 	return found[0], nil
 }
 
-// summary asks for one pod's.
+// summary requests the summary, and returns it and the statistics of a pod.
 func (d *daemon) summary(c *client, query, pod string) (*api.Summary, *api.PodStats) {
 	d.t.Helper()
-	status, text := c.ask("GET", "/stats/summary"+query, "")
+	status, text := c.request("GET", "/stats/summary"+query, "")
 	var s api.Summary
 	if err := json.Unmarshal([]byte(text), &s); err != nil || status != 200 {
 		d.t.Fatalf("summary: %d %.200s, %v", status, text, err)
 	}
 	for i := range s.Pods {
-		if s.Pods[i].PodRef.Name == d.full(pod) {
+		if s.Pods[i].PodRef.Name == d.podName(pod) {
 			return &s, &s.Pods[i]
 		}
 	}
@@ -73,8 +73,8 @@ func containerStats(p *api.PodStats, name string) *api.ContainerStats {
 	return nil
 }
 
-// TestStats: a pod that works and holds memory is seen as the kernel counts it,
-// in the summary and in the metrics of every port; what ended is not seen.
+// TestStats checks the summary and the metrics of all ports against the kernel's counters, for
+// a pod that uses the processor, memory and disk. A container that has exited must disappear.
 func TestStats(t *testing.T) {
 	t.Parallel()
 	readOnly, cadvisor := freePort(t), freePort(t)
@@ -82,10 +82,10 @@ func TestStats(t *testing.T) {
 	d.api = freePort(t)
 	d.start()
 	const held, written = 64 << 20, 8 << 20
-	main := needs(shell("main", fmt.Sprintf(
+	main := withResources(shell("main", fmt.Sprintf(
 		"head -c %d /dev/zero >/memory/x; head -c %d /dev/zero >/disk/x; head -c %d /dev/zero >/x; seq 20000; trap 'exit 0' TERM; : >/trace/ready; while :; do :; done",
 		held, written, written)), "100m", "200m", "128Mi")
-	main.ReadinessProbe = every(executes("ls /trace/ready"))
+	main.ReadinessProbe = everySecond(execHandler("ls /trace/ready"))
 	p := d.pod("busy", main, shell("short", "until [ -e /trace/go ]; do sleep 0.1; done"))
 	p.Spec.RestartPolicy = v1.RestartPolicyNever
 	withVolume(p, "memory", "/memory", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumMemory, SizeLimit: new(resource.MustParse("96Mi"))}})
@@ -99,98 +99,98 @@ func TestStats(t *testing.T) {
 
 	counter := func() float64 {
 		if cgroups.IsCgroup2UnifiedMode() {
-			usec, _, _ := strings.Cut(strings.TrimPrefix(d.below(cgroup, "", "", "cpu.stat"), "usage_usec "), "\n")
+			usec, _, _ := strings.Cut(strings.TrimPrefix(d.cgroupFile(cgroup, "", "", "cpu.stat"), "usage_usec "), "\n")
 			n, _ := strconv.ParseFloat(usec, 64)
 			return n * 1000
 		}
-		n, _ := strconv.ParseFloat(d.below(cgroup, "cpuacct", "cpuacct.usage", ""), 64)
+		n, _ := strconv.ParseFloat(d.cgroupFile(cgroup, "cpuacct", "cpuacct.usage", ""), 64)
 		return n
 	}
 	before := counter()
 	_, first := d.summary(c, "?only_cpu_and_memory=true", "busy")
 	if first.Network != nil || first.EphemeralStorage != nil {
-		t.Error("processor and memory alone were asked for")
+		t.Error("only_cpu_and_memory: got other statistics")
 	}
 	s := containerStats(first, "main")
 	if s == nil || containerStats(first, "short") == nil || s.CPU == nil || s.CPU.UsageNanoCores == nil || s.Memory == nil {
-		t.Fatalf("the summary lacks something: %+v", first)
+		t.Fatalf("the summary lacks a field: %+v", first)
 	}
 	if n := float64(*s.CPU.UsageCoreNanoSeconds); n < before || n > counter() {
-		t.Errorf("it used %v ns, want %v to %v", n, before, counter())
+		t.Errorf("processor time: got %v ns, want %v to %v", n, before, counter())
 	}
-	d.eventually("the rate is that between two summaries", func() error {
+	d.eventually("the rate is that of the time between two summaries", func() error {
 		_, second := d.summary(c, "?only_cpu_and_memory=true", "busy")
 		last, now := s, containerStats(second, "main")
 		passed := now.CPU.Time.Sub(last.CPU.Time.Time).Seconds()
-		if passed < 2 { // the text has whole seconds
+		if passed < 2 { // the response has whole seconds
 			return fmt.Errorf("%v s have passed", passed)
 		}
 		s = now
 		want := float64(*now.CPU.UsageCoreNanoSeconds-*last.CPU.UsageCoreNanoSeconds) / passed
 		if got := float64(*now.CPU.UsageNanoCores); got > 0.25e9 || got < want/2 {
-			return fmt.Errorf("%v ns a second, want about %v", got, want)
+			return fmt.Errorf("got %v ns per second, want about %v", got, want)
 		}
 		return nil
 	})
 	var whole *api.PodStats
 	var node *api.Summary
-	d.eventually("what it holds is seen", func() error {
+	d.eventually("the disk usage is measured", func() error {
 		node, whole = d.summary(c, "", "busy")
 		s := containerStats(whole, "main")
 		if s == nil || s.Rootfs == nil || s.Rootfs.UsedBytes == nil || *s.Rootfs.UsedBytes < written {
-			return fmt.Errorf("no layer yet: %+v", s)
+			return fmt.Errorf("the writable layer is not measured yet: %+v", s)
 		}
 		return nil
 	})
 	s = containerStats(whole, "main")
-	if got := float64(*s.Memory.WorkingSetBytes); got < held || !about(got, workingSet(d, cgroup)) {
-		t.Errorf("its working set is %v, want %v", got, workingSet(d, cgroup))
+	if got := float64(*s.Memory.WorkingSetBytes); got < held || !isNear(got, workingSet(d, cgroup)) {
+		t.Errorf("working set of the container: got %v, want %v", got, workingSet(d, cgroup))
 	}
-	if got := float64(*whole.Memory.WorkingSetBytes); !about(got, workingSet(d, at)) {
-		t.Errorf("the pod's working set is %v, want %v", got, workingSet(d, at))
+	if got := float64(*whole.Memory.WorkingSetBytes); !isNear(got, workingSet(d, at)) {
+		t.Errorf("working set of the pod: got %v, want %v", got, workingSet(d, at))
 	}
 	if got := float64(*s.Memory.AvailableBytes + *s.Memory.WorkingSetBytes); got != 128<<20 {
-		t.Errorf("its limit is %v", got)
+		t.Errorf("memory limit: got %v, want 128 MiB", got)
 	}
-	if got := float64(*s.Rootfs.UsedBytes); !about(got, written) {
-		t.Errorf("its layer has %v", got)
+	if got := float64(*s.Rootfs.UsedBytes); !isNear(got, written) {
+		t.Errorf("writable layer: got %v, want about 8 MiB", got)
 	}
 	if got := *s.Logs.UsedBytes; got < 100<<10 {
-		t.Errorf("its logs have %v", got)
+		t.Errorf("logs: got %v, want 100 KiB or more", got)
 	}
 	volumes := map[string]float64{}
 	for _, v := range whole.VolumeStats {
 		volumes[v.Name] = float64(*v.UsedBytes)
 	}
-	if !about(volumes["memory"], held) || !about(volumes["disk"], written) {
-		t.Errorf("volumes: %v", volumes)
+	if !isNear(volumes["memory"], held) || !isNear(volumes["disk"], written) {
+		t.Errorf("volumes: got %v, want about 64 MiB in memory and 8 MiB on disk", volumes)
 	}
 	if got := float64(*whole.EphemeralStorage.UsedBytes); got < 2*written || got > 2.2*written {
-		t.Errorf("on disk it has %v", got)
+		t.Errorf("ephemeral storage: got %v, want about 16 MiB", got)
 	}
 	if whole.Network == nil || whole.Network.Name != "eth0" || whole.ProcessStats == nil || *whole.ProcessStats.ProcessCount < 2 {
-		t.Errorf("network %+v, processes %+v", whole.Network, whole.ProcessStats)
+		t.Errorf("got network %+v, processes %+v, want eth0 and 2 or more", whole.Network, whole.ProcessStats)
 	}
 	if n := node.Node; n.NodeName != d.host || n.CPU == nil || n.Fs == nil || n.Runtime.ImageFs == nil || *n.Runtime.ImageFs.UsedBytes == 0 || *n.Rlimit.NumOfRunningProcesses == 0 {
-		t.Errorf("the node: %+v", n)
+		t.Errorf("the node lacks a field: %+v", n)
 	}
 
 	var metrics string
-	main0 := []string{`container="main"`, `pod="` + d.full("busy") + `"`, `namespace="default"`}
+	main0 := []string{`container="main"`, `pod="` + d.podName("busy") + `"`, `namespace="default"`}
 	base := d.client("http://127.0.0.1:"+strconv.Itoa(readOnly), nil)
 	alone := d.client("http://127.0.0.1:"+strconv.Itoa(cadvisor), nil)
 	for name, text := range map[string]string{
-		"resource": page(t, c, "/metrics/resource"), "cadvisor": page(t, c, "/metrics/cadvisor"),
-		"read-only": page(t, base, "/metrics/cadvisor"), "read-only resource": page(t, base, "/metrics/resource"),
-		"own": page(t, alone, "/metrics"),
+		"resource": getPage(t, c, "/metrics/resource"), "cadvisor": getPage(t, c, "/metrics/cadvisor"),
+		"read-only": getPage(t, base, "/metrics/cadvisor"), "read-only resource": getPage(t, base, "/metrics/resource"),
+		"own": getPage(t, alone, "/metrics"),
 	} {
-		cpu, err := row(text, "container_cpu_usage_seconds_total", main0...)
+		cpu, err := sample(text, "container_cpu_usage_seconds_total", main0...)
 		if err != nil || cpu*1e9 < before || cpu*1e9 > counter() {
-			t.Errorf("%s: %v s, %v", name, cpu, err)
+			t.Errorf("%s: got %v s, %v, want the usage of the cgroup", name, cpu, err)
 		}
-		memory, err := row(text, "container_memory_working_set_bytes", main0...)
-		if err != nil || !about(memory, workingSet(d, cgroup)) {
-			t.Errorf("%s: %v bytes, %v", name, memory, err)
+		memory, err := sample(text, "container_memory_working_set_bytes", main0...)
+		if err != nil || !isNear(memory, workingSet(d, cgroup)) {
+			t.Errorf("%s: got %v bytes, %v, want about the working set of the cgroup", name, memory, err)
 		}
 		if name == "cadvisor" {
 			metrics = text
@@ -207,40 +207,40 @@ func TestStats(t *testing.T) {
 		{"container_memory_working_set_bytes", `container=""`, main0[1], `name=""`},
 		{"machine_cpu_cores"}, {"machine_memory_bytes"},
 	} {
-		if _, err := row(metrics, want[0], want[1:]...); err != nil {
+		if _, err := sample(metrics, want[0], want[1:]...); err != nil {
 			t.Error(err)
 		}
 	}
 
-	d.tellPods("go")
-	d.eventually("what ended vanishes", func() error {
+	d.touch("go")
+	d.eventually("the exited container disappears", func() error {
 		_, p := d.summary(c, "", "busy")
-		text := page(t, c, "/metrics/cadvisor") + page(t, c, "/metrics/resource")
+		text := getPage(t, c, "/metrics/cadvisor") + getPage(t, c, "/metrics/resource")
 		if containerStats(p, "main") == nil || containerStats(p, "short") != nil || strings.Contains(text, `container="short"`) {
-			return fmt.Errorf("%d containers, in the metrics: %v", len(p.Containers), strings.Contains(text, `container="short"`))
+			return fmt.Errorf("got %d containers, in the metrics: %v", len(p.Containers), strings.Contains(text, `container="short"`))
 		}
 		return nil
 	})
 }
 
-func page(t testing.TB, c *client, path string) string {
+func getPage(t testing.TB, c *client, path string) string {
 	t.Helper()
-	status, text := c.ask(http.MethodGet, path, "")
+	status, text := c.request(http.MethodGet, path, "")
 	if status != 200 {
-		t.Errorf("%s: %d %.200s", path, status, text)
+		t.Errorf("%s: got %d %.200s, want 200", path, status, text)
 	}
 	return text
 }
 
-// workingSet is that of a cgroup, as it is now.
+// workingSet returns the current working set of a cgroup.
 func workingSet(d *daemon, at string) float64 {
 	d.t.Helper()
-	used, _ := strconv.ParseFloat(d.below(at, "memory", "memory.usage_in_bytes", "memory.current"), 64)
+	used, _ := strconv.ParseFloat(d.cgroupFile(at, "memory", "memory.usage_in_bytes", "memory.current"), 64)
 	key := "total_inactive_file "
 	if cgroups.IsCgroup2UnifiedMode() {
 		key = "inactive_file "
 	}
-	for line := range strings.Lines(d.below(at, "memory", "memory.stat", "memory.stat")) {
+	for line := range strings.Lines(d.cgroupFile(at, "memory", "memory.stat", "memory.stat")) {
 		if rest, ok := strings.CutPrefix(line, key); ok {
 			idle, _ := strconv.ParseFloat(strings.TrimSpace(rest), 64)
 			used -= idle

@@ -17,50 +17,38 @@ func withGrace(d *daemon, seconds int64, name, script string) {
 	d.untilApplied(name)
 }
 
-// untilJournal waits until a pod noted line.
-func (d *daemon) untilJournal(line string) {
-	d.t.Helper()
-	d.eventually("a pod notes "+line, func() error {
-		if !slices.Contains(d.journal(), line) {
-			return fmt.Errorf("%q", d.journal())
-		}
-		return nil
-	})
-}
-
-func TestStubbornIsKilledAfterItsGrace(t *testing.T) {
+func TestGracePeriodExceeded(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	withGrace(d, 5, "web", stubborn("web"))
 	withGrace(d, 0, "none", stubborn("none"))
-	d.untilNotedInAnyOrder("none runs", "web runs")
-	web, none := d.runs("web", "main"), d.runs("none", "main")
+	d.untilNotedUnordered("none runs", "web runs")
+	web, none := d.container("web", "main"), d.container("none", "main")
 	d.remove("web", "none")
 	d.untilGone("web", "none")
 	if alive(web.PID) || alive(none.PID) {
-		t.Error("a process outlived its grace")
+		t.Error("a process is alive after its grace period")
 	}
-	// Without a grace podd asks the runtime to kill.
+	// Without a grace period podd asks the runtime for a kill.
 	want := []string{"none runs", "web TERM", "web runs"}
-	if !d.on.KillsAtOnce() && slices.Contains(d.journal(), "none TERM") {
+	if !d.on.KillsAtOnce() && slices.Contains(d.notes(), "none TERM") {
 		want = append([]string{"none TERM"}, want...)
 	}
-	d.untilNotedInAnyOrder(want...)
+	d.untilNotedUnordered(want...)
 }
 
-// untilNotedInAnyOrder is untilNoted for pods that do not wait for each other;
-// want is sorted.
-func (d *daemon) untilNotedInAnyOrder(want ...string) {
+// untilNotedUnordered is untilNoted for pods that do not wait for each other. want is sorted.
+func (d *daemon) untilNotedUnordered(want ...string) {
 	d.t.Helper()
-	d.eventually("the pods note what they should", func() error {
-		if got := d.journal(); !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+	d.eventually("the pods have noted these lines", func() error {
+		if got := d.notes(); !slices.Equal(slices.Sorted(slices.Values(got)), want) {
 			return fmt.Errorf("got %q, want %q", got, want)
 		}
 		return nil
 	})
 }
 
-func TestTerminationGoesOnAfterKill(t *testing.T) {
+func TestTermination_KilledDaemon(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
 	p := d.throughProxy()
@@ -68,26 +56,26 @@ func TestTerminationGoesOnAfterKill(t *testing.T) {
 	script := "trap '" + note("TERM") + "sleep 2; " + note("two seconds later") + "' TERM; " + note("runs") + "while :; do sleep 3600 & wait; done"
 	withGrace(d, 20, "web", script)
 	d.untilNoted("runs")
-	pid := d.runs("web", "main").PID
+	pid := d.container("web", "main").PID
 	p.onCall(nil)
 	d.remove("web")
-	d.untilJournal("two seconds later")
+	d.untilNote("two seconds later")
 	if !alive(pid) {
-		t.Fatal("the process ended before its grace")
+		t.Fatal("the process exited before the end of its grace period")
 	}
 	d.crash()
 	d.untilGone("web")
 	if graces := p.graces(t); len(graces) != 2 || graces[0] < 19 || graces[1] > 18 {
-		t.Errorf("the runtime was given %v seconds, want 20 and then the rest of it", graces)
+		t.Errorf("got grace periods of %v seconds, want 20 and then the rest", graces)
 	}
 	if alive(pid) {
-		t.Error("the process outlived its grace")
+		t.Error("the process is alive after its grace period")
 	}
 }
 
-func TestSuccessorOfTheSameName(t *testing.T) {
+func TestReplacement_SameName(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	slow := "trap '" + note("one TERM") + "sleep 1; " + note("one ends") + "exit 0' TERM; " + note("one runs") + "sleep 3600 & wait"
 	withGrace(d, 30, "web", slow)
 	d.untilNoted("one runs")
@@ -96,45 +84,45 @@ func TestSuccessorOfTheSameName(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.remove("web")
-	d.untilJournal("one TERM")
+	d.untilNote("one TERM")
 	d.apply(d.pod("web", shell("main", serve("two"))))
 	d.untilApplied("web")
 	d.untilNoted("one runs", "one TERM", "one ends", "two runs")
 
-	// The very same again, while it ends.
+	// The same manifest again, while the pod stops.
 	d.write("web", string(first))
 	d.untilApplied("web")
 	want := []string{"one runs", "one TERM", "one ends", "two runs", "two TERM", "one runs"}
 	d.untilNoted(want...)
-	was := d.runs("web", "main")
+	was := d.container("web", "main")
 	d.remove("web")
-	d.eventually("it is being ended", func() error {
-		if n := len(d.journal()); n < len(want)+1 {
-			return fmt.Errorf("%d notes", n)
+	d.eventually("the pod is stopping", func() error {
+		if n := len(d.notes()); n < len(want)+1 {
+			return fmt.Errorf("got %d notes, want at least %d", n, len(want)+1)
 		}
 		return nil
 	})
 	d.write("web", string(first))
 	d.untilNoted(append(want, "one TERM", "one ends", "one runs")...)
 	d.untilApplied("web")
-	if now := d.runs("web", "main"); now.PID == was.PID || alive(was.PID) {
-		t.Errorf("it is now %+v, was %+v", now, was)
+	if now := d.container("web", "main"); now.PID == was.PID || alive(was.PID) {
+		t.Errorf("got %+v, want another container than %+v", now, was)
 	}
 }
 
-func TestEditsDuringGraceLastOneWins(t *testing.T) {
+func TestEdit_DuringGracePeriod(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	slow := "trap '" + note("one TERM") + "until [ -e /trace/go ]; do sleep 0.1; done; " + note("one ends") + "exit 0' TERM; " + note("one runs") + "sleep 3600 & wait"
 	withGrace(d, 60, "web", slow)
 	d.untilNoted("one runs")
 	d.apply(d.pod("web", shell("main", serve("two"))))
-	d.untilJournal("one TERM")
+	d.untilNote("one TERM")
 	d.apply(d.pod("web", shell("main", serve("three"))))
-	d.until("the edit is taken", d.taken("web"))
+	d.until("podd uses the edit", d.usesFile("web"))
 	d.apply(d.pod("web", shell("main", serve("four"))))
-	d.until("the last edit is taken", d.taken("web"))
-	d.tellPods("go")
+	d.until("podd uses the last edit", d.usesFile("web"))
+	d.touch("go")
 	d.untilApplied("web")
 	d.untilNoted("one runs", "one TERM", "one ends", "four runs")
 }

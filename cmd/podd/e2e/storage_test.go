@@ -22,19 +22,18 @@ func withStorageLimit(c v1.Container, limit string) v1.Container {
 	return c
 }
 
-// evictedFor is the condition that a pod was evicted with a message that begins with
-// want.
+// evictedFor returns a check that a pod was evicted with a message that begins with want.
 func evictedFor(want string) func(*server.PodView) error {
 	return func(p *server.PodView) error {
 		s := p.Pod.Status
 		if s.Phase != v1.PodFailed || s.Reason != "Evicted" || !strings.HasPrefix(s.Message, want) {
-			return fmt.Errorf("%s %s: %s", s.Phase, s.Reason, s.Message)
+			return fmt.Errorf("got %s %s: %s, want Failed Evicted: %s…", s.Phase, s.Reason, s.Message, want)
 		}
 		return nil
 	}
 }
 
-// holdsLess is an error unless the files below a directory use less disk space.
+// holdsLess returns an error unless the files below a directory use less disk space than limit.
 func holdsLess(dir string, limit int64) error {
 	used := int64(0)
 	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
@@ -51,20 +50,22 @@ func holdsLess(dir string, limit int64) error {
 	return err
 }
 
-// TestEphemeralStorage_MountedFiles: the files that podd mounts into containers,
-// /etc/hosts and the termination message, count towards their storage limits, and are emptied when the pod is evicted.
+// TestEphemeralStorage_MountedFiles checks that the files that podd mounts into containers,
+// /etc/hosts and the termination message, count towards the storage limits, and are truncated
+// when the pod is evicted.
 func TestEphemeralStorage_MountedFiles(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	const grow = "head -c 8388608 /dev/zero >>"
-	nobody := withStorageLimit(shell("main", grow+"/dev/termination-log; sleep 3600"), "4Mi")
-	nobody.SecurityContext = &v1.SecurityContext{RunAsUser: new(int64(65534))}
-	message := d.pod("message", nobody)
+	unprivileged := withStorageLimit(shell("main", grow+"/dev/termination-log; sleep 3600"), "4Mi")
+	unprivileged.SecurityContext = &v1.SecurityContext{RunAsUser: new(int64(65534))}
+	message := d.pod("message", unprivileged)
 	one := d.pod("one",
 		withStorageLimit(shell("main", grow+"/dev/termination-log; "+serve("one")), "4Mi"),
 		withStorageLimit(shell("other", serve("other")), "1Gi"))
 	hosts := d.pod("hosts", withStorageLimit(shell("main", grow+"/etc/hosts; "+serve("hosts")), "4Mi"))
-	// The restart of a container writes the hosts file again, which the other one has mounted.
+	// The restart of a container rewrites the hosts file, which the other container has
+	// mounted.
 	rewritten := d.pod("rewritten",
 		withStorageLimit(shell("main", "echo '# edited' >>/etc/hosts; touch /trace/edited; until [ -e /trace/restarted ]; do sleep 0.1; done; "+
 			grow+"/etc/hosts; "+serve("rewritten")), "4Mi"),
@@ -81,7 +82,7 @@ func TestEphemeralStorage_MountedFiles(t *testing.T) {
 		d.eventually("what "+name+" wrote is freed", func() error { return holdsLess(filepath.Join(d.root(), "pods", string(uid)), 1<<20) })
 	}
 	if small := d.untilApplied("small"); small.Pod.Status.Phase != v1.PodRunning {
-		t.Errorf("small is %s: %s", small.Pod.Status.Phase, small.Pod.Status.Message)
+		t.Errorf("small: got %s: %s, want Running", small.Pod.Status.Phase, small.Pod.Status.Message)
 	}
 }
 
@@ -89,7 +90,7 @@ func TestEphemeralStorage_MountedFiles(t *testing.T) {
 // being deleted: it does not get the rest of its grace period of an hour.
 func TestEphemeralStorage_Deleted(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	p := d.pod("ending", withStorageLimit(shell("main", "trap 'head -c 8388608 /dev/zero >>/dev/termination-log; sleep 3600' TERM; "+
 		note("ending runs")+"sleep 3600 & wait"), "4Mi"))
 	p.Spec.TerminationGracePeriodSeconds = new(int64(3600))
@@ -103,7 +104,7 @@ func TestEphemeralStorage_Deleted(t *testing.T) {
 // measures is evicted, and the message names the limit of the measurement.
 func TestEphemeralStorage_Unmeasurable(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	const nest = "p=d; for i in $(seq 1000); do p=$p/d; done; cd /disk; for i in 1 2 3 4 5; do mkdir -p $p; cd -P $p; done; "
 	deep := d.pod("deep", shell("main", nest+"head -c 8388608 /dev/zero >x; "+serve("deep")))
 	withVolume(deep, "disk", "/disk", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{SizeLimit: resource.NewQuantity(1<<30, resource.BinarySI)}})

@@ -14,7 +14,7 @@ import (
 	"podd/server"
 )
 
-// withPart mounts a part of a volume into all containers.
+// withPart mounts a subPath of a volume into all containers.
 func withPart(p *v1.Pod, volume, path, part string) {
 	for i := range p.Spec.Containers {
 		c := &p.Spec.Containers[i]
@@ -24,7 +24,7 @@ func withPart(p *v1.Pod, volume, path, part string) {
 
 func TestSubPaths(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	host := filepath.Join(d.dir, "host")
 	if err := os.MkdirAll(filepath.Join(host, "v1"), 0o755); err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func TestSubPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := d.pod("web", shell("main", "echo hello >/own/x; "+
-		tell("seen", "cat /disk/default/$NAME/x /memory/m/x /conf/port; stat -c '%a %F' /own /conf/port; ls /conf")+serve("main")))
+		writeTrace("seen", "cat /disk/default/$NAME/x /memory/m/x /conf/port; stat -c '%a %F' /own /conf/port; ls /conf")+serve("main")))
 	c := &p.Spec.Containers[0]
 	c.Command[2] = "echo fast >/fast/x; " + c.Command[2]
 	c.Env = []v1.EnvVar{
@@ -52,45 +52,45 @@ func TestSubPaths(t *testing.T) {
 	d.write("objects", text(d, configMap("conf", map[string]string{"port": "80\n", "other": ""})))
 	d.apply(p)
 	view := d.untilApplied("web")
-	if got, want := d.told("seen"), "hello\nfast\n80\n777 directory\n644 regular file\nport"; got != want {
-		t.Errorf("inside there is %q, want %q", got, want)
+	if got, want := d.readTrace("seen"), "hello\nfast\n80\n777 directory\n644 regular file\nport"; got != want {
+		t.Errorf("in the container: got %q, want %q", got, want)
 	}
 	staged := filepath.Join(d.root(), "pods", string(view.Pod.UID), "volume-subpaths")
 	if _, err := os.Stat(filepath.Join(staged, "conf", "main", "5")); err != nil {
 		t.Error(err)
 	}
 
-	// podd is killed and the pod goes: no mount, file or directory is left.
+	// Nothing is left if the pod is removed while podd does not run.
 	d.kill()
 	d.remove("web")
 	d.start()
 	d.untilGone("web")
 	d.nothingLeft()
 	if left, err := os.ReadDir(host); err != nil || len(left) != 2 {
-		t.Errorf("the host's directory has %v, %v", left, err)
+		t.Errorf("the directory of the host: got %v, %v, want its two files", left, err)
 	}
 }
 
-// TestSubPathPlanted: a container that puts a link into its volume gets nothing
-// of the host by it.
-func TestSubPathPlanted(t *testing.T) {
+// TestSubPath_Symlink checks that a container cannot use a symlink in its volume to access the
+// host.
+func TestSubPath_Symlink(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
-	p := d.pod("web", shell("main", tell("seen", "ls /part")+serve("main")))
+	d := startDaemon(t)
+	p := d.pod("web", shell("main", writeTrace("seen", "ls /part")+serve("main")))
 	init := shell("init", "ln -s /etc /disk/part")
 	init.VolumeMounts = append(init.VolumeMounts, v1.VolumeMount{Name: "disk", MountPath: "/disk"})
 	p.Spec.InitContainers = []v1.Container{init}
 	p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: "disk", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}})
 	withPart(p, "disk", "/part", "part")
 	d.apply(p)
-	d.untilPod("is refused", "web", waitingFor("main", "CreateContainerConfigError"))
-	d.untilPod("says why", "web", func(p *server.PodView) error {
+	d.untilPod("waits", "web", waitingFor("main", "CreateContainerConfigError"))
+	d.untilPod("shows the reason", "web", func(p *server.PodView) error {
 		if state := p.Pod.Status.ContainerStatuses[0].State.Waiting; state == nil || !strings.Contains(state.Message, `subPath "part" of volume "disk"`) || !strings.Contains(state.Message, "leads out") {
-			return fmt.Errorf("%+v", state)
+			return fmt.Errorf("got the state %+v, want that subPath \"part\" leads out of the volume", state)
 		}
 		return nil
 	})
-	if all := d.allRunning("web", "main"); len(all) > 0 {
-		t.Errorf("%+v runs", all)
+	if all := d.containers("web", "main"); len(all) > 0 {
+		t.Errorf("got running containers %+v, want none", all)
 	}
 }

@@ -23,8 +23,8 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// kubelet runs one on the root, the manifests and the runtime of a podd that does
-// not run, until stop is called.
+// kubelet runs a kubelet with the root directory, the manifests and the runtime of a podd that
+// is not running, until stop is called.
 func (d *daemon) kubelet(program string) (stop func()) {
 	d.t.Helper()
 	flags, err := kubelet.Options{Dir: d.dir, Name: d.host, Stack: d.on, Manifests: d.manifests()}.Flags()
@@ -35,7 +35,7 @@ func (d *daemon) kubelet(program string) (stop func()) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	defer log.Close() // the kubelet has its own
+	defer log.Close() // the kubelet has its own descriptor
 	cmd := exec.Command(program, flags...)
 	cmd.Stdout, cmd.Stderr = log, log
 	proc, err := launch(cmd)
@@ -45,20 +45,12 @@ func (d *daemon) kubelet(program string) (stop func()) {
 	return func() { proc.signal(syscall.SIGTERM) }
 }
 
-// alone is a script that notes when it is not the only one of its name, and takes a
-// second to end.
-func alone(name string) string {
-	lock := "/trace/" + name + ".lock"
-	return "mkdir " + lock + " || " + note(name+" runs twice") +
-		"trap 'sleep 1; rmdir " + lock + "; " + note(name+" TERM") + "exit 0' TERM; " + note(name+" runs") + "sleep 3600 & wait"
-}
-
-// running counts a pod's containers that run, whoever made them.
-func (d *daemon) running(name string) (n int) {
+// countRunning counts the running containers of a pod, whatever created them.
+func (d *daemon) countRunning(name string) (n int) {
 	d.t.Helper()
 	of := &cri.ContainerFilter{
 		State:         &cri.ContainerStateValue{State: cri.ContainerState_CONTAINER_RUNNING},
-		LabelSelector: map[string]string{runtime.LabelPodName: d.full(name)},
+		LabelSelector: map[string]string{runtime.LabelPodName: d.podName(name)},
 	}
 	reply, err := cri.NewRuntimeServiceClient(d.dial()).ListContainers(d.t.Context(), &cri.ListContainersRequest{Filter: of})
 	if err != nil {
@@ -67,13 +59,13 @@ func (d *daemon) running(name string) (n int) {
 	return len(reply.GetContainers())
 }
 
-// took is what the pods of a name noted.
-func (d *daemon) took(name string) []string {
-	return slices.DeleteFunc(d.journal(), func(l string) bool { return !strings.HasPrefix(l, name+" ") })
+// podNotes returns the notes of a pod.
+func (d *daemon) podNotes(name string) []string {
+	return slices.DeleteFunc(d.notes(), func(l string) bool { return !strings.HasPrefix(l, name+" ") })
 }
 
-// untilTook waits until each of these pods noted just so.
-func (d *daemon) untilTook(names []string, notes ...string) {
+// untilPodNotes waits until each of these pods has noted exactly these lines.
+func (d *daemon) untilPodNotes(names []string, notes ...string) {
 	d.t.Helper()
 	d.within(3*patience, "each pod has noted "+strings.Join(notes, ", "), func() error {
 		for _, name := range names {
@@ -81,18 +73,18 @@ func (d *daemon) untilTook(names []string, notes ...string) {
 			for i, n := range notes {
 				want[i] = name + " " + n
 			}
-			if got := d.took(name); !slices.Equal(got, want) {
-				return fmt.Errorf("got %q", got)
+			if got := d.podNotes(name); !slices.Equal(got, want) {
+				return fmt.Errorf("got %q, want %q", got, want)
 			}
 		}
 		return nil
 	})
 }
 
-// TestTakeover: podd with --adopt ends what a kubelet made and runs it anew; the
-// kubelet goes on with that, and so does podd again. After podd down the kubelet runs
-// also what podd had first. Each pod is replaced once at most, with its grace, and
-// never runs twice. What no manifest wants is left to the kubelet.
+// TestTakeover checks that podd --adopt replaces the pods of a kubelet. The kubelet continues
+// with the new pods, and so does podd again. After podd down the kubelet also runs the pods
+// that podd created first. Each pod is replaced at most once, with its grace period, and never
+// runs twice. podd does not touch pods without a manifest.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	plane, err := tools.EnsureControlPlane(t.Context(), slog.Default())
@@ -100,13 +92,13 @@ func TestTakeover(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := filepath.Join(plane.Programs, "kubelet")
-	// A kubelet takes every pod of a runtime for its own.
+	// A kubelet controls every pod of its runtime.
 	dir, err := os.MkdirTemp("", "podd-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	t.Cleanup(kubelet.Remember(dir))
+	t.Cleanup(kubelet.SaveHost(dir))
 	own, err := stack.Start(context.Background(), stack.Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
@@ -117,67 +109,67 @@ func TestTakeover(t *testing.T) {
 		}
 	})
 	d := newDaemon(t, own, "--adopt")
-	host := d.pod("host", shell("main", alone("host")))
+	host := d.pod("host", shell("main", single("host")))
 	host.Spec.HostNetwork = true
-	web := d.pod("web", shell("main", alone("web")))
+	web := d.pod("web", shell("main", single("web")))
 	web.Spec.Containers[0].Ports = []v1.ContainerPort{{ContainerPort: 80}}
-	d.apply(host, web, d.pod("alien", shell("main", alone("alien"))))
+	d.apply(host, web, d.pod("alien", shell("main", single("alien"))))
 	names := []string{"host", "web"}
 
 	stop := d.kubelet(program)
 	t.Cleanup(func() { stop() })
-	d.untilTook([]string{"host", "web", "alien"}, "runs")
+	d.untilPodNotes([]string{"host", "web", "alien"}, "runs")
 	stop()
 	d.remove("alien")
 
 	d.start()
 	d.untilApplied("host")
 	d.untilApplied("web")
-	d.untilTook(names, "runs", "TERM", "runs")
-	d.crash() // it knows its own, and that nothing is left to take over
+	d.untilPodNotes(names, "runs", "TERM", "runs")
+	d.crash() // it adopts its own pods and takes over nothing
 	d.untilApplied("host")
 	d.untilApplied("web")
-	d.untilTook(names, "runs", "TERM", "runs")
-	d.untilTook([]string{"alien"}, "runs")
-	if n := d.running("alien"); n != 1 {
-		t.Errorf("%d containers run of a pod that is none of podd's", n)
+	d.untilPodNotes(names, "runs", "TERM", "runs")
+	d.untilPodNotes([]string{"alien"}, "runs")
+	if n := d.countRunning("alien"); n != 1 {
+		t.Errorf("alien: got %d running containers, want 1", n)
 	}
 
-	// The kubelet knows what it ran before, though podd made it anew.
+	// The kubelet recognizes its earlier pods, although podd has created them again.
 	d.kill()
 	stop = d.kubelet(program)
-	// Of what it does not want a kubelet kills what takes longer than a second to end.
-	d.eventually("the kubelet has ended what no manifest wants", func() error {
-		if n := d.running("alien"); n > 0 {
-			return fmt.Errorf("%d containers run", n)
+	// A kubelet kills a container of an unknown pod if it takes longer than a second to stop.
+	d.eventually("the kubelet has stopped the pod without a manifest", func() error {
+		if n := d.countRunning("alien"); n > 0 {
+			return fmt.Errorf("got %d running containers, want none", n)
 		}
 		return nil
 	})
-	d.untilTook(names, "runs", "TERM", "runs")
+	d.untilPodNotes(names, "runs", "TERM", "runs")
 	stop()
 	d.start()
 	d.untilApplied("host")
 	d.untilApplied("web")
-	d.untilTook(names, "runs", "TERM", "runs")
+	d.untilPodNotes(names, "runs", "TERM", "runs")
 
-	// What podd ran first has another UID for the kubelet, which would start its own
-	// beside podd's before it ends those.
-	d.apply(d.pod("later", shell("main", alone("later"))))
+	// A pod that podd has created first has another UID for the kubelet, which would start its
+	// own pod before it stops podd's.
+	d.apply(d.pod("later", shell("main", single("later"))))
 	d.untilApplied("later")
-	d.untilTook([]string{"later"}, "runs")
+	d.untilPodNotes([]string{"later"}, "runs")
 	d.verb("down")
 	d.kill()
 	stop = d.kubelet(program)
-	d.untilTook(names, "runs", "TERM", "runs", "TERM", "runs")
-	d.untilTook([]string{"later"}, "runs", "TERM", "runs")
+	d.untilPodNotes(names, "runs", "TERM", "runs", "TERM", "runs")
+	d.untilPodNotes([]string{"later"}, "runs", "TERM", "runs")
 	stop()
 
-	// And the same once more. What is left is the kubelet's, and goes with the stack.
+	// The same once more. The remaining pods are the kubelet's and are removed with the stack.
 	d.start()
 	d.untilApplied("host")
 	d.untilApplied("web")
-	d.untilTook(names, "runs", "TERM", "runs", "TERM", "runs", "TERM", "runs")
-	d.untilTook([]string{"later"}, "runs", "TERM", "runs", "TERM", "runs")
+	d.untilPodNotes(names, "runs", "TERM", "runs", "TERM", "runs", "TERM", "runs")
+	d.untilPodNotes([]string{"later"}, "runs", "TERM", "runs", "TERM", "runs")
 	d.remove("host", "web", "later")
 	d.untilGone("host", "web", "later")
 	d.kill()

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// amounts are what differs from one look to the next.
+// amounts matches the values that differ between two calls.
 var amounts = regexp.MustCompile(` +\d+(m|Mi|%)`)
 
-// TestTop: what is used as soon as a pod is there, in the words of kubectl top.
+// TestTop checks that podd top prints the same as kubectl top as soon as a pod is running.
 func TestTop(t *testing.T) {
 	t.Parallel()
-	d, k := listening(t)
+	d, k := startListening(t)
 	for _, words := range [][]string{
 		{"top", "pod"}, {"top", "pods", "-A", "--sum"}, {"top", "pod", "--containers"}, {"top", "pods", "-l", "app=web", "--no-headers"}, {"top", "node"},
 	} {
@@ -24,15 +24,15 @@ func TestTop(t *testing.T) {
 			theirs[i] = strings.TrimRight(theirs[i], " ")
 		}
 		if got, want := amounts.ReplaceAllString(out, " $1"), amounts.ReplaceAllString(strings.Join(theirs, "\n"), " $1"); got != want || !amounts.MatchString(out) {
-			t.Errorf("%v says\n%s, kubectl\n%s", words, got, want)
+			t.Errorf("podd %v: got\n%s\nwant, as kubectl prints:\n%s", words, got, want)
 		}
 	}
-	if out, _ := d.verb("top", "pod", "web", "-o", "json"); !strings.Contains(out, `"kind": "PodMetrics"`) || !strings.Contains(out, d.full("web")) {
-		t.Errorf("as json:\n%s", out)
+	if out, _ := d.verb("top", "pod", "web", "-o", "json"); !strings.Contains(out, `"kind": "PodMetrics"`) || !strings.Contains(out, d.podName("web")) {
+		t.Errorf("podd top -o json: got\n%s, want PodMetrics of web", out)
 	}
 	d.apply(d.pod("late", shell("main", serve("main"))))
 	d.untilApplied("late")
-	if out, _ := d.verb("top", "pod", "late", "--no-headers"); !strings.HasPrefix(out, d.full("late")+" ") || !amounts.MatchString(out) {
-		t.Errorf("of a pod that has just started: %q", out)
+	if out, _ := d.verb("top", "pod", "late", "--no-headers"); !strings.HasPrefix(out, d.podName("late")+" ") || !amounts.MatchString(out) {
+		t.Errorf("podd top of a pod that has just started: got %q, want one line with amounts", out)
 	}
 }

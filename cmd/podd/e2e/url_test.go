@@ -16,10 +16,10 @@ import (
 	"podd/server"
 )
 
-// site serves manifests in many ways; the handler may be changed at any time.
+// A site serves manifests; its handler can be changed at any time.
 type site struct {
 	*httptest.Server
-	answer   atomic.Pointer[http.HandlerFunc]
+	handler  atomic.Pointer[http.HandlerFunc]
 	requests atomic.Int64
 }
 
@@ -28,15 +28,15 @@ func newSite(d *daemon) *site {
 	s.serve(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.requests.Add(1)
-		(*s.answer.Load())(w, r)
+		(*s.handler.Load())(w, r)
 	}))
 	d.t.Cleanup(s.Close)
 	return s
 }
 
-func (s *site) serve(h http.HandlerFunc) { s.answer.Store(&h) }
+func (s *site) serve(h http.HandlerFunc) { s.handler.Store(&h) }
 
-// content serves text, and 304 to who has it.
+// content serves text with an ETag, or the status 304.
 func content(text, tag string, not304 *atomic.Int64) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", tag)
@@ -49,13 +49,13 @@ func content(text, tag string, not304 *atomic.Int64) http.HandlerFunc {
 	}
 }
 
-// asked waits until the site was asked so many more times.
-func (d *daemon) asked(s *site, more int64) {
+// untilRequests waits until the site has got that many more requests.
+func (d *daemon) untilRequests(s *site, more int64) {
 	d.t.Helper()
 	goal := s.requests.Load() + more
-	d.eventually("the URL is asked", func() error {
+	d.eventually("podd polls the URL", func() error {
 		if n := s.requests.Load(); n < goal {
-			return fmt.Errorf("%d of %d times", n, goal)
+			return fmt.Errorf("got %d of %d requests", n, goal)
 		}
 		return nil
 	})
@@ -81,18 +81,18 @@ func TestURL(t *testing.T) {
 	d.start()
 	ready := func(v *server.View) error {
 		if p := d.find(v, "web"); p == nil || !p.Ready || !p.Current {
-			return fmt.Errorf("there is %+v", p)
+			return fmt.Errorf("got %+v, want a ready pod", p)
 		}
 		return nil
 	}
 	d.until("the pod of the URL runs", ready)
-	was := d.runs("web", "main")
-	d.asked(s, 2)
+	was := d.container("web", "main")
+	d.untilRequests(s, 2)
 	if n := sent.Load(); n != 1 {
-		t.Errorf("the content was sent %d times, want 1 and then 304", n)
+		t.Errorf("the content was sent %d times, want once and then 304", n)
 	}
 
-	// Nothing that can go wrong with an answer ends a pod.
+	// No wrong response stops a pod.
 	for name, wrong := range map[string]http.HandlerFunc{
 		"500":     func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
 		"garbage": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>log in: {{") },
@@ -105,43 +105,43 @@ func TestURL(t *testing.T) {
 	} {
 		s.serve(wrong)
 		d.untilProblem(s.URL)
-		if now := d.runs("web", "main"); now != was {
-			t.Errorf("after %s it is %+v, was %+v", name, now, was)
+		if now := d.container("web", "main"); now != was {
+			t.Errorf("after %s: got %+v, want %+v", name, now, was)
 		}
 		s.serve(content(one, fmt.Sprintf("%q", name), &sent))
-		d.until("nothing is wrong after "+name, func(v *server.View) error {
+		d.until("there is no problem after "+name, func(v *server.View) error {
 			if all := problems(v); len(all) > 0 {
-				return fmt.Errorf("%q", all)
+				return fmt.Errorf("got problems %q, want none", all)
 			}
 			return ready(v)
 		})
 	}
-	if now := d.runs("web", "main"); now != was {
-		t.Errorf("it is now %+v, was %+v", now, was)
+	if now := d.container("web", "main"); now != was {
+		t.Errorf("container: got %+v, want %+v", now, was)
 	}
 
-	// Without network podd starts from what it had: adopts, and after a reboot
-	// of the machine runs it again.
+	// Without network podd starts from the stored content: it adopts the pod, and after a
+	// reboot of the host runs it again.
 	s.serve(func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) })
 	d.crash()
-	d.until("it runs without network", ready)
+	d.until("the pod runs without network", ready)
 	d.untilProblem(s.URL)
-	if now := d.runs("web", "main"); now != was {
-		t.Errorf("it is now %+v, was %+v", now, was)
+	if now := d.container("web", "main"); now != was {
+		t.Errorf("container: got %+v, want %+v", now, was)
 	}
 	d.kill()
 	d.sweep(t.Context())
 	d.start()
-	d.until("it runs after a reboot", ready)
+	d.until("the pod runs after a reboot", ready)
 
-	// An edit, and the explicit end.
+	// An edit, and then an empty list.
 	s.serve(content(text(d, podList(d.pod("web", shell("main", serve("two"))))), `"2"`, &sent))
-	d.untilJournal("two runs")
+	d.untilNote("two runs")
 	d.until("the edit is applied", ready)
 	s.serve(content(text(d, podList()), `"3"`, &sent))
 	d.untilGone("web")
-	if out, talk := d.verb("ps"); strings.Contains(out+talk, "hidden") {
-		t.Errorf("podd ps tells the query: %q %q", out, talk)
+	if out, stderr := d.verb("ps"); strings.Contains(out+stderr, "hidden") {
+		t.Errorf("podd ps prints the query: %q %q", out, stderr)
 	}
 	d.nothingLeft()
 }

@@ -18,33 +18,33 @@ import (
 	"podd/server"
 )
 
-// find is the pod of a name without the node's; nil when there is none.
+// find returns the pod with a name, to which the node's is appended, or nil.
 func (d *daemon) find(v *server.View, name string) *server.PodView {
-	i := slices.IndexFunc(v.Pods, func(p *server.PodView) bool { return p.Pod.Name == d.full(name) })
+	i := slices.IndexFunc(v.Pods, func(p *server.PodView) bool { return p.Pod.Name == d.podName(name) })
 	if i < 0 {
 		return nil
 	}
 	return v.Pods[i]
 }
 
-// full is the whole name of a pod from a file.
-func (d *daemon) full(name string) string { return name + "-" + d.host }
+// podName returns the name of a pod from a file: name with the node's appended.
+func (d *daemon) podName(name string) string { return name + "-" + d.host }
 
-// untilPod waits until is returns nil for the pod.
+// untilPod waits until is returns nil for the pod, and returns the pod.
 func (d *daemon) untilPod(what, name string, is func(*server.PodView) error) *server.PodView {
 	d.t.Helper()
 	v := d.until(name+" "+what, func(v *server.View) error {
 		p := d.find(v, name)
 		if p == nil {
-			return fmt.Errorf("there is no pod %s", name)
+			return fmt.Errorf("no pod %s", name)
 		}
 		return is(p)
 	})
 	return d.find(v, name)
 }
 
-// taken tells whether the content of a pod's file is what podd wants.
-func (d *daemon) taken(name string) func(*server.View) error {
+// usesFile returns a check that podd uses the current content of a pod's file.
+func (d *daemon) usesFile(name string) func(*server.View) error {
 	d.t.Helper()
 	text, err := os.ReadFile(d.file(name))
 	if err != nil {
@@ -54,15 +54,15 @@ func (d *daemon) taken(name string) func(*server.View) error {
 	return func(v *server.View) error {
 		i := slices.IndexFunc(v.Files, func(f server.FileView) bool { return f.Path == d.file(name) })
 		if i < 0 || v.Files[i].Digest != "sha256:"+hex.EncodeToString(sum[:]) {
-			return fmt.Errorf("the file's content is not taken")
+			return fmt.Errorf("podd does not use the content of the file")
 		}
 		return nil
 	}
 }
 
-// untilStored waits until podd has stored the file's content, which it does shortly after it
-// has used it. A podd that is killed before that runs the earlier content if the file is
-// broken when it starts again.
+// untilStored waits until podd has stored the file's content, shortly after it has used it. If
+// podd is killed before that, it runs the earlier content if the file is invalid at its next
+// start.
 func (d *daemon) untilStored(name string) {
 	d.t.Helper()
 	text, err := os.ReadFile(d.file(name))
@@ -78,15 +78,15 @@ func (d *daemon) untilStored(name string) {
 				return nil
 			}
 		}
-		return errors.Join(err, fmt.Errorf("it is in none of %q", indexes))
+		return errors.Join(err, fmt.Errorf("not found in %q", indexes))
 	})
 }
 
-// untilApplied waits until the file's content is wanted, and the pod of it
-// does what it should.
+// untilApplied waits until podd uses the file's content and the pod is ready in that version.
+// It returns the pod.
 func (d *daemon) untilApplied(name string) *server.PodView {
 	d.t.Helper()
-	taken := d.taken(name)
+	taken := d.usesFile(name)
 	v := d.until(name+" is applied", func(v *server.View) error {
 		if err := taken(v); err != nil {
 			return err
@@ -99,28 +99,28 @@ func (d *daemon) untilApplied(name string) *server.PodView {
 	return d.find(v, name)
 }
 
-// untilGone waits until podd has seen that no pod of the name is there.
+// untilGone waits until podd has listed the pods and shows none with these names.
 func (d *daemon) untilGone(names ...string) {
 	d.t.Helper()
 	d.until(strings.Join(names, ", ")+" is gone", func(v *server.View) error {
 		if v.Starting {
-			return errors.New("podd has not looked yet")
+			return errors.New("podd has not listed the pods yet")
 		}
 		for _, name := range names {
 			if d.find(v, name) != nil {
-				return fmt.Errorf("%s is there", name)
+				return fmt.Errorf("%s still exists", name)
 			}
 		}
 		return nil
 	})
 }
 
-// untilProblem waits until podd shows a problem, of the pod or of a file,
-// whose text has all parts in it; it returns the text.
+// untilProblem waits until podd shows a problem, of a pod or a file, that contains all parts,
+// and returns its text.
 func (d *daemon) untilProblem(parts ...string) string {
 	d.t.Helper()
 	var found string
-	d.until(fmt.Sprintf("a problem says %q", parts), func(v *server.View) error {
+	d.until(fmt.Sprintf("a problem contains %q", parts), func(v *server.View) error {
 		all := problems(v)
 		for _, text := range all {
 			if hasAll(text, parts) {
@@ -128,12 +128,12 @@ func (d *daemon) untilProblem(parts ...string) string {
 				return nil
 			}
 		}
-		return fmt.Errorf("the problems are %q", all)
+		return fmt.Errorf("got problems %q", all)
 	})
 	return found
 }
 
-// problems are the texts of all that podd wants mended.
+// problems returns the texts of all problems that podd shows.
 func problems(v *server.View) []string {
 	var all []string
 	for _, p := range v.Problems {
@@ -161,7 +161,7 @@ func hasAll(text string, parts []string) bool {
 	return true
 }
 
-// restarts is the restart count that podd shows for a container.
+// restarts returns the restart count that podd shows for a container, or -1.
 func restarts(p *server.PodView, container string) int {
 	for _, c := range slices.Concat(p.Pod.Status.InitContainerStatuses, p.Pod.Status.ContainerStatuses) {
 		if c.Name == container {
@@ -171,11 +171,11 @@ func restarts(p *server.PodView, container string) int {
 	return -1
 }
 
-// inPhase tells whether a pod's status has the phase.
+// inPhase returns a check that a pod has the phase.
 func inPhase(phase v1.PodPhase) func(*server.PodView) error {
 	return func(p *server.PodView) error {
 		if got := p.Pod.Status.Phase; got != phase {
-			return fmt.Errorf("its phase is %s", got)
+			return fmt.Errorf("got phase %s, want %s", got, phase)
 		}
 		return nil
 	}

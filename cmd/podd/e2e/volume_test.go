@@ -17,12 +17,12 @@ import (
 	"podd/server"
 )
 
-// TestEphemeralVolume: such a claim outlives containers and podd, and goes with
-// its pod.
+// TestEphemeralVolume checks that the claim of an ephemeral volume is kept when a container or
+// podd ends, and removed with its pod.
 func TestEphemeralVolume(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
-	p := d.pod("web", shell("main", "echo run >>/data/x; "+tell("data", "cat /data/x; stat -c %g /data")+
+	d := startDaemon(t)
+	p := d.pod("web", shell("main", "echo run >>/data/x; "+writeTrace("data", "cat /data/x; stat -c %g /data")+
 		"trap 'exit 0' TERM; until [ -e /trace/end ]; do sleep 0.1; done; rm /trace/end; exit 1"))
 	p.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: new(int64(4321))}
 	withVolume(p, "data", "/data", v1.VolumeSource{Ephemeral: &v1.EphemeralVolumeSource{VolumeClaimTemplate: &v1.PersistentVolumeClaimTemplate{
@@ -34,20 +34,20 @@ func TestEphemeralVolume(t *testing.T) {
 	}}})
 	d.apply(p)
 	view := d.untilApplied("web")
-	if got := d.told("data"); got != "run\n4321" {
-		t.Errorf("inside there is %q", got)
+	if got, want := d.readTrace("data"), "run\n4321"; got != want {
+		t.Errorf("in the container: got %q, want %q", got, want)
 	}
 	d.crash()
-	d.tellPods("end")
-	d.untilPod("is started again", "web", func(p *server.PodView) error {
+	d.touch("end")
+	d.untilPod("is restarted", "web", func(p *server.PodView) error {
 		if restarts(p, "main") != 1 {
-			return errors.New("it was not restarted")
+			return errors.New("got no restart, want one")
 		}
 		return nil
 	})
-	d.eventually("the data are there still", func() error {
-		if got := d.told("data"); got != "run\nrun\n4321" {
-			return fmt.Errorf("inside there is %q", got)
+	d.eventually("the data is still there", func() error {
+		if got, want := d.readTrace("data"), "run\nrun\n4321"; got != want {
+			return fmt.Errorf("in the container: got %q, want %q", got, want)
 		}
 		return nil
 	})
@@ -58,23 +58,23 @@ func TestEphemeralVolume(t *testing.T) {
 	d.remove("web")
 	d.untilGone("web")
 	d.nothingLeft()
-	if left, err := below(filepath.Join(d.root(), "claims")); err != nil || len(left) > 0 {
-		t.Errorf("claims are left: %v, %v", left, err)
+	if left, err := pathsIn(filepath.Join(d.root(), "claims")); err != nil || len(left) > 0 {
+		t.Errorf("got claims %v, %v, want none", left, err)
 	}
 }
 
-// TestWrittenVolumes: the files that podd writes, with their paths and modes, each
-// by itself and together; those of an optional object come when it does.
+// TestWrittenVolumes checks the paths and modes of the files in ConfigMap, Secret, downward API
+// and projected volumes. The files of an optional object appear when the object is created.
 func TestWrittenVolumes(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	local := func(name string) v1.LocalObjectReference { return v1.LocalObjectReference{Name: name} }
 	field := func(path, from string, mode *int32) v1.DownwardAPIVolumeFile {
 		return v1.DownwardAPIVolumeFile{Path: path, Mode: mode, FieldRef: &v1.ObjectFieldSelector{FieldPath: from}}
 	}
-	c := shell("main", tell("files", "cd /down; for f in name labels sub/cpu; do echo $f $(stat -L -c %a $f) $(cat $f); done; "+
+	c := shell("main", writeTrace("files", "cd /down; for f in name labels sub/cpu; do echo $f $(stat -L -c %a $f) $(cat $f); done; "+
 		"cd /all; for f in conf/port key ns; do echo $f $(stat -L -c %a $f) $(cat $f); done; ls /conf; readlink /conf/p; touch /conf/x 2>/dev/null || echo read-only; ls /late")+
-		"trap 'exit 0' TERM; until [ -e /late/k ]; do sleep 0.05; done; "+tell("late", "cat /late/k")+"sleep 3600 & wait")
+		"trap 'exit 0' TERM; until [ -e /late/k ]; do sleep 0.05; done; "+writeTrace("late", "cat /late/k")+"sleep 3600 & wait")
 	c.Resources.Limits = v1.ResourceList{v1.ResourceCPU: resource.MustParse("300m")}
 	p := d.pod("web", c)
 	p.Labels = map[string]string{"app": "demo"}
@@ -96,39 +96,39 @@ func TestWrittenVolumes(t *testing.T) {
 	d.apply(p)
 	d.untilApplied("web")
 	want := strings.Join([]string{
-		"name 440 " + d.full("web"), `labels 400 app="demo"`, "sub/cpu 440 300",
+		"name 440 " + d.podName("web"), `labels 400 app="demo"`, "sub/cpu 440 300",
 		"conf/port 600 80", "key 444 " + password, "ns 444 default", "p", "..data/p", "read-only",
 	}, "\n")
-	if got := d.told("files"); got != want {
-		t.Errorf("inside there is\n%s\nwant\n%s", got, want)
+	if got := d.readTrace("files"); got != want {
+		t.Errorf("in the container: got\n%s\nwant\n%s", got, want)
 	}
-	was := d.runs("web", "main")
+	was := d.container("web", "main")
 	d.write("late", text(d, configMap("late", map[string]string{"k": "came"})))
-	if got := d.told("late"); got != "came" {
-		t.Errorf("of what came late it reads %q", got)
+	if got, want := d.readTrace("late"), "came"; got != want {
+		t.Errorf("in the container, the late object: got %q, want %q", got, want)
 	}
-	if now := d.runs("web", "main"); now != was {
-		t.Errorf("it is now %+v, was %+v", now, was)
+	if now := d.container("web", "main"); now != was {
+		t.Errorf("container: got %+v, want %+v", now, was)
 	}
 }
 
-// TestHostPathVolume: a PersistentVolume of the host's is what its claim gets.
+// TestHostPathVolume checks a claim that is bound to a PersistentVolume with a hostPath.
 func TestHostPathVolume(t *testing.T) {
 	t.Parallel()
-	d := begin(t)
+	d := startDaemon(t)
 	host := filepath.Join(d.dir, "host")
 	pv, c := disk(host)
 	pv.Spec.VolumeMode, c.Spec.VolumeMode = nil, nil
 	pv.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: host, Type: new(v1.HostPathDirectoryOrCreate)}}
 	d.write("disk", text(d, pv, c))
-	p := d.counting("web", "disk")
+	p := d.podWithClaim("web", "disk")
 	d.apply(p)
 	d.untilApplied("web")
-	d.told("web.data")
+	d.readTrace("web.data")
 	d.remove("web")
 	d.untilGone("web")
 	d.nothingLeft()
 	if text, err := os.ReadFile(filepath.Join(host, "x")); string(text) != "web\n" {
-		t.Errorf("the volume holds %q, %v", text, err)
+		t.Errorf("the volume: got %q, %v, want %q", text, err, "web\n")
 	}
 }

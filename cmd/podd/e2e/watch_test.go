@@ -16,10 +16,10 @@ import (
 	"podd/server"
 )
 
-// socket is a client of podd's own socket.
+// socket returns a client of podd's Unix socket.
 func (d *daemon) socket() *http.Client {
 	return &http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true, // its descriptors in podd end with the answer
+		DisableKeepAlives: true, // podd closes its descriptors after the response
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(d.runDir(), server.SocketName))
 		},
@@ -42,7 +42,7 @@ func (d *daemon) get(ctx context.Context, path string) (io.ReadCloser, error) {
 	return reply.Body, nil
 }
 
-// state is what podd shows now.
+// state returns the state that podd shows now.
 func (d *daemon) state() (*server.View, error) {
 	body, err := d.get(d.t.Context(), "/v1/state")
 	if err != nil {
@@ -53,7 +53,7 @@ func (d *daemon) state() (*server.View, error) {
 	return v, json.NewDecoder(body).Decode(v)
 }
 
-// until waits for a state of podd in which is returns nil, and returns it.
+// until waits for a state of podd for which is returns nil, and returns that state.
 func (d *daemon) until(what string, is func(*server.View) error) *server.View {
 	d.t.Helper()
 	return d.untilWithin(patience, what, is)
@@ -64,7 +64,7 @@ func (d *daemon) untilWithin(limit time.Duration, what string, is func(*server.V
 	ctx, cancel := context.WithTimeout(d.t.Context(), limit)
 	defer cancel()
 	var last *server.View
-	why := errors.New("podd said nothing")
+	why := errors.New("podd has sent no state")
 	for ctx.Err() == nil {
 		err := d.watch(ctx, func(v *server.View) bool {
 			last, why = v, is(v)
@@ -74,7 +74,7 @@ func (d *daemon) untilWithin(limit time.Duration, what string, is func(*server.V
 			return last
 		}
 		if !d.proc.running() {
-			why = fmt.Errorf("podd ended: %s", d.proc.cmd.ProcessState)
+			why = fmt.Errorf("podd exited: %s", d.proc.cmd.ProcessState)
 			break
 		}
 	}
@@ -83,8 +83,8 @@ func (d *daemon) untilWithin(limit time.Duration, what string, is func(*server.V
 	return nil
 }
 
-// watch calls each with every state until it returns true; otherwise the
-// error is why there are no more.
+// watch calls each with every state until it returns true. An error is the reason why the
+// stream ended before that.
 func (d *daemon) watch(ctx context.Context, each func(*server.View) bool) error {
 	body, err := d.get(ctx, "/v1/state?watch=1")
 	if err != nil {
@@ -104,15 +104,15 @@ func (d *daemon) watch(ctx context.Context, each func(*server.View) bool) error 
 	}
 }
 
-// stays sees that is returns nil for every state of podd in so many seconds.
-func (d *daemon) stays(seconds int, what string, is func(*server.View) error) {
+// consistently checks that is returns nil for every state of podd during these seconds.
+func (d *daemon) consistently(seconds int, what string, is func(*server.View) error) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), time.Duration(seconds)*time.Second)
 	defer cancel()
 	err := d.watch(ctx, func(v *server.View) bool {
 		err := is(v)
 		if err != nil {
-			d.t.Errorf("as long as %s: %v", what, err)
+			d.t.Errorf("checking that %s: %v", what, err)
 		}
 		return err != nil
 	})

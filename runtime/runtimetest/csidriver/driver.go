@@ -26,8 +26,8 @@ import (
 	"time"
 )
 
-// variable contains the Driver of the driver's process, which writes a byte to the
-// descriptor serving when it is ready.
+// variable is the environment variable with the Driver as JSON in the driver's process. That
+// process writes a byte to the descriptor serving when it is ready.
 const (
 	variable = "PODD_TEST_CSI_DRIVER"
 	serving  = 3
@@ -61,7 +61,7 @@ type Call struct {
 	Volume             string          // its handle, or ""
 	// Path is the request's target path, or its equivalent.
 	Path string `json:"-"`
-	// Overlaps reports that another call for the volume was in progress.
+	// Overlaps reports whether another call for the volume was in progress.
 	Overlaps bool
 }
 
@@ -99,18 +99,18 @@ func (d *Driver) Start() error {
 	if err := os.MkdirAll(d.Registry, 0o750); err != nil {
 		return err
 	}
-	serves, tell, err := os.Pipe()
+	ready, notify, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	defer serves.Close()
+	defer ready.Close()
 	d.process = exec.Command("/proc/self/exe")
 	d.process.Env = append(os.Environ(), variable+"="+string(text))
 	d.process.Stdout, d.process.Stderr = os.Stderr, os.Stderr
-	d.process.ExtraFiles = []*os.File{tell}
+	d.process.ExtraFiles = []*os.File{notify}
 	d.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	err = d.process.Start()
-	_ = tell.Close()
+	_ = notify.Close()
 	if err != nil {
 		d.process = nil
 		return err
@@ -118,11 +118,11 @@ func (d *Driver) Start() error {
 	ended, process := make(chan struct{}), d.process
 	d.ended = ended
 	go func() { _ = process.Wait(); close(ended) }()
-	if err := serves.SetReadDeadline(time.Now().Add(startTime)); err != nil {
+	if err := ready.SetReadDeadline(time.Now().Add(startTime)); err != nil {
 		return errors.Join(err, d.Stop())
 	}
-	if _, err := serves.Read(make([]byte, 1)); err != nil { // the end of the file is an error, too
-		return errors.Join(fmt.Errorf("the CSI driver does not serve: %w", err), d.Stop())
+	if _, err := ready.Read(make([]byte, 1)); err != nil { // the end of the file is an error, too
+		return errors.Join(fmt.Errorf("the CSI driver is not ready: %w", err), d.Stop())
 	}
 	return nil
 }
@@ -152,18 +152,18 @@ func unlessAbsent(err error) error {
 //	"late"           perform the call, and then as "hang"
 //	"CODE message"   return an error; "once CODE message" for one call
 //	""               perform the call
-func (d *Driver) Set(method, what string) error {
-	at := filepath.Join(d.Dir, "control", method)
-	if what == "" {
-		return unlessAbsent(os.Remove(at))
+func (d *Driver) Set(method, behavior string) error {
+	path := filepath.Join(d.Dir, "control", method)
+	if behavior == "" {
+		return unlessAbsent(os.Remove(path))
 	}
-	if err := os.MkdirAll(filepath.Dir(at), 0o750); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return err
 	}
-	if err := os.WriteFile(at+".new", []byte(what), 0o600); err != nil {
+	if err := os.WriteFile(path+".new", []byte(behavior), 0o600); err != nil {
 		return err
 	}
-	return os.Rename(at+".new", at)
+	return os.Rename(path+".new", path)
 }
 
 // Files returns the directory with the files of a volume.
@@ -195,8 +195,8 @@ func (d *Driver) Calls() ([]Call, error) {
 	return all, lines.Err()
 }
 
-// Done returns the successful calls that change something, in their order, as
-// "NodeStageVolume handle".
+// Done returns the successful calls that change something, in order, such as "NodeStageVolume
+// handle".
 func (d *Driver) Done() ([]string, error) {
 	all, err := d.Calls()
 	var done []string

@@ -16,7 +16,7 @@ import (
 // source returns the path of a volume, which it creates if necessary.
 func (s *service) source(handle string, block bool) (string, error) {
 	if handle == "" || filepath.Base(handle) != handle {
-		return "", status.Errorf(codes.InvalidArgument, "no volume can be called %q", handle)
+		return "", status.Errorf(codes.InvalidArgument, "invalid volume handle %q", handle)
 	}
 	dir := s.Files(handle)
 	if !block {
@@ -32,9 +32,9 @@ func (s *service) source(handle string, block bool) (string, error) {
 	return dir + ".img", errors.Join(f.Truncate(1<<20), f.Close())
 }
 
-// bind mounts a file or directory at target, unless target is a mount point.
+// bind bind-mounts a file or directory at target, unless target is already a mount point.
 func bind(source, target string, readOnly bool) error {
-	if is, err := isMounted(target); is || err != nil {
+	if mounted, err := isMounted(target); mounted || err != nil {
 		return err
 	}
 	info, err := os.Stat(source)
@@ -60,11 +60,11 @@ func bind(source, target string, readOnly bool) error {
 
 // release removes what bind created.
 func release(target string) error {
-	is, err := isMounted(target)
+	mounted, err := isMounted(target)
 	if err != nil {
 		return err
 	}
-	if is {
+	if mounted {
 		if err := unix.Unmount(target, 0); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (s *service) NodeStageVolume(_ context.Context, r *csi.NodeStageVolumeReque
 
 // NodeUnstageVolume implements the node service.
 func (s *service) NodeUnstageVolume(_ context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
-	if is, err := isMounted(r.GetStagingTargetPath()); err != nil || !is {
+	if mounted, err := isMounted(r.GetStagingTargetPath()); err != nil || !mounted {
 		return &csi.NodeUnstageVolumeResponse{}, err
 	}
 	return &csi.NodeUnstageVolumeResponse{}, unix.Unmount(r.GetStagingTargetPath(), 0)
@@ -103,11 +103,11 @@ func (s *service) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeR
 		return nil, err
 	}
 	if staged := r.GetStagingTargetPath(); staged != "" && !block {
-		is, err := isMounted(staged)
+		mounted, err := isMounted(staged)
 		if err != nil {
 			return nil, err
 		}
-		if !is {
+		if !mounted {
 			return nil, status.Errorf(codes.FailedPrecondition, "%s is not staged", staged)
 		}
 		source = staged

@@ -21,7 +21,7 @@ import (
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
-// service is a driver in its process.
+// service is the driver in its process.
 type service struct {
 	*Driver
 	csi.UnimplementedIdentityServer
@@ -57,11 +57,11 @@ func (d *Driver) serve() error {
 		}
 		go func() { ended <- server.Serve(ln) }()
 	}
-	tell := os.NewFile(serving, "serving")
-	if _, err := tell.Write([]byte{'\n'}); err != nil {
+	ready := os.NewFile(serving, "serving")
+	if _, err := ready.Write([]byte{'\n'}); err != nil {
 		return err
 	}
-	if err := tell.Close(); err != nil {
+	if err := ready.Close(); err != nil {
 		return err
 	}
 	return <-ended
@@ -78,7 +78,7 @@ func (s *service) write(c Call) error {
 	return err
 }
 
-// observe records every call and applies the behavior set by Set.
+// observe records every call and applies the behavior that Set has set.
 func (s *service) observe(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	method := info.FullMethod[strings.LastIndexByte(info.FullMethod, '/')+1:]
 	text, err := protojson.Marshal(request.(proto.Message))
@@ -96,31 +96,31 @@ func (s *service) observe(ctx context.Context, request any, info *grpc.UnaryServ
 	if err := s.write(Call{What: Begun, Method: method, Request: text, Volume: volume, Overlaps: overlaps}); err != nil {
 		return nil, err
 	}
-	answer, err := s.become(ctx, method, func() (any, error) { return handle(ctx, request) })
+	response, err := s.behave(ctx, method, func() (any, error) { return handle(ctx, request) })
 	s.mu.Lock()
 	s.under[volume]--
 	s.mu.Unlock()
-	return answer, cmp.Or(err, s.write(Call{What: Ended, Method: method, Code: status.Code(err).String(), Volume: volume}))
+	return response, cmp.Or(err, s.write(Call{What: Ended, Method: method, Code: status.Code(err).String(), Volume: volume}))
 }
 
-func (s *service) become(ctx context.Context, method string, do func() (any, error)) (any, error) {
-	at := filepath.Join(s.Dir, "control", method)
-	text, err := os.ReadFile(at)
+func (s *service) behave(ctx context.Context, method string, do func() (any, error)) (any, error) {
+	path := filepath.Join(s.Dir, "control", method)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return do()
 	}
-	what := string(text)
-	if what == "hang" || what == "late" {
-		var answer any
-		if what == "late" {
-			if answer, err = do(); err != nil {
+	behavior := string(text)
+	if behavior == "hang" || behavior == "late" {
+		var response any
+		if behavior == "late" {
+			if response, err = do(); err != nil {
 				return nil, err
 			}
 		}
 		for ctx.Err() == nil {
-			if now, err := os.ReadFile(at); err != nil || string(now) != what {
-				if what == "late" {
-					return answer, nil
+			if now, err := os.ReadFile(path); err != nil || string(now) != behavior {
+				if behavior == "late" {
+					return response, nil
 				}
 				return do()
 			}
@@ -128,19 +128,19 @@ func (s *service) become(ctx context.Context, method string, do func() (any, err
 		}
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
-	if once, is := strings.CutPrefix(what, "once "); is {
-		what = once
-		if err := os.Remove(at); err != nil {
+	if once, ok := strings.CutPrefix(behavior, "once "); ok {
+		behavior = once
+		if err := os.Remove(path); err != nil {
 			return nil, err
 		}
 	}
-	name, message, _ := strings.Cut(what, " ")
+	name, message, _ := strings.Cut(behavior, " ")
 	for c := codes.OK; c <= codes.Unauthenticated; c++ {
 		if c.String() == name {
 			return nil, status.Error(c, message)
 		}
 	}
-	return nil, status.Errorf(codes.Unknown, "%s is set to %q, which is nothing", method, what)
+	return nil, status.Errorf(codes.Unknown, "%s has the unknown behavior %q", method, behavior)
 }
 
 // GetInfo implements the registration.

@@ -1,5 +1,5 @@
-// Package netns moves a test to a network namespace of its own, so that addresses, links
-// and routes can change without an effect on the host.
+// Package netns moves a test to a separate network namespace, so that addresses, links and
+// routes can change without an effect on the host.
 package netns
 
 import (
@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// init keeps the main thread for the main goroutine. Enter could otherwise move the main
-// thread, which does not end with a goroutine and whose namespaces are those in /proc/self
-// and /proc/net.
+// init locks the main goroutine to the main thread. Otherwise Enter could move the main thread,
+// which does not end with a goroutine and whose namespaces are those in /proc/self and
+// /proc/net.
 func init() { runtime.LockOSThread() }
 
 // Enter moves the calling goroutine, which must be that of the test, to a new network

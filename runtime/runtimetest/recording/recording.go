@@ -1,6 +1,6 @@
-// Package recording reads the requests that a kubelet of Kubernetes 1.34.4 sent to its
-// runtime, for tests that compare podd with it. Module testdata/controlplane creates the
-// recordings, and documents the placeholders for what differs between runs.
+// Package recording reads the requests that a kubelet of Kubernetes 1.34.4 has sent to its
+// runtime, for tests that compare podd with it. The module testdata/controlplane creates the
+// recordings, and documents the placeholders for values that differ between runs.
 package recording
 
 import (
@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A Node describes the host of a recording as far as it is visible.
+// A Node describes the host of a recording as far as it affects requests.
 type Node struct {
 	Name       string   `json:"name"`
 	CgroupRoot string   `json:"cgroupRoot"`
@@ -24,7 +24,7 @@ type Node struct {
 	Objects string `json:"objects"`
 }
 
-// A Pod is one pod with the CRI messages for it, as JSON.
+// A Pod is a pod with the CRI messages for it, as JSON.
 type Pod struct {
 	Manifest   json.RawMessage  `json:"pod"`
 	Handler    string           `json:"handler"` // the runtime handler

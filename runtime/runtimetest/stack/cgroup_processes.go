@@ -31,7 +31,7 @@ func killIn(ctx context.Context, match func(path string) bool) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("killing the processes of containers: %v are still there after %s", left, busyLimit)
+			return fmt.Errorf("killing the processes of containers: processes %v exist after %s", left, busyLimit)
 		}
 		for _, pid := range left {
 			owner, err := claim.Process(pid)

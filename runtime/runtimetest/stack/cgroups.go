@@ -79,10 +79,10 @@ func removeCgroups(match func(path string) bool) error {
 	return errors.Join(errs...)
 }
 
-// busyLimit is how long processes and cgroups may take to disappear after a kill.
+// busyLimit is the maximum time until processes and cgroups disappear after a kill.
 const busyLimit = 10 * time.Second
 
-// isRemoved reports whether removing something has succeeded, perhaps that of another process.
+// isRemoved reports whether a removal has succeeded, perhaps by another process.
 func isRemoved(err error) bool { return err == nil || errors.Is(err, fs.ErrNotExist) }
 
 // ownCgroups matches the stack's cgroup parent and everything below it, and the cgroups of

@@ -40,11 +40,11 @@ type values struct {
 func (s *Stack) configure(more string) error {
 	for _, dir := range []string{"conf.d", "root", "run", "runc", "cni/net.d", "cni/ipam", "certs.d"} {
 		if err := os.MkdirAll(filepath.Join(s.own(), dir), 0o700); err != nil {
-			return fmt.Errorf("making the stack's directories: %w", err)
+			return fmt.Errorf("creating the stack's directories: %w", err)
 		}
 	}
 	if err := os.MkdirAll(s.shimSockets(), 0o700); err != nil {
-		return fmt.Errorf("making the directory of shim sockets: %w", err)
+		return fmt.Errorf("creating the directory of shim sockets: %w", err)
 	}
 	s.Snapshotter = snapshotter(s.Tools.Flavor, filepath.Join(s.own(), "root"))
 	toml := containerdTOML

@@ -32,7 +32,7 @@ const loopback = "[[registry]]\nlocation = \"127.0.0.1\"\ninsecure = true\n"
 func (s *Stack) configureCRIO() error {
 	registries := filepath.Join(s.home(), ".config/containers/registries.conf")
 	if err := os.MkdirAll(filepath.Dir(registries), 0o700); err != nil {
-		return fmt.Errorf("making the stack's directories: %w", err)
+		return fmt.Errorf("creating the stack's directories: %w", err)
 	}
 	for file, text := range map[string]string{s.policyFile(): acceptAny, registries: loopback} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -61,8 +61,8 @@ func (s *Stack) crioRunc() string {
 
 // wrapsRunc reports whether root lacks the capability that config/runc.sh works around.
 func (s *Stack) wrapsRunc() bool {
-	has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, unix.CAP_SYS_RESOURCE, 0, 0, 0)
-	return err != nil || has == 0
+	hasCapability, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, unix.CAP_SYS_RESOURCE, 0, 0, 0)
+	return err != nil || hasCapability == 0
 }
 
 func (s *Stack) policyFile() string { return filepath.Join(s.own(), "policy.json") }

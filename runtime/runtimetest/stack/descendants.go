@@ -15,17 +15,17 @@ func descendants(of []claim.Owner) ([]claim.Owner, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := map[int]bool{}
+	visited := map[int]bool{}
 	for _, o := range of {
-		known[o.PID] = true
+		visited[o.PID] = true
 	}
 	var found []claim.Owner
 	for queue := of; len(queue) > 0; queue = queue[1:] {
 		for _, child := range children[queue[0].PID] {
-			if known[child.PID] {
+			if visited[child.PID] {
 				continue
 			}
-			known[child.PID] = true
+			visited[child.PID] = true
 			found = append(found, child)
 			queue = append(queue, child)
 		}

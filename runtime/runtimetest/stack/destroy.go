@@ -11,20 +11,20 @@ import (
 	"podd/runtime/runtimetest/stack/claim"
 )
 
-// Destroy stops every pod, the runtime and its shims and removes everything that the stack
-// has created, on the host too. Other files in Dir stay, but nothing stays mounted below
-// it. It continues after an error and can be called again.
+// Destroy stops every pod, the runtime and its shims, and removes everything that the stack has
+// created, also on the host. Other files in Dir remain, but nothing stays mounted below it. It
+// continues after an error and can be called again.
 func (s *Stack) Destroy(ctx context.Context) error {
 	if err := s.attach(); err != nil {
 		return err
 	}
 	var errs []error
 	if s.Running() {
-		// A graceful removal. What it misses is removed below.
-		polite, cancel := context.WithTimeout(ctx, time.Minute)
+		// Remove pods through CRI first. Anything that this misses is removed below.
+		graceful, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
-		if err := s.RemovePods(polite); err != nil {
-			s.log.Warn("removing pods through CRI", "err", err)
+		if err := s.RemovePods(graceful); err != nil {
+			s.log.Warn("removing pods through CRI failed; killing their processes", "err", err)
 		}
 	}
 	errs = append(errs, s.Stop(ctx), s.endProcesses(ctx), killIn(ctx, s.ownCgroups()))
@@ -41,9 +41,9 @@ func (s *Stack) Destroy(ctx context.Context) error {
 	return s.removeFiles()
 }
 
-// attach makes this process the owner of the claim, so that no other process takes it for
-// stale while the stack is being removed. If the claim was released already, the stack has
-// nothing on the host any more.
+// attach makes this process the owner of the claim, so that no other process considers the
+// claim stale while the stack is being removed. If the claim was already released, nothing of
+// the stack is left on the host.
 func (s *Stack) attach() error {
 	self, err := claim.Self()
 	if err != nil || !s.claimed() {

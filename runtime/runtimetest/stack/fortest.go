@@ -36,7 +36,7 @@ func ForTest(t testing.TB, o Options) *Stack {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		defer cancel()
 		if t.Failed() {
-			t.Logf("the end of %s's log: %s", s.Program(), s.logTail())
+			t.Logf("end of %s's log: %s", s.Program(), s.logTail())
 		}
 		if err := s.Destroy(ctx); err != nil {
 			t.Error(err)

@@ -24,28 +24,28 @@ var forwarding = map[string]string{
 // claims returns the host's table. The first stack records what the CNI plugins change for
 // the whole host, and the last one restores it.
 func claims() *claim.Table {
-	return &claim.Table{Dir: claimsDir, InUse: claim.Subnets, First: rememberHost, Last: restoreHost}
+	return &claim.Table{Dir: claimsDir, InUse: claim.Subnets, First: saveHost, Last: restoreHost}
 }
 
 func saved(name string) string { return filepath.Join(claimsDir, name) }
 
-func rememberHost() error {
+func saveHost() error {
 	for name, file := range forwarding {
-		was, err := os.ReadFile(file)
+		value, err := os.ReadFile(file)
 		if errors.Is(err, fs.ErrNotExist) { // a kernel without IPv6
 			continue
 		}
 		if err == nil {
-			err = os.WriteFile(saved(name), was, 0o644)
+			err = os.WriteFile(saved(name), value, 0o644)
 		}
 		if err != nil {
-			return fmt.Errorf("remembering %s: %w", file, err)
+			return fmt.Errorf("saving %s: %w", file, err)
 		}
 	}
 	return nil
 }
 
-// restoreHost must be called when there is no stack, so that none of this is in use.
+// restoreHost must be called when there is no stack, because stacks use these settings.
 func restoreHost() error {
 	for _, dir := range []string{oldShimSockets, filepath.Dir(oldShimSockets), cniResults, filepath.Dir(cniResults)} {
 		_ = os.Remove(dir) // fails if another runtime has files in it
@@ -66,17 +66,17 @@ func removeSharedCgroups() error {
 
 func restoreForwarding() error {
 	for name, file := range forwarding {
-		was, err := os.ReadFile(saved(name))
+		value, err := os.ReadFile(saved(name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("restoring %s: %w", file, err)
 		}
-		// Written only if it differs, because the host may forbid writing even the same
+		// Written only if it differs, because the host may not permit writing even the same
 		// value.
-		if now, err := os.ReadFile(file); err != nil || strings.TrimSpace(string(now)) != strings.TrimSpace(string(was)) {
-			if err := os.WriteFile(file, was, 0); err != nil {
+		if now, err := os.ReadFile(file); err != nil || strings.TrimSpace(string(now)) != strings.TrimSpace(string(value)) {
+			if err := os.WriteFile(file, value, 0); err != nil {
 				return fmt.Errorf("restoring %s: %w", file, err)
 			}
 		}

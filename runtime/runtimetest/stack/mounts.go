@@ -60,7 +60,7 @@ func unmountBelow(dir string) error {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("unmounting what is below %s: more is mounted again and again, last %s", dir, paths)
+			return fmt.Errorf("unmounting everything below %s: got new mounts for a minute, last %s", dir, paths)
 		}
 	}
 }

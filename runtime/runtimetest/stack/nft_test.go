@@ -44,7 +44,7 @@ const hostPorts6 = `table ip6 cni_hostport { # handle 9
 }
 `
 
-func TestParseRulesTakesOnlyTheSubnets(t *testing.T) {
+func TestParseRules_OnlySubnets(t *testing.T) {
 	s := &Stack{state: state{Claim: claim.Claim{Number: 1, Subnet: netip.MustParsePrefix("10.88.1.0/24")}}}
 	var got []rule
 	for table, listing := range map[string]string{"inet cni_plugins_masquerade": masquerades, "ip cni_hostport": hostPorts, "ip6 cni_hostport": hostPorts6} {
@@ -68,7 +68,7 @@ func TestHasPods(t *testing.T) {
 		want          bool
 	}{
 		{"rules of pods", masquerades, true},
-		{"the framework only", `table inet cni_plugins_masquerade { # handle 5
+		{"rules of no pod", `table inet cni_plugins_masquerade { # handle 5
 	comment "Masquerading for plugins from github.com/containernetworking/plugins"
 	chain masq_checks { # handle 1
 		comment "Masquerade traffic from certain IPs"
@@ -144,7 +144,7 @@ const crioListing = `table ip crio-hostports { # handle 141
 }
 `
 
-func TestParseElements_TakesOnlyTheSubnets(t *testing.T) {
+func TestParseElements_OnlySubnets(t *testing.T) {
 	got := parseElements("ip crio-hostports", crioListing, []netip.Prefix{netip.MustParsePrefix("10.88.0.0/24")})
 	want := []element{
 		{"ip crio-hostports", "hostports", "6 . 18081"},

@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 )
 
-// Open takes over the stack in dir that another process started. log may be nil. The error
-// is fs.ErrNotExist if there is none, or only the files of one from before a reboot, which
-// Start removes.
+// Open takes over the stack in dir that another process has started. log may be nil. The error
+// is fs.ErrNotExist if there is no stack, or only files from before a reboot, which Start
+// removes.
 func Open(dir string, log *slog.Logger) (*Stack, error) {
 	if err := needRoot(); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func Open(dir string, log *slog.Logger) (*Stack, error) {
 		return nil, err
 	}
 	if !held {
-		return nil, fmt.Errorf("opening the stack in %s: the machine was started anew since: %w", dir, fs.ErrNotExist)
+		return nil, fmt.Errorf("opening the stack in %s: the host was rebooted since its start: %w", dir, fs.ErrNotExist)
 	}
 	if s.Daemon.Alive() {
 		s.process, err = adopt(s.Daemon)
@@ -48,14 +48,14 @@ func Open(dir string, log *slog.Logger) (*Stack, error) {
 func readState(dir string) (state, error) {
 	data, err := os.ReadFile(stateFile(dir))
 	if err != nil {
-		return state{}, fmt.Errorf("reading about the stack in %s: %w", dir, err)
+		return state{}, fmt.Errorf("reading the state of the stack in %s: %w", dir, err)
 	}
 	var s state
 	if err := json.Unmarshal(data, &s); err != nil {
 		return state{}, fmt.Errorf("decoding %s: %w", stateFile(dir), err)
 	}
 	if s.Dir != dir {
-		return state{}, fmt.Errorf("reading about the stack in %s: it was started in %s and cannot be moved", dir, s.Dir)
+		return state{}, fmt.Errorf("reading the state of the stack in %s: it was started in %s and cannot be moved", dir, s.Dir)
 	}
 	return s, nil
 }
@@ -65,12 +65,12 @@ func readState(dir string) (state, error) {
 func clear(ctx context.Context, dir string, log *slog.Logger) error {
 	_, err := Open(dir, log)
 	if err == nil {
-		return fmt.Errorf("starting a stack in %s: there is one; open or destroy it", dir)
+		return fmt.Errorf("starting a stack in %s: a stack exists; open or destroy it", dir)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// The claim of its number, if there is one, belongs to another stack now.
+	// The claim with its number, if any, belongs to another stack now.
 	return (&Stack{state: state{Dir: dir}, log: log}).Destroy(ctx)
 }
 

@@ -35,13 +35,13 @@ func configIn(dir string, f tools.Flavor) string {
 	return filepath.Join(ownIn(dir), "containerd.toml")
 }
 
-// socketMost is the maximum length of a unix socket's path: its field in the address ends
+// maxSocketPath is the maximum length of a unix socket's path: its field in the address ends
 // with a zero byte.
-const socketMost = len(unix.RawSockaddrUnix{}.Path) - 1
+const maxSocketPath = len(unix.RawSockaddrUnix{}.Path) - 1
 
 func fitsSocket(path string) error {
-	if len(path) > socketMost {
-		return fmt.Errorf("placing socket %s: its path has %d bytes and the kernel takes %d; use a directory with a shorter path", path, len(path), socketMost)
+	if len(path) > maxSocketPath {
+		return fmt.Errorf("placing socket %s: its path has %d bytes (limit %d); use a directory with a shorter path", path, len(path), maxSocketPath)
 	}
 	return nil
 }
@@ -51,7 +51,7 @@ func fitsSocket(path string) error {
 // unless its path would be too long.
 func (s *Stack) shimSockets() string {
 	const name = 1 + 64 + len("/attach")
-	if dir := filepath.Join(s.own(), "s"); len(dir)+name <= socketMost {
+	if dir := filepath.Join(s.own(), "s"); len(dir)+name <= maxSocketPath {
 		return dir
 	}
 	return filepath.Join(claimsDir, fmt.Sprintf("%d.s", s.Claim.Number))

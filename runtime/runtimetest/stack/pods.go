@@ -31,7 +31,7 @@ func (s *Stack) RemovePods(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// removePod kills the containers first, because CRI-O's StopPodSandbox gives them as long
+// removePod kills the containers first, because CRI-O's StopPodSandbox gives them as much time
 // as the call may take, and waits for a stop in progress.
 func removePod(ctx context.Context, client runtimev1.RuntimeServiceClient, id string) error {
 	inside, err := client.ListContainers(ctx, &runtimev1.ListContainersRequest{Filter: &runtimev1.ContainerFilter{PodSandboxId: id}})
@@ -55,8 +55,8 @@ func removePod(ctx context.Context, client runtimev1.RuntimeServiceClient, id st
 // runcRoots lists runc's state directories for containerd and CRI-O.
 var runcRoots = []string{"runc/k8s.io", "runc/crio"}
 
-// ContainerPID returns the first process of a running container, from runc's state, so the
-// runtime need not run.
+// ContainerPID returns the first process of a running container. It reads runc's state, so that
+// it works while the runtime does not run.
 func (s *Stack) ContainerPID(id string) (int, error) {
 	for _, root := range runcRoots {
 		text, err := os.ReadFile(filepath.Join(s.own(), root, id, "state.json"))
@@ -77,7 +77,7 @@ func (s *Stack) ContainerPID(id string) (int, error) {
 		}
 		return state.PID, nil
 	}
-	return 0, fmt.Errorf("finding the process of container %s: runc has none", id)
+	return 0, fmt.Errorf("finding the process of container %s: runc has no such container", id)
 }
 
 // Freeze freezes the processes of a container until it is killed or resumed.
@@ -92,5 +92,5 @@ func (s *Stack) Freeze(ctx context.Context, id string) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("freezing container %s: runc has none", id)
+	return fmt.Errorf("freezing container %s: runc has no such container", id)
 }

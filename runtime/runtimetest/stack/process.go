@@ -43,7 +43,7 @@ func (s *Stack) launch() error {
 	reaped := make(chan struct{})
 	go func() {
 		defer close(reaped)
-		_ = cmd.Wait() // how it exited is checked by others
+		_ = cmd.Wait() // callers check the exit status
 	}()
 	owner, err := claim.Process(cmd.Process.Pid)
 	if err == nil {
@@ -51,7 +51,7 @@ func (s *Stack) launch() error {
 		s.process, err = adopt(owner)
 	}
 	if err != nil {
-		return fmt.Errorf("starting %s: %w; the end of %s: %s", s.Program(), err, s.logFile(), s.logTail())
+		return fmt.Errorf("starting %s: %w; end of %s: %s", s.Program(), err, s.logFile(), s.logTail())
 	}
 	s.process.reaped = reaped
 	return s.save()
@@ -75,7 +75,7 @@ func adopt(owner claim.Owner) (*process, error) {
 		return nil, fmt.Errorf("opening process %d: %w", owner.PID, err)
 	}
 	p := &process{fd: os.NewFile(uintptr(fd), "pidfd")}
-	if !owner.Alive() { // it exited before the pidfd was opened, which may be another process's
+	if !owner.Alive() { // the pidfd may belong to a later process
 		p.close()
 		return nil, fmt.Errorf("finding process %d: %w", owner.PID, fs.ErrNotExist)
 	}
@@ -94,16 +94,16 @@ func (p *process) signal(sig unix.Signal) error {
 // wait returns when the process has exited, and been reaped if it is a child.
 func (p *process) wait(ctx context.Context) error {
 	for {
-		// The timeout is only for noticing the end of ctx.
+		// The timeout is only necessary to notice the end of ctx.
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.fd.Fd()), Events: unix.POLLIN}}, int((50 * time.Millisecond).Milliseconds()))
 		if err != nil && !errors.Is(err, unix.EINTR) {
-			return fmt.Errorf("waiting for a process to end: %w", err)
+			return fmt.Errorf("waiting for a process: %w", err)
 		}
 		if n > 0 {
 			break
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("waiting for a process to end: %w", ctx.Err())
+			return fmt.Errorf("waiting for a process: %w", ctx.Err())
 		}
 	}
 	if p.reaped != nil {
@@ -117,9 +117,9 @@ func (p *process) end(ctx context.Context, sig unix.Signal, grace time.Duration)
 	if err := p.signal(sig); err != nil {
 		return err
 	}
-	patient, cancel := context.WithTimeout(ctx, grace)
+	graceful, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
-	if p.wait(patient) == nil {
+	if p.wait(graceful) == nil {
 		return nil
 	}
 	if err := p.signal(unix.SIGKILL); err != nil {

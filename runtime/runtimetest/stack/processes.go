@@ -107,7 +107,7 @@ func (s *Stack) endProcesses(ctx context.Context) error {
 		}
 		for _, o := range own {
 			if err := kill(ctx, o); err != nil {
-				return fmt.Errorf("ending process %d of the stack in %s: %w", o.PID, s.Dir, err)
+				return fmt.Errorf("killing process %d of the stack in %s: %w", o.PID, s.Dir, err)
 			}
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"podd/runtime/runtimetest/stack/registry"
 )
 
-func TestPullFromLoopbackRegistry(t *testing.T) {
-	every(t, func(t *testing.T, s *stack.Stack) {
+func TestPull_LoopbackRegistry(t *testing.T) {
+	onEveryRuntime(t, func(t *testing.T, s *stack.Stack) {
 		r, err := registry.Start(registry.Options{User: "ann", Password: "secret"})
 		if err != nil {
 			t.Fatal(err)
@@ -40,18 +40,18 @@ func TestPullFromLoopbackRegistry(t *testing.T) {
 			return err
 		}
 		if err := pull(t.Context(), "wrong"); err == nil || !strings.Contains(err.Error(), "401") && !strings.Contains(err.Error(), "unauthorized") {
-			t.Errorf("with a wrong password: got %v, want 401 or unauthorized", err)
+			t.Errorf("wrong password: got %v, want 401 or unauthorized", err)
 		}
 		r.Inject(registry.Fault{In: "/manifests/", Status: 503})
 		if err := pull(t.Context(), "secret"); err == nil || !strings.Contains(err.Error(), "503") {
-			t.Errorf("from a registry that is down: got %v, want 503", err)
+			t.Errorf("failing registry: got %v, want 503", err)
 		}
 		r.Heal()
 		r.Inject(registry.Fault{In: "/manifests/"})
 		short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
 		if err := pull(short, "secret"); status.Code(err) != codes.DeadlineExceeded {
-			t.Errorf("from a registry that hangs: got %v, want the deadline", err)
+			t.Errorf("hanging registry: got %v, want DeadlineExceeded", err)
 		}
 		r.Heal()
 		// CRI-O lets this pull join the one that is being canceled, and fail with it.
@@ -60,7 +60,7 @@ func TestPullFromLoopbackRegistry(t *testing.T) {
 			err = pull(t.Context(), "secret")
 		}
 		if err != nil {
-			t.Errorf("at last: %v", err)
+			t.Errorf("working registry: got %v", err)
 		}
 	})
 }

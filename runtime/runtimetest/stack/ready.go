@@ -15,8 +15,8 @@ import (
 // poll is the interval of checks for conditions without events.
 const poll = 10 * time.Millisecond
 
-// dial connects to the CRI of the stack. Calls fail at once while it does not listen, and
-// the connection is retried within a moment.
+// dial connects to the CRI of the stack. While the runtime does not listen, calls fail at once,
+// and the connection is retried soon.
 func (s *Stack) dial() (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient(s.Endpoint(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -30,7 +30,7 @@ func (s *Stack) dial() (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// errExited means that the runtime exited while it was waited for.
+// errExited is the error if the runtime exits while it is waited for.
 var errExited = errors.New("the runtime exited")
 
 // until polls a condition, and gives up when the runtime exits or ctx is done.

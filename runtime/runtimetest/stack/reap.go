@@ -9,9 +9,9 @@ import (
 	"podd/runtime/runtimetest/stack/claim"
 )
 
-// Reap destroys the stacks that a killed process left behind, and detached stacks without
-// a state file. Start calls it first. Several processes may call it
-// concurrently: each stack is destroyed by one of them.
+// Reap destroys the stacks that a killed process has left behind, and detached stacks without a
+// state file. Start calls it first. Several processes may call it concurrently: each stack is
+// destroyed by one of them.
 func Reap(ctx context.Context, log *slog.Logger) error {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Restart starts the runtime, if it does not run, and waits at most a minute until it and
-// its network are ready. Running pods are still there.
+// Restart starts the runtime if it is not running, and waits at most a minute until the runtime
+// and its network are ready. Pods keep running.
 func (s *Stack) Restart(ctx context.Context) error {
 	if s.Running() {
 		return nil
@@ -26,7 +26,7 @@ func (s *Stack) Restart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if err := s.ready(ctx); err != nil {
-		return fmt.Errorf("waiting for %s: %w; the end of %s: %s", s.Program(), err, s.logFile(), s.logTail())
+		return fmt.Errorf("waiting for %s: %w; end of %s: %s", s.Program(), err, s.logFile(), s.logTail())
 	}
 	s.Took.Ready = time.Since(begin)
 	return nil
@@ -38,7 +38,7 @@ func (s *Stack) Stop(ctx context.Context) error { return s.halt(ctx, unix.SIGTER
 // Kill kills the runtime as a crash would. Pods keep running.
 func (s *Stack) Kill(ctx context.Context) error { return s.halt(ctx, unix.SIGKILL) }
 
-// Pause stops the runtime's process, which then does not respond until Resume.
+// Pause stops the runtime's process, so that it does not respond until Resume.
 func (s *Stack) Pause() error { return s.process.signal(unix.SIGSTOP) }
 
 // Resume continues a paused runtime.
@@ -49,7 +49,7 @@ func (s *Stack) halt(ctx context.Context, sig unix.Signal) error {
 		return nil
 	}
 	if err := s.process.end(ctx, sig, 10*time.Second); err != nil {
-		return fmt.Errorf("ending %s: %w", s.Program(), err)
+		return fmt.Errorf("stopping %s: %w", s.Program(), err)
 	}
 	s.process.close()
 	s.process = nil

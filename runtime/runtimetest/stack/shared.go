@@ -17,9 +17,9 @@ const (
 	cniResults = "/var/lib/cni/results"
 )
 
-// removeShared removes the stack's files from the directories that all runtimes of a host
-// share, because containerd always uses them. containerd has done so itself for pods that
-// it removed.
+// removeShared removes the stack's files from directories that all runtimes of a host share,
+// because containerd uses fixed paths for them. containerd has already done so for pods that it
+// has removed.
 func (s *Stack) removeShared() error {
 	errs := []error{s.removeCNIResults()}
 	for id := range s.containerIDs() {

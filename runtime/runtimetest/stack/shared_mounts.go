@@ -15,10 +15,10 @@ import (
 )
 
 // ShareMounts starts the calling test program again in a new mount namespace in which all
-// mounts are shared, if the tests run on CRI-O and the root mount is not shared, because
-// CRI-O refuses mounts with propagation then, and podd, CRI-O and their mounts must be in
-// the same namespace. It returns the exit code of that run and true, or false if this
-// process must run the tests. TestMain calls it first.
+// mounts are shared, if the tests run on CRI-O and the root mount is not shared. CRI-O would
+// reject mounts with propagation otherwise, and podd, CRI-O and their mounts must be in the
+// same namespace. It returns the exit code of that run and true, or false if this process must
+// run the tests. TestMain must call it first.
 func ShareMounts() (code int, done bool, err error) {
 	if tools.Flavor(os.Getenv("RUNTIME")) != tools.CRIO || os.Geteuid() != 0 {
 		return 0, false, nil

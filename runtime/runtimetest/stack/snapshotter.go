@@ -9,9 +9,9 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// snapshotter returns the runtime's name of overlayfs if an overlay can be mounted on dir,
-// or else of a snapshotter that copies, because dir may be on an overlay, as in a
-// container.
+// snapshotter returns the runtime's name for overlayfs if an overlay can be mounted on dir.
+// Otherwise it returns a snapshotter that copies files, because dir may be on an overlay, as in
+// a container.
 func snapshotter(f tools.Flavor, dir string) string {
 	overlay, copies := "overlayfs", "native"
 	if f == tools.CRIO {

@@ -96,7 +96,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		return nil, err
 	}
 	if err := Reap(ctx, o.Log); err != nil {
-		o.Log.Warn("an earlier stack could not be removed", "err", err)
+		o.Log.Warn("removing an earlier stack failed; continuing", "err", err)
 	}
 	if err := clear(ctx, o.Dir, o.Log); err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func (o *Options) complete() error {
 
 func needRoot() error {
 	if uid := os.Geteuid(); uid != 0 {
-		return fmt.Errorf("using a container runtime: only root can, and this runs as uid %d; try sudo", uid)
+		return fmt.Errorf("using a container runtime needs root, got uid %d; run it with sudo", uid)
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func needRoot() error {
 // up performs the steps of Start. After an error Destroy must clean up.
 func (s *Stack) up(ctx context.Context, config string) error {
 	if err := os.MkdirAll(s.own(), 0o700); err != nil {
-		return fmt.Errorf("making the stack's directory: %w", err)
+		return fmt.Errorf("creating the stack's directory: %w", err)
 	}
 	if err := s.claim(); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (s *Stack) claim() error {
 	return err
 }
 
-// claimed reports whether there is a claim. Without one the stack has nothing on the host.
+// claimed reports whether the stack has a claim. Without one it has nothing on the host outside Dir.
 func (s *Stack) claimed() bool { return s.Claim.Dir != "" }
 
 // detach makes the stack outlive this process.

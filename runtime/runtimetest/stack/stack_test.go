@@ -27,24 +27,24 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// patience is how long what must come is waited for.
+// patience is the maximum time that a test waits for an event.
 const patience = time.Minute
 
-// every runs a test on every runtime: containerd at the new and the old end of what
-// podd supports, and CRI-O.
-func every(t *testing.T, test func(t *testing.T, s *stack.Stack)) {
+// onEveryRuntime runs a test on every runtime: the newest and the oldest containerd that podd
+// supports, and CRI-O.
+func onEveryRuntime(t *testing.T, test func(t *testing.T, s *stack.Stack)) {
 	for _, flavor := range tools.Flavors() {
 		t.Run(string(flavor), func(t *testing.T) { test(t, stack.ForTest(t, stack.Options{Flavor: flavor})) })
 	}
 }
 
-func TestPodAnswersAndLeavesNothing(t *testing.T) {
-	every(t, func(t *testing.T, s *stack.Stack) {
+func TestPod_LeavesNothing(t *testing.T) {
+	onEveryRuntime(t, func(t *testing.T, s *stack.Stack) {
 		client := connect(t, s)
 		pod := runPod(t, client, "web", stack.WebImage)
 		want := "hello from web\n"
 		if got := get(t, "http://"+pod.ip+":8080/"); got != want {
-			t.Errorf("the pod answers %q, want %q", got, want)
+			t.Errorf("response of the pod: got %q, want %q", got, want)
 		}
 		if l, err := s.Leftovers(t.Context()); err != nil || l.Sandboxes != 1 || l.Containers != 1 || l.Shims != 1 || l.NetNS != 1 || l.Addresses != 1 || l.Mounts == 0 || l.Cgroups == 0 || l.Rules == 0 {
 			t.Errorf("while the pod runs: got %s, %v", l, err)
@@ -54,8 +54,8 @@ func TestPodAnswersAndLeavesNothing(t *testing.T) {
 	})
 }
 
-func TestSeccompProfileIsApplied(t *testing.T) {
-	every(t, func(t *testing.T, s *stack.Stack) {
+func TestSeccomp(t *testing.T) {
+	onEveryRuntime(t, func(t *testing.T, s *stack.Stack) {
 		pod := runPod(t, connect(t, s), "web", stack.WebImage)
 		pid, err := s.ContainerPID(pod.container)
 		if err != nil {
@@ -63,27 +63,27 @@ func TestSeccompProfileIsApplied(t *testing.T) {
 		}
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		if err != nil || !strings.Contains(string(status), "\nSeccomp:\t2\n") {
-			t.Errorf("got %s, %v; want Seccomp 2, filtered", status, err)
+			t.Errorf("got %s, %v, want Seccomp 2 (filter)", status, err)
 		}
 	})
 }
 
 func TestHostPort(t *testing.T) {
-	every(t, func(t *testing.T, s *stack.Stack) {
+	onEveryRuntime(t, func(t *testing.T, s *stack.Stack) {
 		client := connect(t, s)
 		pod := runPod(t, client, "web", stack.WebImage, &runtimev1.PortMapping{ContainerPort: 8080, HostPort: 18080})
 		get(t, "http://"+pod.ip+":8080/")
-		// The host's own address: from 127.0.0.1 it would need route_localnet.
+		// The host's own address is used, because 127.0.0.1 would require route_localnet.
 		if got, want := get(t, "http://"+hostAddress(t)+":18080/"), "hello from web\n"; got != want {
-			t.Errorf("the host port answers %q, want %q", got, want)
+			t.Errorf("response on the host port: got %q, want %q", got, want)
 		}
 		pod.remove(t, client)
 		wantNothing(t, s)
 	})
 }
 
-func TestPodsOutliveTheRuntime(t *testing.T) {
-	every(t, func(t *testing.T, s *stack.Stack) {
+func TestRuntimeStopped_PodsKeepRunning(t *testing.T) {
+	onEveryRuntime(t, func(t *testing.T, s *stack.Stack) {
 		pod := runPod(t, connect(t, s), "web", stack.WebImage)
 		url := "http://" + pod.ip + ":8080/"
 		get(t, url)
@@ -92,7 +92,7 @@ func TestPodsOutliveTheRuntime(t *testing.T) {
 				t.Fatal(err)
 			}
 			if s.Running() {
-				t.Errorf("after %s the runtime runs", name)
+				t.Errorf("after %s: got a running runtime", name)
 			}
 			get(t, url)
 			if err := s.Restart(t.Context()); err != nil {
@@ -105,10 +105,10 @@ func TestPodsOutliveTheRuntime(t *testing.T) {
 	})
 }
 
-func TestDestroyWhileEverythingRuns(t *testing.T) {
+func TestDestroy_RunningPods(t *testing.T) {
 	for _, alive := range []bool{true, false} {
 		t.Run(fmt.Sprintf("runtime alive %v", alive), func(t *testing.T) {
-			every(t, func(t *testing.T, s *stack.Stack) {
+			onEveryRuntime(t, func(t *testing.T, s *stack.Stack) {
 				client := connect(t, s)
 				runPod(t, client, "web", stack.WebImage)
 				runPod(t, client, "more", stack.WebImage, &runtimev1.PortMapping{ContainerPort: 8080, HostPort: 18081})
@@ -127,21 +127,21 @@ func TestDestroyWhileEverythingRuns(t *testing.T) {
 	}
 }
 
-func TestReapAfterTheOwnerWasKilled(t *testing.T) {
+func TestReap_OwnerKilled(t *testing.T) {
 	if dir := os.Getenv("PODD_STACK_TEST_OWNER"); dir != "" {
-		own(t, dir, os.Getenv("PODD_STACK_TEST_DESTROY") != "") // this is the process to be killed
+		runOwner(t, dir, os.Getenv("PODD_STACK_TEST_DESTROY") != "") // this is the process that the test kills
 		return
 	}
 	for _, flavor := range tools.Flavors() {
 		for _, c := range []struct {
 			name    string
-			destroy string // not empty: the owner destroys the stack once its pods run
+			destroy string // not "": the owner destroys the stack when its pods run
 			until   func(t *testing.T, dir string, owner *bufio.Scanner)
 		}{
 			{"while the stack starts", "", func(t *testing.T, dir string, _ *bufio.Scanner) { untilDaemon(t, dir, true) }},
 			{"while pods run", "", func(t *testing.T, dir string, owner *bufio.Scanner) {
 				untilUp(t, owner)
-				trouble(t, dir)
+				obstruct(t, dir)
 			}},
 			{"while the stack is destroyed", "yes", func(t *testing.T, dir string, owner *bufio.Scanner) {
 				untilUp(t, owner)
@@ -153,7 +153,7 @@ func TestReapAfterTheOwnerWasKilled(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				owner := exec.Command(os.Args[0], "-test.run=^TestReapAfterTheOwnerWasKilled$")
+				owner := exec.Command(os.Args[0], "-test.run=^TestReap_OwnerKilled$")
 				owner.Env = append(os.Environ(), "PODD_STACK_TEST_OWNER="+dir, "PODD_STACK_TEST_DESTROY="+c.destroy, "RUNTIME="+string(flavor))
 				stdout, err := owner.StdoutPipe()
 				if err != nil {
@@ -172,10 +172,10 @@ func TestReapAfterTheOwnerWasKilled(t *testing.T) {
 				}
 				waitGone(t, dir)
 				for _, r := range remains(dir) {
-					t.Errorf("left over: %s", r)
+					t.Errorf("got the leftover %s, want none", r)
 				}
 				if c.destroy == "" && len(traces) == 0 {
-					t.Error("nothing was there to be removed")
+					t.Error("got no trace of the stack before Reap")
 				}
 				t.Logf("removed %d mounts and processes", len(traces))
 			})
@@ -183,8 +183,8 @@ func TestReapAfterTheOwnerWasKilled(t *testing.T) {
 	}
 }
 
-// own brings a stack with pods up, and destroys it or waits to be killed.
-func own(t *testing.T, dir string, destroy bool) {
+// runOwner starts a stack with pods, and destroys it or waits until it is killed.
+func runOwner(t *testing.T, dir string, destroy bool) {
 	s, err := stack.Start(t.Context(), stack.Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
@@ -208,10 +208,10 @@ func untilUp(t *testing.T, owner *bufio.Scanner) {
 			return
 		}
 	}
-	t.Fatalf("the owner brought no stack up: %v", owner.Err())
+	t.Fatalf("the owner has not started a stack: %v", owner.Err())
 }
 
-// untilDaemon waits until the runtime of the stack in dir runs, or does not.
+// untilDaemon waits until the runtime of the stack in dir is running, or is not.
 func untilDaemon(t *testing.T, dir string, want bool) {
 	t.Helper()
 	again := time.NewTicker(time.Millisecond)
@@ -222,15 +222,14 @@ func untilDaemon(t *testing.T, dir string, want bool) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the runtime of %s: running %v is not reached: %v", dir, want, err)
+			t.Fatalf("waiting until the runtime of %s is running (%v): %v", dir, want, err)
 		}
 	}
 }
 
-// trouble makes a stack hard to remove: one container is frozen, the monitor of
-// another is dead, the runtime is stopped, and a cgroup of the stack has a process
-// that none of these started.
-func trouble(t *testing.T, dir string) {
+// obstruct makes a stack hard to remove: one container is frozen, the monitor of another is dead, the
+// runtime is paused, and a cgroup of the stack contains a process that none of them has started.
+func obstruct(t *testing.T, dir string) {
 	t.Helper()
 	s, err := stack.Open(dir, nil)
 	if err != nil {
@@ -238,7 +237,7 @@ func trouble(t *testing.T, dir string) {
 	}
 	containers, err := connect(t, s).ListContainers(t.Context(), &runtimev1.ListContainersRequest{})
 	if err != nil || len(containers.GetContainers()) != 3 {
-		t.Fatalf("listing containers: got %v, %v; want 3", containers, err)
+		t.Fatalf("listing containers: got %v, %v, want 3", containers, err)
 	}
 	ids := containers.GetContainers()
 	if err := s.Freeze(t.Context(), ids[0].GetId()); err != nil {
@@ -266,7 +265,7 @@ func trouble(t *testing.T, dir string) {
 // startIn starts a process in a new cgroup of one hierarchy, below parent.
 func startIn(t *testing.T, parent string) error {
 	root := "/sys/fs/cgroup/pids"
-	if _, err := os.Stat(root); err != nil { // only version 2
+	if _, err := os.Stat(root); err != nil { // only cgroup v2
 		root = "/sys/fs/cgroup"
 	}
 	dir := filepath.Join(root, parent, "lost")
@@ -281,8 +280,7 @@ func startIn(t *testing.T, parent string) error {
 	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(cmd.Process.Pid)), 0)
 }
 
-// remains lists the processes and mounts of the stack in dir: those with the
-// directory in their command line, and in their path.
+// remains returns the processes with dir in their command line and the mounts below dir.
 func remains(dir string) []string {
 	var all []string
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -301,19 +299,19 @@ func remains(dir string) []string {
 	return all
 }
 
-func TestStacksRunSideBySide(t *testing.T) {
+func TestStart_TwoStacks(t *testing.T) {
 	flavors := tools.Flavors()
 	a := stack.ForTest(t, stack.Options{Flavor: flavors[0]})
 	b := stack.ForTest(t, stack.Options{Flavor: flavors[len(flavors)-1]})
 	if a.Claim.Subnet.Overlaps(b.Claim.Subnet) || a.Claim.Bridge() == b.Claim.Bridge() {
-		t.Errorf("two stacks share %s and %s", a.Claim.Subnet, a.Claim.Bridge())
+		t.Errorf("two stacks share subnet %s or bridge %s", a.Claim.Subnet, a.Claim.Bridge())
 	}
 	pod := runPod(t, connect(t, b), "web", stack.WebImage)
 	runPod(t, connect(t, a), "web", stack.WebImage)
 	if err := a.Destroy(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	get(t, "http://"+pod.ip+":8080/") // the other one's pod is untouched
+	get(t, "http://"+pod.ip+":8080/") // the pod of the other stack is not affected
 }
 
 type pod struct{ id, container, ip string }
@@ -333,7 +331,7 @@ func dial(t testing.TB, s *stack.Stack, options ...grpc.DialOption) *grpc.Client
 	return conn
 }
 
-// runPod starts a pod of one container by bare CRI calls.
+// runPod starts a pod with one container by bare CRI calls.
 func runPod(t testing.TB, client runtimev1.RuntimeServiceClient, name, image string, ports ...*runtimev1.PortMapping) pod {
 	t.Helper()
 	own := &runtimev1.NamespaceOption{Pid: runtimev1.NamespaceMode_CONTAINER}
@@ -382,7 +380,7 @@ func (p pod) remove(t testing.TB, client runtimev1.RuntimeServiceClient) {
 	}
 }
 
-// get asks until it is answered: the program has just been started.
+// get retries until it gets a response, because the program has just been started.
 func get(t testing.TB, url string) string {
 	t.Helper()
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -399,12 +397,12 @@ func get(t testing.TB, url string) string {
 			return string(body)
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("no answer within %s: %v", patience, err)
+			t.Fatalf("no response within %s: %v", patience, err)
 		}
 	}
 }
 
-// hostAddress is an address of the host that is not a pod's gateway.
+// hostAddress returns an address of the host that is not on a pod network.
 func hostAddress(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "hostname", "-I").Output()
@@ -416,7 +414,7 @@ func hostAddress(t *testing.T) string {
 			return a
 		}
 	}
-	t.Skip("the host has no address of its own")
+	t.Skip("the host has no address outside the pod networks")
 	return ""
 }
 
@@ -434,12 +432,12 @@ func wantNothing(t *testing.T, s *stack.Stack) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("left over: %s", l)
+			t.Fatalf("got leftovers %s, want none", l)
 		}
 	}
 }
 
-// tracesOf lists what a stack with pods has on the host outside its directory.
+// tracesOf returns the paths that a stack with pods has on the host outside its directory.
 func tracesOf(t *testing.T, s *stack.Stack) []string {
 	t.Helper()
 	traces := []string{s.Dir, "/sys/class/net/" + s.Claim.Bridge()}
@@ -456,13 +454,13 @@ func tracesOf(t *testing.T, s *stack.Stack) []string {
 	}
 	results, err := filepath.Glob("/var/lib/cni/results/" + s.Claim.Bridge() + "-*")
 	if err != nil || len(results) == 0 {
-		t.Fatalf("got CNI results %v, %v; want that of a pod", results, err)
+		t.Fatalf("got CNI results %v, %v, want that of a pod", results, err)
 	}
 	return append(traces, results...)
 }
 
-// waitGone waits for a directory to go: another process may have been faster
-// in taking a dead stack over, and be at it.
+// waitGone waits until a directory is removed, because another process may have taken over the
+// stale stack and be removing it.
 func waitGone(t *testing.T, dir string) {
 	t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
@@ -478,17 +476,17 @@ func waitGone(t *testing.T, dir string) {
 func wantGone(t *testing.T, s *stack.Stack, traces []string) {
 	t.Helper()
 	if l, err := s.Leftovers(t.Context()); err != nil || l != (stack.Leftovers{}) {
-		t.Errorf("left over: %s, %v", l, err)
+		t.Errorf("got leftovers %s, %v, want none", l, err)
 	}
 	for _, trace := range traces {
 		if _, err := os.Lstat(trace); !os.IsNotExist(err) {
-			t.Errorf("%s is still there: %v", trace, err)
+			t.Errorf("%s still exists: %v", trace, err)
 		}
 	}
 }
 
-func TestReapAfterTheStateWasRemoved(t *testing.T) {
-	every(t, func(t *testing.T, s *stack.Stack) {
+func TestReap_StateRemoved(t *testing.T) {
+	onEveryRuntime(t, func(t *testing.T, s *stack.Stack) {
 		dir, err := os.MkdirTemp("", "podd-")
 		if err != nil {
 			t.Fatal(err)
@@ -501,7 +499,7 @@ func TestReapAfterTheStateWasRemoved(t *testing.T) {
 		get(t, "http://"+pod.ip+":8080/")
 		traces := tracesOf(t, lost)
 		if out, err := exec.CommandContext(t.Context(), "rm", "-rf", dir).CombinedOutput(); err == nil {
-			t.Errorf("mounts should keep a part of %s: %s", dir, out)
+			t.Errorf("removing %s: got no error, want one because of its mounts: %s", dir, out)
 		}
 		if err := stack.Reap(t.Context(), nil); err != nil {
 			t.Fatal(err)
@@ -511,14 +509,14 @@ func TestReapAfterTheStateWasRemoved(t *testing.T) {
 	})
 }
 
-func TestDetachedStackIsOpenedByAnother(t *testing.T) {
+func TestOpen_DetachedStack(t *testing.T) {
 	for _, flavor := range tools.Flavors() {
 		dir := filepath.Join(t.TempDir(), strings.Repeat("long", 6)) // shim sockets do not fit
-		t.Run(string(flavor), func(t *testing.T) { openAnother(t, stack.Options{Dir: dir, Flavor: flavor, Detach: true}) })
+		t.Run(string(flavor), func(t *testing.T) { testOpenDetached(t, stack.Options{Dir: dir, Flavor: flavor, Detach: true}) })
 	}
 }
 
-func openAnother(t *testing.T, o stack.Options) {
+func testOpenDetached(t *testing.T, o stack.Options) {
 	detached, err := stack.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -528,11 +526,11 @@ func openAnother(t *testing.T, o stack.Options) {
 		t.Fatal(err)
 	}
 	if _, err := stack.Start(t.Context(), stack.Options{Dir: o.Dir}); err == nil {
-		t.Error("a second stack was started in the same directory")
+		t.Error("starting a second stack in the directory: got no error")
 	}
 	s, err := stack.Open(o.Dir, nil)
 	if err != nil || !s.Running() {
-		t.Fatalf("opening it: %v", err)
+		t.Fatalf("opening the stack: got %v, want it running", err)
 	}
 	get(t, "http://"+pod.ip+":8080/")
 	traces := append(tracesOf(t, s), fmt.Sprintf("/run/podd-stack/%d.s", s.Claim.Number))
@@ -542,8 +540,8 @@ func openAnother(t *testing.T, o stack.Options) {
 	wantGone(t, s, traces)
 }
 
-func TestNetworkGoesAndComes(t *testing.T) {
-	every(t, func(t *testing.T, s *stack.Stack) {
+func TestDisconnectNetwork(t *testing.T) {
+	onEveryRuntime(t, func(t *testing.T, s *stack.Stack) {
 		client := connect(t, s)
 		for _, step := range []struct {
 			change func() error
@@ -567,7 +565,7 @@ func TestNetworkGoesAndComes(t *testing.T) {
 	})
 }
 
-func TestConfigIsMergedOver(t *testing.T) {
+func TestConfig_Merged(t *testing.T) {
 	s := stack.ForTest(t, stack.Options{Flavor: tools.Pinned, Config: `version = 3
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.other]
 runtime_type = "io.containerd.runc.v2"
@@ -581,7 +579,7 @@ runtime_type = "io.containerd.runc.v2"
 		names = append(names, h.GetName())
 	}
 	if !slices.Contains(names, "other") || !slices.Contains(names, "runc") {
-		t.Errorf("runtime handlers %q, want runc and other among them", names)
+		t.Errorf("got runtime handlers %q, want runc and other among them", names)
 	}
-	runPod(t, connect(t, s), "web", stack.WebImage) // runc's options are still there
+	runPod(t, connect(t, s), "web", stack.WebImage) // runc's options are kept
 }

@@ -23,7 +23,7 @@ type Options struct {
 	Payload string     // an image labelled "payload"
 	XFS     string     // the image of XFSDevice; the machine writes to it
 	Ext4    string     // the image of Ext4Device; the machine writes to it
-	Dir     string     // for the console's log
+	Dir     string     // directory of the console's log
 }
 
 // Paths in the machine of disks that nothing else uses.
@@ -85,7 +85,7 @@ func (m *Machine) Run(ctx context.Context, command string, to io.Writer) (code i
 			return strconv.Atoi(strings.TrimSpace(rest))
 		}
 		if _, err := io.WriteString(to, line); err != nil {
-			return 0, fmt.Errorf("copying what the machine says: %w", err)
+			return 0, fmt.Errorf("copying the output of the machine: %w", err)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func (m *Machine) lost(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return fmt.Errorf("the virtual machine does not answer: %w; its console ends with\n%s", err, m.o.consoleTail())
+	return fmt.Errorf("no response from the virtual machine: %w; end of its console:\n%s", err, m.o.consoleTail())
 }
 
 // Cut cuts the power and returns when the machine has stopped. It may be called twice.
@@ -117,7 +117,7 @@ func start(o Options) (*Machine, error) {
 	if err != nil {
 		return nil, errors.Join(err, inRead.Close(), inWrite.Close())
 	}
-	defer inRead.Close() // qemu has its own
+	defer inRead.Close() // qemu has its own descriptors
 	defer outWrite.Close()
 	m := &Machine{
 		o: o, in: inWrite, out: bufio.NewReader(outRead), cmd: o.command(), ended: make(chan struct{}),
@@ -126,13 +126,13 @@ func start(o Options) (*Machine, error) {
 	m.cmd.Stdin, m.cmd.Stdout, m.cmd.Stderr = inRead, outWrite, os.Stderr
 	started := make(chan error)
 	go func() {
-		// The kernel kills qemu when the thread exits that started it.
+		// The kernel kills qemu when the thread exits that started qemu.
 		runtime.LockOSThread()
 		defer close(m.ended)
 		err := m.cmd.Start()
 		started <- err
 		if err == nil {
-			_ = m.cmd.Wait() // it is killed by a signal
+			_ = m.cmd.Wait() // Cut kills it
 		}
 	}()
 	if err := <-started; err != nil {
@@ -157,7 +157,7 @@ func (o Options) command() *exec.Cmd {
 		"-nodefaults", "-no-user-config", "-display", "none", "-nic", "none", "-no-reboot",
 		"-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "2G",
 		"-kernel", o.Disk.Kernel, "-initrd", o.Disk.Initrd, "-append", "root=/dev/vda rw console=ttyS0 panic=-1",
-		// The machine's writes are in the host's memory and survive the end of qemu.
+		// The machine's writes are in the host's memory and are kept when qemu is killed.
 		"-drive", "file="+o.Disk.Image+",format=raw,if=virtio,cache=unsafe,discard=unmap",
 		"-drive", "file="+o.Payload+",format=raw,if=virtio,readonly=on",
 		"-drive", "file="+o.XFS+",format=raw,if=virtio,cache=unsafe,discard=unmap",
@@ -166,6 +166,6 @@ func (o Options) command() *exec.Cmd {
 		"-serial", "file:"+o.console(),
 		"-chardev", "stdio,id=shell,signal=off", "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=shell,name=podd",
 	)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true} // ^C must reach only the test
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true} // Ctrl-C must reach only the test
 	return cmd
 }

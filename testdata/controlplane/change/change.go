@@ -1,4 +1,4 @@
-// Package change makes a pod of another by setting fields of it.
+// Package change makes changes to fields of pods.
 package change
 
 import (
@@ -7,16 +7,15 @@ import (
 	"strings"
 )
 
-// Change sets one field of a pod, or removes it. Path has the keys and, of a
-// list, the indexes on the way to the field; an index that is the list's length
-// appends to it.
+// A Change sets or removes one field of a pod. Path contains the keys and list indexes that
+// lead to the field. An index that is the list's length appends to the list.
 type Change struct {
 	Path   []string `json:"path"`
 	Value  any      `json:"value"`
 	Remove bool     `json:"remove,omitempty"`
 }
 
-// Apply changes a tree and returns it.
+// Apply applies the change to a tree of JSON values and returns the tree.
 func (c Change) Apply(tree any) any {
 	return c.walk(tree, c.Path)
 }
@@ -48,7 +47,7 @@ func (c Change) walk(tree any, path []string) any {
 	return m
 }
 
-// Clone copies a tree.
+// Clone returns a deep copy of a tree.
 func Clone(v any) any {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -61,7 +60,8 @@ func Clone(v any) any {
 	return out
 }
 
-// Parse reads changes of one line, each "field.path=JSON". No JSON in it has a blank before a field's name.
+// Parse parses changes on one line, each "field.path=JSON" and separated by blanks. The JSON
+// must not contain a blank before a field name.
 func Parse(text string) []Change {
 	var set []Change
 	for _, one := range strings.Split(strings.NewReplacer(" spec.", "\nspec.", " metadata.", "\nmetadata.").Replace(text), "\n") {

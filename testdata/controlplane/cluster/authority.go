@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// authority signs the certificates of one cluster. Its key signs the tokens of
-// service accounts as well.
+// authority signs the certificates of one cluster. Its key also signs the tokens of service
+// accounts.
 type authority struct {
 	identity
 	dir         string
@@ -24,10 +24,10 @@ type authority struct {
 	private     *ecdsa.PrivateKey
 }
 
-// identity are the files of a certificate and its key.
+// identity contains the paths of a certificate and its key.
 type identity struct{ cert, key string }
 
-// lifetime is longer than any test runs, and short.
+// lifetime is longer than any test takes, but short.
 const lifetime = 24 * time.Hour
 
 func newAuthority(dir string) (*authority, error) {
@@ -51,7 +51,7 @@ func newAuthority(dir string) (*authority, error) {
 	return a, err
 }
 
-// issue makes a certificate for a user of groups, or for a server with an address.
+// issue issues a certificate for a user with groups, or for a server with these addresses.
 func (a *authority) issue(user string, groups []string, addresses ...net.IP) (identity, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 )
 
-// ControlPlane are the programs that Start needs, Controllers those of Control.
-// Kubelet is an agent of a node, Kubeadm sets all of them up. Conformance are what
-// runs the suite in parallel and what its images are made of; see BuildConformance.
+// ControlPlane are the programs for Start, Controllers those for Control. Kubelet is the agent
+// of a node, and Kubeadm sets up clusters. Conformance are the programs that run the
+// conformance suite and that its images contain; see BuildConformance.
 var (
 	ControlPlane     = []string{"etcd", "kube-apiserver"}
 	Controllers      = []string{"kube-controller-manager", "kube-scheduler"}
@@ -17,7 +17,7 @@ var (
 	Conformance      = []string{"ginkgo", "agnhost", "curl", "nnp"}
 )
 
-// packages are what each program is built from.
+// packages contains the package of each program.
 var packages = map[string]string{
 	"etcd":                    "go.etcd.io/etcd/server/v3",
 	"kube-apiserver":          "k8s.io/kubernetes/cmd/kube-apiserver",
@@ -31,13 +31,13 @@ var packages = map[string]string{
 	"nnp":                     "podd/testdata/controlplane/image/nnp",
 }
 
-// version is what the programs are stamped with, as those of a release are: kubeadm
-// compares what it finds with its own.
+// version contains the linker flags for the version, as in a release. kubeadm compares the
+// versions of the programs with its own.
 const version = "-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=34" +
 	" -X k8s.io/component-base/version.gitVersion=v1.34.4 -X k8s.io/component-base/version.gitTreeState=clean"
 
-// Build builds programs into a directory, static, but for those that it has. It
-// takes minutes, and the module's directory, or one in it, as the current one.
+// Build builds the programs that do not exist in a directory, statically linked. It takes
+// minutes. The working directory must be in the module.
 func Build(dir string, programs ...string) error {
 	for _, name := range programs {
 		from := packages[name]

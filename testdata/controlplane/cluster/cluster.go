@@ -1,23 +1,21 @@
-// Package cluster is a control plane of Kubernetes 1.34.4 for tests: the programs
-// themselves, as processes on loopback with certificates of their own, and below
-// one directory.
+// Package cluster runs a control plane of Kubernetes 1.34.4 for tests: the real programs, as
+// processes on loopback with separate certificates, and below one directory.
 //
 //	test ──▶ Client ──────┐
 //	node agent ──▶ Kubeconfig("system:node:n", "system:nodes") ──▶ kube-apiserver ──▶ etcd
 //	                      Control: kube-controller-manager, kube-scheduler ──▲
-//	                      Metrics: metrics-server, which the API server asks as well
+//	                      Metrics: metrics-server, to which the API server forwards requests
 //
-// Node and RBAC authorize, the default admission plugins and NodeRestriction
-// admit, bootstrap tokens are known, and what agents of nodes ask for is in the file
-// audit.log. The API server reaches an agent as KubeletUser.
+// The API server uses the Node and RBAC authorizers, the default admission plugins and
+// NodeRestriction, and accepts bootstrap tokens. The requests of node agents are logged in the
+// file audit.log. The API server connects to an agent as KubeletUser.
 //
-// Controllers and the scheduler run between Control and Release only. Without them
-// whoever makes a pod gives it its spec.nodeName, and the objects that a controller
-// would make, as Namespace and Bind do for service accounts and claims; and no node
-// is tainted, or loses its pods, because its agent is gone.
+// Controllers and the scheduler run only between Control and Release. Without them the caller
+// must set spec.nodeName of pods and create the objects that controllers create; see Namespace
+// and Bind for service accounts and claims. Then no node is tainted or loses its pods because
+// its agent has stopped.
 //
-// A node agent under test gets a kubeconfig of the user that NodeUser names and
-// needs nothing else of this package.
+// A node agent under test needs only a kubeconfig for the user that NodeUser returns.
 package cluster
 
 import (
@@ -37,37 +35,37 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options say where a cluster is; both are required.
+// Options configure Start. Both fields are required.
 type Options struct {
-	Dir      string // for its data, certificates and logs; made when missing
-	Programs string // has those of Build
+	Dir      string // for data, certificates and logs; created if necessary
+	Programs string // the directory of the programs that Build has built
 }
 
-// Cluster is one that runs until Stop.
+// A Cluster is a control plane that runs until Stop.
 type Cluster struct {
-	URL string // of the API server
-	// Client is a cluster administrator's.
+	URL string // URL of the API server
+	// Client is that of a cluster administrator.
 	Client kubernetes.Interface
 
 	dir, programs string
 	authority     *authority
-	processes     []*process // all that run
+	processes     []*process // all running processes
 	store, peers  string     // URLs of etcd
 	etcd          *process
-	command       []string     // of the API server
-	server        *process     // it, while it runs
-	controllers   []*process   // those of Control
-	admin         *http.Client // asks for health
+	command       []string     // command line of the API server
+	server        *process     // the API server, while it runs
+	controllers   []*process   // started by Control
+	admin         *http.Client // for health checks
 }
 
-// loopback is where all of it listens.
+// loopback is the address on which all programs listen.
 var loopback = net.IPv4(127, 0, 0, 1)
 
-// readyWithin is how long a busy machine may take to start one program.
+// readyWithin is the maximum time that a program needs to start on a busy host.
 const readyWithin = 3 * time.Minute
 
-// Start starts a control plane and returns when it is ready and has the
-// namespace default.
+// Start starts a control plane. It returns when the control plane is ready and the namespace
+// default exists.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	c := &Cluster{dir: o.Dir, programs: o.Programs}
 	if err := c.start(ctx); err != nil {
@@ -88,7 +86,7 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	c.store, c.peers = "http://127.0.0.1:"+ports[0], "http://127.0.0.1:"+ports[1]
-	if err := c.remember(ctx); err != nil {
+	if err := c.startEtcd(ctx); err != nil {
 		return err
 	}
 	if c.admin, err = c.authority.client(administrator, "system:masters"); err != nil {
@@ -111,9 +109,9 @@ func (c *Cluster) start(ctx context.Context) error {
 	return c.Namespace(ctx, "default")
 }
 
-// remember starts etcd.
-func (c *Cluster) remember(ctx context.Context) (err error) {
-	// Whatever power cut this data meets, nobody needs it afterwards.
+// startEtcd starts etcd.
+func (c *Cluster) startEtcd(ctx context.Context) (err error) {
+	// The data does not have to survive a power cut.
 	c.etcd, err = c.run(filepath.Join(c.programs, "etcd"), "--data-dir", c.data(), "--unsafe-no-fsync", "--log-level", "warn",
 		"--listen-client-urls", c.store, "--advertise-client-urls", c.store,
 		"--listen-peer-urls", c.peers, "--initial-advertise-peer-urls", c.peers, "--initial-cluster", "default="+c.peers)
@@ -127,14 +125,14 @@ func (c *Cluster) data() string { return filepath.Join(c.dir, "etcd") }
 
 const administrator = "administrator"
 
-// KubeletUser is who the API server is to the agents of nodes.
+// KubeletUser is the user as which the API server connects to node agents.
 const KubeletUser = "kube-apiserver-kubelet-client"
 
-// frontProxy is who the API server is to those that it asks for others.
+// frontProxy is the user as which the API server connects to aggregated API servers.
 const frontProxy = "front-proxy-client"
 
-// compose makes the command line of the API server. It names itself 192.0.2.1, for
-// a Service may have no address of loopback; nobody asks there.
+// compose sets the command line of the API server. It advertises 192.0.2.1, because the
+// endpoints of a Service must not be loopback addresses. Nothing connects to that address.
 func (c *Cluster) compose(port string) error {
 	server, err := c.authority.issue("kube-apiserver", nil, loopback)
 	if err != nil {
@@ -166,8 +164,7 @@ func (c *Cluster) compose(port string) error {
 	return nil
 }
 
-// auditPolicy has what the agents of nodes ask for written to audit.log, a line of
-// JSON for each request.
+// auditPolicy logs the requests of node agents to audit.log, one line of JSON per request.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -176,11 +173,10 @@ rules:
 - {level: None}
 `
 
-// Kill ends the API server as a power cut does; what it has stays in etcd.
+// Kill kills the API server. Its data remains in etcd.
 func (c *Cluster) Kill() error { return c.end((*process).kill, c.server) }
 
-// Serve starts the API server, again after Kill where it was, and returns when it is
-// ready.
+// Serve starts the API server, also again after Kill, and returns when it is ready.
 func (c *Cluster) Serve(ctx context.Context) (err error) {
 	if c.server, err = c.run(c.command[0], c.command[1:]...); err != nil {
 		return err
@@ -188,19 +184,19 @@ func (c *Cluster) Serve(ctx context.Context) (err error) {
 	return c.server.ready(ctx, c.admin, c.URL+"/readyz")
 }
 
-// Lose has the API server come back without anything that it had, at the same URL and
-// with the same certificates.
+// Lose restarts the API server with an empty etcd, at the same URL and with the same
+// certificates.
 func (c *Cluster) Lose(ctx context.Context) error {
 	if err := errors.Join(c.Kill(), c.end((*process).kill, c.etcd), os.RemoveAll(c.data())); err != nil {
 		return err
 	}
-	if err := c.remember(ctx); err != nil {
+	if err := c.startEtcd(ctx); err != nil {
 		return err
 	}
 	if err := c.Serve(ctx); err != nil {
 		return err
 	}
-	var failed error // a connection to the one before may still be tried
+	var failed error // a request may still use a connection to the previous API server
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, readyWithin, true, func(ctx context.Context) (bool, error) {
 		failed = c.Namespace(ctx, "default")
 		return failed == nil, nil
@@ -208,7 +204,7 @@ func (c *Cluster) Lose(ctx context.Context) error {
 	return errors.Join(err, failed)
 }
 
-// Config is that of a client who is the user of the groups.
+// Config returns the configuration of a client for a user with groups.
 func (c *Cluster) Config(user string, groups ...string) (*rest.Config, error) {
 	id, err := c.authority.issue(user, groups)
 	if err != nil {
@@ -217,7 +213,7 @@ func (c *Cluster) Config(user string, groups ...string) (*rest.Config, error) {
 	return &rest.Config{Host: c.URL, TLSClientConfig: rest.TLSClientConfig{CAFile: c.authority.cert, CertFile: id.cert, KeyFile: id.key}}, nil
 }
 
-// Stop ends what runs. The directory stays.
+// Stop stops all processes. The directory remains.
 func (c *Cluster) Stop() (err error) {
 	for i := len(c.processes) - 1; i >= 0; i-- {
 		err = errors.Join(err, c.processes[i].stop())
@@ -232,7 +228,7 @@ func freePorts(n int) (ports []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		defer l.Close() // together, or one comes twice
+		defer l.Close() // all are closed at the end, so that no port is returned twice
 		_, port, _ := net.SplitHostPort(l.Addr().String())
 		ports = append(ports, port)
 	}

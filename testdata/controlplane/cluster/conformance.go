@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// suite is the package of Kubernetes' tests of a node's agent, agnhost that of the
-// program in most of their images.
+// suite is the package of the node conformance tests, agnhost that of the program in most of
+// their images.
 const (
 	suite   = "podd/testdata/controlplane/suite"
 	agnhost = "k8s.io/kubernetes/test/images/agnhost"
 )
 
-// BuildConformance builds Kubernetes' conformance suite, as e2e.test, and what its
-// images are made of, into a directory. It compiles little of what Build has compiled,
-// and vets none of it.
+// BuildConformance builds the conformance suite of Kubernetes, as e2e.test, and the contents of
+// its images, into a directory. It reuses most of the packages that Build has compiled, and
+// does not vet anything.
 func BuildConformance(dir string) error {
 	if err := Build(dir, Conformance...); err != nil {
 		return err
@@ -41,7 +41,7 @@ func BuildConformance(dir string) error {
 	return nil
 }
 
-// command runs one that builds something static.
+// command runs a command that builds something statically linked.
 func command(name string, args ...string) error {
 	cmd := exec.Command(name, args...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

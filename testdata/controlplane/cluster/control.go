@@ -11,13 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Control starts the controller manager, with flags more, and the scheduler. It
-// returns when they are ready and the controllers have begun: namespace default has
-// its kube-root-ca.crt. Certificates are signed with the cluster's own authority.
-// What they do to nodes whose agent is gone they do to those of ended tests as well.
+// Control starts the controller manager, with additional flags, and the scheduler. It returns
+// when they are ready and the controllers are working, that is, when the namespace default has
+// its kube-root-ca.crt. Certificates are signed by the cluster's CA. The controllers also act
+// on nodes of earlier tests whose agents have stopped.
 func (c *Cluster) Control(ctx context.Context, flags ...string) error {
 	if len(c.controllers) > 0 {
-		return errors.New("the controllers run already, or failed: Release comes first")
+		return errors.New("the controllers are running or have failed; call Release first")
 	}
 	ca := c.authority.identity
 	manager := append([]string{
@@ -31,10 +31,10 @@ func (c *Cluster) Control(ctx context.Context, flags ...string) error {
 	if err := c.controller(ctx, "kube-scheduler", "/readyz"); err != nil {
 		return err
 	}
-	return c.begun(ctx)
+	return c.untilWorking(ctx)
 }
 
-// controller starts a program that is the user of its own name.
+// controller starts a program whose user is named after it.
 func (c *Cluster) controller(ctx context.Context, name, health string, flags ...string) error {
 	ports, err := freePorts(1)
 	if err != nil {
@@ -60,8 +60,8 @@ func (c *Cluster) controller(ctx context.Context, name, health string, flags ...
 	return p.ready(ctx, c.admin, "https://"+loopback.String()+":"+ports[0]+health)
 }
 
-// begun waits for what the last controllers make.
-func (c *Cluster) begun(ctx context.Context) error {
+// untilWorking waits for an object that one of the last controllers creates.
+func (c *Cluster) untilWorking(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	for {
@@ -75,12 +75,12 @@ func (c *Cluster) begun(ctx context.Context) error {
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for the root certificate of namespace default: %w\n%s", ctx.Err(), c.controllers[0].lastWords())
+			return fmt.Errorf("waiting for the root certificate of namespace default: %w\n%s", ctx.Err(), c.controllers[0].logTail())
 		}
 	}
 }
 
-// Release ends what Control started; what that made stays.
+// Release stops the programs that Control has started. Objects that they have created remain.
 func (c *Cluster) Release() error {
 	err := c.end((*process).stop, c.controllers...)
 	c.controllers = nil

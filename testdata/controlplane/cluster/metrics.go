@@ -14,20 +14,19 @@ import (
 	aggregator "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// metricsServer is the user that the program is, and the service through which the
-// API server asks it for metrics.k8s.io.
+// metricsServer is the user of metrics-server, and the Service to which the API server forwards
+// requests for metrics.k8s.io.
 const metricsServer = "metrics-server"
 
-// Metrics starts a metrics-server, from which kubectl top has what it shows, and returns
-// when it is alive: it has something to tell when it has asked the agents of the
-// nodes twice, ten seconds apart.
+// Metrics starts a metrics-server, from which kubectl top gets its values, and returns when it
+// is alive. It has values after it has queried the node agents twice, ten seconds apart.
 func (c *Cluster) Metrics(ctx context.Context, program string) error {
 	ports, err := freePorts(1)
 	if err != nil {
 		return err
 	}
 	if err := c.aggregate(ctx, ports[0]); err != nil {
-		return fmt.Errorf("having the API server ask %s: %w", metricsServer, err)
+		return fmt.Errorf("registering %s at the API server: %w", metricsServer, err)
 	}
 	server, err := c.authority.issue(metricsServer+"-serving", nil, loopback)
 	if err != nil {
@@ -48,8 +47,9 @@ func (c *Cluster) Metrics(ctx context.Context, program string) error {
 	return p.ready(ctx, c.admin, "https://"+net.JoinHostPort(loopback.String(), ports[0])+"/livez")
 }
 
-// aggregate makes what metrics-server is installed with: what it may, and the service
-// that the API server finds it by, whose name is an address here.
+// aggregate creates the objects of an installation of metrics-server: its permissions, and the
+// Service by which the API server finds it. The external name of the Service is an address
+// here.
 func (c *Cluster) aggregate(ctx context.Context, port string) error {
 	number, err := strconv.ParseInt(port, 10, 32)
 	if err != nil {
@@ -64,16 +64,16 @@ func (c *Cluster) aggregate(ctx context.Context, port string) error {
 	}}, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	who := []rbac.Subject{{APIGroup: rbac.GroupName, Kind: rbac.UserKind, Name: metricsServer}}
+	subjects := []rbac.Subject{{APIGroup: rbac.GroupName, Kind: rbac.UserKind, Name: metricsServer}}
 	for name, role := range map[string]string{metricsServer: metricsServer, metricsServer + ":system:auth-delegator": "system:auth-delegator"} {
 		if _, err := roles.ClusterRoleBindings().Create(ctx, &rbac.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: who, RoleRef: rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "ClusterRole", Name: role},
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: subjects, RoleRef: rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "ClusterRole", Name: role},
 		}, metav1.CreateOptions{}); err != nil {
 			return err
 		}
 	}
 	if _, err := roles.RoleBindings(system).Create(ctx, &rbac.RoleBinding{
-		ObjectMeta: named, Subjects: who, RoleRef: rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "Role", Name: "extension-apiserver-authentication-reader"},
+		ObjectMeta: named, Subjects: subjects, RoleRef: rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "Role", Name: "extension-apiserver-authentication-reader"},
 	}, metav1.CreateOptions{}); err != nil {
 		return err
 	}

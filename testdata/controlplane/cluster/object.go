@@ -11,12 +11,12 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// NodeUser is who the agent of a node is, with group system:nodes.
+// NodeUser returns the user and the group of a node's agent.
 func NodeUser(node string) (user, group string) {
 	return "system:node:" + node, "system:nodes"
 }
 
-// Kubeconfig writes a file with which a program is the user of the groups.
+// Kubeconfig writes a kubeconfig for a user with groups.
 func (c *Cluster) Kubeconfig(file, user string, groups ...string) error {
 	config, err := c.Config(user, groups...)
 	if err != nil {
@@ -30,34 +30,34 @@ func (c *Cluster) Kubeconfig(file, user string, groups ...string) error {
 	return clientcmd.WriteToFile(*k, file)
 }
 
-// Namespace makes sure that there is one, with the service account that pods
-// need.
+// Namespace creates a namespace and its default service account, which pods require, unless
+// they exist.
 func (c *Cluster) Namespace(ctx context.Context, name string) error {
 	_, err := c.Client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil && !errors.IsAlreadyExists(err) {
-		return fmt.Errorf("making namespace %s: %w", name, err)
+		return fmt.Errorf("creating namespace %s: %w", name, err)
 	}
 	_, err = c.Client.CoreV1().ServiceAccounts(name).Create(ctx, &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 	if err != nil && !errors.IsAlreadyExists(err) {
-		return fmt.Errorf("making the service account of namespace %s: %w", name, err)
+		return fmt.Errorf("creating the service account of namespace %s: %w", name, err)
 	}
 	return nil
 }
 
-// Bind makes a volume and a claim for it, bound to each other as the volume
-// controller does.
+// Bind creates a volume and a claim that are bound to each other, as the volume controller
+// does.
 func (c *Cluster) Bind(ctx context.Context, pv *v1.PersistentVolume, pvc *v1.PersistentVolumeClaim) error {
 	pvc = pvc.DeepCopy()
 	pvc.Spec.VolumeName = pv.Name
 	made, err := c.Client.CoreV1().PersistentVolumeClaims(pvc.Namespace).Create(ctx, pvc, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("making claim %s: %w", pvc.Name, err)
+		return fmt.Errorf("creating claim %s: %w", pvc.Name, err)
 	}
 	pv = pv.DeepCopy()
 	pv.Spec.ClaimRef = &v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: made.Namespace, Name: made.Name, UID: made.UID}
 	volume, err := c.Client.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("making volume %s: %w", pv.Name, err)
+		return fmt.Errorf("creating volume %s: %w", pv.Name, err)
 	}
 	volume.Status.Phase = v1.VolumeBound
 	if _, err := c.Client.CoreV1().PersistentVolumes().UpdateStatus(ctx, volume, metav1.UpdateOptions{}); err != nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// process is a program that was started.
+// process is a running program.
 type process struct {
 	name  string
 	cmd   *exec.Cmd
@@ -22,8 +22,7 @@ type process struct {
 	ended chan struct{}
 }
 
-// run starts a program, which ends with this one in any case. Its output goes to
-// a file.
+// run starts a program, which is killed when this one exits. Its output goes to a file.
 func (c *Cluster) run(program string, args ...string) (*process, error) {
 	p := &process{name: filepath.Base(program), cmd: exec.Command(program, args...), ended: make(chan struct{})}
 	var err error
@@ -44,9 +43,9 @@ func (c *Cluster) run(program string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// end has what runs end by a function of process, and forgets it.
-func (c *Cluster) end(how func(*process) error, gone ...*process) (err error) {
-	for _, p := range gone {
+// end ends processes with a method of process and removes them from c.processes.
+func (c *Cluster) end(how func(*process) error, ended ...*process) (err error) {
+	for _, p := range ended {
 		if i := slices.Index(c.processes, p); i >= 0 {
 			c.processes = slices.Delete(c.processes, i, i+1)
 			err = errors.Join(err, how(p))
@@ -55,14 +54,14 @@ func (c *Cluster) end(how func(*process) error, gone ...*process) (err error) {
 	return err
 }
 
-// kill ends a program as a power cut does.
+// kill kills a program without a chance to clean up.
 func (p *process) kill() error {
 	_ = p.cmd.Process.Kill()
 	<-p.ended
 	return p.log.Close()
 }
 
-// stopWithin is how long a program may take to end before it is killed.
+// stopWithin is the time after which a program that does not stop is killed.
 const stopWithin = 10 * time.Second
 
 func (p *process) stop() error {
@@ -76,38 +75,38 @@ func (p *process) stop() error {
 	return p.log.Close()
 }
 
-// lastWords is the end of a program's log.
-func (p *process) lastWords() string {
+// logTail returns the end of a program's log.
+func (p *process) logTail() string {
 	text, _ := os.ReadFile(p.log.Name())
 	return string(text[max(0, len(text)-4000):])
 }
 
-// ready waits until a URL answers 200.
+// ready waits until a URL responds with status 200.
 func (p *process) ready(ctx context.Context, client *http.Client, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
-	var answer string
+	var last string
 	for {
 		q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			return err
 		}
 		if r, err := client.Do(q); err != nil {
-			answer = err.Error()
+			last = err.Error()
 		} else {
 			text, _ := io.ReadAll(r.Body)
 			_ = r.Body.Close()
 			if r.StatusCode == http.StatusOK {
 				return nil
 			}
-			answer = fmt.Sprintf("%s: %s", r.Status, text)
+			last = fmt.Sprintf("%s: %s", r.Status, text)
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-p.ended:
-			return fmt.Errorf("%s ended:\n%s", p.name, p.lastWords())
+			return fmt.Errorf("%s exited:\n%s", p.name, p.logTail())
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready: %w\n%s\n%s", p.name, ctx.Err(), answer, p.lastWords())
+			return fmt.Errorf("%s is not ready: %w\n%s\n%s", p.name, ctx.Err(), last, p.logTail())
 		}
 	}
 }

@@ -1,3 +1,3 @@
-// Package image has the programs of test images that Kubernetes' own images take
-// from a distribution.
+// Package image contains the programs of test images that the original images take from a Linux
+// distribution.
 package image

@@ -20,26 +20,26 @@ import (
 	"podd/testdata/controlplane/cluster"
 )
 
-// objects are what pods read, and volumes with their claims, each volume before
-// its claim.
+// objects is a manifest of the objects that pods use, and of volumes with their claims. Each
+// volume precedes its claim.
 //
 //go:embed objects.yaml
 var objects string
 
-// registered is a kubelet that an API server knows, and its pods.
+// registered is a kubelet that has registered at an API server, and its runtime.
 type registered struct {
 	*kubelet
 	*cluster.Cluster
 	m *memory
 }
 
-// register starts a control plane and a kubelet of it.
+// register starts a control plane and a kubelet that registers there.
 func register(ctx context.Context, programs, dir string) (*registered, error) {
 	c, err := cluster.Start(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster"), Programs: programs})
 	if err != nil {
 		return nil, err
 	}
-	address, err := machineAddress()
+	address, err := hostAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -59,13 +59,13 @@ func register(ctx context.Context, programs, dir string) (*registered, error) {
 			return r, nil
 		} else if time.Now().After(deadline) {
 			r.end()
-			return nil, fmt.Errorf("the kubelet does not register: %w", err)
+			return nil, fmt.Errorf("the kubelet has not registered: %w", err)
 		}
 	}
 }
 
-// machineAddress is one of the machine, as that of a node must be.
-func machineAddress() (string, error) {
+// hostAddress returns an address of the host that the kubelet accepts for a node.
+func hostAddress() (string, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
 		return "", err
@@ -75,7 +75,7 @@ func machineAddress() (string, error) {
 			return ip.String(), nil
 		}
 	}
-	return "", errors.New("the machine has no address but loopback, and a node needs one")
+	return "", errors.New("the host has only loopback addresses, and a node needs another one")
 }
 
 func (r *registered) end() {
@@ -90,28 +90,28 @@ func recordAPI(ctx context.Context, programs, dir string) error {
 		return err
 	}
 	defer r.end()
-	if err := r.makeObjects(ctx); err != nil {
+	if err := r.createObjects(ctx); err != nil {
 		return err
 	}
-	wanted := podsAPI()
-	for _, pod := range wanted {
-		r.m.expect(r.known(pod), pod)
+	all := podsAPI()
+	for _, pod := range all {
+		r.m.expect(r.podName(pod), pod)
 		if err := r.create(ctx, pod); err != nil {
 			return fmt.Errorf("%s: %w", name(pod), err)
 		}
 	}
-	for _, pod := range r.m.wait(r.kubelet, wanted) {
+	for _, pod := range r.m.wait(r.kubelet, all) {
 		text, _ := json.Marshal(pod)
-		fmt.Printf("not made by the kubelet: %s\n%s", text, r.lastWord(name(pod)))
+		fmt.Printf("not created by the kubelet: %s\n%s", text, r.lastError(name(pod)))
 	}
 	if err := r.readFiles(); err != nil {
 		return err
 	}
-	return write(r.kubelet, r.m, wanted, objects, outputAPI)
+	return write(r.kubelet, r.m, all, objects, outputAPI)
 }
 
-// makeObjects makes what stands in objects, with the directories of volumes.
-func (r *registered) makeObjects(ctx context.Context) error {
+// createObjects creates the objects in the manifest, and the directories of volumes.
+func (r *registered) createObjects(ctx context.Context) error {
 	var volume *v1.PersistentVolume
 	for _, text := range strings.Split(objects, "\n---\n") {
 		var kind metav1.TypeMeta
@@ -146,7 +146,7 @@ func (r *registered) makeObjects(ctx context.Context) error {
 				return r.Bind(ctx, volume, o)
 			})
 		default:
-			err = fmt.Errorf("what is a %s?", kind.Kind)
+			err = fmt.Errorf("unsupported kind %s", kind.Kind)
 		}
 		if err != nil {
 			return err
@@ -163,22 +163,22 @@ func withObject[T any](text string, do func(*T) error) error {
 	return do(o)
 }
 
-// moveVolume puts a volume below the kubelet's own copy of the machine.
+// moveVolume moves a volume below the directory for host paths, and creates it.
 func (k *kubelet) moveVolume(pv *v1.PersistentVolume) error {
 	path := &pv.Spec.PersistentVolumeSource
 	if path.HostPath != nil {
-		path.HostPath.Path = k.machineRoot() + path.HostPath.Path
+		path.HostPath.Path = k.hostRoot() + path.HostPath.Path
 		return os.MkdirAll(path.HostPath.Path, 0o755)
 	}
-	path.Local.Path = k.machineRoot() + path.Local.Path
+	path.Local.Path = k.hostRoot() + path.Local.Path
 	if mode := pv.Spec.VolumeMode; mode != nil && *mode == v1.PersistentVolumeBlock {
 		return k.makeDevice(path.Local.Path)
 	}
 	return os.MkdirAll(path.Local.Path, 0o755)
 }
 
-// create makes a pod that is bound to the node, and the claims of its ephemeral
-// volumes, as a controller does.
+// create creates a pod that is bound to the node, and the claims of its ephemeral volumes, as a
+// controller does.
 func (r *registered) create(ctx context.Context, pod map[string]any) error {
 	text, err := json.Marshal(pod)
 	if err != nil {

@@ -19,34 +19,35 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// stories are files that say in section steps what happens to a pod, and in
-// section kubelet, which is recorded, what a kubelet then asks of its runtime,
-// below each step of these that does something:
+// scenarios are files with the following sections. Section steps contains what happens to a
+// pod. Section kubelet is recorded: below each step that does something it contains the
+// requests that the kubelet then sends to its runtime. The steps are:
 //
-//	start            the pod of section pod.yaml comes
-//	edit             its containers get the resources of section edit.yaml
-//	exit NAME CODE   a container ends by itself
-//	stop             the pod goes, with its own grace
+//	start            create the pod in section pod.yaml
+//	edit             set the resources of its containers to those in section edit.yaml
+//	exit NAME CODE   a container exits
+//	stop             delete the pod with its own grace period
 //
-// and beforehand
+// and before them
 //
-//	fail WORD        a command that begins with it fails in containers' first lives
-//	take WORD TIME   it takes that long
+//	fail WORD        a command that begins with WORD fails in the first attempt of a container
+//	take WORD TIME   the command takes this time
 //
-// Section podd is not recorded: it has what podd asks instead, and why. The node is
-// that of part api, so that both are to be recorded on one machine.
+// Section podd is not recorded: it contains the requests of podd if they differ, and the
+// reason. The node is the same as in part api, so both parts must be recorded on the same host.
 //
-// A command is written once in its step and its container's life, for probes go
-// on. Removals are left out: when what is over is removed is no request of a pod.
-const stories = "../kubelet/*.txt"
+// A command is written once per step and attempt of its container, because probes repeat.
+// Removals are omitted, because the time of the removal of exited containers does not depend on
+// the pod.
+const scenarios = "../kubelet/*.txt"
 
-// rest is how long nothing new may come for a step to be over. It is longer than
-// anything in a story takes.
+// rest is the time without a new request after which a step is complete. It is longer than any
+// action in a scenario.
 const rest = 15 * time.Second
 
-// recordCalls plays all stories side by side.
+// recordCalls runs all scenarios concurrently.
 func recordCalls(ctx context.Context, programs, dir string) error {
-	files, err := filepath.Glob(stories)
+	files, err := filepath.Glob(scenarios)
 	if err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func recordCalls(ctx context.Context, programs, dir string) error {
 	failed := make([]error, len(files))
 	var all sync.WaitGroup
 	for i, file := range files {
-		all.Go(func() { failed[i] = r.play(ctx, file) })
+		all.Go(func() { failed[i] = r.record(ctx, file) })
 	}
 	all.Wait()
 	for i, err := range failed {
@@ -69,21 +70,21 @@ func recordCalls(ctx context.Context, programs, dir string) error {
 	return nil
 }
 
-// play plays one story and writes down what was asked.
-func (r *registered) play(ctx context.Context, file string) error {
+// record runs one scenario and writes its requests to the file.
+func (r *registered) record(ctx context.Context, file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	story := txtar.Parse(text)
+	scenario := txtar.Parse(text)
 	pod := strings.ReplaceAll(strings.TrimSuffix(filepath.Base(file), ".txt"), "_", "-")
 	var out strings.Builder
-	for step := range strings.Lines(section(story, "steps")) {
-		acts, err := r.step(ctx, story, pod, strings.Fields(step))
+	for step := range strings.Lines(section(scenario, "steps")) {
+		recorded, err := r.step(ctx, scenario, pod, strings.Fields(step))
 		if err != nil {
 			return fmt.Errorf("%s: %w", strings.TrimSpace(step), err)
 		}
-		if !acts {
+		if !recorded {
 			continue
 		}
 		out.WriteString(step)
@@ -91,17 +92,17 @@ func (r *registered) play(ctx context.Context, file string) error {
 			fmt.Fprintf(&out, "\t%s\n", line)
 		}
 	}
-	i := slices.IndexFunc(story.Files, func(f txtar.File) bool { return f.Name == "kubelet" })
+	i := slices.IndexFunc(scenario.Files, func(f txtar.File) bool { return f.Name == "kubelet" })
 	if i < 0 {
-		i = len(story.Files)
-		story.Files = append(story.Files, txtar.File{Name: "kubelet"})
+		i = len(scenario.Files)
+		scenario.Files = append(scenario.Files, txtar.File{Name: "kubelet"})
 	}
-	story.Files[i].Data = []byte(out.String())
-	return os.WriteFile(file, txtar.Format(story), 0o644)
+	scenario.Files[i].Data = []byte(out.String())
+	return os.WriteFile(file, txtar.Format(scenario), 0o644)
 }
 
-func section(story *txtar.Archive, name string) string {
-	for _, f := range story.Files {
+func section(scenario *txtar.Archive, name string) string {
+	for _, f := range scenario.Files {
 		if f.Name == name {
 			return string(f.Data)
 		}
@@ -109,19 +110,19 @@ func section(story *txtar.Archive, name string) string {
 	return ""
 }
 
-// step takes one, and tells whether it is one that does something.
-func (r *registered) step(ctx context.Context, story *txtar.Archive, pod string, words []string) (acts bool, err error) {
+// step executes one step. It returns false for a step that is not recorded.
+func (r *registered) step(ctx context.Context, scenario *txtar.Archive, pod string, words []string) (recorded bool, err error) {
 	switch words[0] {
 	case "fail":
-		r.m.play(pod, words[1], func(p *performance) { p.fails = true })
+		r.m.setCommand(pod, words[1], func(p *behavior) { p.fails = true })
 		return false, nil
 	case "take":
 		d, err := time.ParseDuration(words[2])
-		r.m.play(pod, words[1], func(p *performance) { p.takes = d })
+		r.m.setCommand(pod, words[1], func(p *behavior) { p.takes = d })
 		return false, err
 	case "start":
 		var o map[string]any
-		if err := yaml.Unmarshal([]byte(section(story, "pod.yaml")), &o); err != nil {
+		if err := yaml.Unmarshal([]byte(section(scenario, "pod.yaml")), &o); err != nil {
 			return false, err
 		}
 		o["metadata"].(map[string]any)["name"] = pod
@@ -130,7 +131,7 @@ func (r *registered) step(ctx context.Context, story *txtar.Archive, pod string,
 		r.m.expect(pod, o)
 		err = r.create(ctx, o)
 	case "edit":
-		err = r.resize(ctx, pod, section(story, "edit.yaml"))
+		err = r.resize(ctx, pod, section(scenario, "edit.yaml"))
 	case "exit":
 		code, _ := strconv.Atoi(words[2])
 		r.m.exit(pod, words[1], int32(code))
@@ -140,7 +141,7 @@ func (r *registered) step(ctx context.Context, story *txtar.Archive, pod string,
 			err = nil
 		}
 	default:
-		err = fmt.Errorf("there is no step %q", words[0])
+		err = fmt.Errorf("unknown step %q", words[0])
 	}
 	if err == nil {
 		r.m.settle(pod)
@@ -148,7 +149,7 @@ func (r *registered) step(ctx context.Context, story *txtar.Archive, pod string,
 	return true, err
 }
 
-// resize gives a pod's containers the resources they have in another version.
+// resize sets the resources of a pod's containers to those of another version.
 func (r *registered) resize(ctx context.Context, pod, text string) error {
 	var edited v1.Pod
 	if err := yaml.UnmarshalStrict([]byte(text), &edited); err != nil {
@@ -165,7 +166,7 @@ func (r *registered) resize(ctx context.Context, pod, text string) error {
 	return err
 }
 
-// settle waits until nothing new was asked of a pod for a while.
+// settle waits until there was no new request for a pod for a while.
 func (m *memory) settle(pod string) {
 	last, since := -1, time.Now()
 	for time.Since(since) < rest {

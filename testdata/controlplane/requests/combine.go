@@ -14,8 +14,8 @@ var singles string
 //go:embed pods_api.txt
 var singlesAPI string
 
-// podSecurity and containerSecurity are combined, each of the one with each of
-// the other.
+// podSecurity and containerSecurity contain security contexts. Each of the first is combined
+// with each of the second.
 var (
 	podSecurity = []string{
 		``, `{}`, `{"runAsUser":1000}`, `{"runAsUser":1000,"runAsGroup":1001,"supplementalGroups":[7,8],"fsGroup":9}`,
@@ -31,7 +31,7 @@ var (
 	}
 )
 
-// pods are all pods to ask a kubelet on its own about, each with a name.
+// pods returns all pods for a standalone kubelet, each with a name.
 func pods() []map[string]any {
 	lines := linesOf(singles)
 	for _, p := range podSecurity {
@@ -49,8 +49,8 @@ func pods() []map[string]any {
 	return podsOf("p", lines)
 }
 
-// podsAPI are those that need an API server. They ask for none of what it puts
-// into a pod by itself.
+// podsAPI returns the pods that need an API server, without the fields that the API server adds
+// by default.
 func podsAPI() []map[string]any {
 	var lines []string
 	for _, line := range linesOf(singlesAPI) {
@@ -68,7 +68,7 @@ func linesOf(text string) (lines []string) {
 	return lines
 }
 
-// podsOf are the smallest pods, each changed as its line says.
+// podsOf returns minimal pods, each with the changes on its line.
 func podsOf(prefix string, lines []string) (all []map[string]any) {
 	for i, line := range lines {
 		var pod any = map[string]any{

@@ -8,9 +8,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// files are the pods of kubeadm and those that podd renders for its goldens;
-// of the latter the kubelet refuses what no static pod may have. Over a runtime
-// class it would panic, for without an API server it looks none up.
+// files returns the pods of kubeadm and those that podd renders for its goldens. The kubelet
+// rejects some of the latter, because their fields are not allowed in static pods.
+// runtimeClassName is removed, because a kubelet without an API server panics when it looks up
+// a runtime class.
 func files() ([]map[string]any, error) {
 	var all []map[string]any
 	for _, pattern := range []string{"../manifests/kubeadm/*.yaml", "../render/*.yaml"} {
@@ -31,8 +32,8 @@ func files() ([]map[string]any, error) {
 	return all, nil
 }
 
-// readPod reads the first object of a file, nil unless it is a pod. Those of
-// render that are kubeadm's lack what makes no difference there.
+// readPod reads the first object of a file. It returns nil if that is not a pod. It skips the
+// files of render with kubeadm's pods, because they omit fields that are irrelevant there.
 func readPod(path string) (map[string]any, error) {
 	text, err := os.ReadFile(path)
 	if err != nil || strings.HasPrefix(filepath.Base(path), "kubeadm-") {
@@ -50,8 +51,8 @@ func readPod(path string) (map[string]any, error) {
 	return pod, nil
 }
 
-// moveHostPaths puts the pod's host paths below the kubelet's own copy of the
-// machine, for it makes those that are missing. It makes what must be there.
+// moveHostPaths moves the pod's host paths below the directory for host paths, because the
+// kubelet creates missing ones. It creates those that must exist.
 func (k *kubelet) moveHostPaths(pod map[string]any) error {
 	spec := pod["spec"].(map[string]any)
 	volumes, _ := spec["volumes"].([]any)
@@ -60,7 +61,7 @@ func (k *kubelet) moveHostPaths(pod map[string]any) error {
 		if !ok {
 			continue
 		}
-		path := k.machineRoot() + source["path"].(string)
+		path := k.hostRoot() + source["path"].(string)
 		source["path"] = path
 		if source["type"] != "Directory" {
 			path = filepath.Dir(path)

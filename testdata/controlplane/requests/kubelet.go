@@ -9,17 +9,17 @@ import (
 	"syscall"
 )
 
-// nodeAddress is the node's in recordings.
+// nodeAddress is the address of the node in recordings.
 const nodeAddress = "192.0.2.10"
 
-// nodeName is what the kubelet takes the machine's name for.
+// nodeName is the hostname that is given to the kubelet.
 const nodeName = "node1"
 
-// cgroupRoot keeps the pods' cgroups apart from those of anybody else here: a
-// kubelet removes every pod cgroup below its own that it does not know.
+// cgroupRoot separates the pods' cgroups from those of other programs, because a kubelet
+// removes every unknown pod cgroup below its cgroup root.
 const cgroupRoot = "podd-requests"
 
-// evictMiB is how little free memory makes it evict pods.
+// evictMiB is the free memory, in MiB, below which the kubelet evicts pods.
 const evictMiB = 1
 
 const config = `apiVersion: kubelet.config.k8s.io/v1beta1
@@ -43,43 +43,43 @@ imageGCHighThresholdPercent: 100
 allowedUnsafeSysctls: ["net.ipv4.conf.*", kernel.sem]
 `
 
-// resolvConf is the node's.
+// resolvConf is the resolver configuration of the node.
 const resolvConf = "nameserver 192.0.2.53\nsearch lan.example\noptions rotate\n"
 
-// kubelet is one that runs on its own below a directory.
+// kubelet is a kubelet whose files are below a directory.
 type kubelet struct {
 	dir        string
-	kubeconfig string // "" for one on its own
-	address    string // the node's; one that is known to an API server must have it
+	kubeconfig string // "": standalone
+	address    string // of the node; it must be one of the host if there is an API server
 	cmd        *exec.Cmd
 	log        *os.File
-	machine    []restore
+	cleanup    []restore
 }
 
-// restore puts something of the machine back as it was.
+// restore restores a part of the host's state.
 type restore func()
 
-// tunables are what a kubelet sets in /proc/sys, and elsewhere what it makes
-// wherever it is told to be, what is in a directory behind it.
+// sysctls are the settings in /proc/sys that a kubelet changes. fixedPaths are paths that it
+// creates whatever its configuration; a directory precedes its content.
 var (
-	tunables  = []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"}
-	elsewhere = []string{
+	sysctls    = []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"}
+	fixedPaths = []string{
 		"/var/lib/kubelet", "/var/lib/kubelet/device-plugins", "/var/lib/kubelet/device-plugins/kubelet.sock", "/var/log/containers",
 		"/usr/libexec/kubernetes", "/usr/libexec/kubernetes/kubelet-plugins", "/usr/libexec/kubernetes/kubelet-plugins/volume", "/usr/libexec/kubernetes/kubelet-plugins/volume/exec",
 	}
 )
 
-// remember sees how the machine is before a kubelet changes it.
-func remember() (all []restore) {
-	for _, t := range tunables {
+// saveHost records the state of the host before a kubelet changes it.
+func saveHost() (all []restore) {
+	for _, t := range sysctls {
 		path := "/proc/sys/" + t
 		if value, err := os.ReadFile(path); err == nil {
 			all = append(all, func() { _ = os.WriteFile(path, value, 0o644) })
 		}
 	}
-	for _, path := range elsewhere {
+	for _, path := range fixedPaths {
 		if _, err := os.Lstat(path); err != nil {
-			all = append(all, func() { _ = os.Remove(path) }) // not when others use it by now
+			all = append(all, func() { _ = os.Remove(path) }) // fails if another process uses it now
 		}
 	}
 	return all
@@ -92,20 +92,20 @@ func (k *kubelet) manifest(pod string) string {
 	return filepath.Join(k.manifests(), pod+".json")
 }
 
-// known is the name that it has for a pod.
-func (k *kubelet) known(pod map[string]any) string {
+// podName returns the name that the kubelet gives a pod.
+func (k *kubelet) podName(pod map[string]any) string {
 	if k.kubeconfig == "" {
 		return name(pod) + "-" + nodeName
 	}
 	return name(pod)
 }
 
-// machineRoot is a directory for what pods have of the machine's own files.
-func (k *kubelet) machineRoot() string { return filepath.Join(k.dir, "machine") }
+// hostRoot returns a directory that replaces the root directory in host paths.
+func (k *kubelet) hostRoot() string { return filepath.Join(k.dir, "machine") }
 
 func (k *kubelet) socket() string { return filepath.Join(k.dir, "cri.sock") }
 
-// start runs the program at path.
+// start starts the kubelet with the program at path.
 func (k *kubelet) start(path string) error {
 	for _, dir := range []string{k.root(), k.logs(), k.manifests(), filepath.Join(k.root(), "seccomp")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -129,7 +129,7 @@ func (k *kubelet) start(path string) error {
 	if k.log, err = os.Create(filepath.Join(k.dir, "kubelet.log")); err != nil {
 		return err
 	}
-	k.machine = remember()
+	k.cleanup = saveHost()
 	args := []string{"--config", file, "--root-dir", k.root(), "--cert-dir", filepath.Join(k.dir, "pki"),
 		"--hostname-override", nodeName, "--node-ip", k.address, "--runtime-cgroups", "/", "--v", "2"}
 	if k.kubeconfig != "" {
@@ -141,8 +141,8 @@ func (k *kubelet) start(path string) error {
 	return k.cmd.Start()
 }
 
-// stop ends the kubelet, with which its mounts go, takes away its cgroups and puts
-// the machine back as it was.
+// stop kills the kubelet, which removes its mounts, then removes its cgroups and restores the
+// host.
 func (k *kubelet) stop() {
 	_ = k.cmd.Process.Kill()
 	_ = k.cmd.Wait()
@@ -150,12 +150,12 @@ func (k *kubelet) stop() {
 	for _, dir := range cgroups() {
 		removeCgroup(dir)
 	}
-	for _, put := range slices.Backward(k.machine) {
-		put()
+	for _, restore := range slices.Backward(k.cleanup) {
+		restore()
 	}
 }
 
-// cgroups are the root's directories in every hierarchy.
+// cgroups returns the directories of cgroupRoot in all hierarchies.
 func cgroups() []string {
 	found, _ := filepath.Glob("/sys/fs/cgroup/*/cgroup.procs")
 	var all []string
@@ -165,7 +165,7 @@ func cgroups() []string {
 	return all
 }
 
-// removeCgroup removes a cgroup without processes, and those in it.
+// removeCgroup removes a cgroup without processes, and its children.
 func removeCgroup(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {

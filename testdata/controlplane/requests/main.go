@@ -1,21 +1,20 @@
-// Program requests records what a real kubelet of Kubernetes asks of its
-// container runtime, in three parts, all of them or those that are named:
+// Command requests records the requests of a real kubelet of Kubernetes to its container
+// runtime. It has three parts and runs those that are named, or all:
 //
 //	static  many pods: combinations of fields, and the manifests of podd's own
-//	        tests, as manifests in a directory of a kubelet on its own
-//	api     pods that need an API server, for what they read and mount
-//	calls   what is asked of running pods: hooks, probes, graces, sizes, ends
+//	        tests, in the manifest directory of a standalone kubelet
+//	api     pods that need an API server, for the objects that they use
+//	calls   requests for running pods: hooks, probes, grace periods, resizes, exits
 //
-// The runtime is in memory, so that nothing is started; a kubelet needs root all
-// the same. See package controlplane for how to run it.
+// The runtime is in memory, so that nothing is started. The kubelet needs root nevertheless.
+// See package controlplane for how to run the program.
 //
-// The first two are gzipped lines of JSON: the node with the objects that there
-// are, then a pod each, with the configs of its sandbox and containers, what was
-// pulled for it, and the files in its volumes. What differs from run to run is
-// replaced: ROOT is the kubelet's directory, LOGS that of logs, UID the pod's,
-// TERMINATION the name of a file for a termination message, and TIME that of the
-// directory that a volume's files are in; of the node's ids every user namespace
-// has those from 65536. For the last see calls.go.
+// The first two recordings are gzipped lines of JSON: first the node with the existing objects,
+// then one line per pod with the configs of its sandbox and containers, its image pulls, and
+// the files in its volumes. Values that differ between runs are replaced: ROOT is the kubelet's
+// root directory, LOGS that of logs, UID the pod's UID, TERMINATION the name of a termination
+// message file, and TIME the directory with the files of a volume. Every user namespace has the
+// host IDs from 65536 on. See calls.go for the last recording.
 package main
 
 import (
@@ -34,12 +33,12 @@ const (
 	outputAPI    = "../render/kubelet-api.jsonl.gz"
 )
 
-// patience is how long the kubelet may do nothing before the rest of the pods
-// counts as refused by it.
+// patience is how long the kubelet may be idle before the remaining pods are considered
+// rejected.
 const patience = 20 * time.Second
 
 func main() {
-	programs := flag.String("programs", "", "the `directory` that has, or gets, the programs of the control plane; \"\" for none that stays")
+	programs := flag.String("programs", "", "`directory` of the programs of the control plane, which are built there if necessary; by default a temporary one")
 	flag.Parse()
 	parts := flag.Args()
 	if len(parts) == 0 {
@@ -64,9 +63,9 @@ func record(ctx context.Context, programs string, parts []string) error {
 		return err
 	}
 	for _, part := range parts {
-		do, known := map[string]func(context.Context, string, string) error{"static": recordStatic, "api": recordAPI, "calls": recordCalls}[part]
-		if !known {
-			return fmt.Errorf("there is no part %q", part)
+		do, ok := map[string]func(context.Context, string, string) error{"static": recordStatic, "api": recordAPI, "calls": recordCalls}[part]
+		if !ok {
+			return fmt.Errorf("unknown part %q", part)
 		}
 		dir, err := os.MkdirTemp("", "requests")
 		if err != nil {

@@ -15,9 +15,9 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// memory is a container runtime in memory, just enough of one for a kubelet: it
-// has every image, every start works, init containers end at once and well. It
-// remembers what it was asked to make.
+// memory is an in-memory container runtime with just enough behavior for a kubelet: it has
+// every image, every start succeeds, and init containers exit at once with 0. It records the
+// requests.
 type memory struct {
 	api.UnimplementedRuntimeServiceServer
 	api.UnimplementedImageServiceServer
@@ -28,12 +28,12 @@ type memory struct {
 	containers map[string]*api.ContainerStatus
 	of         map[string]string // sandbox by container
 	requests   map[string]*request
-	ends       map[string]bool         // init containers that do not run on, by pod and name
-	calls      map[string][]string     // see stories, by pod
-	commands   map[string]*performance // by pod and first word
+	ends       map[string]bool      // init containers that exit at once, by pod and name
+	calls      map[string][]string  // by pod; see scenarios
+	commands   map[string]*behavior // by pod and first word
 }
 
-// request is what a kubelet asked for one pod, by the pod's name.
+// request contains the requests of a kubelet for one pod.
 type request struct {
 	Handler    string
 	Sandbox    *api.PodSandboxConfig
@@ -42,7 +42,7 @@ type request struct {
 	Files      map[string][]string
 }
 
-// pull is one try to get an image.
+// pull is one attempt to pull an image.
 type pull struct {
 	Image string          `json:"image"`
 	Auth  *api.AuthConfig `json:"auth,omitempty"`
@@ -52,11 +52,11 @@ func newMemory() *memory {
 	return &memory{
 		sandboxes: map[string]*api.PodSandboxStatus{}, containers: map[string]*api.ContainerStatus{},
 		of: map[string]string{}, requests: map[string]*request{}, ends: map[string]bool{},
-		calls: map[string][]string{}, commands: map[string]*performance{},
+		calls: map[string][]string{}, commands: map[string]*behavior{},
 	}
 }
 
-// serve answers on a unix socket until the program ends.
+// serve serves on a Unix socket until the program exits.
 func (m *memory) serve(path string) error {
 	l, err := net.Listen("unix", path)
 	if err != nil {
@@ -173,27 +173,27 @@ func (m *memory) CreateContainer(_ context.Context, q *api.CreateContainerReques
 	return &api.CreateContainerResponse{ContainerId: id}, nil
 }
 
-// expect tells of a pod that it will be asked to make under a name.
-func (m *memory) expect(known string, pod map[string]any) {
+// expect announces a pod that the kubelet will create with this name.
+func (m *memory) expect(name string, pod map[string]any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	spec := pod["spec"].(map[string]any)
 	init, _ := spec["initContainers"].([]any)
 	for _, c := range init {
 		if c := c.(map[string]any); c["restartPolicy"] == nil {
-			m.ends[known+"/"+c["name"].(string)] = true
+			m.ends[name+"/"+c["name"].(string)] = true
 		}
 	}
 }
 
-// made counts what it was asked to make.
-func (m *memory) made() int {
+// created returns the number of sandboxes and containers that were created.
+func (m *memory) created() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.next
 }
 
-// StartContainer ends an init container at once that does not run on.
+// StartContainer starts a container. An init container that is not a sidecar exits at once.
 func (m *memory) StartContainer(_ context.Context, q *api.StartContainerRequest) (*api.StartContainerResponse, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -279,7 +279,7 @@ func (m *memory) ListPodSandboxStats(context.Context, *api.ListPodSandboxStatsRe
 	return &api.ListPodSandboxStatsResponse{}, nil
 }
 
-// imageID is that of every image.
+// imageID is the ID of every image.
 const imageID = "sha256:feed"
 
 func (m *memory) ImageStatus(_ context.Context, q *api.ImageStatusRequest) (*api.ImageStatusResponse, error) {
@@ -290,7 +290,7 @@ func (m *memory) ListImages(context.Context, *api.ListImagesRequest) (*api.ListI
 	return &api.ListImagesResponse{}, nil
 }
 
-// PullImage works for everybody but users who are called wrong.
+// PullImage succeeds, except for users whose name begins with wrong.
 func (m *memory) PullImage(_ context.Context, q *api.PullImageRequest) (*api.PullImageResponse, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,35 +13,35 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// performance is what a command does.
-type performance struct {
-	fails bool // in the first life of its container
+// behavior is the behavior of a command.
+type behavior struct {
+	fails bool // in the first attempt of its container
 	takes time.Duration
 }
 
-// play changes what a command does in a pod, by its first word.
-func (m *memory) play(pod, word string, change func(*performance)) {
+// setCommand changes the behavior of a command in a pod. word is the first word of the command.
+func (m *memory) setCommand(pod, word string, change func(*behavior)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.commands[pod+"/"+word] == nil {
-		m.commands[pod+"/"+word] = &performance{}
+		m.commands[pod+"/"+word] = &behavior{}
 	}
 	change(m.commands[pod+"/"+word])
 }
 
-// intercept notes what is asked, when it comes.
+// intercept records requests when they arrive.
 func (m *memory) intercept(ctx context.Context, q any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	m.mu.Lock()
-	if pod, line := m.line(q); line != "" && !known(m.calls[pod], line) {
+	if pod, line := m.line(q); line != "" && !isRepeated(m.calls[pod], line) {
 		m.calls[pod] = append(m.calls[pod], line)
 	}
 	m.mu.Unlock()
 	return handle(ctx, q)
 }
 
-// known says that a line repeats another: a command in one life of a container, or
-// the line before it.
-func known(lines []string, line string) bool {
+// isRepeated reports whether a line repeats an earlier one: a command in one attempt of a container, or
+// the line directly before it.
+func isRepeated(lines []string, line string) bool {
 	words := strings.Fields(line)
 	for i, other := range slices.Backward(lines) {
 		switch {
@@ -54,9 +54,9 @@ func known(lines []string, line string) bool {
 	return false
 }
 
-// line is how a story has a request, "" for one that it leaves out: also what is
-// asked of what has ended already, which is a matter of chance, or comes before a
-// removal. Locked.
+// line returns the line for a request in a scenario. It is "" for a request that is omitted,
+// such as one for an exited container, which depends on timing or precedes a removal. The
+// caller holds the lock.
 func (m *memory) line(q any) (pod, line string) {
 	switch q := q.(type) {
 	case *api.RunPodSandboxRequest:
@@ -68,26 +68,26 @@ func (m *memory) line(q any) (pod, line string) {
 	case *api.CreateContainerRequest:
 		return q.SandboxConfig.Metadata.Name, fmt.Sprintf("CreateContainer %s %d", q.Config.Metadata.Name, q.Config.Metadata.Attempt)
 	case *api.StartContainerRequest:
-		return m.about("StartContainer", q.ContainerId, "")
+		return m.lineOf("StartContainer", q.ContainerId, "")
 	case *api.StopContainerRequest:
-		return m.about("StopContainer", q.ContainerId, fmt.Sprintf(" within %ds", q.Timeout))
+		return m.lineOf("StopContainer", q.ContainerId, fmt.Sprintf(" within %ds", q.Timeout))
 	case *api.ExecSyncRequest:
 		if m.containers[q.ContainerId].GetState() != api.ContainerState_CONTAINER_RUNNING {
 			return "", ""
 		}
-		return m.about("ExecSync", q.ContainerId, fmt.Sprintf(" %q within %ds", q.Cmd, q.Timeout))
+		return m.lineOf("ExecSync", q.ContainerId, fmt.Sprintf(" %q within %ds", q.Cmd, q.Timeout))
 	case *api.UpdateContainerResourcesRequest:
-		return m.about("UpdateContainerResources", q.ContainerId, " "+shown(q.Linux))
+		return m.lineOf("UpdateContainerResources", q.ContainerId, " "+shown(q.Linux))
 	}
 	return "", ""
 }
 
-func (m *memory) about(method, id, more string) (pod, line string) {
+func (m *memory) lineOf(method, id, more string) (pod, line string) {
 	c := m.containers[id].GetMetadata()
 	return m.sandboxes[m.of[id]].GetMetadata().GetName(), fmt.Sprintf("%s %s%s", method, c.GetName(), more)
 }
 
-// newCalls are those since the last time.
+// newCalls returns the lines since the last call of newCalls.
 func (m *memory) newCalls(pod string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -102,7 +102,7 @@ func (m *memory) countCalls(pod string) int {
 	return len(m.calls[pod])
 }
 
-// exit ends a container of a pod that runs.
+// exit makes a container of a running pod exit.
 func (m *memory) exit(pod, container string, code int32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,18 +113,18 @@ func (m *memory) exit(pod, container string, code int32) {
 	}
 }
 
-// ExecSync does what was said of the command, by its first word; anything else
-// works at once.
+// ExecSync runs a command with the behavior that was set for its first word. Other commands
+// succeed at once.
 func (m *memory) ExecSync(ctx context.Context, q *api.ExecSyncRequest) (*api.ExecSyncResponse, error) {
 	m.mu.Lock()
 	c := m.containers[q.ContainerId]
-	var p performance
+	var p behavior
 	if set := m.commands[m.sandboxes[m.of[q.ContainerId]].GetMetadata().GetName()+"/"+q.Cmd[0]]; set != nil {
 		p = *set
 	}
 	m.mu.Unlock()
 	if c == nil || c.State != api.ContainerState_CONTAINER_RUNNING {
-		return nil, status.Errorf(codes.Unknown, "container %s does not run", q.ContainerId)
+		return nil, status.Errorf(codes.Unknown, "container %s is not running", q.ContainerId)
 	}
 	limit := time.Duration(q.Timeout) * time.Second
 	select {
@@ -140,7 +140,7 @@ func (m *memory) ExecSync(ctx context.Context, q *api.ExecSyncRequest) (*api.Exe
 	return &api.ExecSyncResponse{}, nil
 }
 
-// after never comes for 0.
+// after is like time.After, but never sends if d is 0.
 func after(d time.Duration) <-chan time.Time {
 	if d == 0 {
 		return nil
@@ -148,7 +148,7 @@ func after(d time.Duration) <-chan time.Time {
 	return time.After(d)
 }
 
-// UpdateContainerResources changes what the status says.
+// UpdateContainerResources changes the resources in the status.
 func (m *memory) UpdateContainerResources(_ context.Context, q *api.UpdateContainerResourcesRequest) (*api.UpdateContainerResourcesResponse, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

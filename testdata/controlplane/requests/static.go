@@ -12,7 +12,7 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// recordStatic records the pods of a kubelet on its own.
+// recordStatic records the pods of a standalone kubelet.
 func recordStatic(_ context.Context, programs, dir string) error {
 	k, m := &kubelet{dir: dir, address: nodeAddress}, newMemory()
 	if err := m.serve(k.socket()); err != nil {
@@ -22,13 +22,13 @@ func recordStatic(_ context.Context, programs, dir string) error {
 		return err
 	}
 	defer k.stop()
-	wanted := pods()
+	all := pods()
 	for i := range batches {
 		var batch []map[string]any
-		for j := i; j < len(wanted); j += batches {
-			batch = append(batch, wanted[j])
+		for j := i; j < len(all); j += batches {
+			batch = append(batch, all[j])
 		}
-		if err := ask(k, m, batch); err != nil {
+		if err := runPods(k, m, batch); err != nil {
 			return err
 		}
 	}
@@ -40,21 +40,21 @@ func recordStatic(_ context.Context, programs, dir string) error {
 		if err := k.moveHostPaths(pod); err != nil {
 			return err
 		}
-		if err := ask(k, m, []map[string]any{pod}); err != nil {
+		if err := runPods(k, m, []map[string]any{pod}); err != nil {
 			return err
 		}
 	}
-	return write(k, m, append(wanted, alone...), "", outputStatic)
+	return write(k, m, append(all, alone...), "", outputStatic)
 }
 
-// batches is how many parts the pods are asked about in, one after the other:
-// together they want more than a machine has. Neighbours are in different ones.
+// batches is the number of groups in which the pods run, one after the other, because together
+// they request more than the host has. Similar pods are in different groups.
 const batches = 10
 
-// ask runs pods until the kubelet has made them, and takes them away again.
-func ask(k *kubelet, m *memory, pods []map[string]any) error {
+// runPods runs pods until the kubelet has created them, and removes them.
+func runPods(k *kubelet, m *memory, pods []map[string]any) error {
 	for _, pod := range pods {
-		m.expect(k.known(pod), pod)
+		m.expect(k.podName(pod), pod)
 		text, err := json.Marshal(pod)
 		if err != nil {
 			return err
@@ -64,13 +64,13 @@ func ask(k *kubelet, m *memory, pods []map[string]any) error {
 		}
 	}
 	missing := m.wait(k, pods)
-	if m.made() == 0 || k.ended() {
+	if m.created() == 0 || k.exited() {
 		text, _ := os.ReadFile(k.log.Name())
-		return fmt.Errorf("the kubelet made nothing, or ended:\n%s", text[max(0, len(text)-4000):])
+		return fmt.Errorf("the kubelet has created nothing or has exited:\n%s", text[max(0, len(text)-4000):])
 	}
 	for _, pod := range missing {
 		text, _ := json.Marshal(pod)
-		fmt.Printf("refused by the kubelet: %s\n%s", text, k.lastWord(k.known(pod)))
+		fmt.Printf("rejected by the kubelet: %s\n%s", text, k.lastError(k.podName(pod)))
 	}
 	for _, pod := range pods {
 		if err := os.Remove(k.manifest(name(pod))); err != nil {
@@ -80,9 +80,9 @@ func ask(k *kubelet, m *memory, pods []map[string]any) error {
 	return m.drain()
 }
 
-// lastWord is the last line in the kubelet's log with an error of a pod; "" when
-// it did not admit the pod.
-func (k *kubelet) lastWord(pod string) (last string) {
+// lastError returns the last line in the kubelet's log with an error of a pod; "" if the kubelet did
+// not admit the pod.
+func (k *kubelet) lastError(pod string) (last string) {
 	text, _ := os.ReadFile(k.log.Name())
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "E") && strings.Contains(line, pod) {
@@ -107,7 +107,7 @@ func (m *memory) drain() error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%d pods do not go away", ready)
+			return fmt.Errorf("got %d ready sandboxes, want none", ready)
 		}
 	}
 }
@@ -116,7 +116,7 @@ func name(pod map[string]any) string {
 	return pod["metadata"].(map[string]any)["name"].(string)
 }
 
-// containers counts those of a pod's manifest.
+// containers returns the number of containers in a pod's manifest.
 func containers(pod map[string]any) int {
 	spec := pod["spec"].(map[string]any)
 	list, _ := spec["containers"].([]any)
@@ -124,23 +124,23 @@ func containers(pod map[string]any) int {
 	return len(list) + len(init)
 }
 
-// wait returns the pods that the kubelet has not made whole, once it makes no
-// more.
-func (m *memory) wait(k *kubelet, wanted []map[string]any) []map[string]any {
+// wait waits until the kubelet has created all pods or is idle, and returns the pods that it
+// has not created completely.
+func (m *memory) wait(k *kubelet, all []map[string]any) []map[string]any {
 	last, since := -1, time.Now()
 	for {
 		m.mu.Lock()
 		var missing []map[string]any
-		made := m.next
-		for _, pod := range wanted {
-			r := m.requests[k.known(pod)]
+		created := m.next
+		for _, pod := range all {
+			r := m.requests[k.podName(pod)]
 			if r == nil || len(r.Containers) < containers(pod) {
 				missing = append(missing, pod)
 			}
 		}
 		m.mu.Unlock()
-		if made != last {
-			last, since = made, time.Now()
+		if created != last {
+			last, since = created, time.Now()
 		}
 		if len(missing) == 0 || time.Since(since) > patience {
 			return missing

@@ -10,19 +10,19 @@ import (
 	"syscall"
 )
 
-// written are the kinds of volume that the kubelet makes.
+// written contains the kinds of volumes whose files the kubelet writes.
 var written = []string{"configmap", "secret", "projected", "downward-api", "empty-dir"}
 
-// version is the directory that a volume's files are in.
+// version matches the directory with the files of a volume.
 var version = regexp.MustCompile(`\.\.\d{4}_[0-9_.]+`)
 
-// readFiles remembers what is in the volumes that the kubelet has made.
+// readFiles records the files in the volumes that the kubelet has created.
 func (r *registered) readFiles() error {
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
 	for _, q := range r.m.requests {
 		for _, kind := range written {
-			dirs, err := filepath.Glob(filepath.Join(r.seen(), "pods", q.Sandbox.Metadata.Uid, "volumes/kubernetes.io~"+kind, "*"))
+			dirs, err := filepath.Glob(filepath.Join(r.rootInNamespace(), "pods", q.Sandbox.Metadata.Uid, "volumes/kubernetes.io~"+kind, "*"))
 			if err != nil {
 				return err
 			}
@@ -39,8 +39,8 @@ func (r *registered) readFiles() error {
 	return nil
 }
 
-// listing has a line for each file, directory and link below a directory: mode,
-// owner, path and what it holds.
+// listing returns a line for each file, directory and link below a directory: mode, owner, path
+// and content.
 func listing(dir string) (lines []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -50,22 +50,22 @@ func listing(dir string) (lines []string, err error) {
 		if err := syscall.Lstat(path, &st); err != nil {
 			return err
 		}
-		holds := ""
+		content := ""
 		switch {
 		case e.Type().IsRegular():
 			text, err := os.ReadFile(path)
 			if err != nil {
 				return err
 			}
-			holds = fmt.Sprintf(" %q", text)
+			content = fmt.Sprintf(" %q", text)
 		case e.Type() == fs.ModeSymlink:
 			target, err := os.Readlink(path)
 			if err != nil {
 				return err
 			}
-			holds = " -> " + target
+			content = " -> " + target
 		}
-		line := fmt.Sprintf("%06o %d:%d .%s%s", st.Mode, st.Uid, st.Gid, strings.TrimPrefix(path, dir), holds)
+		line := fmt.Sprintf("%06o %d:%d .%s%s", st.Mode, st.Uid, st.Gid, strings.TrimPrefix(path, dir), content)
 		lines = append(lines, version.ReplaceAllString(line, "..TIME"))
 		return nil
 	})

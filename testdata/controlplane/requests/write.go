@@ -13,7 +13,7 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// recorded is one line.
+// recorded is one line of a recording.
 type recorded struct {
 	Node       *node                  `json:"node,omitempty"`
 	Pod        map[string]any         `json:"pod,omitempty"`
@@ -21,37 +21,37 @@ type recorded struct {
 	Sandbox    *api.PodSandboxConfig  `json:"sandbox,omitempty"`
 	Containers []*api.ContainerConfig `json:"containers,omitempty"`
 	Pulls      []pull                 `json:"pulls,omitempty"`
-	Files      map[string][]string    `json:"files,omitempty"` // see listing, by volume
+	Files      map[string][]string    `json:"files,omitempty"` // by volume; see listing
 }
 
-// node is what of the machine shows in requests.
+// node contains the properties of the host that affect requests.
 type node struct {
 	Name       string `json:"name"`
 	CgroupRoot string `json:"cgroupRoot"`
 	ResolvConf string `json:"resolvConf"`
 	Memory     int64  `json:"memory"`
 	CPUs       int64  `json:"cpus"`
-	// HugePages are the sizes of them, as requests have them.
+	// HugePages are the sizes of huge pages in the format of requests.
 	HugePages []string `json:"hugePages"`
-	// Reserved is how much of the memory no pod can ask for.
+	// Reserved is the memory that pods cannot request.
 	Reserved int64 `json:"reserved"`
 	// Objects is YAML.
 	Objects string `json:"objects,omitempty"`
 }
 
-func write(k *kubelet, m *memory, wanted []map[string]any, objects, output string) error {
+func write(k *kubelet, m *memory, all []map[string]any, objects, output string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)
 	memory, cpus := machine()
 	lines := []recorded{{Node: &node{nodeName, "/" + cgroupRoot, resolvConf, memory, cpus, m.hugePages(), reserved(), objects}}}
-	for _, pod := range wanted {
-		r := m.requests[k.known(pod)]
+	for _, pod := range all {
+		r := m.requests[k.podName(pod)]
 		if r == nil || len(r.Containers) < containers(pod) {
 			continue
 		}
-		// The kubelet sends these in the order of a map.
+		// The kubelet sends these in random order.
 		slices.Sort(r.Sandbox.GetDnsConfig().GetOptions())
 		for _, c := range r.Containers {
 			slices.SortFunc(c.Envs, func(a, b *api.KeyValue) int { return strings.Compare(a.Key, b.Key) })
@@ -72,7 +72,7 @@ func write(k *kubelet, m *memory, wanted []map[string]any, objects, output strin
 	return os.WriteFile(output, out.Bytes(), 0o644)
 }
 
-// hugePages are the sizes that the kubelet limits.
+// hugePages returns the sizes that the kubelet limits.
 func (m *memory) hugePages() (sizes []string) {
 	for _, r := range m.requests {
 		for _, c := range r.Containers {
@@ -91,18 +91,18 @@ var (
 	userIDs     = regexp.MustCompile(`"host_id":[0-9]+`)
 )
 
-// neutral takes out of a line what differs from run to run.
+// neutral replaces values in a line that differ between runs.
 func neutral(k *kubelet, l recorded, text []byte) []byte {
 	if l.Sandbox == nil {
 		return text
 	}
-	s := strings.NewReplacer(k.root(), "ROOT", k.logs(), "LOGS", k.machineRoot(), "", l.Sandbox.Metadata.Uid, "UID", k.address, nodeAddress).Replace(string(text))
+	s := strings.NewReplacer(k.root(), "ROOT", k.logs(), "LOGS", k.hostRoot(), "", l.Sandbox.Metadata.Uid, "UID", k.address, nodeAddress).Replace(string(text))
 	s = termination.ReplaceAllString(s, `$1/TERMINATION"`)
 	s = userIDs.ReplaceAllString(s, `"host_id":65536`)
 	return []byte(seen.ReplaceAllString(s, `"kubernetes.io/config.seen":"SEEN"`))
 }
 
-// machine tells how much memory and how many processors there are.
+// machine returns the memory and the number of processors of the host.
 func machine() (memory, cpus int64) {
 	text, _ := os.ReadFile("/proc/meminfo")
 	_, _ = fmt.Sscanf(string(text), "MemTotal: %d kB", &memory)

@@ -1,6 +1,6 @@
-// Package suite is Kubernetes' own tests of a node's agent: all that have the label
-// [NodeConformance] are in its package test/e2e/common. The whole of test/e2e takes
-// half as long again to build.
+// Package suite is the node conformance test suite of Kubernetes: all tests with the label
+// [NodeConformance] are in its package test/e2e/common. Building all of test/e2e would take
+// half as long again.
 package suite
 
 import (

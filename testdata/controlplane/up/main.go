@@ -1,21 +1,21 @@
-// Program up runs a control plane for tests of another module, which cannot import
-// package cluster, until its standard input ends:
+// Command up runs a control plane for tests of another module, which cannot import package
+// cluster, until its standard input is closed:
 //
 //	go run ./up --programs BIN --dir DIR NODE…
 //
-// It writes admin.kubeconfig and NODE.kubeconfig into DIR, with which the agent of
-// a node is its user, and then prints the URL of the API server. Each line of its
-// input is a command, which is answered with the same line when it is done:
+// It writes admin.kubeconfig and NODE.kubeconfig, for the agents of nodes, into DIR, and then
+// prints the URL of the API server. Each line of its input is a command. When the command has
+// been executed, up prints the same line:
 //
-//	kill             kills the API server
-//	serve            starts it again
-//	lose             has it come back without anything that it had
-//	control FLAG…    starts the controller manager, with flags more, and the scheduler
-//	release          ends them
-//	metrics PROGRAM  starts a metrics-server
+//	kill             kill the API server
+//	serve            start it again
+//	lose             restart it without its data
+//	control FLAG…    start the controller manager, with additional flags, and the scheduler
+//	release          stop them
+//	metrics PROGRAM  start a metrics-server
 //
-// Without --dir it only builds the programs, kubeadm and the kubelet among them, and
-// with --conformance instead Kubernetes' suite and what its images are made of.
+// Without --dir it only builds the programs, including kubeadm and the kubelet. With
+// --conformance it only builds the conformance suite and the contents of its images.
 package main
 
 import (
@@ -34,9 +34,9 @@ import (
 )
 
 func main() {
-	programs := flag.String("programs", "", "the `directory` that has, or gets, the programs")
-	dir := flag.String("dir", "", "the `directory` of the control plane's own files")
-	conformance := flag.Bool("conformance", false, "build Kubernetes' conformance suite, and nothing else")
+	programs := flag.String("programs", "", "`directory` of the programs, which are built there if necessary")
+	dir := flag.String("dir", "", "`directory` of the control plane's files")
+	conformance := flag.Bool("conformance", false, "only build the conformance suite")
 	flag.Parse()
 	if *conformance {
 		if err := cluster.BuildConformance(*programs); err != nil {
@@ -55,11 +55,11 @@ func up(ctx context.Context, programs, dir string, nodes []string) (err error) {
 	if programs == "" {
 		return errors.New("--programs is required")
 	}
-	wanted := slices.Concat(cluster.ControlPlane, cluster.Controllers)
+	names := slices.Concat(cluster.ControlPlane, cluster.Controllers)
 	if dir == "" {
-		wanted = append(wanted, cluster.Kubeadm, cluster.Kubelet)
+		names = append(names, cluster.Kubeadm, cluster.Kubelet)
 	}
-	if err := cluster.Build(programs, wanted...); err != nil || dir == "" {
+	if err := cluster.Build(programs, names...); err != nil || dir == "" {
 		return err
 	}
 	c, err := cluster.Start(ctx, cluster.Options{Dir: dir, Programs: programs})
@@ -77,10 +77,11 @@ func up(ctx context.Context, programs, dir string, nodes []string) (err error) {
 		}
 	}
 	fmt.Println(c.URL)
-	return obey(ctx, c, os.Stdin)
+	return serve(ctx, c, os.Stdin)
 }
 
-func obey(ctx context.Context, c *cluster.Cluster, in io.Reader) error {
+// serve executes the commands in the input.
+func serve(ctx context.Context, c *cluster.Cluster, in io.Reader) error {
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
 		if err := command(ctx, c, strings.Fields(lines.Text())); err != nil {

@@ -8,16 +8,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// base is a pod that cases are made of.
+// base is a pod from which cases are made.
 type base struct {
 	name string
 	pod  any
-	// fixed bases are asked about as they are.
+	// fixed bases are not changed.
 	fixed bool
 }
 
-// readBases reads the bases of this program, and as fixed ones the manifests of
-// podd's own tests.
+// readBases reads the bases of this program and, as fixed ones, the manifests of podd's tests.
 func readBases() ([]base, error) {
 	var bases []base
 	for _, from := range []struct {
@@ -47,8 +46,7 @@ func readBases() ([]base, error) {
 	return bases, nil
 }
 
-// readBase reads the pods of a file; what else it holds is not the API's of a
-// pod.
+// readBase reads the pods of a file and skips other objects.
 func readBase(path string, fixed bool) ([]base, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

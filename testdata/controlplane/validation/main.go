@@ -1,10 +1,10 @@
-// Program validation records what Kubernetes makes of many pods: some that are
-// valid, and each of their fields set to what is wrong, empty, at an edge, too
-// long or in contradiction to another. It has no randomness, so that the same
-// program writes the same bytes. See package controlplane for how to run it.
+// Command validation records the results of Kubernetes' validation for many pods: valid ones,
+// and each of their fields with values that are wrong, empty, at a limit, too long or in
+// contradiction to another. It is deterministic: the same program writes the same bytes. See
+// package controlplane for how to run it.
 //
-// The recording is gzipped lines of JSON, see line. A case is written as the
-// change that it is to a base, so that a reader can rebuild the pod.
+// The recording is gzipped lines of JSON; see line. A case is written as its changes to a base,
+// so that a reader can reconstruct the pod.
 package main
 
 import (
@@ -25,25 +25,24 @@ type line struct {
 	// A base: its name and its pod. Cases of a base follow it.
 	Base string `json:"base,omitempty"`
 	Pod  any    `json:"pod,omitempty"`
-	// A set of additions, numbered from 1 in the order of the recording: what
-	// defaulting makes of a pod, as fields that differ and their values, null for
-	// one that vanishes.
+	// A set of additions, numbered from 1 in the order of the recording: the changes that
+	// defaulting makes to a pod, as fields with their new values, null for a removed field.
 	Adds map[string]any `json:"adds,omitempty"`
-	// A case: the fields to set, one after the other.
+	// A case: the fields to set, in this order.
 	Set []change.Change `json:"set,omitempty"`
-	// What Kubernetes said of it.
+	// The result of Kubernetes for this case.
 	verdict
 }
 
-// verdict is what Kubernetes says of a pod.
+// verdict is the result of Kubernetes for a pod.
 type verdict struct {
-	// Undecodable says that the text was no pod at all.
+	// Undecodable reports that the text cannot be decoded as a pod.
 	Undecodable bool `json:"undecodable,omitempty"`
-	// Errors are "type field", sorted; none for a valid pod.
+	// Errors are "type field", sorted. It is empty for a valid pod.
 	Errors []string `json:"errors,omitempty"`
-	// Defaults is the number of the set of additions of a valid pod.
+	// Defaults is the number of the set of additions for a valid pod.
 	Defaults int `json:"defaults,omitempty"`
-	// Refers is what the kubelet says that a static pod may not refer to.
+	// Refers is the kubelet's error if a static pod must not have one of its references.
 	Refers string `json:"refers,omitempty"`
 }
 
@@ -62,8 +61,8 @@ func record() error {
 	r, m := newRecorder(), &mutator{seen: map[string]int{}}
 	for _, b := range bases {
 		r.write(line{Base: b.name, Pod: b.pod})
-		if v, _ := ask(encode(b.pod)); v.Undecodable {
-			return fmt.Errorf("base %s is no pod", b.name)
+		if v, _ := validate(encode(b.pod)); v.Undecodable {
+			return fmt.Errorf("base %s is not a pod", b.name)
 		}
 		r.write(r.judge(b, nil))
 		for _, c := range m.cases(b) {
@@ -95,8 +94,8 @@ func newRecorder() *recorder {
 	return r
 }
 
-// judge asks Kubernetes about a base with changes; the zero line when the case
-// is known.
+// judge validates a base with changes. It returns the zero line if the case was already
+// recorded.
 func (r *recorder) judge(b base, set []change.Change) line {
 	pod := change.Clone(b.pod)
 	for _, c := range set {
@@ -110,7 +109,7 @@ func (r *recorder) judge(b base, set []change.Change) line {
 	r.cases++
 	l := line{Set: set}
 	var adds map[string]any
-	l.verdict, adds = ask(text)
+	l.verdict, adds = validate(text)
 	if adds != nil {
 		key := string(encode(adds))
 		if r.adds[key] == 0 {
@@ -137,7 +136,7 @@ func (r *recorder) close() error {
 	return r.zip.Close()
 }
 
-// encode is JSON with sorted keys.
+// encode returns JSON with sorted keys.
 func encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

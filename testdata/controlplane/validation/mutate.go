@@ -15,17 +15,17 @@ import (
 	"podd/testdata/controlplane/change"
 )
 
-// mutator makes the cases of all bases. A field that many of them have is not
-// set to the same values in each: it would say nothing new.
+// mutator makes the cases of all bases. It sets a field that many bases have to the same values
+// only in a few of them, because more would add nothing.
 type mutator struct {
 	sets [][]change.Change
-	seen map[string]int // by field, with "*" for indexes
+	seen map[string]int // counts by field, with "*" for indexes
 }
 
-// often is in how many places a field is set to all of its values.
+// often is the number of places in which a field is set to all of its values.
 const often = 2
 
-// cases are the changes that make cases of a base.
+// cases returns the changes of all cases of a base.
 func (m *mutator) cases(b base) [][]change.Change {
 	if b.fixed {
 		return nil
@@ -39,8 +39,8 @@ func (m *mutator) cases(b base) [][]change.Change {
 	return append(m.sets, pairs(b)...)
 }
 
-// enough counts the places where something was done to a field, and says
-// whether there were as many as it takes.
+// enough counts the places in which something was done to a field, and reports whether there
+// were more than places.
 func (m *mutator) enough(what string, path []string, places int) bool {
 	key := what
 	for _, step := range path {
@@ -53,7 +53,7 @@ func (m *mutator) enough(what string, path []string, places int) bool {
 	return m.seen[key] > places
 }
 
-// set adds a case that sets one field.
+// set adds a case for each value of one field.
 func (m *mutator) set(path []string, values ...any) {
 	for _, v := range values {
 		m.sets = append(m.sets, []change.Change{{Path: slices.Clone(path), Value: v}})
@@ -64,7 +64,7 @@ func (m *mutator) remove(path []string) {
 	m.sets = append(m.sets, []change.Change{{Path: slices.Clone(path), Remove: true}})
 }
 
-// walk mutates a value that a base has, and what is in it.
+// walk adds cases for a value of a base and everything in it.
 func (m *mutator) walk(v any, t reflect.Type, path []string) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -87,8 +87,8 @@ func (m *mutator) walk(v any, t reflect.Type, path []string) {
 	}
 }
 
-// object sets each field: what the base has to every value, what it lacks to
-// those of its type.
+// object adds cases for each field: all values for a field that the base has, and the values of
+// its type for one that it does not have.
 func (m *mutator) object(v any, t reflect.Type, path []string) {
 	if len(path) > 1 {
 		m.set(path, map[string]any{})
@@ -147,12 +147,12 @@ func (m *mutator) list(v any, t reflect.Type, path []string) {
 	for i := range has {
 		at := child(path, strconv.Itoa(i))
 		m.remove(at)
-		m.set(end, has[i]) // a second one
+		m.set(end, has[i]) // a duplicate
 		m.walk(has[i], t.Elem(), at)
 		if item, ok := has[i].(map[string]any); ok && item["name"] != nil {
 			other := change.Clone(item).(map[string]any)
 			other["name"] = "another"
-			m.set(end, other) // a second one of another name
+			m.set(end, other) // a duplicate with another name
 		}
 	}
 	if scalar(t.Elem()) {
@@ -164,7 +164,7 @@ func (m *mutator) list(v any, t reflect.Type, path []string) {
 	}
 }
 
-// wrongType are values that no field of a type can have.
+// wrongType returns values that no field of a type can have.
 func wrongType(t reflect.Type) []any {
 	switch {
 	case t == reflect.TypeFor[resource.Quantity](), t == reflect.TypeFor[intstr.IntOrString]():
@@ -185,7 +185,7 @@ func wrongType(t reflect.Type) []any {
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
-// custom types decode themselves.
+// custom reports whether a type has its own JSON decoder.
 func custom(t reflect.Type) bool { return reflect.PointerTo(t).Implements(unmarshaler) }
 
 func scalar(t reflect.Type) bool {
@@ -206,7 +206,7 @@ func zero(t reflect.Type) any {
 	return map[string]any{}
 }
 
-// fields are the JSON fields of a struct, those of inlined structs too.
+// fields returns the JSON fields of a struct, including those of inlined structs.
 func fields(t reflect.Type) []reflect.StructField {
 	var list []reflect.StructField
 	for i := range t.NumField() {
@@ -235,7 +235,7 @@ func jsonName(f reflect.StructField) string {
 	return name
 }
 
-// nameOf is the name of a field, and of an item that of its list.
+// nameOf returns the name of a field, or of the list that contains the item.
 func nameOf(path []string) string {
 	for _, step := range slices.Backward(path) {
 		if _, err := strconv.Atoi(step); err != nil {
@@ -249,7 +249,7 @@ func child(path []string, step string) []string {
 	return append(slices.Clone(path), step)
 }
 
-// skipped are fields that only a server writes.
+// skipped reports whether only a server writes the field.
 func skipped(path []string) bool {
 	if len(path) != 2 || path[0] != "metadata" {
 		return false

@@ -22,14 +22,13 @@ import (
 )
 
 func init() {
-	capabilities.Setup(true, 0) // as the kubelet, and API servers with --allow-privileged
+	capabilities.Setup(true, 0) // as in the kubelet and in API servers with --allow-privileged
 }
 
-// ask decodes and defaults a pod as the kubelet does one of a file, and
-// validates it as an API server with its feature gates as they come; but unlike
-// that it drops no field whose gate is off, as no kubelet does. Of a valid pod
-// it also tells what defaulting made of it.
-func ask(text []byte) (verdict, map[string]any) {
+// validate decodes and defaults a pod like the kubelet for a static pod, and validates it like an API
+// server with default feature gates. Unlike an API server it does not drop fields of disabled gates,
+// because a kubelet does not. For a valid pod it also returns the changes made by defaulting.
+func validate(text []byte) (verdict, map[string]any) {
 	obj, err := runtime.Decode(legacyscheme.Codecs.UniversalDecoder(), text)
 	p, ok := obj.(*api.Pod)
 	if err != nil || !ok {
@@ -44,7 +43,7 @@ func ask(text []byte) (verdict, map[string]any) {
 		v.Refers = err.Error()
 	}
 	if p.Namespace == "" {
-		p.Namespace = metav1.NamespaceDefault // the kubelet; an API server has it from the URL
+		p.Namespace = metav1.NamespaceDefault // set by the kubelet; an API server takes it from the URL
 	}
 	for _, e := range pod.Strategy.Validate(context.Background(), p) {
 		v.Errors = append(v.Errors, short(e))
@@ -61,7 +60,7 @@ func short(e *field.Error) string {
 	return strings.TrimPrefix(string(e.Type), "FieldValue") + " " + e.Field
 }
 
-// difference is what of a pod is not as it was written.
+// difference returns the fields of a pod that differ from the text.
 func difference(text []byte, pod *v1.Pod) map[string]any {
 	var before, after any
 	if err := json.Unmarshal(text, &before); err != nil {
@@ -75,8 +74,8 @@ func difference(text []byte, pod *v1.Pod) map[string]any {
 	return out
 }
 
-// differ gathers the leaves that differ. The status says nothing yet, and kind
-// and version are not of the object.
+// differ collects the leaves that differ. It ignores the status, which is not set yet, and kind
+// and apiVersion, which the object does not contain.
 func differ(before, after any, path string, out map[string]any) {
 	if reflect.DeepEqual(before, after) || path == ".status" || path == ".kind" || path == ".apiVersion" {
 		return

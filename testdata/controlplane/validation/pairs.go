@@ -6,8 +6,8 @@ import (
 	"podd/testdata/controlplane/change"
 )
 
-// contradictions are, by base, lines of changes that are made together, two
-// lines at a time: "field.path=JSON", several on a line with blanks between.
+// contradictions contains, by base, lines with changes. Two lines at a time are combined. A
+// line contains one or more changes "field.path=JSON", separated by blanks.
 var contradictions = map[string]string{
 	"minimal": `
 spec.hostNetwork=true
@@ -187,7 +187,7 @@ spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution.0.match
 spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution.0.labelSelector=null`,
 }
 
-// pairs are the contradictions of a base: each line alone, and each with each.
+// pairs returns the combinations for a base: each line alone, and each pair of lines.
 func pairs(b base) [][]change.Change {
 	var lines, sets [][]change.Change
 	for _, text := range strings.Split(strings.TrimSpace(contradictions[b.name]), "\n") {

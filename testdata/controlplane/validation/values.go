@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// keys are for labels and the like, most of them wrong.
+// keys are map keys for labels and the like, most of them invalid.
 var keys = []string{"", "a b", "Example.COM/a", "example.com/a", "/a", "a/b/c", "kubernetes.io/a", "example.com/" + strings.Repeat("k", 64)}
 
 var resourceNames = []string{
@@ -18,13 +18,13 @@ var resourceNames = []string{
 	"example.com/gpu", "kubernetes.io/gpu", "requests.example.com/gpu", "limits.cpu", "unknown",
 }
 
-// texts are for any field of a string.
+// texts are values for every string field.
 var texts = []any{
 	"", "a", "A", "a b", "a/b", "../b", "a/..", "/a", "a:b", "-a", "a.b", "a_b", "1", "$(A)", "é", " a",
 	strings.Repeat("a", 16), strings.Repeat("a", 64), strings.Repeat("a", 300), strings.Repeat("a", 5000),
 }
 
-// textsOf are further values of fields by name, good and bad.
+// textsOf are additional values for fields by name, valid and invalid ones.
 var textsOf = map[string][]any{
 	"ip":                {"10.0.0.1", "010.0.0.1", "::1", "::ffff:10.0.0.1", "fe80::1%eth0", "10.0.0", "10.0.0.1/8"},
 	"nameservers":       {"10.0.0.1", "010.0.0.1", "::1", "fe80::1%eth0"},
@@ -57,7 +57,7 @@ var textsOf = map[string][]any{
 	"key":               {"a.b-c_d", "metadata.name", "..", ".a", "..a"},
 }
 
-// valuesOf are the words of a type, of which each field of it has every one.
+// valuesOf are the constants of a type; each of its fields is set to all of them.
 var valuesOf = map[reflect.Type]string{
 	reflect.TypeFor[v1.RestartPolicy]():                           "Always OnFailure Never",
 	reflect.TypeFor[v1.ContainerRestartPolicy]():                  "Always OnFailure Never",
@@ -106,7 +106,7 @@ func fieldPaths() []any {
 	return list
 }
 
-// values are those that a field of a type and name is set to.
+// values returns the values for a field with this type and name.
 func values(t reflect.Type, name string) []any {
 	switch {
 	case t == reflect.TypeFor[resource.Quantity]():

@@ -1,5 +1,5 @@
-// Command pause is the process of a pod sandbox: it holds the pod's
-// namespaces open, reaps what is reparented to it and ends on TERM or INT.
+// Command pause is the process of a pod sandbox: it keeps the pod's namespaces, reaps orphaned
+// processes and exits on TERM or INT.
 package main
 
 import (
@@ -19,7 +19,7 @@ func main() {
 	}
 }
 
-// reap collects every child that has ended; one SIGCHLD may stand for many.
+// reap reaps every child that has exited, because one SIGCHLD can stand for several.
 func reap() {
 	for {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)

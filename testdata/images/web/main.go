@@ -1,5 +1,5 @@
-// Command web is the demonstration server: it answers every request on $PORT
-// (8080 when unset) with the name of the host it runs on.
+// Command web is a demonstration server: it responds to every request on $PORT (default 8080)
+// with the hostname.
 package main
 
 import (
@@ -29,8 +29,8 @@ func port() string {
 	return "8080"
 }
 
-// serve answers on addr until ctx ends, then lets running requests finish for
-// at most five seconds.
+// serve serves on addr until ctx ends, and then lets running requests finish for at most five
+// seconds.
 func serve(ctx context.Context, addr string) error {
 	host, err := os.Hostname()
 	if err != nil {

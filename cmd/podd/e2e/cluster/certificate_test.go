@@ -29,11 +29,11 @@ import (
 
 const csrs = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 
-// decide approves the requests of a node, or whoever is to become it, for a signer,
-// and has each signed by f; nil leaves that to the cluster.
-func (p *controlPlane) decide(node, signer string, f func(*certificates.CertificateSigningRequest) error) error {
+// approve approves the certificate requests of a node for a signer. sign issues each certificate; if
+// it is nil, the cluster does.
+func (p *controlPlane) approve(node, signer string, sign func(*certificates.CertificateSigningRequest) error) error {
 	var all certificates.CertificateSigningRequestList
-	if err := p.ask(http.MethodGet, csrs, nil, &all); err != nil {
+	if err := p.do(http.MethodGet, csrs, nil, &all); err != nil {
 		return err
 	}
 	for i := range all.Items {
@@ -49,24 +49,24 @@ func (p *controlPlane) decide(node, signer string, f func(*certificates.Certific
 		r.Status.Conditions = append(r.Status.Conditions, certificates.CertificateSigningRequestCondition{
 			Type: certificates.CertificateApproved, Status: v1.ConditionTrue, Reason: "Test", Message: "by the test",
 		})
-		if err := p.ask(http.MethodPut, csrs+"/"+r.Name+"/approval", r, r); err != nil {
+		if err := p.do(http.MethodPut, csrs+"/"+r.Name+"/approval", r, r); err != nil {
 			return err
 		}
-		if f == nil {
+		if sign == nil {
 			continue
 		}
-		if err := f(r); err != nil {
+		if err := sign(r); err != nil {
 			return err
 		}
-		if err := p.ask(http.MethodPut, csrs+"/"+r.Name+"/status", r, nil); err != nil {
+		if err := p.do(http.MethodPut, csrs+"/"+r.Name+"/status", r, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sign makes a certificate of the cluster's authority, good for a while.
-func (p *controlPlane) sign(life time.Duration, usage x509.ExtKeyUsage) func(*certificates.CertificateSigningRequest) error {
+// signer returns a function that issues a certificate of the cluster's CA with this lifetime.
+func (p *controlPlane) signer(lifetime time.Duration, usage x509.ExtKeyUsage) func(*certificates.CertificateSigningRequest) error {
 	return func(r *certificates.CertificateSigningRequest) error {
 		block, _ := pem.Decode(r.Spec.Request)
 		q, err := x509.ParseCertificateRequest(block.Bytes)
@@ -83,7 +83,7 @@ func (p *controlPlane) sign(life time.Duration, usage x509.ExtKeyUsage) func(*ce
 		}
 		der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
 			SerialNumber: serial, Subject: q.Subject, DNSNames: q.DNSNames, IPAddresses: q.IPAddresses,
-			NotBefore: time.Now().Add(-time.Second), NotAfter: time.Now().Add(life),
+			NotBefore: time.Now().Add(-time.Second), NotAfter: time.Now().Add(lifetime),
 			KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage},
 		}, ca.Leaf, q.PublicKey, ca.PrivateKey)
 		r.Status.Certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
@@ -91,8 +91,8 @@ func (p *controlPlane) sign(life time.Duration, usage x509.ExtKeyUsage) func(*ce
 	}
 }
 
-// bootstrapper writes a kubeconfig that has a bootstrap token.
-func (p *controlPlane) bootstrapper(t *testing.T, file string) {
+// writeBootstrapConfig writes a kubeconfig with a bootstrap token.
+func (p *controlPlane) writeBootstrapConfig(t *testing.T, file string) {
 	t.Helper()
 	const id, secret = "abcdef", "0123456789abcdef"
 	for path, object := range map[string]any{
@@ -106,10 +106,10 @@ func (p *controlPlane) bootstrapper(t *testing.T, file string) {
 			Subjects:   []rbac.Subject{{Kind: "Group", APIGroup: rbac.GroupName, Name: "system:bootstrappers"}},
 		},
 	} {
-		if err := p.ask(http.MethodPost, path, object, nil); err != nil {
+		if err := p.do(http.MethodPost, path, object, nil); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = p.ask(http.MethodDelete, path+"/bootstrap-token-"+id, nil, nil) })
+		t.Cleanup(func() { _ = p.do(http.MethodDelete, path+"/bootstrap-token-"+id, nil, nil) })
 	}
 	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: x,
 clusters: [{name: c, cluster: {server: %q, certificate-authority: %q}}],
@@ -120,9 +120,9 @@ contexts: [{name: x, context: {cluster: c, user: u}}]}`, p.url, filepath.Join(p.
 	}
 }
 
-// shown is the certificate that the node's API shows, if the cluster's authority made
-// it.
-func (p *controlPlane) shown(port, node string) (*x509.Certificate, error) {
+// servedCertificate returns the certificate that the node's API presents, if it is valid for the
+// cluster's CA.
+func (p *controlPlane) servedCertificate(port, node string) (*x509.Certificate, error) {
 	conf := p.admin.Transport.(*http.Transport).TLSClientConfig.Clone()
 	conf.ServerName = node
 	conn, err := tls.Dial("tcp", "127.0.0.1:"+port, conf)
@@ -133,65 +133,65 @@ func (p *controlPlane) shown(port, node string) (*x509.Certificate, error) {
 	return conn.ConnectionState().PeerCertificates[0], nil
 }
 
-// A machine that has a token alone becomes a node when somebody approves it, with
-// certificates of the cluster's signer.
+// TestBootstrap checks that a host with only a bootstrap token becomes a node when its request
+// is approved, with certificates of the cluster's signer.
 func TestBootstrap(t *testing.T) {
-	plane.control(t)
-	a, port := serving(t, "n11", "--rotate-certificates", "--rotate-server-certificates")
+	plane.startControllers(t)
+	a, port := newServingAgent(t, "n11", "--rotate-certificates", "--rotate-server-certificates")
 	kubeconfig, token := filepath.Join(a.dir, "kubelet.conf"), filepath.Join(a.dir, "bootstrap.conf")
-	plane.bootstrapper(t, token)
+	plane.writeBootstrapConfig(t, token)
 	a.flags = append(a.flags, "--kubeconfig", kubeconfig, "--bootstrap-kubeconfig", token)
 	a.start()
 	a.pod("web")
-	a.runs("web")
-	a.tells("waits for approval: kubectl certificate approve node-csr-", true)
-	a.kill() // and what was asked for is asked for no second time
+	a.untilRunning("web")
+	a.untilPs("waits for approval: kubectl certificate approve node-csr-", true)
+	a.kill() // a new podd must not send a second request
 	a.start()
-	a.tells("waits for approval", true)
-	if n := strings.Count(fmt.Sprint(plane.requests(t, "n11")), "node-csr-"); n != 1 {
-		t.Errorf("%d requests", n)
+	a.untilPs("waits for approval", true)
+	if n := strings.Count(fmt.Sprint(plane.csrNames(t, "n11")), "node-csr-"); n != 1 {
+		t.Errorf("got %d requests, want 1", n)
 	}
-	if err := plane.decide("n11", certificates.KubeAPIServerClientKubeletSignerName, nil); err != nil {
+	if err := plane.approve("n11", certificates.KubeAPIServerClientKubeletSignerName, nil); err != nil {
 		t.Fatal(err)
 	}
-	a.ready()
+	a.untilReady()
 	current := filepath.Join(a.dir, "root", "pki", "kubelet-client-current.pem")
 	link, err := os.Lstat(current)
 	info, serr := os.Stat(current)
 	if err != nil || serr != nil || link.Mode()&os.ModeSymlink == 0 || info.Mode().Perm() != 0o600 {
-		t.Errorf("current: %v, %v, %v, %v", link, err, info, serr)
+		t.Errorf("%s: got link %v, %v, file %v, %v, want a symlink to a file with mode 0600", current, link, err, info, serr)
 	}
 	text, err := os.ReadFile(kubeconfig)
 	if err != nil || !strings.Contains(string(text), "client-certificate: "+current) || strings.Contains(string(text), "token") {
-		t.Errorf("kubeconfig: %v: %s", err, text)
+		t.Errorf("kubeconfig: got %v and %s, want the path of the certificate and no token", err, text)
 	}
-	a.tells("waits for approval", true) // the node's own, which nobody approves by himself
-	if err := plane.decide("n11", certificates.KubeletServingSignerName, nil); err != nil {
+	a.untilPs("waits for approval", true) // of the serving certificate, which no controller approves
+	if err := plane.approve("n11", certificates.KubeletServingSignerName, nil); err != nil {
 		t.Fatal(err)
 	}
-	a.eventually("the node shows the cluster's certificate", func() error { _, err := plane.shown(port, "n11"); return err })
-	a.tells("waits for approval", false)
-	a.runs("web")
+	a.eventually("the node presents the cluster's certificate", func() error { _, err := plane.servedCertificate(port, "n11"); return err })
+	a.untilPs("waits for approval", false)
+	a.untilRunning("web")
 	a.kill()
 	began := time.Now()
-	a.start().runs("web")
-	a.eventually("it goes on with what it has", func() error {
+	a.start().untilRunning("web")
+	a.eventually("podd uses the stored certificate", func() error {
 		l, err := a.lease()
 		if err == nil && l.Spec.RenewTime.Time.Before(began) {
 			err = errors.New("the lease is not renewed")
 		}
 		return err
 	})
-	if n := plane.requests(t, "n11"); len(n) != 2 {
-		t.Errorf("asked for %v", n)
+	if n := plane.csrNames(t, "n11"); len(n) != 2 {
+		t.Errorf("got the requests %v, want 2", n)
 	}
 }
 
-// requests are the names of those of a node.
-func (p *controlPlane) requests(t *testing.T, node string) (names []string) {
+// csrNames returns the names of the certificate requests of a node.
+func (p *controlPlane) csrNames(t *testing.T, node string) (names []string) {
 	t.Helper()
 	var all certificates.CertificateSigningRequestList
-	if err := p.ask(http.MethodGet, csrs, nil, &all); err != nil {
+	if err := p.do(http.MethodGet, csrs, nil, &all); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range all.Items {
@@ -203,30 +203,30 @@ func (p *controlPlane) requests(t *testing.T, node string) (names []string) {
 	return names
 }
 
-// Certificates that are good for half a minute are renewed over and over; nobody is
-// told of trouble, watches go on, and connections to the node stay.
+// TestRotation checks that certificates with a lifetime of 40 seconds are renewed again and
+// again without an error, and that watches continue and connections to the node stay open.
 func TestRotation(t *testing.T) {
-	a, port := serving(t, "n12", "--rotate-certificates", "--rotate-server-certificates")
+	a, port := newServingAgent(t, "n12", "--rotate-certificates", "--rotate-server-certificates")
 	ctx, cancel := context.WithCancel(t.Context())
 	var signing sync.WaitGroup
 	defer signing.Wait()
 	defer cancel()
 	signing.Go(func() {
 		for ctx.Err() == nil {
-			const life = 40 * time.Second
-			err := errors.Join(plane.decide("n12", certificates.KubeAPIServerClientKubeletSignerName, plane.sign(life, x509.ExtKeyUsageClientAuth)),
-				plane.decide("n12", certificates.KubeletServingSignerName, plane.sign(life, x509.ExtKeyUsageServerAuth)))
+			const lifetime = 40 * time.Second
+			err := errors.Join(plane.approve("n12", certificates.KubeAPIServerClientKubeletSignerName, plane.signer(lifetime, x509.ExtKeyUsageClientAuth)),
+				plane.approve("n12", certificates.KubeletServingSignerName, plane.signer(lifetime, x509.ExtKeyUsageServerAuth)))
 			if err != nil && ctx.Err() == nil {
-				t.Logf("signing, tried again: %v", err)
+				t.Logf("signing failed; retrying: %v", err)
 			}
 			time.Sleep(200 * time.Millisecond)
 		}
 	})
 	began := time.Now()
-	a.start().ready()
+	a.start().untilReady()
 	current := filepath.Join(a.dir, "root", "pki", "kubelet-client-current.pem")
 	var first *x509.Certificate
-	a.eventually("the node shows the cluster's certificate", func() (err error) { first, err = plane.shown(port, "n12"); return err })
+	a.eventually("the node presents the cluster's certificate", func() (err error) { first, err = plane.servedCertificate(port, "n12"); return err })
 	conf := plane.admin.Transport.(*http.Transport).TLSClientConfig.Clone()
 	conf.ServerName = "n12"
 	conn, err := tls.Dial("tcp", "127.0.0.1:"+port, conf)
@@ -234,26 +234,26 @@ func TestRotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	over := bufio.NewReader(conn)
-	ask := func() {
+	responses := bufio.NewReader(conn)
+	request := func() {
 		t.Helper()
 		if _, err := fmt.Fprint(conn, "GET /healthz HTTP/1.1\r\nHost: n12\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
-		r, err := http.ReadResponse(over, nil)
+		r, err := http.ReadResponse(responses, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer r.Body.Close()
 		if _, err := io.ReadAll(r.Body); err != nil || r.StatusCode != http.StatusOK {
-			t.Errorf("over the same connection: %s, %v", r.Status, err)
+			t.Errorf("on the same connection: got %s, %v, want 200", r.Status, err)
 		}
 	}
-	ask()
+	request()
 	seen := map[string]bool{}
 	for len(seen) < 3 {
-		ask() // also lest it be idle
-		a.eventually("another certificate is kept", func() error {
+		request() // also keeps the connection from being idle
+		a.eventually("another certificate is stored", func() error {
 			link, err := os.Readlink(current)
 			if err == nil && seen[link] {
 				err = errors.New("it is still " + link)
@@ -264,29 +264,29 @@ func TestRotation(t *testing.T) {
 			return err
 		})
 	}
-	a.eventually("another is shown", func() error {
-		c, err := plane.shown(port, "n12")
+	a.eventually("another certificate is presented", func() error {
+		c, err := plane.servedCertificate(port, "n12")
 		if err == nil && c.Equal(first) {
-			err = errors.New("it is the same")
+			err = errors.New("got the same certificate")
 		}
 		return err
 	})
-	ask()
-	// Well after the first is over.
+	request()
+	// Long after the first certificate has expired.
 	a.eventually("a lease is renewed", func() error {
 		l, err := a.lease()
 		if err == nil && l.Spec.RenewTime.Time.Before(began.Add(45*time.Second)) {
-			err = errors.New("not yet")
+			err = errors.New("the lease is not renewed")
 		}
 		return err
 	})
-	a.ready()
-	if n := plane.asked(t, "n12", began); n["watch nodes"] < 2 {
-		t.Errorf("asked for %v", n)
+	a.untilReady()
+	if n := plane.requestCounts(t, "n12", began); n["watch nodes"] < 2 {
+		t.Errorf("got the requests %v, want 2 watches of the node or more", n)
 	}
-	for _, trouble := range []string{"cannot be reached", "401 Unauthorized", "certificate that is not trusted", "waits for approval"} {
-		if n := a.said(trouble); n != 0 {
-			t.Errorf("told of %q %d times", trouble, n)
+	for _, problem := range []string{"cannot be reached", "401 Unauthorized", "certificate that is not trusted", "waits for approval"} {
+		if n := a.countInLog(problem); n != 0 {
+			t.Errorf("log: got %q %d times, want it never", problem, n)
 		}
 	}
 }

@@ -19,23 +19,23 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// elsewhere are tests that are not for a machine like this, whatever its agent.
-var elsewhere = []string{
-	`\[Serial\]`, `\[Slow\]`, `\[Disruptive\]`, // they disturb others, or take long
-	`should enable privileged commands`,                            // makes a network device of a kind that not every kernel has
-	`when running a container with a new image`,                    // pulls from registries of the world
-	`node-pod communication: udp`,                                  // wants a netcat that knows datagrams before the shell's own
-	`(Secrets|ConfigMap) should be consumable via the environment`, // wants a shell that keeps variables that are none of its own
+// skipped are tests that cannot pass on such a host, whatever the agent.
+var skipped = []string{
+	`\[Serial\]`, `\[Slow\]`, `\[Disruptive\]`, // they affect other tests, or take long
+	`should enable privileged commands`,                            // creates a network device that not every kernel supports
+	`when running a container with a new image`,                    // pulls from public registries
+	`node-pod communication: udp`,                                  // requires a netcat with UDP instead of the shell's own
+	`(Secrets|ConfigMap) should be consumable via the environment`, // requires a shell that keeps variables with unusual names
 }
 
-// some are the names of thirty quick tests, a line each: of every thing that the suite
-// asks of an agent one or two.
+// quickTests contains the names of thirty quick tests, one per line. They cover each area of
+// the suite with one or two tests.
 //
 //go:embed conformance.txt
-var some string
+var quickTests string
 
-// TestNodeConformance runs Kubernetes' own tests of an agent of a node: some, or all
-// that the regular expression in $PODD_CONFORMANCE chooses.
+// TestNodeConformance runs the node conformance tests of Kubernetes: the quick ones, or all
+// that match the regular expression in $PODD_CONFORMANCE.
 func TestNodeConformance(t *testing.T) {
 	suite, err := tools.EnsureConformance(t.Context(), slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	if err != nil {
@@ -44,10 +44,10 @@ func TestNodeConformance(t *testing.T) {
 	if err := runtimeStack.Load(t.Context(), suite.Images, suite.ImageNames...); err != nil {
 		t.Fatal(err)
 	}
-	plane.control(t)
-	a, _ := serving(t, "conformance", "--cluster-dns", "10.96.0.10", "--cluster-domain", "cluster.local")
+	plane.startControllers(t)
+	a, _ := newServingAgent(t, "conformance", "--cluster-dns", "10.96.0.10", "--cluster-domain", "cluster.local")
 	a.start()
-	a.eventually("the node is ready and without taints", func() error {
+	a.eventually("the node is ready and has no taints", func() error {
 		n, err := plane.node(a.node)
 		if err != nil {
 			return err
@@ -57,12 +57,12 @@ func TestNodeConformance(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("conditions %v, taints %v", n.Status.Conditions, n.Spec.Taints)
+		return fmt.Errorf("got conditions %v, taints %v", n.Status.Conditions, n.Spec.Taints)
 	})
-	focus, want := chosen()
+	focus, want := selection()
 	reports := t.TempDir()
 	run := exec.CommandContext(t.Context(), suite.Ginkgo, "--procs", "6", "--timeout", "40m", "--no-color", "--silence-skips", "--junit-report", "junit.xml", "--output-dir", reports,
-		"--focus", focus, "--skip", strings.Join(elsewhere, "|"), suite.Suite, "--",
+		"--focus", focus, "--skip", strings.Join(skipped, "|"), suite.Suite, "--",
 		"--kubeconfig", filepath.Join(plane.dir, "admin.kubeconfig"), "--provider", "skeleton", "--num-nodes", "1", "--disable-log-dump")
 	output, err := os.Create(filepath.Join(reports, "output"))
 	if err != nil {
@@ -71,36 +71,36 @@ func TestNodeConformance(t *testing.T) {
 	defer output.Close()
 	run.Stdout, run.Stderr = output, output
 	failed := run.Run()
-	// The suite does not wait for its last pods, and some have a grace period of 500 s.
+	// The suite does not wait for its last pods, and some of them have a grace period of 500 s.
 	if out, err := a.verb("shutdown", "--grace=4s"); err != nil {
 		t.Errorf("podd shutdown: %v: %s", err, out)
 	}
-	passed, faults, err := read(filepath.Join(reports, "junit.xml"))
-	t.Logf("%d of %d tests pass", passed, passed+len(faults))
+	passed, faults, err := readReport(filepath.Join(reports, "junit.xml"))
+	t.Logf("%d of %d tests passed", passed, passed+len(faults))
 	for _, fault := range faults {
 		t.Error(fault)
 	}
 	if failed != nil && len(faults) == 0 || err != nil || passed+len(faults) < want {
-		said, _ := os.ReadFile(output.Name())
-		t.Errorf("running the suite: %v, %v, %d tests ran, want %d or more:\n%s", failed, err, passed+len(faults), want, said[max(0, len(said)-8000):])
+		log, _ := os.ReadFile(output.Name())
+		t.Errorf("running the suite: got %v, %v and %d tests, want %d or more:\n%s", failed, err, passed+len(faults), want, log[max(0, len(log)-8000):])
 	}
 }
 
-// chosen is a regular expression of tests, and how many there are at least.
-func chosen() (focus string, least int) {
-	if chosen := os.Getenv("PODD_CONFORMANCE"); chosen != "" {
-		return chosen, 1
+// selection returns a regular expression for the tests to run, and their minimum number.
+func selection() (focus string, minimum int) {
+	if given := os.Getenv("PODD_CONFORMANCE"); given != "" {
+		return given, 1
 	}
-	names := strings.Split(strings.TrimSpace(some), "\n")
+	names := strings.Split(strings.TrimSpace(quickTests), "\n")
 	for i := range names {
 		names[i] = regexp.QuoteMeta(names[i])
 	}
 	return "(" + strings.Join(names, "|") + ")$", len(names)
 }
 
-// read is what a report of ginkgo says: how many tests passed, and what is wrong
-// with the others.
-func read(report string) (passed int, faults []string, err error) {
+// readReport reads a JUnit report of ginkgo. It returns the number of tests that passed and the
+// failures of the others.
+func readReport(report string) (passed int, faults []string, err error) {
 	text, err := os.ReadFile(report)
 	if err != nil {
 		return 0, nil, err

@@ -23,7 +23,8 @@ import (
 
 const inStorage = "/apis/storage.k8s.io/v1/"
 
-// newDriver is a driver of an agent that is still to be made, so that it outlives it.
+// newDriver returns a driver for an agent. It must be called before newAgent, because the
+// driver must outlive the agent.
 func newDriver(t *testing.T, node string, can ...string) *csidriver.Driver {
 	t.Helper()
 	d := &csidriver.Driver{
@@ -36,7 +37,7 @@ func newDriver(t *testing.T, node string, can ...string) *csidriver.Driver {
 	}
 	t.Cleanup(func() {
 		if calls, _ := os.ReadFile(filepath.Join(d.Dir, "calls")); t.Failed() {
-			t.Logf("what the driver was asked:\n%s", calls)
+			t.Logf("calls of the driver:\n%s", calls)
 		}
 		if err := d.Stop(); err != nil {
 			t.Error(err)
@@ -45,31 +46,31 @@ func newDriver(t *testing.T, node string, can ...string) *csidriver.Driver {
 	return d
 }
 
-func start(t *testing.T, d *csidriver.Driver) {
+func startDriver(t *testing.T, d *csidriver.Driver) {
 	t.Helper()
 	if err := d.Start(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// did waits until a driver has done just so much.
-func did(t *testing.T, d *csidriver.Driver, want ...string) {
+// untilDone waits until a driver has executed exactly these calls.
+func untilDone(t *testing.T, d *csidriver.Driver, want ...string) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("the driver has done %v", want), func() error {
+	eventually(t, fmt.Sprintf("the driver has executed %v", want), func() error {
 		got, err := d.Done()
 		if err != nil || !slices.Equal(got, want) {
-			return fmt.Errorf("%v, %v", got, err)
+			return fmt.Errorf("got %v, %v, want %v", got, err, want)
 		}
 		return nil
 	})
 }
 
-// csiNode waits for the drivers that the cluster knows of a node.
-func (a *agent) csiNode(want ...storage.CSINodeDriver) {
+// untilCSINode waits until the CSINode lists exactly these drivers.
+func (a *agent) untilCSINode(want ...storage.CSINodeDriver) {
 	a.t.Helper()
-	a.eventually("the CSINode is right", func() error {
+	a.eventually("the CSINode lists the drivers", func() error {
 		n := &storage.CSINode{}
-		if err := plane.ask(http.MethodGet, inStorage+"csinodes/"+a.node, nil, n); err != nil {
+		if err := plane.do(http.MethodGet, inStorage+"csinodes/"+a.node, nil, n); err != nil {
 			return err
 		}
 		if !equality.Semantic.DeepEqual(n.Spec.Drivers, want) {
@@ -80,35 +81,36 @@ func (a *agent) csiNode(want ...storage.CSINodeDriver) {
 	})
 }
 
-// why waits until podd why says a text of a pod.
-func (a *agent) why(pod, text string) {
+// untilWhy waits until podd why prints a text for a pod.
+func (a *agent) untilWhy(pod, text string) {
 	a.t.Helper()
-	a.eventually(fmt.Sprintf("podd why %s says %q", pod, text), func() error {
+	a.eventually(fmt.Sprintf("podd why %s prints %q", pod, text), func() error {
 		if out, err := a.verb("why", pod); !strings.Contains(out, text) {
-			return fmt.Errorf("%s, %v", out, err)
+			return fmt.Errorf("got %s, %v, want %q in it", out, err, text)
 		}
 		return nil
 	})
 }
 
-// inUse waits for the volumes that the Node's status says are.
-func (a *agent) inUse(want ...v1.UniqueVolumeName) {
+// untilInUse waits until volumesInUse in the Node's status contains exactly these volumes.
+func (a *agent) untilInUse(want ...v1.UniqueVolumeName) {
 	a.t.Helper()
-	a.eventually(fmt.Sprintf("in use: %v", want), func() error {
+	a.eventually(fmt.Sprintf("the volumes in use are %v", want), func() error {
 		n, err := plane.node(a.node)
 		if err != nil || !slices.Equal(n.Status.VolumesInUse, want) {
-			return fmt.Errorf("%v, %v", n.Status.VolumesInUse, err)
+			return fmt.Errorf("got %v, %v, want %v", n.Status.VolumesInUse, err, want)
 		}
 		return nil
 	})
 }
 
-// attachment waits for that of a volume, which the controller makes.
-func attachment(t *testing.T, volume string) (found *storage.VolumeAttachment) {
+// untilAttachment waits until the controller has created a VolumeAttachment of a volume, and returns
+// it.
+func untilAttachment(t *testing.T, volume string) (found *storage.VolumeAttachment) {
 	t.Helper()
 	eventually(t, "there is a VolumeAttachment of "+volume, func() error {
 		all := &storage.VolumeAttachmentList{}
-		if err := plane.ask(http.MethodGet, inStorage+"volumeattachments", nil, all); err != nil {
+		if err := plane.do(http.MethodGet, inStorage+"volumeattachments", nil, all); err != nil {
 			return err
 		}
 		for i := range all.Items {
@@ -117,70 +119,69 @@ func attachment(t *testing.T, volume string) (found *storage.VolumeAttachment) {
 				return nil
 			}
 		}
-		return errNone
+		return errNotFound
 	})
 	return found
 }
 
-// attached plays the attacher of a volume.
-func attached(t *testing.T, a *storage.VolumeAttachment, status storage.VolumeAttachmentStatus) {
+// setAttachment sets the status of a VolumeAttachment, as the attacher of the driver does.
+func setAttachment(t *testing.T, a *storage.VolumeAttachment, status storage.VolumeAttachmentStatus) {
 	t.Helper()
 	body := map[string]any{"status": status}
-	if err := plane.ask(http.MethodPatch, inStorage+"volumeattachments/"+a.Name+"/status", body, nil); err != nil {
+	if err := plane.do(http.MethodPatch, inStorage+"volumeattachments/"+a.Name+"/status", body, nil); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// ends waits until the cluster has something no more.
-func ends(t *testing.T, path string) {
+// untilDeleted waits until an object does not exist any more.
+func untilDeleted(t *testing.T, path string) {
 	t.Helper()
-	eventually(t, path+" is gone", func() error {
-		if err := plane.ask(http.MethodGet, path, nil, nil); !errors.Is(err, errNone) {
-			return fmt.Errorf("it is there, or %v", err)
+	eventually(t, path+" is deleted", func() error {
+		if err := plane.do(http.MethodGet, path, nil, nil); !errors.Is(err, errNotFound) {
+			return fmt.Errorf("got %v, want not found", err)
 		}
 		return nil
 	})
 }
 
-// diskOf is a volume of a driver with a claim of the same name, which the controllers
-// bind.
-func diskOf(t *testing.T, d *csidriver.Driver, name, handle string) {
+// createVolume creates a volume of a driver and a claim of the same name, which the controllers bind.
+func createVolume(t *testing.T, d *csidriver.Driver, name, handle string) {
 	t.Helper()
 	size := v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}
 	modes := []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}
-	give(t, "/api/v1/persistentvolumes", name, &v1.PersistentVolume{ObjectMeta: objectMeta(name), Spec: v1.PersistentVolumeSpec{
+	create(t, "/api/v1/persistentvolumes", name, &v1.PersistentVolume{ObjectMeta: objectMeta(name), Spec: v1.PersistentVolumeSpec{
 		Capacity: size, AccessModes: modes, PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimRetain, StorageClassName: name,
 		ClaimRef: &v1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: "default", Name: name},
 		PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{
 			Driver: d.Name, VolumeHandle: handle, NodeStageSecretRef: &v1.SecretReference{Namespace: "kube-system", Name: name},
 		}},
 	}})
-	give(t, inDefault+"persistentvolumeclaims", name, &v1.PersistentVolumeClaim{ObjectMeta: objectMeta(name), Spec: v1.PersistentVolumeClaimSpec{
+	create(t, inDefault+"persistentvolumeclaims", name, &v1.PersistentVolumeClaim{ObjectMeta: objectMeta(name), Spec: v1.PersistentVolumeClaimSpec{
 		VolumeName: name, StorageClassName: new(name), AccessModes: modes, Resources: v1.VolumeResourceRequirements{Requests: size},
 	}})
 }
 
-// A volume that a controller attaches: its pod waits for that, has its data, keeps it
-// over podd's end, and gives it back, first the machine's driver, then the controller,
-// though both podd and the driver are away meanwhile. One that is to grow grows, and why
-// it does not yet its claim is told.
+// TestCSI checks a volume that a controller attaches. Its pod waits until it is attached, can
+// read its data, also after podd was killed, and releases it, first on the node and then in the
+// cluster, even if podd and the driver are down meanwhile. A volume whose claim grows is
+// expanded, and the claim shows an error if that fails.
 func TestCSI(t *testing.T) {
-	plane.control(t)
+	plane.startControllers(t)
 	d := newDriver(t, "c1", "STAGE_UNSTAGE_VOLUME", "EXPAND_VOLUME")
 	a := newAgent(t, "c1").start()
-	a.ready()
-	robot(t)
-	start(t, d)
-	a.csiNode(storage.CSINodeDriver{Name: d.Name, NodeID: "id-of-c1", TopologyKeys: []string{"c1.csi.test/rack"}, Allocatable: &storage.VolumeNodeResources{Count: new(int32(7))}})
+	a.untilReady()
+	createServiceAccount(t)
+	startDriver(t, d)
+	a.untilCSINode(storage.CSINodeDriver{Name: d.Name, NodeID: "id-of-c1", TopologyKeys: []string{"c1.csi.test/rack"}, Allocatable: &storage.VolumeNodeResources{Count: new(int32(7))}})
 	if n, err := plane.node(a.node); err != nil || n.Labels["c1.csi.test/rack"] != "r1" || n.Annotations["csi.volume.kubernetes.io/nodeid"] != `{"c1.csi.test":"id-of-c1"}` {
-		t.Errorf("the node: %v, %v, %v", n.Labels, n.Annotations, err)
+		t.Errorf("Node: got labels %v, annotations %v, %v, want label c1.csi.test/rack=r1 and node ID id-of-c1", n.Labels, n.Annotations, err)
 	}
 
 	const handle, name = "disk:1", "c1-disk"
-	give(t, inStorage+"csidrivers", d.Name, &storage.CSIDriver{ObjectMeta: objectMeta(d.Name)})
-	give(t, inStorage+"storageclasses", name, &storage.StorageClass{ObjectMeta: objectMeta(name), Provisioner: d.Name, AllowVolumeExpansion: new(true)})
-	give(t, "/api/v1/namespaces/kube-system/secrets", name, &v1.Secret{ObjectMeta: objectMeta(name), StringData: map[string]string{"key": "hush"}})
-	diskOf(t, d, name, handle)
+	create(t, inStorage+"csidrivers", d.Name, &storage.CSIDriver{ObjectMeta: objectMeta(d.Name)})
+	create(t, inStorage+"storageclasses", name, &storage.StorageClass{ObjectMeta: objectMeta(name), Provisioner: d.Name, AllowVolumeExpansion: new(true)})
+	create(t, "/api/v1/namespaces/kube-system/secrets", name, &v1.Secret{ObjectMeta: objectMeta(name), StringData: map[string]string{"key": "hush"}})
+	createVolume(t, d, name, handle)
 	if err := os.MkdirAll(d.Files(handle), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -188,79 +189,79 @@ func TestCSI(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	p := asker(a.node, "c1-app")
-	volumeOf(p, "data", v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name}})
-	give(t, inDefault+"pods", p.Name, p)
-	va := attachment(t, name)
+	p := boundPod(a.node, "c1-app")
+	addVolume(p, "data", v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name}})
+	create(t, inDefault+"pods", p.Name, p)
+	va := untilAttachment(t, name)
 	volume := v1.UniqueVolumeName("kubernetes.io/csi/" + d.Name + "^" + handle)
-	a.inUse(volume)
-	a.waits(p.Name, "ContainerCreating", "is not attached yet")
-	attached(t, va, storage.VolumeAttachmentStatus{AttachError: &storage.VolumeError{Message: "no such disk"}})
-	a.waits(p.Name, "ContainerCreating", "AttachVolume.Attach failed: no such disk")
-	did(t, d)
-	attached(t, va, storage.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{"at": "/dev/x"}})
-	a.gets(p.Name, "kept", "cat", "/data/word")
-	did(t, d, "NodeStageVolume "+handle, "NodePublishVolume "+handle)
-	told(t, d, "NodeStageVolume", `"at":"/dev/x"`)
+	a.untilInUse(volume)
+	a.untilWaiting(p.Name, "ContainerCreating", "is not attached yet")
+	setAttachment(t, va, storage.VolumeAttachmentStatus{AttachError: &storage.VolumeError{Message: "no such disk"}})
+	a.untilWaiting(p.Name, "ContainerCreating", "AttachVolume.Attach failed: no such disk")
+	untilDone(t, d)
+	setAttachment(t, va, storage.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{"at": "/dev/x"}})
+	a.untilOutput(p.Name, "kept", "cat", "/data/word")
+	untilDone(t, d, "NodeStageVolume "+handle, "NodePublishVolume "+handle)
+	wantRequest(t, d, "NodeStageVolume", `"at":"/dev/x"`)
 
 	a.kill()
-	grow(t, name)
+	growClaim(t, name)
 	if err := d.Set("NodeExpandVolume", "Internal not now"); err != nil {
 		t.Fatal(err)
 	}
 	a.start()
-	a.eventually("the claim is told why it does not grow", func() error {
+	a.eventually("the claim shows why it does not grow", func() error {
 		c := &v1.PersistentVolumeClaim{}
-		err := plane.ask(http.MethodGet, inDefault+"persistentvolumeclaims/"+name, nil, c)
+		err := plane.do(http.MethodGet, inDefault+"persistentvolumeclaims/"+name, nil, c)
 		if !slices.ContainsFunc(c.Status.Conditions, func(c v1.PersistentVolumeClaimCondition) bool {
 			return c.Type == v1.PersistentVolumeClaimNodeResizeError && strings.Contains(c.Message, "not now")
 		}) {
-			return fmt.Errorf("%+v, %v", c.Status, err)
+			return fmt.Errorf("got %+v, %v", c.Status, err)
 		}
 		return nil
 	})
 	if err := d.Set("NodeExpandVolume", ""); err != nil {
 		t.Fatal(err)
 	}
-	did(t, d, "NodeStageVolume "+handle, "NodePublishVolume "+handle, "NodeExpandVolume "+handle)
+	untilDone(t, d, "NodeStageVolume "+handle, "NodePublishVolume "+handle, "NodeExpandVolume "+handle)
 	a.eventually("the claim has grown", func() error {
 		c := &v1.PersistentVolumeClaim{}
-		err := plane.ask(http.MethodGet, inDefault+"persistentvolumeclaims/"+name, nil, c)
+		err := plane.do(http.MethodGet, inDefault+"persistentvolumeclaims/"+name, nil, c)
 		if q := c.Status.Capacity[v1.ResourceStorage]; err != nil || q.String() != "2Gi" || len(c.Status.AllocatedResourceStatuses)+len(c.Status.Conditions) > 0 {
-			return fmt.Errorf("%+v, %v", c.Status, err)
+			return fmt.Errorf("got %+v, %v, want 2Gi and no resize in progress", c.Status, err)
 		}
 		return nil
 	})
-	a.gets(p.Name, "kept", "cat", "/data/word")
-	a.inUse(volume)
+	a.untilOutput(p.Name, "kept", "cat", "/data/word")
+	a.untilInUse(volume)
 
 	if err := d.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	a.csiNode()
-	if err := plane.ask(http.MethodDelete, inDefault+"pods/"+p.Name, nil, nil); err != nil {
+	a.untilCSINode()
+	if err := plane.do(http.MethodDelete, inDefault+"pods/"+p.Name, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	a.why(p.Name, "not found in the list of registered CSI drivers")
+	a.untilWhy(p.Name, "not found in the list of registered CSI drivers")
 	a.kill()
 	a.start()
-	a.ready()
-	a.inUse(volume)
-	if err := plane.ask(http.MethodGet, inStorage+"volumeattachments/"+va.Name, nil, nil); err != nil {
-		t.Errorf("while the volume is here: %v", err)
+	a.untilReady()
+	a.untilInUse(volume)
+	if err := plane.do(http.MethodGet, inStorage+"volumeattachments/"+va.Name, nil, nil); err != nil {
+		t.Errorf("VolumeAttachment of a mounted volume: %v", err)
 	}
-	start(t, d)
-	did(t, d, "NodeStageVolume "+handle, "NodePublishVolume "+handle, "NodeExpandVolume "+handle, "NodeUnpublishVolume "+handle, "NodeUnstageVolume "+handle)
-	ends(t, inDefault+"pods/"+p.Name)
-	a.inUse()
-	ends(t, inStorage+"volumeattachments/"+va.Name)
-	if n := a.said("hush"); n > 0 {
-		t.Errorf("%d lines of the log have what is secret", n)
+	startDriver(t, d)
+	untilDone(t, d, "NodeStageVolume "+handle, "NodePublishVolume "+handle, "NodeExpandVolume "+handle, "NodeUnpublishVolume "+handle, "NodeUnstageVolume "+handle)
+	untilDeleted(t, inDefault+"pods/"+p.Name)
+	a.untilInUse()
+	untilDeleted(t, inStorage+"volumeattachments/"+va.Name)
+	if n := a.countInLog("hush"); n > 0 {
+		t.Errorf("got the secret %d times in the log, want it never", n)
 	}
 }
 
-// told says that some request of a method has a text in it.
-func told(t *testing.T, d *csidriver.Driver, method, text string) {
+// wantRequest fails the test unless a request of a method contains a text.
+func wantRequest(t *testing.T, d *csidriver.Driver, method, text string) {
 	t.Helper()
 	calls, err := d.Calls()
 	if err != nil {
@@ -271,12 +272,12 @@ func told(t *testing.T, d *csidriver.Driver, method, text string) {
 			return
 		}
 	}
-	t.Errorf("no %s has %s", method, text)
+	t.Errorf("requests of %s: want %s in one of them", method, text)
 }
 
-// grow plays the resizer of a claim and the volume of the same name, as far as its part
-// goes.
-func grow(t *testing.T, name string) {
+// growClaim requests a larger claim and does the part of the resizer: it grows the volume with the
+// same name.
+func growClaim(t *testing.T, name string) {
 	t.Helper()
 	size := map[string]any{"storage": "2Gi"}
 	claim := inDefault + "persistentvolumeclaims/" + name
@@ -291,49 +292,49 @@ func grow(t *testing.T, name string) {
 			"conditions": []v1.PersistentVolumeClaimCondition{{Type: v1.PersistentVolumeClaimFileSystemResizePending, Status: v1.ConditionTrue}},
 		}}},
 	} {
-		if err := plane.ask(http.MethodPatch, step.path, step.body, nil); err != nil {
+		if err := plane.do(http.MethodPatch, step.path, step.body, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// A volume that is written in its pod, of a driver that is told of the pod: nothing
-// attaches it, and it goes with the pod.
+// TestCSIInline checks an ephemeral inline volume of a driver that gets information about the
+// pod: it is not attached, and is removed with the pod.
 func TestCSIInline(t *testing.T) {
 	d := newDriver(t, "c2")
 	a := newAgent(t, "c2").start()
-	a.ready()
-	robot(t)
-	give(t, inStorage+"csidrivers", d.Name, &storage.CSIDriver{ObjectMeta: objectMeta(d.Name), Spec: storage.CSIDriverSpec{
+	a.untilReady()
+	createServiceAccount(t)
+	create(t, inStorage+"csidrivers", d.Name, &storage.CSIDriver{ObjectMeta: objectMeta(d.Name), Spec: storage.CSIDriverSpec{
 		PodInfoOnMount: new(true), TokenRequests: []storage.TokenRequest{{Audience: "vault"}},
 		VolumeLifecycleModes: []storage.VolumeLifecycleMode{storage.VolumeLifecycleEphemeral},
 	}})
-	p := asker(a.node, "c2-app")
-	volumeOf(p, "own", v1.VolumeSource{CSI: &v1.CSIVolumeSource{
+	p := boundPod(a.node, "c2-app")
+	addVolume(p, "own", v1.VolumeSource{CSI: &v1.CSIVolumeSource{
 		Driver: d.Name, VolumeAttributes: map[string]string{"size": "small"}, NodePublishSecretRef: &v1.LocalObjectReference{Name: "c2-key"},
 	}})
-	give(t, inDefault+"pods", p.Name, p)
-	a.waits(p.Name, "ContainerCreating", `fetching nodePublishSecretRef default/c2-key failed: secret "c2-key" not found`)
-	give(t, inDefault+"secrets", "c2-key", &v1.Secret{ObjectMeta: objectMeta("c2-key"), StringData: map[string]string{"key": "hush"}})
-	a.why(p.Name, "not found in the list of registered CSI drivers")
-	start(t, d)
-	a.gets(p.Name, "", "touch", "/own/here")
+	create(t, inDefault+"pods", p.Name, p)
+	a.untilWaiting(p.Name, "ContainerCreating", `fetching nodePublishSecretRef default/c2-key failed: secret "c2-key" not found`)
+	create(t, inDefault+"secrets", "c2-key", &v1.Secret{ObjectMeta: objectMeta("c2-key"), StringData: map[string]string{"key": "hush"}})
+	a.untilWhy(p.Name, "not found in the list of registered CSI drivers")
+	startDriver(t, d)
+	a.untilOutput(p.Name, "", "touch", "/own/here")
 	for _, text := range []string{
 		`"size":"small"`, `"csi.storage.k8s.io/ephemeral":"true"`, `"csi.storage.k8s.io/pod.name":"c2-app"`,
 		`"csi.storage.k8s.io/serviceAccount.name":"robot"`, `\"vault\":{\"token\":\"`, `\"expirationTimestamp\":\"20`,
 	} {
-		told(t, d, "NodePublishVolume", text)
+		wantRequest(t, d, "NodePublishVolume", text)
 	}
-	a.inUse()
-	if err := plane.ask(http.MethodDelete, inDefault+"pods/"+p.Name, nil, nil); err != nil {
+	a.untilInUse()
+	if err := plane.do(http.MethodDelete, inDefault+"pods/"+p.Name, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	ends(t, inDefault+"pods/"+p.Name)
+	untilDeleted(t, inDefault+"pods/"+p.Name)
 	done, err := d.Done()
 	if err != nil || len(done) != 2 || !strings.HasPrefix(done[0], "NodePublishVolume csi-") || !strings.HasPrefix(done[1], "NodeUnpublishVolume csi-") {
-		t.Errorf("the driver has done %v, %v", done, err)
+		t.Errorf("got the calls %v, %v, want one publish and one unpublish", done, err)
 	}
-	if n := a.said("hush"); n > 0 {
-		t.Errorf("%d lines of the log have what is secret", n)
+	if n := a.countInLog("hush"); n > 0 {
+		t.Errorf("got the secret %d times in the log, want it never", n)
 	}
 }

@@ -1,13 +1,13 @@
-// Package cluster tests podd as the node of a cluster: on a real containerd, with a real
+// Package cluster tests podd as a node of a cluster: on a real containerd, with a real
 // kube-apiserver 1.34.4 and etcd on loopback (testdata/controlplane), which package tools of
-// runtimetest builds once. Controllers and the scheduler run only in tests that call
-// controlPlane.control. The other tests do the work of controllers themselves.
+// runtimetest builds once. The controller manager and the scheduler run only in tests that call
+// controlPlane.startControllers. The other tests do the work of controllers themselves.
 //
 //	test ──▶ up ──▶ etcd, kube-apiserver ◀── podd (system:node:nN) ──▶ containerd
 //	  └── administrator ──▲
 //
-// Each test uses another node. TestNodeConformance runs Kubernetes' own tests: those of
-// conformance.txt, or all of them with make conformance. The tests have the build tag e2e
-// and need root; make cluster runs them. Everything ends with the test binary, even if it
-// is killed.
+// Each test uses another node. TestNodeConformance runs the node conformance tests of
+// Kubernetes: those of conformance.txt, or all of them with make conformance. The tests have
+// the build tag e2e and need root; make cluster runs them. All processes exit with the test
+// binary, even if it is killed.
 package cluster

@@ -12,15 +12,15 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 )
 
-// TestImpersonation: a service account that may do everything in the cluster does not
-// become root on the node by impersonating it, and kubectl auth can-i agrees.
+// TestImpersonation checks that a service account with all permissions in the cluster does not
+// become root on the node by impersonation, and that kubectl auth can-i agrees.
 func TestImpersonation(t *testing.T) {
 	all := []string{"*"}
 	token := plane.tokenFor(t, "almighty", rbac.PolicyRule{Verbs: all, APIGroups: all, Resources: all}, rbac.PolicyRule{Verbs: all, NonResourceURLs: all})
-	a, port := serving(t, "n18")
-	a.start().ready()
+	a, port := newServingAgent(t, "n18")
+	a.start().untilReady()
 	a.pod("web")
-	a.runs("web")
+	a.untilRunning("web")
 
 	kubeconfig := filepath.Join(t.TempDir(), "almighty")
 	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: almighty}}],
@@ -30,7 +30,7 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:%s", insecure-skip-tls
 	}
 	const asRoot, asOps = " --as x --as-group system:masters", " --as system:serviceaccount:default:almighty --as-group ops"
 	for _, c := range []struct {
-		words, says string
+		words, want string
 		refused     bool
 	}{
 		{"get pod web-n18", "Running", false},
@@ -47,11 +47,11 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:%s", insecure-skip-tls
 		{"auth can-i patch pods/ephemeralcontainers", "no", true},
 	} {
 		out, err := kubectlWith(t, kubeconfig, strings.Fields(c.words)...)
-		if (err != nil) != c.refused || !strings.Contains(out, c.says) {
-			t.Errorf("kubectl %s: got %v and %q, want %q, refused: %t", c.words, err, out, c.says, c.refused)
+		if (err != nil) != c.refused || !strings.Contains(out, c.want) {
+			t.Errorf("kubectl %s: got %v and %q, want %q, refused: %t", c.words, err, out, c.want, c.refused)
 		}
 	}
 	if out, err := a.verb("get", "pod", "web", "-o", "yaml"); err != nil || strings.Contains(out, "spy") {
-		t.Errorf("podd get: %v, it shows a container that nobody may add: %s", err, out)
+		t.Errorf("podd get pod: got %v and %s, want no container spy", err, out)
 	}
 }

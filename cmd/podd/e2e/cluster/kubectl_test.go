@@ -20,8 +20,8 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// kubectlPath is the machine's kubectl or, where it has none, one built from
-// Kubernetes' own source.
+// kubectlPath returns the host's kubectl or, if it has none, one built from the source of
+// Kubernetes.
 var kubectlPath = sync.OnceValues(func() (string, error) {
 	if path, err := exec.LookPath("kubectl"); err == nil {
 		return path, nil
@@ -29,7 +29,7 @@ var kubectlPath = sync.OnceValues(func() (string, error) {
 	return build(context.Background(), "../../../../testdata/controlplane", filepath.Join(plane.dir, "kubectl"), "k8s.io/kubernetes/cmd/kubectl")
 })
 
-// kubectl is what it says to the administrator.
+// kubectl runs kubectl as the administrator and returns its output.
 func kubectl(t *testing.T, words ...string) (string, error) {
 	t.Helper()
 	return kubectlWith(t, filepath.Join(plane.dir, "admin.kubeconfig"), words...)
@@ -50,14 +50,14 @@ func kubectlWith(t *testing.T, kubeconfig string, words ...string) (string, erro
 	return string(out), err
 }
 
-// kubectl copies files into a pod and out of it, and debugs it with a container that
-// is added, which comes to podd from the API server and is told back.
+// TestKubectl checks that kubectl copies files into a pod and back, and debugs it with an
+// ephemeral container, which podd gets from the API server and reports in the status.
 func TestKubectl(t *testing.T) {
-	a, _ := serving(t, "n14")
-	a.start().ready()
+	a, _ := newServingAgent(t, "n14")
+	a.start().untilReady()
 	const name = "n14-web"
 	bind(t, a.node, name, nil, sleeper("main"))
-	a.told(name, "is ready", isReady)
+	a.untilStatus(name, "is ready", isReady)
 
 	dir := t.TempDir()
 	there, back := filepath.Join(dir, "there"), filepath.Join(dir, "back")
@@ -71,7 +71,7 @@ func TestKubectl(t *testing.T) {
 		}
 	}
 	if got, err := os.ReadFile(back); err != nil || string(got) != text {
-		t.Errorf("%v, %d bytes came back of %d", err, len(got), len(text))
+		t.Errorf("kubectl cp: got %v and %d bytes, want %d", err, len(got), len(text))
 	}
 
 	debug := []string{"debug", name, "--image=podd.test/busybox:1", "--container=debugger", "--target=main", "--profile=general", "--attach=false", "--", "sh", "-c", "echo sees; ps; sleep 1000000"}
@@ -81,51 +81,51 @@ func TestKubectl(t *testing.T) {
 	a.eventually("the debugger sees the processes of its target", func() error {
 		out, err := kubectl(t, "logs", name, "-c", "debugger")
 		if err == nil && strings.Count(out, "sleep 1000000") < 2 {
-			err = fmt.Errorf("it sees %s", out)
+			err = fmt.Errorf("got %s, want two processes \"sleep 1000000\"", out)
 		}
 		return err
 	})
-	a.eventually("the cluster knows of it", func() error {
+	a.eventually("the status has the ephemeral container", func() error {
 		p, err := plane.pod("default", name)
 		if err == nil && (len(p.Status.EphemeralContainerStatuses) != 1 || p.Status.EphemeralContainerStatuses[0].State.Running == nil || p.Status.ContainerStatuses[0].RestartCount != 0) {
-			err = fmt.Errorf("got %+v", p.Status)
+			err = fmt.Errorf("got %+v, want one running ephemeral container and no restart", p.Status)
 		}
 		return err
 	})
 }
 
-// kubectl shows what metrics-server has from podd: a pod's memory by its containers,
-// and the node's.
+// TestTop checks that kubectl top shows the values that metrics-server gets from podd: the
+// memory of a pod by container, and that of the node.
 func TestTop(t *testing.T) {
 	program, err := tools.EnsureMetricsServer(t.Context(), slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	plane.command(t, "metrics "+program)
-	a, _ := serving(t, "n16")
-	a.start().ready()
+	a, _ := newServingAgent(t, "n16")
+	a.start().untilReady()
 	const name = "n16-holds"
 	holds := v1.Container{Name: "holds", Image: "podd.test/busybox:1", Command: []string{"sh", "-c", "dd if=/dev/zero of=/dev/shm/held bs=1M count=40; trap 'exit 3' TERM; sleep 1000000 & wait"}}
 	bind(t, a.node, name, nil, holds, sleeper("sleeps"))
-	a.told(name, "is ready", isReady)
+	a.untilStatus(name, "is ready", isReady)
 	for _, top := range []struct {
-		words []string
-		shows string
-		least int // MiB
+		words   []string
+		want    string
+		minimum int // MiB
 	}{
 		{[]string{"pod", name, "--containers"}, `(?m)^n16-holds +holds +\d+m +(\d+)Mi`, 40},
 		{[]string{"pod", name, "--containers"}, `(?m)^n16-holds +sleeps +\d+m +(\d+)Mi`, 0},
 		{[]string{"node", a.node}, `(?m)^n16 +\d+m +\d+% +(\d+)Mi +\d+%`, 40},
 	} {
-		shows := regexp.MustCompile(top.shows)
-		a.eventually(fmt.Sprintf("kubectl top %v shows %s", top.words, top.shows), func() error {
+		want := regexp.MustCompile(top.want)
+		a.eventually(fmt.Sprintf("kubectl top %v shows %s", top.words, top.want), func() error {
 			out, err := kubectl(t, append([]string{"top"}, top.words...)...)
-			found := shows.FindStringSubmatch(out)
+			found := want.FindStringSubmatch(out)
 			if err != nil || found == nil {
-				return fmt.Errorf("%v, it shows %s", err, out)
+				return fmt.Errorf("got %v and %s", err, out)
 			}
-			if mebi, err := strconv.Atoi(found[1]); err != nil || mebi < top.least {
-				return fmt.Errorf("%v, want %d MiB or more: %s", err, top.least, out)
+			if mebi, err := strconv.Atoi(found[1]); err != nil || mebi < top.minimum {
+				return fmt.Errorf("got %v, want %d MiB or more: %s", err, top.minimum, out)
 			}
 			return nil
 		})

@@ -17,8 +17,8 @@ import (
 	"podd/runtime"
 )
 
-// containers are the ids of those that run on the node, by the names of their pods,
-// which end in the node's or begin with it.
+// containers returns the IDs of the node's running containers, by the names of their pods.
+// These names begin or end with the node's name.
 func (a *agent) containers() map[string]string {
 	a.t.Helper()
 	conn, err := grpc.NewClient(runtimeStack.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -40,57 +40,58 @@ func (a *agent) containers() map[string]string {
 	return all
 }
 
-// An API server that comes back without its memory ends nothing, whether podd is
-// started meanwhile or not, which says so; what is bound then runs, and what the
-// cluster does not know ends when it is to.
-func TestLost(t *testing.T) {
+// TestAPIServerDataLoss checks that no pod is stopped when the API server comes back without
+// its data, whether podd is restarted or not, and that podd reports it. Pods that are bound
+// afterwards run. A pod that the cluster does not know is stopped only after podd's own record
+// of its cluster was removed.
+func TestAPIServerDataLoss(t *testing.T) {
 	a := newAgent(t, "n15").start()
-	a.ready()
+	a.untilReady()
 	kept := bind(t, a.node, "n15-kept", nil, sleeper("main")).Name
-	a.told(kept, "is ready", isReady)
+	a.untilStatus(kept, "is ready", isReady)
 	a.pod("static")
-	a.runs("static")
+	a.untilRunning("static")
 	before := a.containers()
 	if len(before) != 2 {
-		t.Fatalf("containers %v", before)
+		t.Fatalf("got containers %v, want 2", before)
 	}
 	plane.command(t, "lose")
-	const strange = "pods that it does not list keep running"
-	a.tells(strange, true)
+	const unknown = "pods that it does not list keep running"
+	a.untilPs(unknown, true)
 	untouched := func(when string) {
 		t.Helper()
 		for name, id := range before {
 			if now := a.containers()[name]; now != id {
-				t.Errorf("%s: container %q of %s runs, not %q", when, now, name, id)
+				t.Errorf("%s: got container %q of %s, want %q", when, now, name, id)
 			}
 		}
 	}
-	untouched("after the loss")
-	if _, err := plane.pod("default", kept); !errors.Is(err, errNone) {
-		t.Errorf("the cluster knows it: %v", err)
+	untouched("after the data loss")
+	if _, err := plane.pod("default", kept); !errors.Is(err, errNotFound) {
+		t.Errorf("pod in the cluster: got %v, want not found", err)
 	}
 	a.kill()
 	a.start()
-	a.ready()
-	a.tells(strange, true)
-	a.runs("static")
-	untouched("with a podd that came after")
+	a.untilReady()
+	a.untilPs(unknown, true)
+	a.untilRunning("static")
+	untouched("after a restart of podd")
 	made := bind(t, a.node, "n15-made", nil, sleeper("main"))
-	a.told(made.Name, "is ready", isReady)
-	untouched("beside another")
+	a.untilStatus(made.Name, "is ready", isReady)
+	untouched("with another pod")
 
 	a.kill()
 	if err := os.Remove(filepath.Join(a.dir, "root", "cluster.json")); err != nil {
 		t.Fatal(err)
 	}
 	a.start()
-	a.eventually("it is ended", func() error {
+	a.eventually("the unknown pod is stopped", func() error {
 		if id := a.containers()[kept]; id != "" {
-			return fmt.Errorf("container %s runs", id)
+			return fmt.Errorf("got the running container %s, want none", id)
 		}
 		return nil
 	})
-	a.none(kept)
-	a.tells(strange, false)
-	a.told(made.Name, "is ready", isReady)
+	a.untilRemoved(kept)
+	a.untilPs(unknown, false)
+	a.untilStatus(made.Name, "is ready", isReady)
 }

@@ -24,7 +24,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	csidriver.Main() // in a process that is a driver
+	csidriver.Main() // does not return in the process of a driver
 	code, done, err := stack.ShareMounts()
 	if err == nil && !done {
 		code, err = run(m)
@@ -62,7 +62,7 @@ func run(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// build makes a program of a module, the directory of which is given.
+// build builds a program in a module's directory.
 func build(ctx context.Context, module, file string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", file}, args...)...)
 	cmd.Dir, cmd.Env = module, append(os.Environ(), "CGO_ENABLED=0")

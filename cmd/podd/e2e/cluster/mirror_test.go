@@ -22,8 +22,8 @@ const (
 	localRefs    = "podd/local-refs"
 )
 
-// webPod has a container that answers to its readiness probe, and args to tell
-// versions of it apart.
+// webPod returns a manifest of a pod with a readiness probe. The version is an argument of its
+// command.
 func webPod(name, version string) string {
 	return fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s},
 spec: {hostNetwork: true, terminationGracePeriodSeconds: 0, containers: [{name: main, image: "podd.test/busybox:1", command: [sleep, "%s"],
@@ -32,11 +32,12 @@ spec: {hostNetwork: true, terminationGracePeriodSeconds: 0, containers: [{name: 
 
 func (p *controlPlane) pod(namespace, name string) (*v1.Pod, error) {
 	pod := &v1.Pod{}
-	return pod, p.ask(http.MethodGet, "/api/v1/namespaces/"+namespace+"/pods/"+name, nil, pod)
+	return pod, p.do(http.MethodGet, "/api/v1/namespaces/"+namespace+"/pods/"+name, nil, pod)
 }
 
-// mirrored waits until the mirror of a pod is as wanted.
-func (a *agent) mirrored(name, what string, is func(*v1.Pod) bool) (m *v1.Pod) {
+// untilMirror waits until is returns true for the mirror pod of a static pod, and returns the mirror
+// pod.
+func (a *agent) untilMirror(name, what string, is func(*v1.Pod) bool) (m *v1.Pod) {
 	a.t.Helper()
 	a.eventually("the mirror of "+name+" is "+what, func() (err error) {
 		if m, err = plane.pod("default", name+"-"+a.node); err == nil && !is(m) {
@@ -56,7 +57,7 @@ func isReady(m *v1.Pod) bool {
 	return false
 }
 
-// containerOf is the id of the mirror's only container.
+// containerOf returns the ID of the pod's only container.
 func containerOf(m *v1.Pod) string {
 	if len(m.Status.ContainerStatuses) == 0 {
 		return ""
@@ -64,73 +65,74 @@ func containerOf(m *v1.Pod) string {
 	return m.Status.ContainerStatuses[0].ContainerID
 }
 
-// A static pod is known to the cluster by its mirror, whatever is done to that, and
-// runs on.
+// TestMirror checks that the cluster has a mirror pod of a static pod, whatever users do to the
+// mirror pod, and that the static pod keeps running.
 func TestMirror(t *testing.T) {
 	a := newAgent(t, "w1").start()
-	node := a.ready()
+	node := a.untilReady()
 	a.write("web", webPod("web", "1000001"))
-	m := a.mirrored("web", "ready", isReady)
+	m := a.untilMirror("web", "ready", isReady)
 	if o := m.OwnerReferences; len(o) != 1 || o[0].UID != node.UID || m.Annotations[configMirror] == "" || m.Annotations[configMirror] != m.Annotations[configHash] {
-		t.Errorf("mirror: %+v", m.ObjectMeta)
+		t.Errorf("mirror pod: got %+v, want the node as owner and equal hashes", m.ObjectMeta)
 	}
 	if out, err := kubectl(t, "get", "pods", m.Name); err != nil || !strings.Contains(out, "1/1") || !strings.Contains(out, "Running") {
-		t.Errorf("kubectl get pods: %s", out)
+		t.Errorf("kubectl get pods: got %s; want output with %q and with %q", out, "1/1", "Running")
 	}
 
-	// Its deletion is undone, also where somebody waits for its end.
-	if err := plane.ask(http.MethodDelete, "/api/v1/namespaces/default/pods/"+m.Name, nil, nil); err != nil {
+	// podd creates a deleted mirror pod again, also if a client waits for its deletion.
+	if err := plane.do(http.MethodDelete, "/api/v1/namespaces/default/pods/"+m.Name, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	again := a.mirrored("web", "made again", func(now *v1.Pod) bool { return now.UID != m.UID && isReady(now) })
+	again := a.untilMirror("web", "created again", func(now *v1.Pod) bool { return now.UID != m.UID && isReady(now) })
 	if containerOf(again) != containerOf(m) || again.Annotations[configMirror] != m.Annotations[configMirror] {
-		t.Errorf("the pod was touched: %s, before %s", containerOf(again), containerOf(m))
+		t.Errorf("after the deletion of the mirror pod: got container %s, want %s", containerOf(again), containerOf(m))
 	}
 
-	// A restart is told.
+	// The mirror pod shows a restart.
 	if out, err := a.verb("restart", m.Name); err != nil {
 		t.Fatalf("podd restart: %v: %s", err, out)
 	}
-	a.mirrored("web", "restarted", func(now *v1.Pod) bool { return isReady(now) && now.Status.ContainerStatuses[0].RestartCount == 1 })
+	a.untilMirror("web", "restarted", func(now *v1.Pod) bool { return isReady(now) && now.Status.ContainerStatuses[0].RestartCount == 1 })
 
 	a.write("web", webPod("web", "1000002"))
-	a.mirrored("web", "of the new version", func(now *v1.Pod) bool {
+	a.untilMirror("web", "of the new version", func(now *v1.Pod) bool {
 		return now.Annotations[configMirror] != m.Annotations[configMirror] && now.Spec.Containers[0].Command[1] == "1000002" && isReady(now)
 	})
 
-	// A podd that starts anew repeats nothing, and finds what is no longer wanted.
+	// A podd that is restarted keeps the mirror pods, and deletes those without a static pod.
 	a.write("other", webPod("other", "1000001"))
-	before := a.mirrored("other", "ready", isReady)
+	before := a.untilMirror("other", "ready", isReady)
 	a.kill()
 	if err := os.Remove(filepath.Join(a.manifests(), "web.yaml")); err != nil {
 		t.Fatal(err)
 	}
 	a.start()
-	a.unmirrored("web")
-	if now := a.mirrored("other", "ready", isReady); now.UID != before.UID || containerOf(now) != containerOf(before) {
-		t.Errorf("after a start: got %s, before %s", now.UID, before.UID)
+	a.untilNoMirror("web")
+	if now := a.untilMirror("other", "ready", isReady); now.UID != before.UID || containerOf(now) != containerOf(before) {
+		t.Errorf("after a restart: got mirror pod %s, want %s", now.UID, before.UID)
 	}
 	if err := os.Remove(filepath.Join(a.manifests(), "other.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	a.unmirrored("other")
+	a.untilNoMirror("other")
 }
 
-func (a *agent) unmirrored(name string) {
+func (a *agent) untilNoMirror(name string) {
 	a.t.Helper()
-	a.eventually("there is no mirror of "+name, func() error {
-		if _, err := plane.pod("default", name+"-"+a.node); !errors.Is(err, errNone) {
-			return fmt.Errorf("there is one: %v", err)
+	a.eventually("there is no mirror pod of "+name, func() error {
+		if _, err := plane.pod("default", name+"-"+a.node); !errors.Is(err, errNotFound) {
+			return fmt.Errorf("got %v, want not found", err)
 		}
 		return nil
 	})
 }
 
-// What no API server takes in a mirror is named there; a namespace that is missing
-// is told of, and the mirror made once it is there.
+// TestMirrorRefs checks that a mirror pod names the references that an API server does not
+// accept in mirror pods. If the namespace is missing, podd reports that and creates the mirror
+// pod when the namespace exists.
 func TestMirrorRefs(t *testing.T) {
 	a := newAgent(t, "w2").start()
-	a.ready()
+	a.untilReady()
 	a.write("web", `{apiVersion: v1, kind: ConfigMap, metadata: {name: conf}, data: {k: v}}
 ---
 {apiVersion: v1, kind: Secret, metadata: {name: cred}, stringData: {k: hunter2}}
@@ -140,52 +142,52 @@ func TestMirrorRefs(t *testing.T) {
     volumeMounts: [{name: conf, mountPath: /conf}]}],
   volumes: [{name: conf, configMap: {name: conf}}]}}
 `)
-	m := a.mirrored("web", "ready", isReady)
+	m := a.untilMirror("web", "ready", isReady)
 	if got := m.Annotations[localRefs]; got != "ConfigMap/conf,Secret/cred,ServiceAccount/robot" || len(m.Spec.Volumes) > 0 || m.Annotations[configMirror] != m.Annotations[configHash] {
-		t.Errorf("mirror: %+v, %+v", m.Annotations, m.Spec.Volumes)
+		t.Errorf("mirror pod: got annotations %+v, volumes %+v, want the references ConfigMap/conf,Secret/cred,ServiceAccount/robot and no volumes", m.Annotations, m.Spec.Volumes)
 	}
 	a.write("lab", strings.Replace(webPod("lab", "1000000"), "{name: lab}", "{name: lab, namespace: lab}", 1))
-	a.tells(`creating the mirror pod failed: namespaces "lab" not found`, true)
+	a.untilPs(`creating the mirror pod failed: namespaces "lab" not found`, true)
 	namespace := &v1.Namespace{}
 	namespace.Name = "lab"
-	if err := plane.ask(http.MethodPost, "/api/v1/namespaces", namespace, nil); err != nil {
+	if err := plane.do(http.MethodPost, "/api/v1/namespaces", namespace, nil); err != nil {
 		t.Fatal(err)
 	}
-	a.eventually("lab has its mirror", func() error {
+	a.eventually("lab has its mirror pod", func() error {
 		m, err := plane.pod("lab", "lab-w2")
 		if err == nil && !isReady(m) {
 			err = fmt.Errorf("got %+v", m.Status)
 		}
 		return err
 	})
-	a.tells("creating the mirror pod failed", false)
-	if n := a.said("creating the mirror pod failed"); n != 1 {
-		t.Errorf("told %d times in the log", n)
+	a.untilPs("creating the mirror pod failed", false)
+	if n := a.countInLog("creating the mirror pod failed"); n != 1 {
+		t.Errorf("log: got it %d times, want once", n)
 	}
 }
 
-// What changed while the API server was away, for as long as PODD_E2E_OUTAGE says, is
-// right within 5 s of its return, and nothing else has changed.
+// TestMirrorOutage checks that changes during an outage of the API server, whose length is
+// $PODD_E2E_OUTAGE, reach the cluster within 5 s after it, and that nothing else changes.
 func TestMirrorOutage(t *testing.T) {
 	a := newAgent(t, "w3").start()
-	a.ready()
+	a.untilReady()
 	a.write("kept", webPod("kept", "1000000"))
 	a.write("removed", webPod("removed", "1000000"))
-	kept := a.mirrored("kept", "ready", isReady)
-	a.mirrored("removed", "ready", isReady)
+	kept := a.untilMirror("kept", "ready", isReady)
+	a.untilMirror("removed", "ready", isReady)
 	bound := []string{bind(t, a.node, "w3-kept", nil, sleeper("main")).Name, bind(t, a.node, "w3-ends", nil, sleeper("main")).Name}
-	before := a.told(bound[0], "is ready", isReady)
-	a.told(bound[1], "is ready", isReady)
-	back := plane.away(t)
+	before := a.untilStatus(bound[0], "is ready", isReady)
+	a.untilStatus(bound[1], "is ready", isReady)
+	restart := plane.killAPIServer(t)
 	if err := os.Remove(filepath.Join(a.manifests(), "removed.yaml")); err != nil {
 		t.Fatal(err)
 	}
 	a.write("new", webPod("new", "1000000"))
-	a.runs("new")
+	a.untilRunning("new")
 	if out, err := a.verb("restart", kept.Name); err != nil {
 		t.Fatalf("podd restart: %v: %s", err, out)
 	}
-	a.eventually("kept was restarted, removed is gone", func() error {
+	a.eventually("kept is restarted, removed is deleted", func() error {
 		out, err := a.verb("ps")
 		for line := range strings.Lines(out) {
 			if f := strings.Fields(line); len(f) > 4 && strings.HasPrefix(f[1], "removed") || len(f) > 4 && strings.HasPrefix(f[1], "kept") && (f[2] != "1/1" || f[4] == "0") {
@@ -198,37 +200,37 @@ func TestMirrorOutage(t *testing.T) {
 		t.Fatalf("podd restart: %v: %s", err, out)
 	}
 	restarted := func(p *v1.Pod) bool { return isReady(p) && p.Status.ContainerStatuses[0].RestartCount == 1 }
-	a.until(bound[1], "was restarted", restarted)
-	time.Sleep(outage(t)) // nothing happens, and that is to be seen
-	back()
+	a.untilPod(bound[1], "was restarted", restarted)
+	time.Sleep(outage(t)) // nothing may happen in this time
+	restart()
 	since := time.Now()
-	a.told(bound[1], "was restarted", restarted)
-	a.mirrored("kept", "restarted", func(now *v1.Pod) bool {
+	a.untilStatus(bound[1], "was restarted", restarted)
+	a.untilMirror("kept", "restarted", func(now *v1.Pod) bool {
 		return now.UID == kept.UID && isReady(now) && now.Status.ContainerStatuses[0].RestartCount == 1
 	})
-	a.mirrored("new", "ready", isReady)
-	a.unmirrored("removed")
+	a.untilMirror("new", "ready", isReady)
+	a.untilNoMirror("removed")
 	took := time.Since(since)
-	t.Logf("right %s after the return", took.Round(time.Millisecond))
-	if took > 5*time.Second && os.Getenv("PODD_E2E_OUTAGE") != "" { // whoever asked for it has a machine for it
-		t.Error("that took longer than 5 s")
+	t.Logf("the cluster is up to date %s after the restart of the API server", took.Round(time.Millisecond))
+	if took > 5*time.Second && os.Getenv("PODD_E2E_OUTAGE") != "" { // the host is fast enough if this is set
+		t.Error("the update of the cluster took longer than 5 s")
 	}
-	if now := a.told(bound[0], "is ready", isReady); containerIDs(now)["main"] != containerIDs(before)["main"] || now.Status.ContainerStatuses[0].RestartCount > 0 {
-		t.Errorf("got %+v, before %+v", now.Status, before.Status)
+	if now := a.untilStatus(bound[0], "is ready", isReady); containerIDs(now)["main"] != containerIDs(before)["main"] || now.Status.ContainerStatuses[0].RestartCount > 0 {
+		t.Errorf("kept pod: got %+v, want the container of %+v", now.Status, before.Status)
 	}
 }
 
-// Events are the pod's as kubectl describe looks for them; a node on which nothing
-// happens asks for nothing.
+// TestMirrorEvents checks that events refer to the mirror pod as kubectl describe expects, and
+// that an idle node sends no requests about pods.
 func TestMirrorEvents(t *testing.T) {
 	a := newAgent(t, "w4").start()
-	a.ready()
+	a.untilReady()
 	a.write("web", webPod("web", "1000000"))
-	m := a.mirrored("web", "ready", isReady)
+	m := a.untilMirror("web", "ready", isReady)
 	query := "/api/v1/namespaces/default/events?fieldSelector=" + url.QueryEscape("involvedObject.uid="+m.Annotations[configMirror])
-	a.eventually("its events are there", func() error {
+	a.eventually("the mirror pod has events", func() error {
 		var l v1.EventList
-		if err := plane.ask(http.MethodGet, query, nil, &l); err != nil {
+		if err := plane.do(http.MethodGet, query, nil, &l); err != nil {
 			return err
 		}
 		for _, reason := range []string{"Created", "Started"} {
@@ -237,20 +239,20 @@ func TestMirrorEvents(t *testing.T) {
 				found = found || e.Reason == reason && e.Source.Component == "kubelet" && e.Source.Host == "w4" && e.InvolvedObject.FieldPath == "spec.containers{main}"
 			}
 			if !found {
-				return fmt.Errorf("no %s among %+v", reason, l.Items)
+				return fmt.Errorf("got the events %+v, want %s", l.Items, reason)
 			}
 		}
 		return nil
 	})
 	if out, err := kubectl(t, "describe", "pod", m.Name); err != nil || !strings.Contains(out, "Started container main") {
-		t.Errorf("kubectl describe: %s", out)
+		t.Errorf("kubectl describe: got %s, want %q in it", out, "Started container main")
 	}
-	a.eventually("nothing is asked about pods for 20s", func() error {
+	a.eventually("podd sends no request about pods for 20s", func() error {
 		since := time.Now()
 		time.Sleep(20 * time.Second)
-		n := plane.asked(t, "w4", since)
+		n := plane.requestCounts(t, "w4", since)
 		if n["patch pods/status"]+n["create pods"]+n["delete pods"]+n["get pods"]+n["create events"]+n["patch events"] > 0 {
-			return fmt.Errorf("asked %v", n)
+			return fmt.Errorf("got the requests %v, want none for pods and events", n)
 		}
 		return nil
 	})

@@ -29,15 +29,15 @@ func conditionOf(n *v1.Node, kind v1.NodeConditionType) v1.NodeCondition {
 	return v1.NodeCondition{}
 }
 
-// ready waits for a Node that is Ready.
-func (a *agent) ready() (n *v1.Node) {
+// untilReady waits until the Node is Ready, and returns it.
+func (a *agent) untilReady() (n *v1.Node) {
 	a.t.Helper()
 	a.eventually("the node is Ready", func() (err error) {
 		if n, err = plane.node(a.node); err != nil {
 			return err
 		}
 		if c := conditionOf(n, v1.NodeReady); c.Status != v1.ConditionTrue {
-			return fmt.Errorf("Ready is %s: %s", c.Status, c.Message)
+			return fmt.Errorf("got Ready %s: %s", c.Status, c.Message)
 		}
 		return nil
 	})
@@ -46,146 +46,147 @@ func (a *agent) ready() (n *v1.Node) {
 
 func (a *agent) lease() (l *coordination.Lease, err error) {
 	l = &coordination.Lease{}
-	return l, plane.ask(http.MethodGet, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+a.node, nil, l)
+	return l, plane.do(http.MethodGet, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+a.node, nil, l)
 }
 
-func TestRegisters(t *testing.T) {
+func TestRegister(t *testing.T) {
 	a := newAgent(t, "n1", "--node-labels=tier=edge,node.kubernetes.io/x=y", "--register-with-taints=a=b:NoSchedule", "--provider-id=x://y", "--node-ip=10.11.12.13")
 	began := time.Now()
 	a.start()
-	n := a.ready()
+	n := a.untilReady()
 	t.Logf("Ready %s after podd's start", time.Since(began).Round(time.Millisecond))
 	if n.Labels["tier"] != "edge" || n.Labels["node.kubernetes.io/x"] != "y" || n.Labels[v1.LabelHostname] != "n1" || n.Labels[v1.LabelOSStable] != "linux" {
-		t.Errorf("labels: %v", n.Labels)
+		t.Errorf("got labels %v, want tier=edge, node.kubernetes.io/x=y, the hostname n1 and the OS linux", n.Labels)
 	}
 	if !slices.ContainsFunc(n.Spec.Taints, func(t v1.Taint) bool { return t.Key == "a" && t.Value == "b" }) || n.Spec.ProviderID != "x://y" {
-		t.Errorf("spec: %+v", n.Spec)
+		t.Errorf("got spec %+v, want taint a=b and provider ID x://y", n.Spec)
 	}
 	if s := n.Status.Addresses; len(s) != 2 || s[0].Address != "10.11.12.13" || s[1].Address != "n1" {
-		t.Errorf("addresses: %v", s)
+		t.Errorf("got addresses %v, want 10.11.12.13 and n1", s)
 	}
 	for _, r := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourcePods, v1.ResourceEphemeralStorage} {
 		if q := n.Status.Allocatable[r]; q.Sign() <= 0 {
-			t.Errorf("nothing of %s", r)
+			t.Errorf("allocatable %s: got nothing, want a positive quantity", r)
 		}
 	}
 	if i := n.Status.NodeInfo; i.BootID == "" || i.MachineID == "" || !strings.HasPrefix(i.ContainerRuntimeVersion, runtimeStack.RuntimeName()+"://") {
-		t.Errorf("nodeInfo: %+v", i)
+		t.Errorf("got nodeInfo %+v, want boot ID, machine ID and the version of %s", i, runtimeStack.RuntimeName())
 	}
-	a.eventually("images and pressure are told", func() error {
+	a.eventually("the Node has images and conditions", func() error {
 		n, err := plane.node("n1")
 		for _, k := range []v1.NodeConditionType{v1.NodeMemoryPressure, v1.NodeDiskPressure, v1.NodePIDPressure} {
 			if err == nil && conditionOf(n, k).Status == "" {
-				err = fmt.Errorf("no condition %s", k)
+				err = fmt.Errorf("want the condition %s", k)
 			}
 		}
 		if err == nil && !slices.ContainsFunc(n.Status.Images, func(i v1.ContainerImage) bool { return slices.Contains(i.Names, "podd.test/busybox:1") }) {
-			err = fmt.Errorf("got %v", n.Status.Images)
+			err = fmt.Errorf("got images %v, want podd.test/busybox:1 among them", n.Status.Images)
 		}
 		return err
 	})
 	var first *coordination.Lease
 	a.eventually("there is a lease", func() (err error) { first, err = a.lease(); return err })
 	if o := first.OwnerReferences; len(o) != 1 || o[0].UID != n.UID || *first.Spec.HolderIdentity != "n1" || *first.Spec.LeaseDurationSeconds != 40 {
-		t.Errorf("lease: %+v", first)
+		t.Errorf("got lease %+v, want one of n1 for 40 seconds, owned by the node", first)
 	}
-	a.eventually("it is renewed", func() error {
+	a.eventually("the lease is renewed", func() error {
 		l, err := a.lease()
 		if err == nil && !l.Spec.RenewTime.After(first.Spec.RenewTime.Time) {
-			err = errors.New("not yet")
+			err = errors.New("the lease is not renewed")
 		}
 		return err
 	})
 }
 
-func TestAdopts(t *testing.T) {
+func TestRegister_ExistingNode(t *testing.T) {
 	made := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2", Labels: map[string]string{"mine": "x", v1.LabelHostname: "old"}}}
 	made.Spec.Taints = []v1.Taint{{Key: "kept", Effect: v1.TaintEffectNoSchedule}}
 	made.Status.Capacity = v1.ResourceList{"example.com/dongle": resource.MustParse("4")}
-	if err := plane.ask(http.MethodPost, "/api/v1/nodes", made, nil); err != nil {
+	if err := plane.do(http.MethodPost, "/api/v1/nodes", made, nil); err != nil {
 		t.Fatal(err)
 	}
-	n := newAgent(t, "n2", "--register-with-taints=a=b:NoSchedule").start().ready()
+	n := newAgent(t, "n2", "--register-with-taints=a=b:NoSchedule").start().untilReady()
 	q := n.Status.Allocatable["example.com/dongle"]
 	if n.Labels["mine"] != "x" || n.Labels[v1.LabelHostname] != "n2" || q.Value() != 4 {
-		t.Errorf("got labels %v, allocatable %v", n.Labels, n.Status.Allocatable)
+		t.Errorf("got labels %v, allocatable %v, want mine=x, the hostname n2 and 4", n.Labels, n.Status.Allocatable)
 	}
 	if slices.ContainsFunc(n.Spec.Taints, func(t v1.Taint) bool { return t.Key == "a" }) {
-		t.Errorf("taints: %v", n.Spec.Taints)
+		t.Errorf("got taints %v, want none of the flag", n.Spec.Taints)
 	}
 }
 
-func TestDeleted(t *testing.T) {
+func TestNodeDeleted(t *testing.T) {
 	a := newAgent(t, "n3").start()
-	before := a.ready()
+	before := a.untilReady()
 	a.pod("web")
-	a.runs("web")
-	if err := plane.ask(http.MethodDelete, "/api/v1/nodes/n3", nil, nil); err != nil {
+	a.untilRunning("web")
+	if err := plane.do(http.MethodDelete, "/api/v1/nodes/n3", nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	a.tells("node n3 was deleted from the cluster", true)
-	if _, err := plane.node("n3"); !errors.Is(err, errNone) {
-		t.Errorf("it is there again: %v", err)
+	a.untilPs("node n3 was deleted from the cluster", true)
+	if _, err := plane.node("n3"); !errors.Is(err, errNotFound) {
+		t.Errorf("got %v, want not found", err)
 	}
 	a.kill()
 	a.start()
-	if after := a.ready(); after.UID == before.UID {
-		t.Error("it is the same")
+	if after := a.untilReady(); after.UID == before.UID {
+		t.Error("the Node was not created again")
 	}
-	a.runs("web")
-	a.tells("was deleted", false)
-	a.eventually("the lease is of the new node", func() error {
+	a.untilRunning("web")
+	a.untilPs("was deleted", false)
+	a.eventually("the new Node owns the lease", func() error {
 		n, nerr := plane.node("n3")
 		l, err := a.lease()
 		if err = errors.Join(err, nerr); err == nil && l.OwnerReferences[0].UID != n.UID {
-			err = fmt.Errorf("of %v", l.OwnerReferences)
+			err = fmt.Errorf("got owners %v, want %s", l.OwnerReferences, n.UID)
 		}
 		return err
 	})
 }
 
-// renewed waits until the lease was renewed since a time.
-func (a *agent) renewed(since time.Time) {
+// untilRenewed waits until the lease was renewed after since.
+func (a *agent) untilRenewed(since time.Time) {
 	a.t.Helper()
 	a.eventually("the lease is renewed", func() error {
 		l, err := a.lease()
 		if err == nil && l.Spec.RenewTime.Time.Before(since) {
-			err = errors.New("not yet")
+			err = errors.New("the lease is not renewed")
 		}
 		return err
 	})
 }
 
-// An API server that is killed and comes back touches no pod, and is told of once.
-func TestOutage(t *testing.T) {
+// TestAPIServerOutage checks that an outage of the API server affects no pod and is logged
+// once.
+func TestAPIServerOutage(t *testing.T) {
 	a := newAgent(t, "n4").start()
-	a.ready()
+	a.untilReady()
 	a.pod("before")
-	a.runs("before")
-	back := plane.away(t)
-	a.tells("cannot be reached", true)
+	a.untilRunning("before")
+	restart := plane.killAPIServer(t)
+	a.untilPs("cannot be reached", true)
 	a.pod("meanwhile")
-	a.runs("meanwhile")
-	back()
+	a.untilRunning("meanwhile")
+	restart()
 	since := time.Now()
-	a.tells("cannot be reached", false)
-	a.renewed(since)
-	t.Logf("well %s after the return", time.Since(since).Round(time.Millisecond))
-	a.runs("before")
-	if n := a.said("cannot be reached"); n != 1 {
-		t.Errorf("told %d times in the log", n)
+	a.untilPs("cannot be reached", false)
+	a.untilRenewed(since)
+	t.Logf("the lease is renewed %s after the restart of the API server", time.Since(since).Round(time.Millisecond))
+	a.untilRunning("before")
+	if n := a.countInLog("cannot be reached"); n != 1 {
+		t.Errorf("log: got it %d times, want once", n)
 	}
-	// A status that others spoiled is put right.
+	// podd corrects a status that others have changed.
 	patch := map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "Unknown"}}}}
-	if err := plane.ask(http.MethodPatch, "/api/v1/nodes/n4/status", patch, nil); err != nil {
+	if err := plane.do(http.MethodPatch, "/api/v1/nodes/n4/status", patch, nil); err != nil {
 		t.Fatal(err)
 	}
-	a.ready()
+	a.untilReady()
 }
 
-// One who answers never keeps no pod from running, and a broken kubeconfig no node
-// from being one.
-func TestSilent(t *testing.T) {
+// TestAPIServerUnresponsive checks that pods run although the API server of the kubeconfig does
+// not respond, and that an invalid kubeconfig does not disconnect the node.
+func TestAPIServerUnresponsive(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -206,42 +207,43 @@ func TestSilent(t *testing.T) {
 	a.flags = append(a.flags, "--kubeconfig", file)
 	a.start()
 	a.pod("web")
-	a.runs("web")
-	a.tells("within 10s", true)
-	write(string(text)) // another file is another cluster
-	a.ready()
-	a.tells("no response from the cluster", false)
+	a.untilRunning("web")
+	a.untilPs("within 10s", true)
+	write(string(text)) // podd connects to the server of the new file
+	a.untilReady()
+	a.untilPs("no response from the cluster", false)
 
-	write("clusters: [") // half of one is none
-	a.tells("the previous one stays in use", true)
-	a.renewed(time.Now())
+	write("clusters: [") // an incomplete file
+	a.untilPs("the previous one stays in use", true)
+	a.untilRenewed(time.Now())
 	write(string(text))
-	a.tells("the previous one stays in use", false)
+	a.untilPs("the previous one stays in use", false)
 }
 
-func TestForbidden(t *testing.T) {
+func TestForbiddenUser(t *testing.T) {
 	a := newAgent(t, "n6")
 	a.flags = append(a.flags, "--kubeconfig", filepath.Join(plane.dir, "n7.kubeconfig"))
 	a.start()
 	a.pod("web")
-	a.runs("web")
-	a.tells("the kubeconfig's user must be system:node:NAME", true)
-	if n := a.said("forbids a request"); n != 1 {
-		t.Errorf("told %d times in the log", n)
+	a.untilRunning("web")
+	a.untilPs("the kubeconfig's user must be system:node:NAME", true)
+	if n := a.countInLog("forbids a request"); n != 1 {
+		t.Errorf("log: got it %d times, want once", n)
 	}
 }
 
-// A node that does nothing asks for little: its lease, and now and then its status.
+// TestIdle checks that an idle node sends few requests: lease renewals and occasional status
+// updates.
 func TestIdle(t *testing.T) {
 	a := newAgent(t, "n7").start()
-	a.ready()
+	a.untilReady()
 	a.eventually("there is a lease", func() error { _, err := a.lease(); return err })
-	time.Sleep(15 * time.Second) // the images were told
+	time.Sleep(15 * time.Second) // until the images were reported
 	since := time.Now()
 	time.Sleep(time.Minute)
-	n := plane.asked(t, "n7", since)
-	t.Logf("in a minute: %v", n)
+	n := plane.requestCounts(t, "n7", since)
+	t.Logf("requests in a minute: %v", n)
 	if n["update leases"] < 4 || n["update leases"] > 7 || n["patch nodes/status"] > 1 || len(n) > 2 {
-		t.Errorf("in a minute: %v", n)
+		t.Errorf("requests in a minute: got %v, want 4 to 7 lease updates and at most one status patch", n)
 	}
 }

@@ -15,10 +15,10 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// nodes are those that have a kubeconfig; each test takes one.
+// nodes are the names of the nodes with a kubeconfig; each test uses one of them.
 var nodes = []string{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9", "n10", "n11", "n12", "n13", "n14", "n15", "n16", "n17", "n18", "n19", "w1", "w2", "w3", "w4", "w5", "p1", "p2", "p3", "p4", "p5", "o1", "o2", "o3", "c1", "c2", "conformance"}
 
-// controlPlane is the one of all tests.
+// controlPlane is the control plane that all tests share.
 type controlPlane struct {
 	*controlplane.Plane
 	dir, url string
@@ -33,16 +33,15 @@ func startPlane(ctx context.Context, made tools.ControlPlane, dir string) (*cont
 	return &controlPlane{p, p.Dir, p.URL, p.Admin}, nil
 }
 
-// control has the controller manager and the scheduler run until the test ends; the
-// controller manager gets flags more. Namespaces have their kube-root-ca.crt then,
-// and certificates are signed.
-func (p *controlPlane) control(t *testing.T, flags ...string) {
+// startControllers runs the controller manager, with additional flags, and the scheduler until the
+// test ends. Then namespaces have their kube-root-ca.crt, and certificates are signed.
+func (p *controlPlane) startControllers(t *testing.T, flags ...string) {
 	t.Helper()
 	t.Cleanup(func() { p.command(t, "release") })
 	p.command(t, strings.Join(append([]string{"control"}, flags...), " "))
 }
 
-// command has up do something and waits until it is done.
+// command makes the program up execute a command and waits until it is done.
 func (p *controlPlane) command(t *testing.T, word string) {
 	t.Helper()
 	if err := p.Command(word); err != nil {
@@ -50,39 +49,39 @@ func (p *controlPlane) command(t *testing.T, word string) {
 	}
 }
 
-// away kills the API server, and returns what has it serve again, which is done when
-// the test ends at the latest: it is everybody's.
-func (p *controlPlane) away(t *testing.T) (back func()) {
+// killAPIServer kills the API server. The returned function starts it again; the end of the test does
+// so at the latest, because all tests share the server.
+func (p *controlPlane) killAPIServer(t *testing.T) (restart func()) {
 	t.Helper()
-	served := false
-	back = func() {
+	restarted := false
+	restart = func() {
 		t.Helper()
-		if !served {
-			served = true
+		if !restarted {
+			restarted = true
 			p.command(t, "serve")
 		}
 	}
-	t.Cleanup(back)
+	t.Cleanup(restart)
 	p.command(t, "kill")
-	return back
+	return restart
 }
 
-var errNone = controlplane.ErrNone
+var errNotFound = controlplane.ErrNotFound
 
-// ask makes a request as administrator; answer may be nil.
-func (p *controlPlane) ask(method, path string, body, answer any) error {
-	return p.Ask(method, path, body, answer)
+// do sends a request as administrator and decodes the response; body and into may be nil.
+func (p *controlPlane) do(method, path string, body, into any) error {
+	return p.Do(method, path, body, into)
 }
 
 func (p *controlPlane) node(name string) (n *v1.Node, err error) {
 	n = &v1.Node{}
-	return n, p.ask(http.MethodGet, "/api/v1/nodes/"+name, nil, n)
+	return n, p.do(http.MethodGet, "/api/v1/nodes/"+name, nil, n)
 }
 
-// asked counts what the agent of a node has asked for since a time.
-func (p *controlPlane) asked(t *testing.T, node string, since time.Time) map[string]int {
+// requestCounts returns the number of requests of a node's agent since a time, by verb and resource.
+func (p *controlPlane) requestCounts(t *testing.T, node string, since time.Time) map[string]int {
 	t.Helper()
-	n, err := p.Asked(node, since)
+	n, err := p.RequestCounts(node, since)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what must come, on a busy machine.
+// patience is the maximum time that a test waits for an event: one minute, or
+// $PODD_E2E_PATIENCE on a slow host.
 var patience = func() time.Duration {
 	if given, err := time.ParseDuration(os.Getenv("PODD_E2E_PATIENCE")); err == nil {
 		return given
@@ -25,16 +26,17 @@ var patience = func() time.Duration {
 	return time.Minute
 }()
 
-// agent is a podd that is a node.
+// An agent is a podd that runs as a node of the cluster.
 type agent struct {
 	t         *testing.T
 	node, dir string
-	netns     string // path of its network namespace; "": that of the test
+	netns     string // path of its network namespace; "": the namespace of the test
 	flags     []string
 	cmd       *exec.Cmd
 }
 
-// newAgent starts nothing. The agent ends with the test, and its pods.
+// newAgent prepares an agent, but does not start it. The agent and its pods are stopped at the
+// end of the test.
 func newAgent(t *testing.T, node string, flags ...string) *agent {
 	t.Helper()
 	a := &agent{t: t, node: node, dir: filepath.Join(runtimeStack.Dir, "stack", "podd", node)}
@@ -46,7 +48,7 @@ func newAgent(t *testing.T, node string, flags ...string) *agent {
 		"--root-dir", filepath.Join(a.dir, "root"), "--run-dir", a.runDir(), "--pod-logs-dir", filepath.Join(a.dir, "logs"),
 		"--pod-manifest-path", a.manifests(), "--container-runtime-endpoint", runtimeStack.Endpoint(),
 		"--cgroup-root", runtimeStack.CgroupParent() + "/" + node, "--healthz-port", "0", "--enable-server=false", "--v", "4",
-		"--eviction-hard", "memory.available<1Mi", // a machine for tests may be short of disk
+		"--eviction-hard", "memory.available<1Mi", // a test host may be short of disk space
 	}, flags...)
 	t.Cleanup(a.end)
 	return a
@@ -87,18 +89,18 @@ func (a *agent) end() {
 		}
 		a.kill()
 	}
-	// A scheduler would give it what later tests want to see running.
-	if err := plane.ask(http.MethodDelete, "/api/v1/nodes/"+a.node, nil, nil); err != nil && !errors.Is(err, errNone) {
+	// Otherwise the scheduler could bind pods of later tests to this node.
+	if err := plane.do(http.MethodDelete, "/api/v1/nodes/"+a.node, nil, nil); err != nil && !errors.Is(err, errNotFound) {
 		a.t.Error(err)
 	}
 	if log, err := os.ReadFile(a.output()); err == nil && a.t.Failed() {
-		a.t.Logf("what podd said:\n%s", log)
+		a.t.Logf("log of podd:\n%s", log)
 	}
 }
 
-// verb is the output of a verb of podd's command line.
+// verb runs a podd command and returns its output.
 func (a *agent) verb(words ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience) // down is asked for after the test
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience) // end runs podd down after the test's context has ended
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, words...)
 	cmd.Env = append(os.Environ(), "PODD_RUN_DIR="+a.runDir())
@@ -108,8 +110,8 @@ func (a *agent) verb(words ...string) (string, error) {
 	return out.String(), err
 }
 
-// said counts the lines of podd's log that have a text.
-func (a *agent) said(text string) int {
+// countInLog counts the occurrences of a text in podd's log.
+func (a *agent) countInLog(text string) int {
 	log, err := os.ReadFile(a.output())
 	if err != nil {
 		a.t.Fatal(err)
@@ -117,7 +119,7 @@ func (a *agent) said(text string) int {
 	return strings.Count(string(log), text)
 }
 
-// pod writes the manifest of a pod that runs.
+// pod writes the manifest of a pod that sleeps.
 func (a *agent) pod(name string) {
 	a.t.Helper()
 	text := fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s},
@@ -139,8 +141,8 @@ func (a *agent) remove(name string) {
 	}
 }
 
-// runs waits for a pod.
-func (a *agent) runs(name string) {
+// untilRunning waits until podd ps shows a pod as Running.
+func (a *agent) untilRunning(name string) {
 	a.t.Helper()
 	a.eventually(name+" runs", func() error {
 		out, err := a.verb("ps")
@@ -153,10 +155,10 @@ func (a *agent) runs(name string) {
 	})
 }
 
-// tells waits until podd ps tells of a text, or tells of it no more.
-func (a *agent) tells(text string, want bool) {
+// untilPs waits until podd ps prints a text, or does not print it any more.
+func (a *agent) untilPs(text string, want bool) {
 	a.t.Helper()
-	a.eventually(fmt.Sprintf("podd ps tells %q: %t", text, want), func() error {
+	a.eventually(fmt.Sprintf("podd ps prints %q: %t", text, want), func() error {
 		if out, _ := a.verb("ps"); strings.Contains(out, text) != want {
 			return errors.New(out)
 		}
@@ -169,6 +171,7 @@ func (a *agent) eventually(what string, is func() error) {
 	eventually(a.t, what, is)
 }
 
+// eventually polls until is returns nil. After patience it fails with the last error.
 func eventually(t *testing.T, what string, is func() error) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {

@@ -25,8 +25,9 @@ import (
 	"podd/cmd/podd/internal/stream"
 )
 
-// serving has podd serve port 10250, or rather another, as a kubelet of kubeadm's does.
-func serving(t *testing.T, node string, flags ...string) (a *agent, port string) {
+// newServingAgent prepares an agent with the configuration of a kubeadm kubelet, which serves the
+// kubelet API on a free port instead of 10250.
+func newServingAgent(t *testing.T, node string, flags ...string) (a *agent, port string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -39,14 +40,14 @@ func serving(t *testing.T, node string, flags ...string) (a *agent, port string)
 	}, flags...)...), port
 }
 
-// token is one of a service account that may get some of a node; who may nothing
-// needs no resources.
+// token returns a token of a new service account that may get these resources. Without
+// resources it has no permission.
 func (p *controlPlane) token(t *testing.T, name string, resources ...string) string {
 	t.Helper()
 	return p.tokenFor(t, name, rbac.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: append(resources, "nodes/none")})
 }
 
-// tokenFor returns a token of a new service account that has the rules.
+// tokenFor returns a token of a new service account with these rules.
 func (p *controlPlane) tokenFor(t *testing.T, name string, rules ...rbac.PolicyRule) string {
 	t.Helper()
 	const accounts = "/api/v1/namespaces/default/serviceaccounts"
@@ -64,20 +65,20 @@ func (p *controlPlane) tokenFor(t *testing.T, name string, rules ...rbac.PolicyR
 		}},
 	}
 	for _, m := range made {
-		if err := p.ask(http.MethodPost, m.path, m.object, nil); err != nil {
+		if err := p.do(http.MethodPost, m.path, m.object, nil); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = p.ask(http.MethodDelete, m.path+"/"+name, nil, nil) })
+		t.Cleanup(func() { _ = p.do(http.MethodDelete, m.path+"/"+name, nil, nil) })
 	}
 	var q authentication.TokenRequest
-	if err := p.ask(http.MethodPost, accounts+"/"+name+"/token", &q, &q); err != nil {
+	if err := p.do(http.MethodPost, accounts+"/"+name+"/token", &q, &q); err != nil {
 		t.Fatal(err)
 	}
 	return q.Status.Token
 }
 
-// visit asks the node itself for something; podd's certificate is its own.
-func visit(port, token, method, path string) (int, string, error) {
+// request sends a request to podd's API, without verification of podd's self-signed certificate.
+func request(port, token, method, path string) (int, string, error) {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}, Timeout: 30 * time.Second}
 	q, err := http.NewRequest(method, "https://127.0.0.1:"+port+path, nil)
 	if err != nil {
@@ -95,25 +96,26 @@ func visit(port, token, method, path string) (int, string, error) {
 	return r.StatusCode, string(body), err
 }
 
-// Who may what of the node is said by the cluster, for its service accounts too; what
-// it said counts for a while when it is away.
+// TestReviews checks that the cluster authenticates and authorizes users of podd's API,
+// including service accounts, and that podd uses its cached decisions for a while when the
+// cluster is unreachable.
 func TestReviews(t *testing.T) {
 	reader := plane.token(t, "reader", "nodes/metrics", "nodes/pods")
 	proxier := plane.token(t, "proxier", "nodes/proxy")
-	nobody := plane.token(t, "nobody")
-	a, port := serving(t, "n9")
-	a.start().ready()
+	powerless := plane.token(t, "powerless")
+	a, port := newServingAgent(t, "n9")
+	a.start().untilReady()
 	type row struct {
 		who, token, method, path string
 		status                   int
-		says                     string
+		want                     string
 	}
 	check := func(rows []row) {
 		t.Helper()
 		for _, c := range rows {
-			status, body, err := visit(port, c.token, c.method, c.path)
-			if err != nil || status != c.status || !strings.Contains(body, c.says) {
-				t.Errorf("%s: %s %s: %v, %d %.300s; want %d %s", c.who, c.method, c.path, err, status, body, c.status, c.says)
+			status, body, err := request(port, c.token, c.method, c.path)
+			if err != nil || status != c.status || !strings.Contains(body, c.want) {
+				t.Errorf("%s: %s %s: got %v, %d %.300s, want %d %s", c.who, c.method, c.path, err, status, body, c.status, c.want)
 			}
 		}
 	}
@@ -129,28 +131,28 @@ func TestReviews(t *testing.T) {
 		{"proxier", proxier, "GET", "/api/v1/pods", 200, "PodList"},
 		{"proxier", proxier, "GET", "/api/v1/namespaces/default/pods/x/exec?command=id", 403, "cannot create"},
 		{"proxier", proxier, "POST", "/api/v1/namespaces/default/pods", 403, "forbidden"},
-		{"nobody", nobody, "GET", "/pods", 403, "subresource(s)=[pods proxy]"},
-		{"a stranger", reader[:len(reader)-8] + "AAAAAAAA", "GET", "/metrics", 401, "Unauthorized"},
-		{"a stranger", "made-up", "GET", "/metrics", 401, "Unauthorized"},
-		{"who shows nothing", "", "GET", "/metrics", 401, "Unauthorized"},
+		{"powerless", powerless, "GET", "/pods", 403, "subresource(s)=[pods proxy]"},
+		{"invalid token", reader[:len(reader)-8] + "AAAAAAAA", "GET", "/metrics", 401, "Unauthorized"},
+		{"unknown token", "made-up", "GET", "/metrics", 401, "Unauthorized"},
+		{"no token", "", "GET", "/metrics", 401, "Unauthorized"},
 	})
-	if n := a.said(reader) + a.said("made-up"); n != 0 {
-		t.Errorf("tokens are in the log %d times", n)
+	if n := a.countInLog(reader) + a.countInLog("made-up"); n != 0 {
+		t.Errorf("got tokens %d times in the log, want none", n)
 	}
-	// A token that the cluster has not seen here yet.
+	// A token that podd has not verified yet.
 	late := plane.token(t, "late", "nodes/metrics")
-	back := plane.away(t)
+	restart := plane.killAPIServer(t)
 	check([]row{
-		{"reader, away", reader, "GET", "/metrics", 200, "kubelet_"},
-		{"reader, away", reader, "GET", "/stats/summary", 500, "Authorization error (user=system:serviceaccount:default:reader, verb=get, resource=nodes, subresource=stats)"},
-		{"nobody, away", nobody, "GET", "/logs/", 500, "Authorization error"},
-		{"late, away", late, "GET", "/metrics", 401, "Unauthorized"},
+		{"reader, outage", reader, "GET", "/metrics", 200, "kubelet_"},
+		{"reader, outage", reader, "GET", "/stats/summary", 500, "Authorization error (user=system:serviceaccount:default:reader, verb=get, resource=nodes, subresource=stats)"},
+		{"powerless, outage", powerless, "GET", "/logs/", 500, "Authorization error"},
+		{"late, outage", late, "GET", "/metrics", 401, "Unauthorized"},
 	})
-	back()
-	a.eventually("the cluster is asked again", func() error {
-		status, body, err := visit(port, late, "GET", "/metrics")
+	restart()
+	a.eventually("podd queries the cluster again", func() error {
+		status, body, err := request(port, late, "GET", "/metrics")
 		if err == nil && status != 200 {
-			err = fmt.Errorf("got %d %s", status, body)
+			err = fmt.Errorf("got %d %s, want 200", status, body)
 		}
 		return err
 	})
@@ -173,8 +175,8 @@ func (p *controlPlane) dial(t *testing.T, path string, query url.Values) (net.Co
 	return conn, target
 }
 
-// text is what a GET of a path answers.
-func (p *controlPlane) text(path string) (string, error) {
+// getText returns the body of the response to a GET request.
+func (p *controlPlane) getText(path string) (string, error) {
 	r, err := p.admin.Get(p.url + path)
 	if err != nil {
 		return "", err
@@ -187,22 +189,22 @@ func (p *controlPlane) text(path string) (string, error) {
 	return string(body), err
 }
 
-// What kubectl's logs, exec, attach, port-forward and top ask the API server for, it
-// gets from podd, of the mirror of a pod.
+// TestStreams checks the requests of kubectl logs, exec, attach, port-forward and top to the
+// API server, for a static pod of podd.
 func TestStreams(t *testing.T) {
-	a, _ := serving(t, "n10")
-	a.start().ready()
+	a, _ := newServingAgent(t, "n10")
+	a.start().untilReady()
 	const manifest = `{apiVersion: v1, kind: Pod, metadata: {name: %s},
 spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: "podd.test/busybox:1", stdin: true,
 command: [sh, -c, "echo began; httpd -p 8080; while read line; do echo got $line; done; sleep 1000000"]}]}}`
 	a.write("web", fmt.Sprintf(manifest, "web"))
-	a.runs("web")
+	a.untilRunning("web")
 	const name = "web-n10"
 	const pods = "/api/v1/namespaces/default/pods"
-	a.eventually("logs come", func() error {
-		text, err := plane.text(pods + "/" + name + "/log")
+	a.eventually("the log is available", func() error {
+		text, err := plane.getText(pods + "/" + name + "/log")
 		if err == nil && !strings.Contains(text, "began") {
-			err = fmt.Errorf("got %q", text)
+			err = fmt.Errorf("got %q, want %q in it", text, "began")
 		}
 		return err
 	})
@@ -220,19 +222,19 @@ command: [sh, -c, "echo began; httpd -p 8080; while read line; do echo got $line
 	err := run("exec", url.Values{"command": {"sh", "-c", "cat; echo bad >&2; exit 3"}, "stdin": {"true"}, "stdout": {"true"}, "stderr": {"true"}},
 		stream.Command{Stdin: strings.NewReader("hello"), Stdout: &out, Stderr: &errs})
 	if exit, ok := err.(*stream.ExitError); !ok || exit.Code != 3 || out.String() != "hello" || errs.String() != "bad\n" {
-		t.Errorf("exec: %v, said %q and %q", err, out.String(), errs.String())
+		t.Errorf("exec: got %v, stdout %q and stderr %q, want exit code 3, %q and %q", err, out.String(), errs.String(), "hello", "bad\n")
 	}
 	in, type_ := io.Pipe()
-	heard := make(lines, 16)
+	received := make(lines, 16)
 	var attached sync.WaitGroup
 	defer attached.Wait()
 	attached.Go(func() {
-		_ = run("attach", url.Values{"stdin": {"true"}, "stdout": {"true"}}, stream.Command{Stdin: in, Stdout: heard})
+		_ = run("attach", url.Values{"stdin": {"true"}, "stdout": {"true"}}, stream.Command{Stdin: in, Stdout: received})
 	})
 	if _, err := io.WriteString(type_, "typed\n"); err != nil {
 		t.Error(err)
 	}
-	for heard.next(t) != "got typed\n" {
+	for received.next(t) != "got typed\n" {
 	}
 	if conn, target := plane.dial(t, pods+"/"+name+"/portforward", nil); true {
 		forward, err := stream.DialForward(t.Context(), conn, target)
@@ -246,21 +248,21 @@ command: [sh, -c, "echo began; httpd -p 8080; while read line; do echo got $line
 			t.Error(err)
 		}
 		if text, _ := io.ReadAll(near); !bytes.HasPrefix(text, []byte("HTTP/1.")) {
-			t.Errorf("port-forward: got %q", text)
+			t.Errorf("port-forward: got %q, want an HTTP response", text)
 		}
 	}
 	type_.Close()
-	a.remove("web") // which ends what is attached
+	a.remove("web") // which ends the attach stream
 	for path, want := range map[string]string{
 		"stats/summary": `"nodeName":"n10"`, "metrics/resource": "node_cpu_usage_seconds_total", "pods": "PodList", "configz": "kubeletconfig", "healthz": "ok",
 	} {
-		if text, err := plane.text("/api/v1/nodes/n10/proxy/" + path); err != nil || !strings.Contains(text, want) {
-			t.Errorf("proxy/%s: %v, %.300s", path, err, text)
+		if text, err := plane.getText("/api/v1/nodes/n10/proxy/" + path); err != nil || !strings.Contains(text, want) {
+			t.Errorf("proxy/%s: got %v, %.300s, want %q in it", path, err, text, want)
 		}
 	}
 }
 
-// lines is a writer whose lines, one a Write, are read elsewhere.
+// lines is a writer that sends each write to a channel.
 type lines chan string
 
 func (l lines) Write(p []byte) (int, error) {
@@ -274,7 +276,7 @@ func (l lines) next(t *testing.T) string {
 	case line := <-l:
 		return line
 	case <-time.After(patience):
-		t.Fatal("nothing more came")
+		t.Fatal("no output within the time limit")
 		return ""
 	}
 }

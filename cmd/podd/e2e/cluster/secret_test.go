@@ -13,22 +13,23 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 )
 
-// The data of Secrets in manifest files is shown to users who may create nodes/proxy or
-// get the Secret, and to root. Others see the objects without data, and so does every
-// user of the API server's own proxy, where podd cannot know who asks.
+// TestSecretsOfManifests checks that podd shows the data of Secrets in manifest files only to
+// root and to users who may create nodes/proxy or get the Secret. Others see the objects
+// without data. So does every user of the API server's proxy, because podd does not know the
+// user there.
 func TestSecretsOfManifests(t *testing.T) {
 	rule := func(verb, resource string, names ...string) rbac.PolicyRule {
 		return rbac.PolicyRule{Verbs: []string{verb}, APIGroups: []string{""}, Resources: []string{resource}, ResourceNames: names}
 	}
-	looks := rule("get", "nodes/proxy")
+	getProxy := rule("get", "nodes/proxy")
 	tokens := map[string]string{
-		"get":    plane.tokenFor(t, "looks", looks),
-		"create": plane.tokenFor(t, "creates", looks, rule("create", "nodes/proxy")),
-		"reads":  plane.tokenFor(t, "reads", looks, rule("get", "secrets")),
-		"one":    plane.tokenFor(t, "reads-one", looks, rule("get", "secrets", "own")),
+		"get":    plane.tokenFor(t, "looks", getProxy),
+		"create": plane.tokenFor(t, "creates", getProxy, rule("create", "nodes/proxy")),
+		"reads":  plane.tokenFor(t, "reads", getProxy, rule("get", "secrets")),
+		"one":    plane.tokenFor(t, "reads-one", getProxy, rule("get", "secrets", "own")),
 	}
-	a, port := serving(t, "n17")
-	a.start().ready()
+	a, port := newServingAgent(t, "n17")
+	a.start().untilReady()
 	const secret = `{apiVersion: v1, kind: Secret, metadata: {name: %s, annotations: {
 kubectl.kubernetes.io/last-applied-configuration: '{"stringData":{"k":"hidden"}}', team: blue}}, stringData: {k: hidden}}
 ---
@@ -36,45 +37,45 @@ kubectl.kubernetes.io/last-applied-configuration: '{"stringData":{"k":"hidden"}}
 	a.write("with", fmt.Sprintf(secret+secret, "own", "other")+`{apiVersion: v1, kind: Pod, metadata: {name: with},
 spec: {hostNetwork: true, terminationGracePeriodSeconds: 0, containers: [{name: main, image: "podd.test/busybox:1", command: [sleep, "1000000"],
 env: [{name: A, valueFrom: {secretKeyRef: {name: own, key: k}}}, {name: B, valueFrom: {secretKeyRef: {name: other, key: k}}}]}]}}`)
-	a.runs("with")
+	a.untilRunning("with")
 	const all, own = "/api/v1/namespaces/default/secrets", "/api/v1/namespaces/default/secrets/own"
-	shows := func(who, path, body string, want int) {
+	wantValues := func(user, path, body string, want int) {
 		t.Helper()
 		if n := strings.Count(body, "aGlkZGVu"); n != want || want == 0 && strings.Contains(body, "hidden") || !strings.Contains(body, "blue") {
-			t.Errorf("%s: %s: got %d values, want %d: %s", who, path, n, want, body)
+			t.Errorf("%s: %s: got %d values, want %d: %s", user, path, n, want, body)
 		}
 	}
 	for _, c := range []struct {
-		who       string
+		user      string
 		list, one int // values in the responses
 	}{{"get", 0, 0}, {"create", 2, 1}, {"reads", 2, 1}, {"one", 0, 1}} {
 		for path, want := range map[string]int{all: c.list, own: c.one, "/api/v1/secrets": c.list} {
-			status, body, err := visit(port, tokens[c.who], http.MethodGet, path)
+			status, body, err := request(port, tokens[c.user], http.MethodGet, path)
 			if err != nil || status != http.StatusOK {
-				t.Fatalf("%s: %s: %v, %d %s", c.who, path, err, status, body)
+				t.Fatalf("%s: %s: %v, %d %s", c.user, path, err, status, body)
 			}
-			shows(c.who, path, body, want)
+			wantValues(c.user, path, body, want)
 		}
 	}
 	// Through the API server, as its administrator.
 	for _, path := range []string{all, own} {
-		body, err := plane.text("/api/v1/nodes/n17/proxy" + path)
+		body, err := plane.getText("/api/v1/nodes/n17/proxy" + path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		shows("the API server", path, body, 0)
+		wantValues("the API server", path, body, 0)
 	}
 	if out, err := kubectl(t, "get", "--raw", "/api/v1/nodes/n17/proxy"+own); err != nil || !strings.Contains(out, "Warning: Secrets are shown without their data") {
-		t.Errorf("kubectl get --raw: %v %s", err, out)
+		t.Errorf("kubectl get --raw: got %v, %s, want %q in it", err, out, "Warning: Secrets are shown without their data")
 	}
-	// Root's own socket shows it, also while the cluster is unreachable.
-	plane.away(t)
+	// podd's own socket shows the data to root, also during an outage of the cluster.
+	plane.killAPIServer(t)
 	out, err := a.verb("get", "secret", "own", "-o", "json")
 	if err != nil {
 		t.Fatal(err, out)
 	}
 	var s v1.Secret
 	if err := json.Unmarshal([]byte(out), &s); err != nil || string(s.Data["k"]) != "hidden" {
-		t.Errorf("podd get secret: %v %s", err, out)
+		t.Errorf("podd get secret: got %v, %s, want the data", err, out)
 	}
 }

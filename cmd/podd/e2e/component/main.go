@@ -1,11 +1,10 @@
-// Command component replaces each of the programs of a control plane. It accepts their
-// flags as kubeadm writes them, responds to health checks on the same ports, and logs
-// them:
+// Command component replaces each of the programs of a control plane. It accepts their flags as
+// kubeadm writes them, responds to health checks on the same ports, and logs each request:
 //
 //	GET /livez 200 kube-probe/1.34
 //
-// A number in the file <faults>/livez makes that many responses under /livez fail, counted
-// from the start of the program. Other paths have such files too.
+// A number in the file <faults>/livez makes that many requests to /livez fail, counted from the
+// start of the program. Other paths have such files too.
 package main
 
 import (
@@ -31,7 +30,7 @@ import (
 	"time"
 )
 
-// faults is below what kubeadm mounts from the host.
+// faults is a directory below one that kubeadm's pods mount from the host.
 const faults = "/etc/kubernetes/pki/faults"
 
 func main() {
@@ -44,7 +43,7 @@ func main() {
 	}
 }
 
-// serve answers until ctx ends.
+// serve responds to health checks until ctx ends.
 func serve(ctx context.Context, command []string) error {
 	addr, secure, err := address(command)
 	if err != nil {
@@ -64,7 +63,7 @@ func serve(ctx context.Context, command []string) error {
 	server := &http.Server{Handler: checks(), ReadHeaderTimeout: 5 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	log.Printf("%s answers on %s", filepath.Base(command[0]), addr)
+	log.Printf("%s listens on %s", filepath.Base(command[0]), addr)
 	select {
 	case err = <-served:
 		return err
@@ -75,8 +74,8 @@ func serve(ctx context.Context, command []string) error {
 	return err
 }
 
-// address is where a component answers health checks: etcd where its metrics
-// are, the others on their secure port.
+// address returns the address on which a component responds to health checks: the metrics
+// address of etcd, the secure port of the others.
 func address(command []string) (addr string, secure bool, err error) {
 	flags := map[string]string{}
 	for _, word := range command[1:] {
@@ -84,23 +83,23 @@ func address(command []string) (addr string, secure bool, err error) {
 		flags[name] = value
 	}
 	if filepath.Base(command[0]) == "etcd" {
-		at, err := url.Parse(flags["listen-metrics-urls"])
+		u, err := url.Parse(flags["listen-metrics-urls"])
 		if err != nil {
 			return "", false, err
 		}
-		return at.Host, at.Scheme == "https", nil
+		return u.Host, u.Scheme == "https", nil
 	}
 	return net.JoinHostPort(flags["bind-address"], flags["secure-port"]), true, nil
 }
 
-// checks answers each kind of health check.
+// checks returns a handler for all kinds of health checks.
 func checks() http.Handler {
 	mux := http.NewServeMux()
 	for _, kind := range []string{"livez", "readyz", "healthz", "health"} {
 		var failed atomic.Int64
 		mux.HandleFunc("GET /"+kind, func(w http.ResponseWriter, r *http.Request) {
 			code := http.StatusOK
-			if failed.Load() < wanted(kind) {
+			if failed.Load() < failures(kind) {
 				failed.Add(1)
 				code = http.StatusInternalServerError
 			}
@@ -111,8 +110,8 @@ func checks() http.Handler {
 	return mux
 }
 
-// wanted is how many answers are to be errors.
-func wanted(kind string) int64 {
+// failures returns the number of requests of a kind that must fail.
+func failures(kind string) int64 {
 	text, err := os.ReadFile(filepath.Join(faults, kind))
 	if err != nil {
 		return 0

@@ -33,11 +33,11 @@ func Connect(kubeconfig string) (Client, error) {
 	return Client{config.Host, &http.Client{Timeout: time.Minute, Transport: transport}}, nil
 }
 
-// ErrNone is the error for an object that does not exist.
-var ErrNone = errors.New("there is none")
+// ErrNotFound is the error for an object that does not exist.
+var ErrNotFound = errors.New("not found")
 
-// Ask makes a request; body and answer may be nil.
-func (c Client) Ask(method, path string, body, answer any) error {
+// Do sends a request and decodes the response; body and into may be nil.
+func (c Client) Do(method, path string, body, into any) error {
 	var text []byte
 	if body != nil {
 		var err error
@@ -63,11 +63,11 @@ func (c Client) Ask(method, path string, body, answer any) error {
 	case err != nil:
 		return err
 	case r.StatusCode == http.StatusNotFound:
-		return fmt.Errorf("%s: %w", path, ErrNone)
+		return fmt.Errorf("%s: %w", path, ErrNotFound)
 	case r.StatusCode >= 300:
 		return fmt.Errorf("%s %s: %s: %s", method, path, r.Status, all)
-	case answer == nil:
+	case into == nil:
 		return nil
 	}
-	return json.Unmarshal(all, answer)
+	return json.Unmarshal(all, into)
 }

@@ -1,7 +1,6 @@
-// Package controlplane runs the control plane of a cluster for tests and measurements: etcd
-// and kube-apiserver 1.34.4, with users for podd, a kubelet and an administrator. The
-// program up of testdata/controlplane starts them; see its package doc. They end with this
-// process.
+// Package controlplane runs the control plane of a cluster for tests and measurements: etcd and
+// kube-apiserver 1.34.4, with users for podd, a kubelet and an administrator. The program up of
+// testdata/controlplane starts them; see its package doc. They exit with this process.
 package controlplane
 
 import (
@@ -21,10 +20,10 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// A Plane is a control plane that runs until Stop. Only Ask may be called concurrently.
+// A Plane is a control plane that runs until Stop. Only Do may be called concurrently.
 type Plane struct {
-	Dir   string // contains audit.log, and the kubeconfigs of the administrator and of each node
-	URL   string // of the API server
+	Dir   string // contains audit.log and the kubeconfigs of the administrator and of each node
+	URL   string // URL of the API server
 	Admin *http.Client
 
 	cmd *exec.Cmd
@@ -67,23 +66,23 @@ func Start(ctx context.Context, made tools.ControlPlane, dir string, nodes ...st
 // Stop stops the control plane.
 func (p *Plane) Stop() error { return errors.Join(p.in.Close(), p.cmd.Wait()) }
 
-// Command sends a command to the program up and waits until it is carried out.
+// Command sends a command to the program up and waits until it has been executed.
 func (p *Plane) Command(word string) error {
 	if _, err := fmt.Fprintln(p.in, word); err != nil || !p.out.Scan() || p.out.Text() != word {
-		return fmt.Errorf("%s: %w, said %q", word, err, p.out.Text())
+		return fmt.Errorf("sending the command %q: %w, got %q", word, err, p.out.Text())
 	}
 	p.Admin.CloseIdleConnections()
 	return nil
 }
 
-// Ask makes a request as administrator; body and answer may be nil.
-func (p *Plane) Ask(method, path string, body, answer any) error {
-	return Client{p.URL, p.Admin}.Ask(method, path, body, answer)
+// Do sends a request as administrator and decodes the response; body and into may be nil.
+func (p *Plane) Do(method, path string, body, into any) error {
+	return Client{p.URL, p.Admin}.Do(method, path, body, into)
 }
 
-// Asked returns the number of requests of a node since a time, by verb and resource,
+// RequestCounts returns the number of requests of a node since a time, by verb and resource,
 // according to the audit log.
-func (p *Plane) Asked(node string, since time.Time) (map[string]int, error) {
+func (p *Plane) RequestCounts(node string, since time.Time) (map[string]int, error) {
 	log, err := os.Open(filepath.Join(p.Dir, "audit.log"))
 	if err != nil {
 		return nil, err
@@ -98,7 +97,7 @@ func (p *Plane) Asked(node string, since time.Time) (map[string]int, error) {
 			ObjectRef   struct{ Resource, Subresource string }
 			At          time.Time `json:"requestReceivedTimestamp"`
 		}
-		// The last line may be half written.
+		// The last line may not be complete.
 		if json.Unmarshal(lines.Bytes(), &e) != nil || e.User.Username != "system:node:"+node || e.At.Before(since) {
 			continue
 		}

@@ -11,7 +11,8 @@ import (
 	"podd/cmd/podd/e2e/controlplane"
 )
 
-// patience is how long a test waits for what must come, on a busy machine.
+// patience is the maximum time that a test waits for an event: three minutes, or
+// $PODD_E2E_PATIENCE on a slow host.
 var patience = func() time.Duration {
 	if given, err := time.ParseDuration(os.Getenv("PODD_E2E_PATIENCE")); err == nil {
 		return given
@@ -19,6 +20,7 @@ var patience = func() time.Duration {
 	return 3 * time.Minute
 }()
 
+// eventually polls until is returns nil. After patience it fails with the last error.
 func eventually(t *testing.T, what string, is func() error) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -32,7 +34,7 @@ func eventually(t *testing.T, what string, is func() error) {
 	}
 }
 
-// client is the user of a kubeconfig.
+// A client sends requests to the API server as the user of a kubeconfig.
 type client struct{ controlplane.Client }
 
 func newClient(t *testing.T, kubeconfig string) *client {
@@ -45,6 +47,6 @@ func newClient(t *testing.T, kubeconfig string) *client {
 	return &client{c}
 }
 
-func (c *client) get(path string, answer any) error {
-	return c.Ask(http.MethodGet, path, nil, answer)
+func (c *client) get(path string, into any) error {
+	return c.Do(http.MethodGet, path, nil, into)
 }

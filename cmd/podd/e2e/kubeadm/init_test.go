@@ -31,60 +31,59 @@ cgroupDriver: cgroupfs
 cgroupRoot: CGROUP
 `
 
-// spared are the checks that no machine without systemd, or as small as this may be,
-// passes.
-const spared = "--ignore-preflight-errors=NumCPU,Mem,SystemVerification"
+// ignoredChecks are the preflight checks that fail without systemd or on a small host.
+const ignoredChecks = "--ignore-preflight-errors=NumCPU,Mem,SystemVerification"
 
-// TestInit: a control plane from nothing, by podd as by a kubelet.
+// TestInit sets up a control plane with podd, and one with a kubelet to compare.
 func TestInit(t *testing.T) {
 	for _, name := range []string{"podd", "kubelet"} {
 		t.Run(name, func(t *testing.T) {
-			a, c := machine.init(t, name)
-			n, err := c.node(machine.name)
+			a, c := thisNode.init(t, name)
+			n, err := c.node(thisNode.name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, is := n.Labels["node-role.kubernetes.io/control-plane"]; !is || len(n.Spec.Taints) == 0 {
-				t.Errorf("labels %v, taints %v", n.Labels, n.Spec.Taints)
+			if _, ok := n.Labels["node-role.kubernetes.io/control-plane"]; !ok || len(n.Spec.Taints) == 0 {
+				t.Errorf("got labels %v, taints %v, want those of a control plane", n.Labels, n.Spec.Taints)
 			}
 			if got := n.Status.NodeInfo.KubeletVersion; got != "v1.34.4" {
-				t.Errorf("kubeletVersion %q", got)
+				t.Errorf("got kubeletVersion %q, want v1.34.4", got)
 			}
-			// The API server comes in with the certificate that kubeadm gave it, and the
-			// node asks it who that is.
+			// The API server uses the client certificate that kubeadm has issued, and the node
+			// authenticates it by a request to the API server.
 			eventually(t, "the API server reaches the agent", func() error {
-				return c.get("/api/v1/nodes/"+machine.name+"/proxy/healthz", nil)
+				return c.get("/api/v1/nodes/"+thisNode.name+"/proxy/healthz", nil)
 			})
 			for _, component := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
-				c.mirrored(t, component+"-"+machine.name)
+				c.untilMirrored(t, component+"-"+thisNode.name)
 			}
-			machine.again(t, a, c)
+			thisNode.restartAgent(t, a, c)
 		})
 	}
 }
 
-// init makes the node a control plane with an agent, podd or a kubelet, that is
-// started when there is no API server.
+// init makes the node a control plane. Its agent, podd or a kubelet, starts before there is an
+// API server.
 func (n *node) init(t *testing.T, agent string) (*agent, *client) {
 	t.Helper()
 	t.Cleanup(func() { n.reset(t) })
 	config := "--config=" + n.config(t, initConfig)
 	for _, phase := range []string{"certs all", "kubeconfig all", "etcd local", "control-plane all", "kubelet-start"} {
 		if phase == "certs all" {
-			n.kubeadm(t, "init", "phase", "preflight", config, spared)
+			n.kubeadm(t, "init", "phase", "preflight", config, ignoredChecks)
 		}
 		n.kubeadm(t, append(append([]string{"init", "phase"}, strings.Fields(phase)...), config)...)
 	}
 	a := n.start(t, agent)
 	c := newClient(t, "/etc/kubernetes/super-admin.conf")
 	eventually(t, "the API server is ready", func() error {
-		if err := a.runs(); err != nil {
+		if err := a.exited(); err != nil {
 			t.Fatal(err)
 		}
 		return c.get("/readyz", nil)
 	})
 	served := time.Since(a.began)
-	c.ready(t, n.name, a.runs)
+	c.untilReady(t, n.name, a.exited)
 	t.Logf("%s: API server ready after %.1f s, node Ready after %.1f s", agent, served.Seconds(), time.Since(a.began).Seconds())
 	n.kubeadm(t, "init", "phase", "wait-control-plane")
 	for _, phase := range []string{"upload-config all", "mark-control-plane", "bootstrap-token", "kubelet-finalize all"} {
@@ -93,30 +92,30 @@ func (n *node) init(t *testing.T, agent string) (*agent, *client) {
 	return a, c
 }
 
-// again has the agent killed and started again: the control plane runs on.
-func (n *node) again(t *testing.T, a *agent, c *client) {
+// restartAgent kills the agent and starts it again. The control plane must keep running.
+func (n *node) restartAgent(t *testing.T, a *agent, c *client) {
 	t.Helper()
 	before := n.containers(t)
 	if len(before) != 4 {
-		t.Errorf("containers %v", before)
+		t.Errorf("got containers %v, want 4", before)
 	}
 	a.kill()
 	since := time.Now()
 	n.start(t, a.name)
-	eventually(t, "the new agent is healthy, and tells the cluster", func() error {
+	eventually(t, "the new agent is healthy and renews its lease", func() error {
 		l := &coordination.Lease{}
 		err := c.get("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+n.name, l)
 		if err == nil && l.Spec.RenewTime.Time.Before(since) {
-			err = errors.New("not yet")
+			err = errors.New("the lease is not renewed")
 		}
 		return errors.Join(err, healthy())
 	})
 	if after := n.containers(t); !maps.Equal(after, before) {
-		t.Errorf("containers %v, were %v", after, before)
+		t.Errorf("got containers %v, want %v", after, before)
 	}
 }
 
-// healthy asks as kubeadm does.
+// healthy sends the health check of kubeadm.
 func healthy() error {
 	r, err := http.Get("http://127.0.0.1:10248/healthz")
 	if err != nil {
@@ -129,18 +128,18 @@ func healthy() error {
 	return nil
 }
 
-// mirrored waits for the mirror of a static pod that runs, with the hash that
-// kubeadm's upgrade looks at.
-func (c *client) mirrored(t *testing.T, name string) {
+// untilMirrored waits for the mirror pod of a running static pod, with the hash that kubeadm upgrade
+// reads.
+func (c *client) untilMirrored(t *testing.T, name string) {
 	t.Helper()
-	eventually(t, "the cluster has the mirror of "+name, func() error {
+	eventually(t, "there is a mirror pod "+name, func() error {
 		p := &v1.Pod{}
 		if err := c.get("/api/v1/namespaces/kube-system/pods/"+name, p); err != nil {
 			return err
 		}
 		hash := p.Annotations["kubernetes.io/config.hash"]
 		if hash == "" || p.Annotations[v1.MirrorPodAnnotationKey] != hash || p.Status.Phase != v1.PodRunning {
-			return fmt.Errorf("phase %s, annotations %v", p.Status.Phase, p.Annotations)
+			return fmt.Errorf("got phase %s, annotations %v", p.Status.Phase, p.Annotations)
 		}
 		return nil
 	})
@@ -151,22 +150,22 @@ func (c *client) node(name string) (*v1.Node, error) {
 	return n, c.get("/api/v1/nodes/"+name, n)
 }
 
-// ready waits for a node that is Ready, as long as its agent runs.
-func (c *client) ready(t *testing.T, name string, runs func() error) (n *v1.Node) {
+// untilReady waits until a node is Ready. It fails if exited returns an error before.
+func (c *client) untilReady(t *testing.T, name string, exited func() error) (n *v1.Node) {
 	t.Helper()
 	eventually(t, name+" is Ready", func() (err error) {
-		if err := runs(); err != nil {
+		if err := exited(); err != nil {
 			t.Fatal(err)
 		}
 		if n, err = c.node(name); err != nil {
 			return err
 		}
-		for _, is := range n.Status.Conditions {
-			if is.Type == v1.NodeReady && is.Status == v1.ConditionTrue {
+		for _, c := range n.Status.Conditions {
+			if c.Type == v1.NodeReady && c.Status == v1.ConditionTrue {
 				return nil
 			}
 		}
-		return fmt.Errorf("conditions %v", n.Status.Conditions)
+		return fmt.Errorf("got conditions %v", n.Status.Conditions)
 	})
 	return n
 }

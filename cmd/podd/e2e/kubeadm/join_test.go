@@ -22,38 +22,39 @@ nodeRegistration:
   kubeletExtraArgs: [{name: node-labels, value: tier=edge}]
 `
 
-// TestJoin: podd, as a kubelet, on a second node gets a certificate by a bootstrap
-// token from the control plane that podd runs, and is Ready.
+// TestJoin checks that an agent on a second node, podd or a kubelet, gets a certificate with a
+// bootstrap token from the control plane that podd runs, and that the node becomes Ready.
 func TestJoin(t *testing.T) {
-	if machine.name == second {
-		machine.join(t, os.Getenv(agentEnv))
+	if thisNode.name == second {
+		thisNode.join(t, os.Getenv(agentEnv))
 		return
 	}
-	_, c := machine.init(t, "podd")
+	_, c := thisNode.init(t, "podd")
 	for _, agent := range []string{"podd", "kubelet"} {
 		t.Run(agent, func(t *testing.T) {
-			n := c.ready(t, second, launch(t, agent))
+			n := c.untilReady(t, second, launch(t, agent))
 			if len(n.Spec.Taints) == 0 || n.Labels["tier"] != "edge" || n.Status.NodeInfo.KubeletVersion != "v1.34.4" {
-				t.Errorf("labels %v, taints %v, nodeInfo %+v", n.Labels, n.Spec.Taints, n.Status.NodeInfo)
+				t.Errorf("got labels %v, taints %v, nodeInfo %+v, want those of the configuration", n.Labels, n.Spec.Taints, n.Status.NodeInfo)
 			}
 			eventually(t, "the API server reaches the agent", func() error {
 				return c.get("/api/v1/nodes/"+second+"/proxy/healthz", nil)
 			})
 		})
-		// kubeadm refuses to join as a node that is there and Ready.
-		if err := c.Ask(http.MethodDelete, "/api/v1/nodes/"+second, nil, nil); err != nil {
+		// kubeadm refuses to join with the name of a node that exists and is Ready.
+		if err := c.Do(http.MethodDelete, "/api/v1/nodes/"+second, nil, nil); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// agentEnv has the agent of the second node.
+// agentEnv is the environment variable with the agent of the second node.
 const agentEnv = "PODD_KUBEADM_AGENT"
 
-// launch starts the second node, which ends with the test at the latest.
+// launch starts the second node, which ends with the test at the latest. The returned function
+// returns an error if the node has exited.
 func launch(t *testing.T, agent string) func() error {
 	t.Helper()
-	cmd := unshared(second, "-test.run=^TestJoin$", "-test.v")
+	cmd := nodeCommand(second, "-test.run=^TestJoin$", "-test.v")
 	cmd.Env = append(cmd.Env, agentEnv+"="+agent)
 	stop, err := cmd.StdinPipe()
 	if err != nil {
@@ -61,7 +62,7 @@ func launch(t *testing.T, agent string) func() error {
 	}
 	started, ended := make(chan error), make(chan struct{})
 	go func() {
-		runtime.LockOSThread() // it ends with this thread
+		runtime.LockOSThread() // the process is killed when this thread exits
 		defer close(ended)
 		err := cmd.Start()
 		started <- err
@@ -79,30 +80,30 @@ func launch(t *testing.T, agent string) func() error {
 			t.Errorf("the second node: %s", cmd.ProcessState)
 		}
 	})
-	if err := connect(cmd.Process.Pid); err != nil {
+	if err := connectSecondNode(cmd.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
 	return func() error {
 		select {
 		case <-ended:
-			return fmt.Errorf("the second node ended: %s", cmd.ProcessState)
+			return fmt.Errorf("the second node exited: %s", cmd.ProcessState)
 		default:
 			return nil
 		}
 	}
 }
 
-// join makes the node one of the first one's cluster, until that has seen enough.
+// join joins the node to the cluster and runs it until stdin is closed.
 func (n *node) join(t *testing.T, agent string) {
 	t.Helper()
 	config := "--config=" + n.config(t, joinConfig)
-	n.kubeadm(t, "join", "phase", "preflight", config, spared)
+	n.kubeadm(t, "join", "phase", "preflight", config, ignoredChecks)
 	n.kubeadm(t, "join", "phase", "kubelet-start", config)
 	a := n.start(t, agent)
-	// What the phase kubelet-wait-bootstrap waits for, which takes no configuration.
+	// This replaces the phase kubelet-wait-bootstrap, which accepts no configuration.
 	eventually(t, "the agent is healthy and has its kubeconfig", func() error {
 		_, err := os.Stat("/etc/kubernetes/kubelet.conf")
-		return errors.Join(err, a.runs(), healthy())
+		return errors.Join(err, a.exited(), healthy())
 	})
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }

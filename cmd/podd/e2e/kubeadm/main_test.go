@@ -18,16 +18,16 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-var machine *node // this one
+var thisNode *node // the node that this process is
 
-// poddEnv has the program that the first node built, for the second, which is to be
-// there soon.
+// poddEnv is the environment variable with the podd that the first node has built, so that the
+// second node does not have to build it.
 const poddEnv = "PODD_KUBEADM_PODD"
 
 func TestMain(m *testing.M) {
-	run := outside
+	run := runFirstNode
 	if os.Getenv(nodeEnv) != "" {
-		run = func() (int, error) { return inside(m) }
+		run = func() (int, error) { return runOnNode(m) }
 	}
 	code, err := run()
 	if err != nil {
@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// inside runs the tests on a node, with a runtime and the programs.
-func inside(m *testing.M) (code int, err error) {
+// runOnNode runs the tests on a node, with a runtime and the programs of Kubernetes.
+func runOnNode(m *testing.M) (code int, err error) {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "podd-")
 	if err != nil {
@@ -47,8 +47,8 @@ func inside(m *testing.M) (code int, err error) {
 	defer os.RemoveAll(dir)
 	n := &node{name: os.Getenv(nodeEnv), dir: filepath.Join(dir, "node")}
 	defer func() { _ = unix.Unmount(n.dir, unix.MNT_DETACH) }()
-	machine = n
-	containers := filepath.Join(dir, "c") // where the stack unmounts what it finds
+	thisNode = n
+	containers := filepath.Join(dir, "c") // separate, because the stack removes all mounts below its directory
 	if err := errors.Join(os.Mkdir(n.dir, 0o700), os.Mkdir(containers, 0o700)); err != nil {
 		return 1, err
 	}
@@ -71,10 +71,10 @@ func inside(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, n.runtime.Destroy(ctx)) }()
-	if err := errors.Join(forward(), n.cgroups()); err != nil {
+	if err := errors.Join(enableForwarding(), n.cgroups()); err != nil {
 		return 1, err
 	}
-	if n.name == first { // the control plane is there
+	if n.name == first { // which runs the control plane
 		if err := n.loadImages(ctx); err != nil {
 			return 1, err
 		}
@@ -82,6 +82,7 @@ func inside(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
+// build builds podd in the module's directory.
 func build(ctx context.Context, module, file string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-tags", "grpcnotrace", "-o", file, "./cmd/podd")
 	cmd.Dir, cmd.Env = module, append(os.Environ(), "CGO_ENABLED=0")

@@ -23,27 +23,27 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// node is a machine that kubeadm sets up.
+// A node is a set of namespaces that kubeadm sets up.
 type node struct {
 	name, address string
 	dir           string // a tmpfs
-	programs      string // the directory of those of Kubernetes
-	podd          string // called kubelet
+	programs      string // the directory with the programs of Kubernetes
+	podd          string // a symlink to podd named kubelet
 	runtime       *stack.Stack
 }
 
-// prepare makes this process's namespaces the node.
+// prepare sets up this process's namespaces as the node.
 func (n *node) prepare(podd string) error {
-	if err := settle(n.name, n.dir); err != nil {
+	if err := setUpNamespaces(n.name, n.dir); err != nil {
 		return err
 	}
 	n.address = firstAddress
 	var err error
 	if n.name == second {
 		n.address = secondAddress
-		err = await()
+		err = waitForUplink()
 	} else {
-		err = ip("link", "add", uplink, "type", "veth", "peer", "name", "nobody")
+		err = ip("link", "add", uplink, "type", "veth", "peer", "name", "unused")
 	}
 	if err != nil {
 		return err
@@ -52,8 +52,8 @@ func (n *node) prepare(podd string) error {
 	return errors.Join(addUplink(n.address), os.Mkdir(filepath.Dir(n.podd), 0o700), os.Symlink(podd, n.podd))
 }
 
-// images are those that kubeadm's preflight looks for, and the programs in them. Of
-// what no phase here runs it is some program.
+// images returns the images for which kubeadm's preflight looks, and the program in each.
+// Images that no phase runs contain an arbitrary program.
 func (n *node) images() map[string]string {
 	const registry = "registry.k8s.io/"
 	all := map[string]string{registry + "etcd:3.6.5-0": "etcd"}
@@ -83,8 +83,8 @@ func (n *node) loadImages(ctx context.Context) error {
 	return n.runtime.Load(ctx, tarball, names...)
 }
 
-// config is kubeadm's. Nothing in it is podd's: the driver and the root of cgroups
-// are the machine's.
+// config writes kubeadm's configuration. It contains no setting of podd, only the cgroup driver
+// and root.
 func (n *node) config(t *testing.T, kinds ...string) string {
 	t.Helper()
 	text := strings.NewReplacer("NODE", n.name, "ADDRESS", n.address, "SOCKET", n.runtime.Endpoint(), "CGROUP", n.runtime.CgroupParent(), "SERVER", firstAddress).
@@ -96,7 +96,7 @@ func (n *node) config(t *testing.T, kinds ...string) string {
 	return file
 }
 
-// kubeadm runs it, and returns what it said.
+// kubeadm runs kubeadm and returns its output.
 func (n *node) kubeadm(t *testing.T, words ...string) string {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(n.programs, "kubeadm"), words...)
@@ -110,8 +110,8 @@ func (n *node) kubeadm(t *testing.T, words ...string) string {
 	return string(out)
 }
 
-// flags are those of the unit that kubeadm's package has for the kubelet, with what
-// kubeadm wrote for it.
+// flags returns the flags in the systemd unit of kubeadm's package, and those that kubeadm
+// wrote for the kubelet.
 func (n *node) flags(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("/var/lib/kubelet/kubeadm-flags.env")
@@ -125,7 +125,7 @@ func (n *node) flags(t *testing.T) []string {
 	}, strings.Fields(written)...)
 }
 
-// start has podd or a kubelet be the node's agent until the test ends.
+// start starts podd or a kubelet as the node's agent, until the test ends.
 func (n *node) start(t *testing.T, name string) *agent {
 	t.Helper()
 	program, flags := n.podd, append(n.flags(t), "--run-dir="+filepath.Join(n.dir, "run"))
@@ -151,7 +151,7 @@ func (n *node) start(t *testing.T, name string) *agent {
 	return a
 }
 
-// agent is what runs the node's pods.
+// An agent is the process that runs the node's pods.
 type agent struct {
 	name  string
 	cmd   *exec.Cmd
@@ -160,11 +160,11 @@ type agent struct {
 	ended chan struct{}
 }
 
-// runs is an error once the agent has ended.
-func (a *agent) runs() error {
+// exited returns an error if the agent has exited.
+func (a *agent) exited() error {
 	select {
 	case <-a.ended:
-		return fmt.Errorf("the agent ended: %s", a.cmd.ProcessState)
+		return fmt.Errorf("the agent exited: %s", a.cmd.ProcessState)
 	default:
 		return nil
 	}
@@ -178,11 +178,11 @@ func (a *agent) kill() {
 func (a *agent) end(t *testing.T) {
 	a.kill()
 	if text, err := os.ReadFile(a.log); err == nil && t.Failed() {
-		t.Logf("what the agent said:\n%s", text[max(0, len(text)-20000):])
+		t.Logf("end of the agent's log:\n%s", text[max(0, len(text)-20000):])
 	}
 }
 
-// cgroups makes the pods' own, below which the kubelet would not make its own.
+// cgroups creates the parent cgroup of the pods, which the kubelet does not create.
 func (n *node) cgroups() error {
 	const mounts = "/sys/fs/cgroup"
 	if _, err := os.Stat(mounts + "/cgroup.controllers"); err == nil {
@@ -195,7 +195,7 @@ func (n *node) cgroups() error {
 	return err
 }
 
-// containers are the ids of those that run, by their names.
+// containers returns the IDs of the running containers by name.
 func (n *node) containers(t *testing.T) map[string]string {
 	t.Helper()
 	conn, err := grpc.NewClient(n.runtime.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -215,7 +215,7 @@ func (n *node) containers(t *testing.T) map[string]string {
 	return all
 }
 
-// reset takes away what a test left of a node.
+// reset removes everything that a test has left on a node.
 func (n *node) reset(t *testing.T) {
 	err := n.runtime.RemovePods(context.WithoutCancel(t.Context()))
 	for range 2 { // the kubelet mounts its directory onto itself

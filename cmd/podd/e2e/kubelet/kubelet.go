@@ -1,5 +1,5 @@
-// Package kubelet configures a kubelet for a host that it shares with podd: it changes as
-// little of the host as possible, and the changes are undone.
+// Package kubelet configures a kubelet for a host that it shares with podd. The kubelet changes
+// as little of the host as possible, and the package can undo the changes.
 package kubelet
 
 import (
@@ -17,10 +17,10 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// Options describe the node of a kubelet. All but the last three are required.
+// Options describe the node of a kubelet. Manifests, Kubeconfig and ReadOnlyPort are optional.
 type Options struct {
-	Dir   string // for its own files
-	Name  string // of the node
+	Dir   string // the directory of its files
+	Name  string // name of the node
 	Stack *stack.Stack
 
 	Manifests    string // the directory of static pods
@@ -28,8 +28,8 @@ type Options struct {
 	ReadOnlyPort int
 }
 
-// config is a configuration that changes as little of the host as possible. Flags adds the
-// paths.
+// config is a configuration with which a kubelet changes as little of the host as possible.
+// Flags adds the paths.
 const config = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication: {webhook: {enabled: false}, anonymous: {enabled: false}}
@@ -48,7 +48,7 @@ evictionHard: {memory.available: 1Mi}
 `
 
 // Flags writes the configuration and returns the kubelet's flags. cAdvisor sees only the
-// containers of the given containerd.
+// containers of the stack's containerd.
 func (o Options) Flags() ([]string, error) {
 	cgroups := o.Stack.CgroupParent() + "/" + o.Name
 	if err := cgroup.Make(render.Cgroup{Parent: cgroups}); err != nil {
@@ -75,12 +75,12 @@ func (o Options) Flags() ([]string, error) {
 	if o.Kubeconfig != "" {
 		return append(flags, "--kubeconfig", o.Kubeconfig), nil
 	}
-	return append(flags, "--node-ip", "127.0.0.1"), nil // a cluster accepts no loopback address
+	return append(flags, "--node-ip", "127.0.0.1"), nil // an API server rejects a loopback address
 }
 
 func (o Options) path(name string) string { return filepath.Join(o.Dir, name) }
 
-// Unmount removes the mounts of pods that a kubelet has left below dir.
+// Unmount removes the mounts that a kubelet's pods have left below dir.
 func Unmount(dir string) {
 	left, _ := mountinfo.GetMounts(mountinfo.PrefixFilter(filepath.Join(dir, "root")))
 	for _, m := range slices.Backward(left) {

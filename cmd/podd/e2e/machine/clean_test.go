@@ -14,8 +14,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// untilClean waits until these pods are ready and the machine has nothing of any
-// other. One that has finished has no more than its directories.
+// untilClean waits until these pods are ready and nothing of any other pod is left on the node.
+// A finished pod may have only its directories.
 func untilClean(t testing.TB, names ...string) {
 	t.Helper()
 	running := 0
@@ -24,13 +24,13 @@ func untilClean(t testing.TB, names ...string) {
 			running++
 		}
 	}
-	eventually(t, fmt.Sprintf("only %v are left", names), func() error {
-		now, err := look(t.Context())
+	eventually(t, fmt.Sprintf("only the pods %v exist", names), func() error {
+		now, err := getInventory(t.Context())
 		if err != nil {
 			return err
 		}
 		sandboxes := 0
-		for name := range now.runs {
+		for name := range now.running {
 			if !strings.Contains(name, "/") {
 				sandboxes++
 			}
@@ -40,25 +40,25 @@ func untilClean(t testing.TB, names ...string) {
 			want  int
 			count func() (int, error)
 		}{
-			{"sandboxes that run", running, func() (int, error) { return sandboxes, nil }},
-			{"addresses", running, func() (int, error) { return entries("/var/lib/cni/networks/pods", "10.") }},
-			{"cgroups of pods", running, slices},
-			{"slices in systemd", running, units},
-			{"directories of pods", len(names), func() (int, error) { return entries("/var/lib/podd/pods", "") }},
-			{"directories of logs", len(names), func() (int, error) { return entries("/var/log/pods", "") }},
+			{"running sandboxes", running, func() (int, error) { return sandboxes, nil }},
+			{"addresses", running, func() (int, error) { return countEntries("/var/lib/cni/networks/pods", "10.") }},
+			{"cgroups of pods", running, countPodCgroups},
+			{"slices in systemd", running, countPodSlices},
+			{"directories of pods", len(names), func() (int, error) { return countEntries("/var/lib/podd/pods", "") }},
+			{"directories of logs", len(names), func() (int, error) { return countEntries("/var/log/pods", "") }},
 		} {
 			if n, err := row.count(); err != nil || n != row.want {
-				return fmt.Errorf("%d %s, want %d (%v)", n, row.what, row.want, err)
+				return fmt.Errorf("got %d %s, want %d (%v)", n, row.what, row.want, err)
 			}
 		}
-		if len(names) == 0 && len(now.dead) > 0 {
-			return fmt.Errorf("%v are left dead", now.dead)
+		if len(names) == 0 && len(now.exited) > 0 {
+			return fmt.Errorf("got the exited sandboxes and containers %v, want none", now.exited)
 		}
 		return nil
 	})
 }
 
-func entries(dir, prefix string) (n int, err error) {
+func countEntries(dir, prefix string) (n int, err error) {
 	all, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
@@ -71,18 +71,18 @@ func entries(dir, prefix string) (n int, err error) {
 	return n, err
 }
 
-// isPod tells whether a slice is a pod's and not a class's.
-func isPod(slice string) bool {
+// isPodSlice reports whether a slice is that of a pod and not that of a QoS class.
+func isPodSlice(slice string) bool {
 	return strings.HasPrefix(slice, "kubepods") && strings.Contains(slice, "-pod") && strings.HasSuffix(slice, ".slice")
 }
 
-// slices counts the cgroups of pods, wherever they are.
-func slices() (n int, err error) {
+// countPodCgroups counts the cgroups of pods in the whole hierarchy.
+func countPodCgroups() (n int, err error) {
 	err = filepath.WalkDir("/sys/fs/cgroup", func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		if err == nil && d.IsDir() && isPod(d.Name()) {
+		if err == nil && d.IsDir() && isPodSlice(d.Name()) {
 			n++
 		}
 		return err
@@ -90,11 +90,11 @@ func slices() (n int, err error) {
 	return n, err
 }
 
-// units counts the pods' slices that systemd has in memory, dead ones too.
-func units() (n int, err error) {
+// countPodSlices counts the slices of pods that systemd has loaded, including inactive ones.
+func countPodSlices() (n int, err error) {
 	out, err := system("systemctl list-units --all --plain --no-legend --full kubepods*")
 	for line := range strings.Lines(out) {
-		if fields := strings.Fields(line); len(fields) > 0 && isPod(fields[0]) {
+		if fields := strings.Fields(line); len(fields) > 0 && isPodSlice(fields[0]) {
 			n++
 		}
 	}

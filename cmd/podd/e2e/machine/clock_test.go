@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setClock sets the wall clock to a time or by a difference, in the syntax of date(1).
+// setClock sets the wall clock to a time or by a difference, in the syntax of date.
 func setClock(t *testing.T, to string) {
 	t.Helper()
 	run(t, "date --set="+to)
@@ -34,10 +34,10 @@ func active(name string) string {
 	return pod(name, "  activeDeadlineSeconds: 3600\n", container(name, forever, ""))
 }
 
-// patient returns a pod that ends after TERM only once the file NAME.go exists. Its grace
-// is half an hour.
+// patient returns a pod that exits after TERM only when the file NAME.go exists. Its grace
+// period is half an hour.
 func patient(name string) string {
-	script := "trap 'echo TERM >/notes/" + name + ".told; until [ -e /notes/" + name + ".go ]; do sleep 1; done; echo >/notes/" + name + ".went; exit 0' TERM; while :; do sleep 1; done"
+	script := "trap 'echo TERM >/notes/" + name + ".term; until [ -e /notes/" + name + ".go ]; do sleep 1; done; echo >/notes/" + name + ".exited; exit 0' TERM; while :; do sleep 1; done"
 	return strings.Replace(pod(name, "", container(name, script, "")), "Seconds: 2\n", "Seconds: 1800\n", 1)
 }
 
@@ -50,8 +50,8 @@ func untilFile(t *testing.T, name string) {
 	})
 }
 
-// untilUp waits until the uptime of the machine has grown by longer.
-func untilUp(t *testing.T, longer time.Duration) {
+// untilUp waits until the uptime has grown by this duration.
+func untilUp(t *testing.T, by time.Duration) {
 	t.Helper()
 	up := func() time.Duration {
 		var now unix.Timespec
@@ -60,73 +60,73 @@ func untilUp(t *testing.T, longer time.Duration) {
 		}
 		return time.Duration(now.Nano())
 	}
-	end := up() + longer
-	eventually(t, fmt.Sprintf("the machine is up for %s more", longer), func() error {
+	end := up() + by
+	eventually(t, fmt.Sprintf("the uptime has grown by %s", by), func() error {
 		if up() < end {
-			return errors.New("it is not")
+			return errors.New("it has not")
 		}
 		return nil
 	})
 }
 
-// TestClock sets the clock by days while podd runs and while it does not: no pod ends by
-// its deadline, and a pod that is being stopped keeps its grace.
+// TestClock sets the clock by days while podd runs and while it does not. No pod may stop
+// because of its deadline, and a terminating pod keeps its grace period.
 func TestClock(t *testing.T) {
 	keepClock(t)
-	run(t, "systemctl start podd") // unless an earlier step did
+	run(t, "systemctl start podd") // an earlier step may have started it
 	apply(t, map[string]string{"active": active("active"), "patient": patient("patient")})
 	untilReady(t, "active", "patient")
 	remove(t, "patient")
-	untilFile(t, "patient.told")
+	untilFile(t, "patient.term")
 	for _, by := range []string{"+1day", "-3days", "+40days"} {
 		stepClock(t, by)
 	}
 	if err := os.WriteFile(filepath.Join(notes, "patient.go"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	untilFile(t, "patient.went")
+	untilFile(t, "patient.exited")
 	untilReady(t, "active")
 	if n, _ := starts(t, "active"); n != 1 {
-		t.Errorf("active has started %d times", n)
+		t.Errorf("active: got %d starts, want 1", n)
 	}
 	run(t, "systemctl disable podd") // TestClockAfterBoot starts it
 	unix.Sync()
 }
 
-// stepClock sets the clock by a difference while podd does not run, and again while it
-// does. Both pods still run then.
+// stepClock sets the clock by a difference while podd does not run, and again while it runs.
+// Both pods must still be running afterwards.
 func stepClock(t *testing.T, by string) {
 	t.Helper()
 	run(t, "systemctl stop podd")
 	setClock(t, by)
 	run(t, "systemctl start podd")
-	eventually(t, "podd has seen both pods after "+by, func() error {
+	eventually(t, "podd shows both pods after "+by, func() error {
 		pods, err := view()
 		if err != nil {
 			return err
 		}
 		if p := pods["active"]; p == nil || !p.Ready {
-			return fmt.Errorf("active: %+v", p)
+			return fmt.Errorf("active: got %+v", p)
 		}
 		if p := pods["patient"]; p == nil || p.Rule != "Stop" {
-			return fmt.Errorf("patient: %+v", p)
+			return fmt.Errorf("patient: got %+v", p)
 		}
 		return nil
 	})
 	setClock(t, by)
 	untilUp(t, 10*time.Second)
-	now, err := look(t.Context())
+	now, err := getInventory(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if now.runs["active/active"] == "" || now.runs["patient/patient"] == "" {
-		t.Fatalf("after %s the runtime runs %v, want active and patient", by, now.runs)
+	if now.running["active/active"] == "" || now.running["patient/patient"] == "" {
+		t.Fatalf("after %s: got running containers %v, want active and patient", by, now.running)
 	}
 }
 
-// TestClockAfterBoot starts podd with a clock that is behind by years, as it is after a
-// boot of a machine whose clock has no battery. A pod with a deadline of an hour runs, and
-// still runs when the clock has been corrected.
+// TestClockAfterBoot starts podd with a clock that is years behind, as after a boot of a host
+// whose clock has no battery. A pod with a deadline of an hour must run, and must still run
+// after the clock is corrected.
 func TestClockAfterBoot(t *testing.T) {
 	keepClock(t)
 	setClock(t, "-10years")
@@ -139,11 +139,11 @@ func TestClockAfterBoot(t *testing.T) {
 		untilReady(t, "active")
 	}
 	if all, now := starts(t, "active"); all != 2 || now != 1 {
-		t.Errorf("active has started %d times, %d of them in this boot", all, now)
+		t.Errorf("active: got %d starts, %d of them in this boot, want 2 and 1", all, now)
 	}
 	remove(t, "active")
 	untilClean(t)
-	for _, name := range []string{"active", "patient", "patient.told", "patient.go", "patient.went"} {
+	for _, name := range []string{"active", "patient", "patient.term", "patient.go", "patient.exited"} {
 		if err := os.Remove(filepath.Join(notes, name)); err != nil {
 			t.Error(err)
 		}

@@ -10,30 +10,30 @@ import (
 	"testing"
 )
 
-// configured is of systemd's for as long as the machine runs.
-const configured = "/run/systemd/system/podd.service.d/configured.conf"
+// dropIn is a drop-in of podd's unit that is removed by a reboot.
+const dropIn = "/run/systemd/system/podd.service.d/dropIn.conf"
 
-// configure restarts podd with these fields of its configuration, until the end
-// of the test.
+// configure restarts podd with these fields of its configuration file, until the end of the
+// test.
 func configure(t *testing.T, fields string) {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "podd.yaml")
 	text := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n" + fields + "\n"
 	service := "[Service]\nExecStart=\nExecStart=" + command(t) + " --config=" + config + "\n"
-	if err := errors.Join(os.MkdirAll(filepath.Dir(configured), 0o755),
-		os.WriteFile(config, []byte(text), 0o644), os.WriteFile(configured, []byte(service), 0o644)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(dropIn), 0o755),
+		os.WriteFile(config, []byte(text), 0o644), os.WriteFile(dropIn, []byte(service), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	restart(t)
 	t.Cleanup(func() {
-		if err := os.Remove(configured); err != nil {
+		if err := os.Remove(dropIn); err != nil {
 			t.Error(err)
 		}
 		restart(t)
 	})
 }
 
-// command is that of podd's service.
+// command returns the command line in podd's unit file.
 func command(t testing.TB) string {
 	t.Helper()
 	text, err := testdata.ReadFile("testdata/podd.service")
@@ -45,6 +45,6 @@ func command(t testing.TB) string {
 			return strings.TrimSpace(command)
 		}
 	}
-	t.Fatal("podd's service has no command")
+	t.Fatal("podd.service has no ExecStart")
 	return ""
 }

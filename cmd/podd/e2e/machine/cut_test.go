@@ -12,10 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// expected lists the pods that must run after the next boot, one a line.
+// expected is a file with the names of the pods that must run after the next boot, one per
+// line.
 var expected = filepath.Join(notes, "expected")
 
-// expect has the next boot wait for these pods.
+// expect records the pods that must run after the next boot.
 func expect(t testing.TB, names ...string) {
 	t.Helper()
 	if err := os.WriteFile(expected, []byte(strings.Join(names, "\n")), 0o644); err != nil {
@@ -24,8 +25,8 @@ func expect(t testing.TB, names ...string) {
 	unix.Sync()
 }
 
-// TestStart starts what the first power cut meets: every class, several
-// containers, an init container, and one that has finished.
+// TestStart starts the pods that must survive the first power cut: one of every QoS class, with
+// several containers, with an init container, and one that has finished.
 func TestStart(t *testing.T) {
 	both := container("first", forever, "requests: {cpu: 10m}") + container("second", forever, "")
 	apply(t, map[string]string{
@@ -38,9 +39,9 @@ func TestStart(t *testing.T) {
 	expect(t, "web", "two", "exact", "job")
 }
 
-// TestAfterCut: systemd has started podd, and what was expected runs, each
-// container started once in this boot, and nothing is left of the last one. What
-// had finished has not run again.
+// TestAfterCut checks that systemd has started podd, that the expected pods run, each container
+// started once in this boot, and that nothing is left of the previous boot. A finished pod must
+// not run again.
 func TestAfterCut(t *testing.T) {
 	text, err := os.ReadFile(expected)
 	if err != nil {
@@ -48,28 +49,29 @@ func TestAfterCut(t *testing.T) {
 	}
 	names := strings.Fields(string(text))
 	untilClean(t, names...)
-	now, err := look(t.Context())
+	now, err := getInventory(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name := range now.runs {
+	for name := range now.running {
 		_, container, ok := strings.Cut(name, "/")
 		if !ok {
 			continue
 		}
 		if _, n := starts(t, container); n != 1 {
-			t.Errorf("%s started %d times in this boot", name, n)
+			t.Errorf("%s: got %d starts in this boot, want 1", name, n)
 		}
 	}
 	if all, _ := starts(t, "job"); all != 1 {
-		t.Errorf("the job that had finished ran %d times", all)
+		t.Errorf("finished job: got %d runs, want 1", all)
 	}
 }
 
-// TestBreakManifest breaks one: what runs is the last good version.
+// TestBreakManifest makes a manifest invalid. The last valid version must run after the next
+// boot.
 func TestBreakManifest(t *testing.T) {
 	apply(t, map[string]string{"web": "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: web, image: "})
-	eventually(t, "podd has seen the broken manifest", func() error {
+	eventually(t, "podd shows the invalid manifest", func() error {
 		out, err := system("/payload/podd ps")
 		if err == nil && !strings.Contains(out, "refused") {
 			err = errors.New(out)
@@ -80,7 +82,7 @@ func TestBreakManifest(t *testing.T) {
 	expect(t, "web", "two", "exact", "job")
 }
 
-// TestChurn has pods come and go, and waits for none of it.
+// TestChurn removes and adds pods just before a power cut, without waiting for podd.
 func TestChurn(t *testing.T) {
 	remove(t, "two", "exact")
 	texts := map[string]string{}

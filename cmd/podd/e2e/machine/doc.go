@@ -1,12 +1,11 @@
-// Package machine proves podd on a whole machine that is its own: systemd is
-// init and holds the cgroups, containerd and podd are its services, and the
-// power may be cut between two tests. It has what other machines may lack:
-// limits on swap, huge pages to reserve, a kernel that serves NFS, a disk for XFS, a
-// clock that may be set.
+// Package machine tests podd in a virtual machine. systemd is init and manages the cgroups,
+// containerd and podd are its services, and the power is cut between tests. The virtual machine
+// has what other hosts may lack: swap, huge pages to reserve, a kernel with an NFS server, a
+// disk for XFS, and a clock that may be set.
 //
 //	boot ─▶ TestService, TestSlices, TestSwap, TestHugePages, TestNFS, TestStart ─▶ power cut ─▶ boot ─▶ TestAfterCut …
 //
-// The tests have the build tag vm: make vm runs them, in this order, in a
-// virtual machine that it makes (package runtimetest/vm). They change the
-// machine for good and must not run on one that is used for anything else.
+// The tests have the build tag vm. make vm creates the virtual machine (package runtimetest/vm)
+// and runs them in it, in this order. They change the system permanently and must not run on a
+// host that is used for anything else.
 package machine

@@ -21,12 +21,12 @@ import (
 // stateDir is the root directory of podd.
 const stateDir = "/var/lib/podd"
 
-// mountState mounts the file system under test, which the step names, on the root
-// directory of podd. podd must not run. That of the machine is no such file system: the
-// overlay file systems of containers are on it, and it is synced when one is unmounted.
+// mountState mounts the file system under test, which the step of make vm names, on podd's root
+// directory. podd must not be running. The root file system is not suitable, because it
+// contains the overlay file systems of containers and is synced when one of them is unmounted.
 func mountState(t *testing.T) {
 	t.Helper()
-	if err := os.MkdirAll(stateDir, 0o700); err != nil { // podd may never have run here
+	if err := os.MkdirAll(stateDir, 0o700); err != nil { // it may not exist yet
 		t.Fatal(err)
 	}
 	run(t, "mount -o "+cmp.Or(os.Getenv("PODD_STATE_OPTIONS"), "defaults")+" "+os.Getenv("PODD_STATE_DEVICE")+" "+stateDir)
@@ -36,7 +36,7 @@ func mountState(t *testing.T) {
 // power cut, so would a journal that podd failed to sync.
 const control = "control"
 
-// writeControl replaces the control with a write function.
+// writeControl replaces the control file with this write function.
 func writeControl(t *testing.T, write func(root *os.Root, name, temp string, data []byte) error, text string) {
 	t.Helper()
 	root, err := os.OpenRoot(stateDir)
@@ -49,11 +49,11 @@ func writeControl(t *testing.T, write func(root *os.Root, name, temp string, dat
 	}
 }
 
-// stopWriteback stops the kernel from writing dirty pages by their age, until the next
-// boot: data that no program has synced stays in memory, however long a test takes. The
-// interval is a day. With 0 the flusher of a file system wakes as soon as a file is dirty,
-// and because hardly anything was written to that device, the background threshold is so
-// low that it writes the file.
+// stopWriteback prevents that the kernel writes dirty pages because of their age, until the
+// next boot. Data that no process has synced then stays in memory, however long a test takes.
+// The interval is a day. With 0 the flusher of a file system would wake up as soon as a file is
+// dirty, and would write the file, because the background threshold of a device to which hardly
+// anything was written is very low.
 func stopWriteback(t *testing.T) {
 	t.Helper()
 	for name, value := range map[string]string{"dirty_writeback_centisecs": "8640000", "dirty_expire_centisecs": "8640000"} {
@@ -63,32 +63,33 @@ func stopWriteback(t *testing.T) {
 	}
 }
 
-// jobs returns two pods that run once. The last one writes and syncs nothing itself.
+// jobs returns two pods that run once. The container of the last one does not write or sync
+// anything.
 func jobs() map[string]string {
 	once := "  restartPolicy: Never\n"
 	silent := "  - {name: last, image: podd.test/busybox:1, command: [sh, -c, 'exit 0']}\n"
 	return map[string]string{"first": pod("first", once, container("first", "exit 0", "")), "last": pod("last", once, silent)}
 }
 
-// untilRests waits until a job has succeeded and released its volumes.
-func untilRests(t *testing.T, name string) {
+// untilWoundDown waits until a job has succeeded and released its volumes.
+func untilWoundDown(t *testing.T, name string) {
 	t.Helper()
-	eventually(t, name+" rests", func() error {
+	eventually(t, name+" is wound down", func() error {
 		pods, err := view()
 		if err != nil {
 			return err
 		}
 		if p := pods[name]; p == nil || !p.Ready || p.Phase != "rest" {
-			return fmt.Errorf("%s: %+v", name, p)
+			return fmt.Errorf("%s: got %+v", name, p)
 		}
 		return nil
 	})
 }
 
-// TestFinish runs two jobs to their end, one after the other, just before the power is
-// cut. podd has written the journal of the first again after its end, as when it released
-// the volumes. Its sync for the end of the last commits the file system's journal, and
-// with it the new name of a file whose data may not be on disk.
+// TestFinish runs two jobs one after the other, just before the power is cut. podd has written
+// the journal of the first job again after its end, when it released the volumes. Its sync for
+// the end of the last job commits the file system's journal, and with it the rename of a file
+// whose data may not be on disk.
 func TestFinish(t *testing.T) {
 	run(t, "systemctl disable podd") // TestAfterFinish starts it
 	run(t, "systemctl stop podd")
@@ -98,21 +99,21 @@ func TestFinish(t *testing.T) {
 	run(t, "systemctl start podd")
 	all := jobs()
 	apply(t, map[string]string{"first": all["first"]})
-	untilRests(t, "first")
+	untilWoundDown(t, "first")
 	writeControl(t, atomicfile.Replace, "not synced")
 	apply(t, map[string]string{"last": all["last"]})
-	untilRests(t, "last")
+	untilWoundDown(t, "last")
 }
 
-// TestAfterFinish: podd does not run the first job again, although the runtime has no
-// record of it. What nothing has synced is lost.
+// TestAfterFinish checks that podd does not run the first job again, although the runtime has
+// no record of it. The control file, which was not synced, must be lost.
 func TestAfterFinish(t *testing.T) {
 	mountState(t)
 	if text, err := os.ReadFile(filepath.Join(stateDir, control)); err != nil || len(text) > 0 {
-		t.Errorf("the control is %q, %v, want an empty file: a journal that is not synced is not lost either", text, err)
+		t.Errorf("control file: got %q, %v, want an empty file; a journal that is not synced would not be lost either", text, err)
 	}
 	eventually(t, "containerd is ready", func() error {
-		_, err := look(t.Context())
+		_, err := getInventory(t.Context())
 		return err
 	})
 	if err := forgetPods(t.Context()); err != nil {
@@ -120,17 +121,17 @@ func TestAfterFinish(t *testing.T) {
 	}
 	run(t, "systemctl enable podd")
 	run(t, "systemctl start podd")
-	untilRests(t, "first")
+	untilWoundDown(t, "first")
 	if n, _ := starts(t, "first"); n != 1 {
-		t.Errorf("the first job has run %d times", n)
+		t.Errorf("first job: got %d runs, want 1", n)
 	}
-	now, err := look(t.Context())
+	now, err := getInventory(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range now.dead {
+	for _, name := range now.exited {
 		if name == "first" || name == "first/first" {
-			t.Errorf("the runtime has a %s again", name)
+			t.Errorf("the runtime has %s, want no new one", name)
 		}
 	}
 	remove(t, "first", "last")
@@ -143,7 +144,7 @@ func TestAfterFinish(t *testing.T) {
 	run(t, "systemctl start podd")
 }
 
-// forgetPods removes every pod from the runtime. None at all is an error.
+// forgetPods removes every pod from the runtime. It fails if there is none.
 func forgetPods(ctx context.Context) error {
 	conn, err := grpc.NewClient("unix:///run/containerd/containerd.sock", grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-const hugePagesOfLinux = "/sys/kernel/mm/hugepages"
+const hugePagesDir = "/sys/kernel/mm/hugepages"
 
-// reservePages has the machine keep so many huge pages of 2 MiB.
+// reservePages reserves n huge pages of 2 MiB until the end of the test.
 func reservePages(t *testing.T, n int) {
 	t.Helper()
-	file := filepath.Join(hugePagesOfLinux, "hugepages-2048kB/nr_hugepages")
+	file := filepath.Join(hugePagesDir, "hugepages-2048kB/nr_hugepages")
 	write := func(n int) error { return os.WriteFile(file, []byte(strconv.Itoa(n)), 0) }
 	t.Cleanup(func() {
 		if err := write(0); err != nil {
@@ -29,15 +29,16 @@ func reservePages(t *testing.T, n int) {
 			return err
 		}
 		if got := pagesOf(t, "nr_hugepages"); got != n {
-			return fmt.Errorf("%d are, want %d", got, n)
+			return fmt.Errorf("got %d pages, want %d", got, n)
 		}
 		return nil
 	})
 }
 
+// pagesOf reads a number from a file of the huge page size 2 MiB.
 func pagesOf(t testing.TB, file string) int {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(hugePagesOfLinux, "hugepages-2048kB", file))
+	text, err := os.ReadFile(filepath.Join(hugePagesDir, "hugepages-2048kB", file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,28 +49,28 @@ func pagesOf(t testing.TB, file string) int {
 	return n
 }
 
-// TestHugePages: a pod has the huge pages that it asks for and no more, in its
-// cgroups and in a volume of them; one that asks for more than there are never
-// runs.
+// TestHugePages checks that a pod gets the huge pages that it requests and no more, in its
+// cgroups and in an emptyDir with huge pages, and that a pod that requests more than are free
+// is rejected.
 func TestHugePages(t *testing.T) {
 	const pages = 16
 	reservePages(t, pages)
-	restart(t) // which counts them
-	script := "{ grep ' /huge ' /proc/mounts; fallocate -l 4194304 /huge/x && echo fits; fallocate -l 8388608 /huge/y || echo too much; rm /huge/y; } >/notes/mounted 2>/dev/null; mv /notes/mounted /notes/told; "
-	asks := func(amount string) string { return "limits: {memory: 32Mi, hugepages-2Mi: " + amount + "}" }
-	text := pod("pages", "", container("pages", script+forever, asks("8Mi")), container("other", forever, ""))
+	restart(t) // podd counts huge pages at its start
+	script := "{ grep ' /huge ' /proc/mounts; fallocate -l 4194304 /huge/x && echo fits; fallocate -l 8388608 /huge/y || echo too much; rm /huge/y; } >/notes/mounted 2>/dev/null; mv /notes/mounted /notes/output; "
+	limits := func(amount string) string { return "limits: {memory: 32Mi, hugepages-2Mi: " + amount + "}" }
+	text := pod("pages", "", container("pages", script+forever, limits("8Mi")), container("other", forever, ""))
 	text = strings.Replace(text, "volumes: [", "volumes: [{name: huge, emptyDir: {medium: HugePages}}, ", 1)
 	text = strings.Replace(text, "volumeMounts: [", "volumeMounts: [{name: huge, mountPath: /huge}, ", 1)
 	apply(t, map[string]string{"pages": text})
 	p := untilReady(t, "pages")["pages"]
-	var told string
+	var output string
 	eventually(t, "the pod has taken its pages", func() error {
-		text, err := os.ReadFile(filepath.Join(notes, "told"))
-		told = string(text)
+		text, err := os.ReadFile(filepath.Join(notes, "output"))
+		output = string(text)
 		return err
 	})
-	if !strings.Contains(told, " hugetlbfs rw,") || !strings.Contains(told, "pagesize=2M") || !strings.HasSuffix(told, "\nfits\ntoo much\n") {
-		t.Errorf("inside there is %q", told)
+	if !strings.Contains(output, " hugetlbfs rw,") || !strings.Contains(output, "pagesize=2M") || !strings.HasSuffix(output, "\nfits\ntoo much\n") {
+		t.Errorf("in the container: got %q; want output with %q, with %q and that ends with %q", output, " hugetlbfs rw,", "pagesize=2M", "\nfits\ntoo much\n")
 	}
 	for _, tt := range []struct{ container, file, want string }{
 		{"pages", "hugetlb.2MB.max", "8388608"},
@@ -78,29 +79,29 @@ func TestHugePages(t *testing.T) {
 		{"", "hugetlb.2MB.max", "8388608"},
 	} {
 		if got := cgroupFile(t, "kubepods-burstable", p, tt.container, tt.file); got != tt.want {
-			t.Errorf("%s of %q is %s, want %s", tt.file, tt.container, got, tt.want)
+			t.Errorf("%s of %q: got %s, want %s", tt.file, tt.container, got, tt.want)
 		}
 	}
 	apply(t, map[string]string{
-		"greedy": pod("greedy", "", container("greedy", forever, asks("64Mi"))),
-		"rest":   pod("rest", "", container("rest", forever, asks("24Mi"))),
+		"greedy": pod("greedy", "", container("greedy", forever, limits("64Mi"))),
+		"rest":   pod("rest", "", container("rest", forever, limits("24Mi"))),
 	})
-	eventually(t, "the pod that asks too much is rejected, and the rest has another one", func() error {
+	eventually(t, "the pod that requests too much is rejected, and another pod gets the remaining pages", func() error {
 		pods, err := view()
 		if err != nil || pods["greedy"] == nil || pods["rest"] == nil {
-			return fmt.Errorf("they are not there, %w", err)
+			return fmt.Errorf("podd does not show the pods: %w", err)
 		}
 		if s := pods["greedy"].Pod.Status; s.Reason != "OutOfhugepages-2Mi" || !strings.Contains(s.Message, "64Mi of hugepages-2Mi; the node has 32Mi") {
-			return fmt.Errorf("%s %s: %s; %s", s.Phase, s.Reason, s.Message, pods["greedy"].Why)
+			return fmt.Errorf("greedy: got %s %s: %s; %s, want OutOfhugepages-2Mi", s.Phase, s.Reason, s.Message, pods["greedy"].Why)
 		}
 		if !pods["rest"].Ready {
-			return fmt.Errorf("%+v", pods["rest"])
+			return fmt.Errorf("rest: got %+v", pods["rest"])
 		}
 		return nil
 	})
 	remove(t, "pages", "greedy", "rest")
 	untilClean(t)
 	if free := pagesOf(t, "free_hugepages"); free != pages {
-		t.Errorf("%d pages are free, want %d", free, pages)
+		t.Errorf("got %d free pages, want %d", free, pages)
 	}
 }

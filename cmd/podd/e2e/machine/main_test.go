@@ -22,8 +22,7 @@ var testdata embed.FS
 
 const manifests = "/etc/podd/manifests"
 
-// TestMain makes the machine what the tests need, once: what it installs
-// outlives the power.
+// TestMain installs what the tests need, once; the installation is kept over power cuts.
 func TestMain(m *testing.M) {
 	if err := install(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -32,20 +31,20 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// values are what the files of testdata name.
+// values are the values for the templates in testdata.
 type values struct {
 	Tools tools.Set
 	Bin   string
 }
 
-// installed is there once install is done.
+// installed is a file that exists after install has succeeded.
 const installed = "/etc/machine-test"
 
-// install installs containerd and podd as services and starts containerd, unless
-// that was done before the power was cut.
+// install installs containerd and podd as services and starts containerd, unless that was done
+// before a power cut.
 func install() error {
 	if _, err := os.Stat("/run/systemd/system"); err != nil {
-		return fmt.Errorf("these tests change the machine they run on and need systemd; run make vm: %w", err)
+		return fmt.Errorf("these tests need systemd and change the system; run make vm: %w", err)
 	}
 	if _, err := os.Stat(installed); err == nil {
 		return nil
@@ -94,7 +93,7 @@ func (v values) write(name, to string) error {
 	return os.WriteFile(to, out.Bytes(), 0o644)
 }
 
-// system runs a command, words parted by spaces, and returns what it says.
+// system runs a command, whose words are separated by spaces, and returns its output.
 func system(command string) (string, error) {
 	words := strings.Fields(command)
 	out, err := exec.Command(words[0], words[1:]...).CombinedOutput()

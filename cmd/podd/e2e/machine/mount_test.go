@@ -10,17 +10,17 @@ import (
 	"testing"
 )
 
-// mounted is the directory that TestMountedManifests mounts at that of the manifests.
+// mounted is the directory that TestMountedManifests bind-mounts on the manifest directory.
 const mounted = "/var/lib/machine-manifests"
 
-// mountManifests mounts the directory, which no boot does.
+// mountManifests mounts the directory. A boot does not do that.
 func mountManifests(t *testing.T) {
 	t.Helper()
 	run(t, "mount --bind "+mounted+" "+manifests)
 }
 
-// TestMountedManifests starts a pod of a manifest on a mount. The power cut that follows
-// unmounts it.
+// TestMountedManifests starts a pod whose manifest is on a mount. The following power cut
+// removes the mount.
 func TestMountedManifests(t *testing.T) {
 	if err := os.MkdirAll(mounted, 0o755); err != nil {
 		t.Fatal(err)
@@ -35,8 +35,8 @@ func TestMountedManifests(t *testing.T) {
 	run(t, "sync")
 }
 
-// storesMount returns an error unless podd has a manifest in its cache that is on a mount. podd
-// does not delay a pod until then.
+// storesMount returns an error unless podd's source cache contains a manifest that is on a
+// mount. podd starts pods before it has written that.
 func storesMount() error {
 	indexes, err := filepath.Glob(filepath.Join(stateDir, "sources", "*", "index"))
 	if err != nil {
@@ -48,12 +48,12 @@ func storesMount() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("none of %q has one", indexes)
+	return fmt.Errorf("no manifest on a mount in %q", indexes)
 }
 
-// TestManifestsNotMounted: the pod runs after a reboot although the directory of its
-// manifest is empty, and it is not restarted when the mount comes late. It ends when its
-// manifest is removed.
+// TestManifestsNotMounted checks that the pod runs after a reboot although its manifest
+// directory is empty, that it is not restarted when the directory is mounted late, and that it
+// stops when its manifest is removed.
 func TestManifestsNotMounted(t *testing.T) {
 	untilReady(t, "mounted")
 	problem := func(want bool) {
@@ -61,20 +61,20 @@ func TestManifestsNotMounted(t *testing.T) {
 		eventually(t, fmt.Sprintf("podd reports the missing mount: %t", want), func() error {
 			out, err := system("/payload/podd ps")
 			if err == nil && strings.Contains(out, "is not mounted") != want {
-				err = fmt.Errorf("podd ps prints %s", out)
+				err = fmt.Errorf("podd ps: got %s", out)
 			}
 			return err
 		})
 	}
 	problem(true)
-	restart(t) // this podd has never read the directory as the mount
+	restart(t) // this podd has never read the mounted directory
 	untilReady(t, "mounted")
 	problem(true)
 	mountManifests(t)
 	problem(false)
 	untilReady(t, "mounted")
 	if _, n := starts(t, "mounted"); n != 1 {
-		t.Errorf("the container started %d times in this boot", n)
+		t.Errorf("got %d starts of the container in this boot, want 1", n)
 	}
 	remove(t, "mounted")
 	untilClean(t)

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// exported is what the machine's own server has for its pods.
+// exported is the directory that the local NFS server exports.
 const exported = "/srv/exported"
 
-// serveNFS starts a server on loopback, which asks nobody for time to settle.
+// serveNFS starts an NFS server on loopback with a short grace period.
 func serveNFS(t *testing.T) {
 	t.Helper()
 	for file, text := range map[string]string{
@@ -30,6 +30,7 @@ func serveNFS(t *testing.T) {
 	t.Cleanup(func() { run(t, "systemctl stop nfs-server") })
 }
 
+// run runs a command, which must succeed.
 func run(t testing.TB, command string) {
 	t.Helper()
 	if out, err := system(command); err != nil {
@@ -37,16 +38,16 @@ func run(t testing.TB, command string) {
 	}
 }
 
-// silence has the server neither answer nor refuse, and gives it its voice back.
-func silence(t *testing.T) (end func()) {
+// dropPackets drops all packets to the NFS server until restore is called.
+func dropPackets(t *testing.T) (restore func()) {
 	t.Helper()
-	run(t, "nft add table ip silence")
-	run(t, "nft add chain ip silence in { type filter hook input priority 0 ; }")
-	run(t, "nft add rule ip silence in tcp dport 2049 drop")
-	return func() { run(t, "nft delete table ip silence") }
+	run(t, "nft add table ip drop-nfs")
+	run(t, "nft add chain ip drop-nfs in { type filter hook input priority 0 ; }")
+	run(t, "nft add rule ip drop-nfs in tcp dport 2049 drop")
+	return func() { run(t, "nft delete table ip drop-nfs") }
 }
 
-// networkMounts are the points at which something of a server is mounted here.
+// networkMounts returns the mount points of NFS mounts.
 func networkMounts(t testing.TB) (at []string) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/mountinfo")
@@ -61,7 +62,7 @@ func networkMounts(t testing.TB) (at []string) {
 	return at
 }
 
-// netPod has a volume of the server at /data.
+// netPod returns a pod with an NFS volume at /data.
 func netPod(name, volume, script string) string {
 	text := pod(name, "", container(name, script, ""))
 	text = strings.Replace(text, "volumes: [", "volumes: [{name: net, "+volume+"}, ", 1)
@@ -81,9 +82,9 @@ metadata: {name: share}
 spec: {accessModes: [ReadWriteMany], storageClassName: net, resources: {requests: {storage: 1Gi}}}
 `
 
-// TestNFS: a pod has what a server exports, through a claim as well, podd that was
-// killed finds it mounted, and nothing of it is left. A server that is silent
-// keeps nobody but its own pods waiting, and not even their end.
+// TestNFS checks NFS volumes, inline and with a claim: they stay mounted when podd is killed,
+// and are unmounted with their pods. A server that does not respond delays only the pods that
+// use it, and does not prevent that they are removed.
 func TestNFS(t *testing.T) {
 	run(t, "systemctl start podd")
 	serveNFS(t)
@@ -94,14 +95,14 @@ func TestNFS(t *testing.T) {
 		"claim":  netPod("claim", "persistentVolumeClaim: {claimName: share, readOnly: true}", "! touch /data/no && cat /data/it && "+forever),
 	})
 	pods := untilReady(t, "inline", "claim")
-	before, err := look(t.Context())
+	before, err := getInventory(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the pod has written", func() error {
+	eventually(t, "the pod has written to the server", func() error {
 		for file, want := range map[string]string{"inline": "served\n", "sub/inline": "part\n"} {
 			if text, err := os.ReadFile(filepath.Join(exported, file)); err != nil || string(text) != want {
-				return fmt.Errorf("%s holds %q, %v", file, text, err)
+				return fmt.Errorf("%s: got %q, %v, want %q", file, text, err, want)
 			}
 		}
 		return nil
@@ -110,34 +111,34 @@ func TestNFS(t *testing.T) {
 	for _, name := range []string{"inline", "claim"} {
 		want := "/var/lib/podd/pods/" + string(pods[name].Pod.UID) + "/volumes/kubernetes.io~nfs/net"
 		if !strings.Contains(strings.Join(mounts, " "), want) {
-			t.Errorf("of %s nothing is mounted at %s, but at %q", name, want, mounts)
+			t.Errorf("%s: want a mount at %s, got %q", name, want, mounts)
 		}
 	}
 	pid := property(t, "MainPID")
 	run(t, "systemctl kill --signal=KILL podd")
 	eventually(t, "podd runs again", func() error {
 		if now := property(t, "MainPID"); now == pid || now == "0" {
-			return errors.New("process " + now)
+			return errors.New("got process " + now)
 		}
 		return nil
 	})
 	untilReady(t, "inline", "claim")
-	after, err := look(t.Context())
+	after, err := getInventory(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if now := networkMounts(t); len(now) != len(mounts) || before.runs["inline/inline"] != after.runs["inline/inline"] {
-		t.Errorf("podd was killed, and there are mounts at %q, there were at %q; %v, before %v", now, mounts, after.runs, before.runs)
+	if now := networkMounts(t); len(now) != len(mounts) || before.running["inline/inline"] != after.running["inline/inline"] {
+		t.Errorf("after podd was killed: got mounts at %q and containers %[3]v, want %[2]q and %[4]v", now, mounts, after.running, before.running)
 	}
 	remove(t, "inline", "claim")
 	untilClean(t)
 	if left := networkMounts(t); len(left) > 0 {
-		t.Errorf("mounts are left at %q", left)
+		t.Errorf("got mounts at %q, want none", left)
 	}
-	t.Run("silent", silent)
+	t.Run("unresponsive server", testUnresponsiveServer)
 }
 
-func silent(t *testing.T) {
+func testUnresponsiveServer(t *testing.T) {
 	apply(t, map[string]string{
 		"idle": netPod("idle", inlineNFS, "cat /data/it && "+forever),
 		"busy": netPod("busy", inlineNFS, "echo at work >/data/busy && while :; do date >>/data/busy; done"),
@@ -146,16 +147,16 @@ func silent(t *testing.T) {
 	eventually(t, "the pod writes", func() error {
 		text, err := os.ReadFile(filepath.Join(exported, "busy"))
 		if err == nil && len(text) < 100 {
-			err = errors.New("it does not")
+			err = errors.New("it has written less than 100 bytes")
 		}
 		return err
 	})
-	end := silence(t)
+	restore := dropPackets(t)
 	apply(t, map[string]string{
 		"late":  netPod("late", inlineNFS, "cat /data/it && "+forever),
 		"other": pod("other", "", container("other", forever, "")),
 	})
-	eventually(t, "another pod is ready and the late one tells why it is not", func() error {
+	eventually(t, "another pod is ready and podd why shows why the late one is not", func() error {
 		pods, err := view()
 		if err != nil {
 			return err
@@ -165,13 +166,13 @@ func silent(t *testing.T) {
 		}
 		out, err := system("/payload/podd why late")
 		if !strings.Contains(out, "127.0.0.1:"+exported) || !strings.Contains(out, "did not answer within") {
-			return fmt.Errorf("podd says %q, %v", out, err)
+			return fmt.Errorf("podd why: got %q, %v, want that 127.0.0.1:%s did not answer", out, err, exported)
 		}
 		t.Log(out)
 		return nil
 	})
 	remove(t, "idle", "busy")
-	eventually(t, "pods end all the same", func() error {
+	eventually(t, "the pods are removed all the same", func() error {
 		pods, err := view()
 		if err == nil && (pods["idle"] != nil || pods["busy"] != nil) {
 			out, _ := system("/payload/podd ps")
@@ -180,13 +181,13 @@ func silent(t *testing.T) {
 		return err
 	})
 	for _, at := range networkMounts(t) {
-		t.Errorf("a mount is left at %s", at)
+		t.Errorf("got a mount at %s, want none", at)
 	}
-	end()
+	restore()
 	untilReady(t, "other", "late")
 	remove(t, "other", "late")
 	untilClean(t)
 	if left := networkMounts(t); len(left) > 0 {
-		t.Errorf("mounts are left at %q", left)
+		t.Errorf("got mounts at %q, want none", left)
 	}
 }

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// notes is where containers note that they start, a line each, with the boot
-	// they do it in.
+	// notes is a directory in which containers append a line with the boot ID when they start.
 	notes = "/var/lib/machine-test"
 	node  = "podd-vm"
 )
 
-// bare is a pod's name as its manifest has it.
-func bare(name string) string { return strings.TrimSuffix(name, "-"+node) }
+// trimNode removes the node's name from the name of a pod.
+func trimNode(name string) string { return strings.TrimSuffix(name, "-"+node) }
 
-// container is a line of a manifest: it notes its start and goes on with script.
+// container returns a line of a manifest with a container that notes its start and then runs
+// script.
 func container(name, script, resources string) string {
 	start := `echo $0 $(cat /proc/sys/kernel/random/boot_id) >>/notes/` + name + `; sync -f /notes; ` + script
 	return fmt.Sprintf("  - {name: %s, image: podd.test/busybox:1, command: [sh, -c, %q, %s], resources: {%s}, volumeMounts: [{name: notes, mountPath: /notes}]}\n",
@@ -31,7 +31,7 @@ func container(name, script, resources string) string {
 
 const forever = "trap 'exit 0' TERM; sleep 36000 & wait"
 
-// pod is a manifest. more are lines of its spec.
+// pod returns a manifest. more contains additional lines of its spec.
 func pod(name, more string, containers ...string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec:\n  terminationGracePeriodSeconds: 2\n  volumes: [{name: notes, hostPath: {path: %s, type: DirectoryOrCreate}}]\n%s  containers:\n%s",
 		name, notes, more, strings.Join(containers, ""))
@@ -40,7 +40,7 @@ func pod(name, more string, containers ...string) string {
 func file(name string) string { return filepath.Join(manifests, name+".yaml") }
 
 // syncManifests writes the file system of the manifests to the disk. sync(2) would also wait
-// for other ones, such as an NFS mount whose server does not answer.
+// for others, such as an NFS mount whose server does not respond.
 func syncManifests(t testing.TB) {
 	t.Helper()
 	dir, err := os.Open(filepath.Dir(manifests))
@@ -78,7 +78,7 @@ func remove(t testing.TB, names ...string) {
 	syncManifests(t)
 }
 
-// starts counts how often a container has started: in all boots, and in this one.
+// starts counts the starts of a container, in all boots and in this one.
 func starts(t testing.TB, name string) (all, now int) {
 	t.Helper()
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")

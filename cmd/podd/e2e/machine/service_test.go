@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// property is what systemd says of podd's service.
+// property returns a property of podd's unit.
 func property(t testing.TB, name string) string {
 	t.Helper()
 	value, err := system("systemctl show podd --value --property=" + name)
@@ -19,39 +19,39 @@ func property(t testing.TB, name string) string {
 	return value
 }
 
-// restart restarts podd as its unit files say now.
+// restart restarts podd with its current unit files.
 func restart(t testing.TB) {
 	t.Helper()
 	run(t, "systemctl daemon-reload")
 	run(t, "systemctl restart podd")
 }
 
-// TestService: systemd starts podd and waits for it, watches it, and starts it
-// again, and no pod notices.
+// TestService checks that systemd waits until podd is ready, watches it and restarts it, and
+// that no restart affects a pod.
 func TestService(t *testing.T) {
 	if _, err := system("systemctl start podd"); err != nil {
 		t.Fatal(err)
 	}
 	apply(t, map[string]string{"steady": pod("steady", "", container("steady", forever, ""))})
 	untilReady(t, "steady")
-	before, err := look(t.Context())
+	before, err := getInventory(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	fed := property(t, "WatchdogTimestampMonotonic")
-	eventually(t, "the watchdog is fed", func() error {
+	eventually(t, "podd sends a watchdog notification", func() error {
 		if property(t, "WatchdogTimestampMonotonic") == fed {
-			return errors.New("it is not")
+			return errors.New("got none")
 		}
 		return nil
 	})
-	if text := property(t, "StatusText"); !strings.HasPrefix(text, "1 pods, 1 ready") {
-		t.Errorf("systemd says of podd %q", text)
+	if text, want := property(t, "StatusText"), "1 pods, 1 ready"; !strings.HasPrefix(text, want) {
+		t.Errorf("StatusText: got %q, want the prefix %q", text, want)
 	}
 	for _, tt := range []struct{ name, command string }{
 		{"restarted", "systemctl restart podd"},
 		{"killed", "systemctl kill --signal=KILL podd"},
-		{"hung until the watchdog bites", "systemctl kill --signal=STOP podd"},
+		{"stopped by the watchdog", "systemctl kill --signal=STOP podd"},
 	} {
 		pid := property(t, "MainPID")
 		if _, err := system(tt.command); err != nil {
@@ -59,17 +59,17 @@ func TestService(t *testing.T) {
 		}
 		eventually(t, "podd runs after it was "+tt.name, func() error {
 			if now, state := property(t, "MainPID"), property(t, "ActiveState"); now == pid || now == "0" || state != "active" {
-				return fmt.Errorf("process %s, %s", now, state)
+				return fmt.Errorf("got process %s, %s, want another process, active", now, state)
 			}
 			return nil
 		})
 		untilReady(t, "steady")
-		after, err := look(t.Context())
+		after, err := getInventory(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if after.runs["steady/steady"] != before.runs["steady/steady"] {
-			t.Errorf("podd was %s, and the container is another one", tt.name)
+		if after.running["steady/steady"] != before.running["steady/steady"] {
+			t.Errorf("after podd was %s: got another container, want the same", tt.name)
 		}
 	}
 	remove(t, "steady")

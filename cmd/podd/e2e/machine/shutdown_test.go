@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ended is where the pods of a shutdown note that they were told to end.
+// ended is a file to which the pods append their name when they get TERM.
 var ended = filepath.Join(notes, "ended")
 
-// ending is a pod of a class that notes its end, and has time for it.
-func ending(name, class string) string {
+// endingPod returns a pod of a priority class that notes TERM. It has a grace period of a minute.
+func endingPod(name, class string) string {
 	more := ""
 	if class != "" {
 		more = "  priorityClassName: " + class + "\n"
@@ -27,11 +27,12 @@ func ending(name, class string) string {
 	return strings.Replace(pod(name, more, container(name, script, "")), "Seconds: 2\n", "Seconds: 60\n", 1)
 }
 
-// wantEnded is the order that the shutdown is to have.
+// wantEnded returns an error unless the pods have been stopped in the order of their
+// priorities.
 func wantEnded() error {
 	text, err := os.ReadFile(ended)
 	if err == nil && string(text) != "usual\nsystem\n" {
-		err = fmt.Errorf("they ended in the order %q", text)
+		err = fmt.Errorf("got the stop order %q, want usual, system", text)
 	}
 	return err
 }
@@ -42,9 +43,9 @@ const (
 	login          = " org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager "
 )
 
-// TestShutdown has logind wait for the pods, for longer than it would by itself, and
-// asks it for a reboot, which a lock of the test's own keeps from coming to its end:
-// the power is cut instead. TestAfterShutdown sees what came of it.
+// TestShutdown checks that logind waits for podd to stop its pods, for longer than its default
+// delay. It requests a reboot that an inhibitor of the test delays; the power is cut instead.
+// TestAfterShutdown checks the result.
 func TestShutdown(t *testing.T) {
 	config := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nshutdownGracePeriod: 600s\nshutdownGracePeriodCriticalPods: 300s\n"
 	unit := "[Service]\nExecStart=\nExecStart=" + command(t) + " --config=" + shutdownConfig + "\n"
@@ -52,26 +53,26 @@ func TestShutdown(t *testing.T) {
 		os.WriteFile(shutdownConfig, []byte(config), 0o644), os.WriteFile(shutdownUnit, []byte(unit), 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	run(t, "systemctl unmask systemd-logind") // the disk has it masked, for nobody logs in
+	run(t, "systemctl unmask systemd-logind") // it is masked on the disk, because no user logs in
 	run(t, "systemctl start dbus systemd-logind")
 	restart(t)
-	apply(t, map[string]string{"usual": ending("usual", ""), "system": ending("system", "system-node-critical")})
+	apply(t, map[string]string{"usual": endingPod("usual", ""), "system": endingPod("system", "system-node-critical")})
 	untilReady(t, "usual", "system")
-	eventually(t, "logind would wait for podd", func() error {
+	eventually(t, "logind has an inhibitor of podd", func() error {
 		delay, err := system("busctl get-property" + login + "InhibitDelayMaxUSec")
 		locks, lerr := system("busctl call" + login + "ListInhibitors")
 		if err = errors.Join(err, lerr); err == nil && (delay != "t 600000000" || !strings.Contains(locks, `"podd"`)) {
-			err = fmt.Errorf("%s, %s", delay, locks)
+			err = fmt.Errorf("got %s, %s, want t 600000000 and a lock of podd", delay, locks)
 		}
 		return err
 	})
-	// podd's own stop is none of the machine's.
+	// A restart of podd is not a shutdown of the node.
 	restart(t)
 	untilReady(t, "usual", "system")
 	if _, err := os.Stat(ended); err == nil {
-		t.Fatal("a restart of podd ends pods")
+		t.Fatal("a restart of podd has stopped pods")
 	}
-	eventually(t, "logind would wait for podd again", func() error {
+	eventually(t, "logind has an inhibitor of podd again", func() error {
 		locks, err := system("busctl call" + login + "ListInhibitors")
 		if err == nil && !strings.Contains(locks, `"podd"`) {
 			err = errors.New(locks)
@@ -79,10 +80,10 @@ func TestShutdown(t *testing.T) {
 		return err
 	})
 	lock := exec.Command("systemd-inhibit", "--what=shutdown", "--mode=delay", "--who=test", "sleep", "3600")
-	if err := lock.Start(); err != nil { // the power cut ends it
+	if err := lock.Start(); err != nil { // the power cut ends this process
 		t.Fatal(err)
 	}
-	eventually(t, "logind would wait for the test", func() error {
+	eventually(t, "logind has an inhibitor of the test", func() error {
 		locks, err := system("busctl call" + login + "ListInhibitors")
 		if err == nil && !strings.Contains(locks, `"test"`) {
 			err = errors.New(locks)
@@ -90,17 +91,17 @@ func TestShutdown(t *testing.T) {
 		return err
 	})
 	run(t, "busctl call"+login+"Reboot b false")
-	eventually(t, "the pods have ended", wantEnded)
-	eventually(t, "logind waits for the test alone", func() error {
+	eventually(t, "the pods are stopped", wantEnded)
+	eventually(t, "logind has no inhibitor of podd", func() error {
 		locks, err := system("busctl call" + login + "ListInhibitors")
 		if err == nil && strings.Contains(locks, `"podd"`) {
 			err = errors.New(locks)
 		}
 		return err
 	})
-	// A podd that comes in between starts none of them.
+	// A podd that is restarted now starts none of them.
 	run(t, "systemctl restart podd")
-	eventually(t, "podd shows it", func() error {
+	eventually(t, "podd shows the pods as terminated", func() error {
 		out, err := system("/payload/podd ps")
 		if err == nil && strings.Count(out, "Terminated") != 2 {
 			err = errors.New(out)
@@ -110,7 +111,7 @@ func TestShutdown(t *testing.T) {
 	unix.Sync()
 }
 
-// TestAfterShutdown: the machine is up again, and so are the pods.
+// TestAfterShutdown checks that the pods run again after the reboot.
 func TestAfterShutdown(t *testing.T) {
 	if err := wantEnded(); err != nil {
 		t.Error(err)
@@ -118,7 +119,7 @@ func TestAfterShutdown(t *testing.T) {
 	untilReady(t, "usual", "system")
 	for _, name := range []string{"usual", "system"} {
 		if all, now := starts(t, name); all != 2 || now != 1 {
-			t.Errorf("%s has started %d times, %d of them in this boot", name, all, now)
+			t.Errorf("%s: got %d starts, %d of them in this boot, want 2 and 1", name, all, now)
 		}
 	}
 	if err := errors.Join(os.Remove(shutdownUnit), os.Remove(ended)); err != nil {

@@ -13,9 +13,8 @@ import (
 	"podd/server"
 )
 
-// TestSlices: the runtime's driver is systemd. A pod has a slice with its limits,
-// which systemd knows and keeps, its containers are scopes in it, and nothing of
-// it stays in systemd either.
+// TestSlices checks the cgroup driver systemd. A pod has a slice with its limits, which systemd
+// keeps, its containers are scopes in it, and nothing is left in systemd afterwards.
 func TestSlices(t *testing.T) {
 	apply(t, map[string]string{
 		"burstable": pod("burstable", "", container("burstable", forever, "requests: {cpu: 100m, memory: 16Mi}, limits: {cpu: 300m, memory: 48Mi}")),
@@ -23,11 +22,11 @@ func TestSlices(t *testing.T) {
 		"idle":      pod("idle", "", container("idle", forever, "")),
 	})
 	pods := untilReady(t, "burstable", "exact", "idle")
-	// What another change of units makes systemd write again, it must know.
+	// systemd may write the limits again after a reload, so it must know podd's values.
 	if _, err := system("systemctl daemon-reload"); err != nil {
 		t.Fatal(err)
 	}
-	now, err := look(t.Context())
+	now, err := getInventory(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,23 +42,23 @@ func TestSlices(t *testing.T) {
 		for file, want := range tt.files {
 			text, err := os.ReadFile(filepath.Join(at, file))
 			if got := strings.TrimSpace(string(text)); err != nil || got != want {
-				t.Errorf("%s of %s: %q, %v; want %q", file, tt.pod, got, err, want)
+				t.Errorf("%s of %s: got %q, %v, want %q", file, tt.pod, got, err, want)
 			}
 		}
-		for _, id := range []string{now.runs[tt.pod], now.runs[tt.pod+"/"+tt.pod]} {
+		for _, id := range []string{now.running[tt.pod], now.running[tt.pod+"/"+tt.pod]} {
 			if _, err := os.Stat(filepath.Join(at, "cri-containerd-"+id+".scope")); err != nil {
-				t.Errorf("%s: %v", tt.pod, err)
+				t.Errorf("%s: the scope does not exist: %v", tt.pod, err)
 			}
 		}
 		if state, err := system("systemctl is-active " + filepath.Base(at)); err != nil {
-			t.Errorf("systemd says of the slice of %s: %s, %v", tt.pod, state, err)
+			t.Errorf("slice of %s: got %s, %v, want active", tt.pod, state, err)
 		}
 	}
 	remove(t, "burstable", "exact", "idle")
 	untilClean(t)
 }
 
-// slice is the cgroup of a pod in a class.
+// slice returns the cgroup of a pod of a QoS class.
 func slice(class string, pod *v1.Pod) string {
 	name := class + "-pod" + strings.ReplaceAll(string(pod.UID), "-", "_") + ".slice"
 	if class != "kubepods" {
@@ -68,16 +67,16 @@ func slice(class string, pod *v1.Pod) string {
 	return filepath.Join("/sys/fs/cgroup", class+".slice", name)
 }
 
-// cgroupFile reads one of a container's cgroup, or of the pod's with the name "".
+// cgroupFile reads a file of a container's cgroup, or of the pod's if container is "".
 func cgroupFile(t testing.TB, class string, p *server.PodView, container, file string) string {
 	t.Helper()
 	at := slice(class, p.Pod)
 	if container != "" {
-		now, err := look(t.Context())
+		now, err := getInventory(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		at = filepath.Join(at, "cri-containerd-"+now.runs[bare(p.Pod.Name)+"/"+container]+".scope")
+		at = filepath.Join(at, "cri-containerd-"+now.running[trimNode(p.Pod.Name)+"/"+container]+".scope")
 	}
 	text, err := os.ReadFile(filepath.Join(at, file))
 	if err != nil {

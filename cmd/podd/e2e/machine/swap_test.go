@@ -16,9 +16,8 @@ import (
 	"podd/server"
 )
 
-// giveSwap gives the machine so much swap that the share of a small container
-// does not fill, until the end of the test.
-func giveSwap(t *testing.T) {
+// addSwap adds more swap than the share of a small container, until the end of the test.
+func addSwap(t *testing.T) {
 	t.Helper()
 	const file = "/swapfile"
 	run(t, "fallocate --length 2G "+file)
@@ -29,14 +28,14 @@ func giveSwap(t *testing.T) {
 	t.Cleanup(func() { run(t, "swapoff "+file) })
 }
 
-// has is an amount of the machine's, in bytes.
-func has(t testing.TB, what string) int64 {
+// memInfo returns a value of /proc/meminfo in bytes.
+func memInfo(t testing.TB, key string) int64 {
 	t.Helper()
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut("\n"+string(text), "\n"+what+":")
+	_, rest, _ := strings.Cut("\n"+string(text), "\n"+key+":")
 	kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
 	if err != nil {
 		t.Fatal(err)
@@ -44,15 +43,15 @@ func has(t testing.TB, what string) int64 {
 	return kib << 10
 }
 
-// swapShare is what a container that requests so much has of the machine's swap;
-// the kernel counts in pages.
+// swapShare returns the share of the swap for a container with this memory request, rounded
+// down to pages as by the kernel.
 func swapShare(t testing.TB, request int64) string {
 	t.Helper()
-	share := int64(float64(request) / float64(has(t, "MemTotal")) * float64(has(t, "SwapTotal")))
+	share := int64(float64(request) / float64(memInfo(t, "MemTotal")) * float64(memInfo(t, "SwapTotal")))
 	return strconv.FormatInt(share/4096*4096, 10)
 }
 
-// hungry touches more memory than its limit is, at once, and holds it.
+// hungry is a script that touches more memory than its limit at once, and keeps it.
 const hungry = "trap 'exit 0' TERM; dd if=/dev/zero bs=88M count=1 | sleep 36000 & wait"
 
 const (
@@ -60,15 +59,15 @@ const (
 	critical = "  priorityClassName: system-node-critical\n"
 )
 
-// TestSwap: with LimitedSwap containers of Burstable pods have their share of the
-// machine's swap and use it, others have none; without, nobody has.
+// TestSwap checks that with LimitedSwap containers of Burstable pods get their share of the
+// swap and use it and others get none, and that by default no container gets swap.
 func TestSwap(t *testing.T) {
-	giveSwap(t)
-	t.Run("limited", limitedSwap)
-	t.Run("none", noSwap)
+	addSwap(t)
+	t.Run("limited", testLimitedSwap)
+	t.Run("none", testNoSwap)
 }
 
-func limitedSwap(t *testing.T) {
+func testLimitedSwap(t *testing.T) {
 	configure(t, "memorySwap: {swapBehavior: LimitedSwap}")
 	manifest := pod("share", "", container("some", hungry, someSwap),
 		container("equal", forever, "requests: {memory: 32Mi}, limits: {memory: 32Mi}"), container("none", forever, "requests: {cpu: 10m}"))
@@ -90,35 +89,35 @@ func limitedSwap(t *testing.T) {
 		{"vital", "kubepods-burstable", "vital", "0"},
 	} {
 		if got := cgroupFile(t, tt.class, pods[tt.pod], tt.container, "memory.swap.max"); got != tt.want {
-			t.Errorf("memory.swap.max of %s/%s is %s, want %s", tt.pod, tt.container, got, tt.want)
+			t.Errorf("memory.swap.max of %s/%s: got %s, want %s", tt.pod, tt.container, got, tt.want)
 		}
 	}
-	eventually(t, "what has no room in memory is in swap", func() error {
+	eventually(t, "memory above the limit is in swap", func() error {
 		if n := cgroupFile(t, "kubepods-burstable", pods["share"], "some", "memory.swap.current"); n == "0" {
-			return errors.New("nothing is")
+			return errors.New("got no swap usage")
 		}
 		return nil
 	})
-	before, err := look(t.Context())
+	before, err := getInventory(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	apply(t, map[string]string{"share": strings.Replace(manifest, "requests: {memory: 64Mi}", "requests: {memory: 48Mi}", 1)})
-	eventually(t, "who requests less has less", func() error {
+	eventually(t, "a smaller request gets less swap", func() error {
 		if got, want := cgroupFile(t, "kubepods-burstable", pods["share"], "some", "memory.swap.max"), swapShare(t, 48<<20); got != want {
-			return fmt.Errorf("memory.swap.max is %s, want %s", got, want)
+			return fmt.Errorf("memory.swap.max: got %s, want %s", got, want)
 		}
 		return nil
 	})
-	if after, err := look(t.Context()); err != nil || after.runs["share/some"] != before.runs["share/some"] {
-		t.Errorf("the container is another one, %v", err)
+	if after, err := getInventory(t.Context()); err != nil || after.running["share/some"] != before.running["share/some"] {
+		t.Errorf("got another container, %v, want the same", err)
 	}
 	remove(t, "share", "whole", "least", "vital")
 	untilClean(t)
 }
 
-// noSwap: podd's default.
-func noSwap(t *testing.T) {
+// testNoSwap tests the default of podd.
+func testNoSwap(t *testing.T) {
 	restart(t)
 	apply(t, map[string]string{
 		"share": pod("share", "", container("some", forever, someSwap), container("none", forever, "requests: {cpu: 10m}")),
@@ -126,32 +125,32 @@ func noSwap(t *testing.T) {
 	})
 	// The reason is not compared, because containerd reports Error instead of OOMKilled if the
 	// container's cgroup is removed before it has read the kernel's event.
-	eventually(t, "the kernel has killed the container that uses too much memory", func() error {
+	eventually(t, "the kernel has killed the container that exceeds its memory limit", func() error {
 		pods, err := view()
 		if err != nil || pods["dies"] == nil {
-			return fmt.Errorf("there is no such pod, %w", err)
+			return fmt.Errorf("podd does not show the pod: %w", err)
 		}
 		for _, c := range pods["dies"].Pod.Status.ContainerStatuses {
 			if c.State.Terminated != nil && c.State.Terminated.ExitCode == 128+int32(unix.SIGKILL) {
 				return nil
 			}
 		}
-		return fmt.Errorf("%+v", pods["dies"].Pod.Status.ContainerStatuses)
+		return fmt.Errorf("got %+v", pods["dies"].Pod.Status.ContainerStatuses)
 	})
 	var share *server.PodView
-	eventually(t, "the other one runs", func() error {
+	eventually(t, "the other pod runs", func() error {
 		pods, err := view()
 		if err != nil {
 			return err
 		}
 		if share = pods["share"]; share == nil || share.Pod.Status.Phase != v1.PodRunning || !share.Ready {
-			return fmt.Errorf("%+v", share)
+			return fmt.Errorf("got %+v", share)
 		}
 		return nil
 	})
 	for _, name := range []string{"some", "none"} {
 		if got := cgroupFile(t, "kubepods-burstable", share, name, "memory.swap.max"); got != "0" {
-			t.Errorf("memory.swap.max of %s is %s, want 0", name, got)
+			t.Errorf("memory.swap.max of %s: got %s, want 0", name, got)
 		}
 	}
 	remove(t, "share", "dies")

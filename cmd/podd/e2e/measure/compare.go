@@ -44,11 +44,11 @@ func (n *node) numbers() (map[string]float64, error) {
 	return found, nil
 }
 
-func flatten(v any, at, node string, to map[string]float64) {
+func flatten(v any, path, node string, to map[string]float64) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, each := range v {
-			flatten(each, strings.TrimPrefix(at+"."+name, "."), node, to)
+			flatten(each, strings.TrimPrefix(path+"."+name, "."), node, to)
 		}
 	case []any:
 		for _, each := range v {
@@ -57,19 +57,19 @@ func flatten(v any, at, node string, to map[string]float64) {
 			if ref, ok := m["podRef"].(map[string]any); ok {
 				name = strings.TrimSuffix(fmt.Sprint(ref["name"]), "-"+node)
 			}
-			flatten(each, at+"["+name+"]", node, to)
+			flatten(each, path+"["+name+"]", node, to)
 		}
 	case float64:
-		to[at] = v
+		to[path] = v
 	}
 }
 
-// moving matches numbers that grow all the time, or that describe the node's own processes.
-// They differ because the two nodes start at different times. Their rates are compared.
+// moving matches numbers that always grow or that describe the node's own processes. They
+// differ because the two nodes start at different times. Their rates are compared instead.
 var moving = regexp.MustCompile(`usageCoreNanoSeconds|usageNanoCores|[pP]ageFaults|\.network\.|rlimit|systemContainers\[(kubelet|runtime)\]|runtime\.|psi`)
 
-// differences returns, by path, the numbers that differ by more than a twentieth and by
-// more than slack.
+// differences returns, by path, the numbers that differ by more than a twentieth and by more
+// than slack.
 func differences(kubelet, podd map[string]float64) map[string]string {
 	all := map[string]string{}
 	for _, at := range slices.Sorted(maps.Keys(kubelet)) {
@@ -80,7 +80,7 @@ func differences(kubelet, podd map[string]float64) map[string]string {
 			slack = 256 << 10 // the kernel accounts pages in batches, on each processor
 		}
 		if has && !moving.MatchString(at) && math.Abs(got-want) > max(want/20, slack) {
-			all[at] = fmt.Sprintf("%s: %.0f, of the kubelet %.0f", at, got, want)
+			all[at] = fmt.Sprintf("%s: got %.0f, want %.0f", at, got, want)
 		}
 	}
 	return all
@@ -108,7 +108,7 @@ func (n *node) counters() (map[string]counter, error) {
 	return all, nil
 }
 
-// counter is a processor time, in seconds, at a moment.
+// A counter is a processor time in seconds at a moment.
 type counter struct {
 	at    time.Time
 	value float64
@@ -131,7 +131,7 @@ func rateDifferences(kubelet, podd map[string]float64) map[string]string {
 	for _, name := range slices.Sorted(maps.Keys(kubelet)) {
 		got, has := podd[name]
 		if want := kubelet[name]; !has || math.Abs(got-want) > max(want/20, 0.002) {
-			all[name] = fmt.Sprintf("%s: %.4f a second, of the kubelet %.4f", name, got, want)
+			all[name] = fmt.Sprintf("%s: got a rate of %.4f, want %.4f", name, got, want)
 		}
 	}
 	return all

@@ -1,11 +1,11 @@
-// Command measure runs the same pods under a kubelet and under podd at the same time, each
-// with a separate containerd, and compares the resource usage that they report: all
-// constant numbers of /stats/summary, the processor time of the same period, and the set of
-// fields and metrics. It fails if they differ by more than a twentieth for minutes.
+// Command measure runs the same pods under a kubelet and under podd at the same time, each with
+// a separate containerd, and compares the resource usage that they report: all constant numbers
+// of /stats/summary, the processor time of the same period, and the set of fields and metrics.
+// It fails if the values differ by more than a twentieth for minutes.
 //
 // The kubelet is built in testdata/controlplane; see its package doc. With --record the
-// fields and metrics of the kubelet are written to testdata/kubelet/stats.txt. The
-// end-to-end test TestShape compares podd with this file.
+// kubelet's fields and metrics are written to testdata/kubelet/stats.txt. The end-to-end test
+// TestShape compares podd with this file.
 //
 //	go build -o /tmp/podd ./cmd/podd
 //	go run ./cmd/podd/e2e/measure --kubelet /tmp/bin/kubelet --podd /tmp/podd [--record]
@@ -41,9 +41,9 @@ const (
 )
 
 func main() {
-	program := flag.String("kubelet", "", "the kubelet's program")
-	podd := flag.String("podd", "", "podd's")
-	record := flag.Bool("record", false, "write the kubelet's shapes to "+recording)
+	program := flag.String("kubelet", "", "path of the kubelet")
+	podd := flag.String("podd", "", "path of podd")
+	record := flag.Bool("record", false, "write the kubelet's fields and metrics to "+recording)
 	flag.Parse()
 	if err := measure(context.Background(), *program, *podd, *record); err != nil {
 		fmt.Fprintln(os.Stderr, "measuring:", err)
@@ -57,7 +57,7 @@ func measure(ctx context.Context, program, podd string, record bool) (err error)
 		return err
 	}
 	defer os.RemoveAll(dir)
-	defer kubelet.Remember(dir)()
+	defer kubelet.SaveHost(dir)()
 	var nodes []*node
 	for _, name := range []string{"kubelet", "podd"} {
 		s, err := stack.Start(ctx, stack.Options{Dir: filepath.Join(dir, name+"-stack")})
@@ -69,7 +69,7 @@ func measure(ctx context.Context, program, podd string, record bool) (err error)
 		if err != nil {
 			return err
 		}
-		if err := n.want(shape.Pods()); err != nil {
+		if err := n.writeManifests(shape.Pods()); err != nil {
 			return err
 		}
 		nodes = append(nodes, n)
@@ -92,7 +92,7 @@ func measure(ctx context.Context, program, podd string, record bool) (err error)
 	return compare(k, p)
 }
 
-// compare prints the differences that every round so far has found. One round is not
+// compare prints the differences that have been found in every round so far. One round is not
 // enough, because the two do not measure at the same moment.
 func compare(k, p *node) error {
 	if err := shapes(k, p); err != nil {
@@ -122,15 +122,15 @@ func compare(k, p *node) error {
 				left[at] = text
 			}
 		}
-		fmt.Printf("%d numbers and %d rates, %d differ\n\t%s\n", len(want), len(kr), len(left), strings.Join(slices.Sorted(maps.Values(left)), "\n\t"))
+		fmt.Printf("%d numbers and %d rates compared, %d differ\n\t%s\n", len(want), len(kr), len(left), strings.Join(slices.Sorted(maps.Values(left)), "\n\t"))
 		if len(left) == 0 {
 			return nil
 		}
 	}
-	return fmt.Errorf("%d numbers differ by more than a twentieth", len(left))
+	return fmt.Errorf("got %d numbers that differ by more than a twentieth", len(left))
 }
 
-// shapes prints the fields and metrics that only one of them has.
+// shapes prints the fields and metrics that only one of the two has.
 func shapes(k, p *node) error {
 	kubelet, err := k.shape()
 	if err != nil {
@@ -140,9 +140,9 @@ func shapes(k, p *node) error {
 	if err != nil {
 		return err
 	}
-	for _, face := range shape.Faces {
-		for _, d := range shape.Unexpected(face, shape.Diff(kubelet[face], podd[face])) {
-			fmt.Println(face, d)
+	for _, endpoint := range shape.Endpoints {
+		for _, d := range shape.Unexpected(endpoint, shape.Diff(kubelet[endpoint], podd[endpoint])) {
+			fmt.Println(endpoint, d)
 		}
 	}
 	return nil

@@ -28,8 +28,8 @@ type node struct {
 
 func newNode(name, dir string, s *stack.Stack) (*node, error) {
 	n := &node{name: name, dir: filepath.Join(dir, name), stack: s}
-	for _, at := range []string{n.manifests(), n.path("root"), n.path("logs")} {
-		if err := os.MkdirAll(at, 0o755); err != nil {
+	for _, dir := range []string{n.manifests(), n.path("root"), n.path("logs")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, err
 		}
 	}
@@ -72,8 +72,8 @@ func (n *node) startKubelet(program string) error {
 	return n.start(program, args...)
 }
 
-// want writes the manifests of pods.
-func (n *node) want(pods []*v1.Pod) error {
+// writeManifests writes the manifests of pods.
+func (n *node) writeManifests(pods []*v1.Pod) error {
 	for _, p := range pods {
 		text, err := json.Marshal(p)
 		if err != nil {

@@ -1,5 +1,5 @@
-// Package shape lists the fields and metrics of a kubelet's responses, one in a line and
-// without their values, so that the responses of two programs can be compared.
+// Package shape lists the fields and metrics of a kubelet's responses, one per line and without
+// their values, so that the responses of two programs can be compared.
 package shape
 
 import (
@@ -24,22 +24,22 @@ func Summary(text []byte, suffix string) ([]string, error) {
 	return slices.Compact(lines), nil
 }
 
-func walk(v any, at, suffix string, lines *[]string) {
+func walk(v any, path, suffix string, lines *[]string) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, each := range v {
-			walk(each, strings.TrimPrefix(at+"."+name, "."), suffix, lines)
+			walk(each, strings.TrimPrefix(path+"."+name, "."), suffix, lines)
 		}
 	case []any:
 		for _, each := range v {
 			name := nameOf(each, suffix)
-			if at == "pods" && name == "" {
+			if path == "pods" && name == "" {
 				continue // a pod of another test
 			}
-			walk(each, at+"["+name+"]", suffix, lines)
+			walk(each, path+"["+name+"]", suffix, lines)
 		}
 	default:
-		*lines = append(*lines, at)
+		*lines = append(*lines, path)
 	}
 }
 
@@ -92,19 +92,19 @@ func Metrics(text, suffix string) []string {
 			names = append(names, l)
 		}
 		slices.Sort(names)
-		what := thing(labels, suffix)
-		if what == "other" {
+		cgroup := cgroupKind(labels, suffix)
+		if cgroup == "other" {
 			continue
 		}
-		lines = append(lines, strings.Join(strings.Fields(name+" "+kind+" "+strings.Join(names, ",")+" "+what), " "))
+		lines = append(lines, strings.Join(strings.Fields(name+" "+kind+" "+strings.Join(names, ",")+" "+cgroup), " "))
 	}
 	slices.Sort(lines)
 	return slices.Compact(lines)
 }
 
-// thing returns the kind of cgroup that a sample describes, from its labels; "" if the metric
+// cgroupKind returns the kind of cgroup that a sample describes, from its labels; "" if the metric
 // is not about cgroups.
-func thing(labels map[string]string, suffix string) string {
+func cgroupKind(labels map[string]string, suffix string) string {
 	pod, ofPod := labels["pod"]
 	id, hasID := labels["id"]
 	switch {
@@ -126,7 +126,7 @@ func thing(labels map[string]string, suffix string) string {
 	return "other"
 }
 
-// row returns the metric name and the labels of a line.
+// row parses the metric name and the labels of a line.
 func row(line string) (string, map[string]string) {
 	name, rest, labelled := strings.Cut(line, "{")
 	labels := map[string]string{}

@@ -18,10 +18,10 @@ pods[web].containers[b].name
 pods[web].containers[b].rootfs.usedBytes
 pods[web].podRef.name`
 	if diff := cmp.Diff(want, strings.Join(got, "\n")); err != nil || diff != "" {
-		t.Errorf("%v, -want +got:\n%s", err, diff)
+		t.Errorf("Summary: error %v, -want +got:\n%s", err, diff)
 	}
 	if _, err := Summary([]byte("{"), ""); err == nil {
-		t.Error("what is no JSON has a shape")
+		t.Error("Summary of invalid JSON: got no error")
 	}
 }
 
@@ -50,6 +50,6 @@ a counter container,id,name,pod sandbox
 b histogram path
 c gauge`
 	if diff := cmp.Diff(want, strings.Join(got, "\n")); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
+		t.Errorf("Metrics: -want +got:\n%s", diff)
 	}
 }

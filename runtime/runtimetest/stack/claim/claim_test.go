@@ -27,16 +27,16 @@ func take(t *testing.T, table *Table) Claim {
 	return c
 }
 
-func TestTakeAvoidsWhatIsInUse(t *testing.T) {
+func TestTake_AvoidsUsedSubnets(t *testing.T) {
 	for _, test := range []struct {
 		name, want string
 		used       []string
 	}{
-		{"nothing", "10.88.0.0/24", nil},
-		{"elsewhere", "10.88.0.0/24", []string{"192.168.0.0/16", "10.96.0.0/12", "fd00::/8"}},
-		{"the first", "10.88.1.0/24", []string{"10.88.0.0/24"}},
-		{"within the first", "10.88.1.0/24", []string{"10.88.0.128/25"}},
-		{"a wide one around the first row", "10.188.0.0/24", []string{"10.88.0.0/16"}},
+		{"no subnet in use", "10.88.0.0/24", nil},
+		{"other subnets in use", "10.88.0.0/24", []string{"192.168.0.0/16", "10.96.0.0/12", "fd00::/8"}},
+		{"first subnet in use", "10.88.1.0/24", []string{"10.88.0.0/24"}},
+		{"part of the first subnet in use", "10.88.1.0/24", []string{"10.88.0.128/25"}},
+		{"all of the first range in use", "10.188.0.0/24", []string{"10.88.0.0/16"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := take(t, table(t, test.used...)); got.Subnet.String() != test.want {
@@ -46,13 +46,13 @@ func TestTakeAvoidsWhatIsInUse(t *testing.T) {
 	}
 }
 
-func TestTakeRefusesWhenAllIsInUse(t *testing.T) {
+func TestTake_AllSubnetsUsed(t *testing.T) {
 	if c, err := table(t, "10.0.0.0/8").Take(t.TempDir(), "state", Owner{}); err == nil {
 		t.Errorf("got %s, want an error", c.Subnet)
 	}
 }
 
-func TestTakeAtOnceGivesEachItsOwn(t *testing.T) {
+func TestTake_Concurrent(t *testing.T) {
 	table := table(t)
 	claims, errs := make([]Claim, 20), make([]error, 20)
 	dir := t.TempDir()
@@ -67,32 +67,32 @@ func TestTakeAtOnceGivesEachItsOwn(t *testing.T) {
 			t.Fatal(errs[i])
 		}
 		if seen[c.Subnet] {
-			t.Errorf("subnet %s was given out twice", c.Subnet)
+			t.Errorf("got subnet %s twice", c.Subnet)
 		}
 		seen[c.Subnet] = true
 	}
 }
 
-func TestReleaseMakesFreeAndCallsLast(t *testing.T) {
+func TestRelease(t *testing.T) {
 	table := table(t)
 	var first, last int
 	table.First = func() error { first++; return nil }
 	table.Last = func() error { last++; return nil }
 	a, b := take(t, table), take(t, table)
-	for _, c := range []Claim{a, a, b} { // twice is fine
+	for _, c := range []Claim{a, a, b} { // a second release is no error
 		if err := table.Release(c); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if first != 1 || last != 1 {
-		t.Errorf("First ran %d times and Last %d, want 1 and 1", first, last)
+		t.Errorf("got %d calls of First and %d of Last, want 1 of each", first, last)
 	}
 	if again := take(t, table); again.Number != a.Number {
 		t.Errorf("after the release: got number %d, want %d", again.Number, a.Number)
 	}
 }
 
-func TestReleaseLeavesTheSuccessorAlone(t *testing.T) {
+func TestRelease_NumberTakenAgain(t *testing.T) {
 	table := table(t)
 	a := take(t, table)
 	if err := table.Release(a); err != nil {
@@ -104,36 +104,36 @@ func TestReleaseLeavesTheSuccessorAlone(t *testing.T) {
 	}
 	all, err := table.All()
 	if err != nil || len(all) != 1 || all[0] != b {
-		t.Errorf("got %v, %v; want only %v", all, err, b)
+		t.Errorf("got %v, %v, want only %v", all, err, b)
 	}
 }
 
-func TestSetOwnerDoesNotBringAClaimBack(t *testing.T) {
+func TestSetOwner_ReleasedClaim(t *testing.T) {
 	table := table(t)
 	c := take(t, table)
 	if err := table.Release(c); err != nil {
 		t.Fatal(err)
 	}
 	if ok, err := table.SetOwner(c, self(t)); ok || err != nil {
-		t.Errorf("got %v, %v; want false", ok, err)
+		t.Errorf("got %v, %v, want false", ok, err)
 	}
 	if all, err := table.All(); len(all) > 0 || err != nil {
-		t.Errorf("got %v, %v; want none", all, err)
+		t.Errorf("got %v, %v, want none", all, err)
 	}
 }
 
 func TestStale(t *testing.T) {
 	self := self(t)
-	dead := Owner{PID: os.Getpid(), Started: "1"} // a pid used again
+	dead := Owner{PID: os.Getpid(), Started: "1"} // a reused PID
 	there, gone := t.TempDir(), t.TempDir()+"/gone"
 	for _, test := range []struct {
 		name  string
 		claim Claim
 		want  bool
 	}{
-		{"owner lives and has no state yet", Claim{State: gone, Owner: self}, false},
-		{"owner died", Claim{State: there, Owner: dead}, true},
-		{"detached and whole", Claim{State: there}, false},
+		{"owner runs and has no state yet", Claim{State: gone, Owner: self}, false},
+		{"owner has exited", Claim{State: there, Owner: dead}, true},
+		{"detached", Claim{State: there}, false},
 		{"detached and removed", Claim{State: gone}, true},
 	} {
 		if got := test.claim.stale(); got != test.want {
@@ -151,17 +151,17 @@ func self(t *testing.T) Owner {
 	return self
 }
 
-func TestTakeOverHappensOnce(t *testing.T) {
+func TestTakeOver_Once(t *testing.T) {
 	table := table(t)
-	c := take(t, table) // detached, and its state is nowhere: stale
+	c := take(t, table) // detached without a state, so stale
 	for _, want := range []bool{true, false} {
 		if got, err := table.TakeOver(c, self(t)); got != want || err != nil {
-			t.Errorf("got %v, %v; want %v", got, err, want)
+			t.Errorf("got %v, %v, want %v", got, err, want)
 		}
 	}
 }
 
-func TestDetachedClaimStands(t *testing.T) {
+func TestTakeOver_DetachedClaim(t *testing.T) {
 	table := table(t)
 	dir := t.TempDir()
 	c, err := table.Take(dir, dir, self(t))
@@ -173,14 +173,14 @@ func TestDetachedClaimStands(t *testing.T) {
 	}
 	c.Owner = Owner{}
 	if got, err := table.TakeOver(c, self(t)); got || err != nil {
-		t.Errorf("got %v, %v; want it left alone", got, err)
+		t.Errorf("got %v, %v, want false", got, err)
 	}
 }
 
 func TestParseRoute(t *testing.T) {
 	got, ok := parseRoute("eth0\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0")
 	if want := netip.MustParsePrefix("192.0.2.0/24"); !ok || got != want {
-		t.Errorf("got %s, %v; want %s", got, ok, want)
+		t.Errorf("got %s, %v, want %s", got, ok, want)
 	}
 	if got, ok := parseRoute("Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask"); ok {
 		t.Errorf("heading line: got %s, want none", got)

@@ -12,7 +12,7 @@ import (
 // because the lock is only held for file operations.
 func (t *Table) lock() (unlock func(), err error) {
 	if err := os.MkdirAll(t.Dir, 0o755); err != nil {
-		return nil, fmt.Errorf("making the directory of claims: %w", err)
+		return nil, fmt.Errorf("creating the directory of claims: %w", err)
 	}
 	f, err := os.OpenFile(filepath.Join(t.Dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// An Owner is a process. The start time distinguishes it from a later one with its pid.
+// An Owner is a process. The start time distinguishes it from a later process with the same
+// PID.
 type Owner struct {
 	PID     int
 	Started string // field 22 of /proc/<pid>/stat
@@ -52,11 +53,11 @@ func (o Owner) Parent() int {
 func statFields(pid int) ([]string, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return nil, fmt.Errorf("reading about process %d: %w", pid, err)
+		return nil, fmt.Errorf("reading the stat of process %d: %w", pid, err)
 	}
 	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
 	if len(fields) < 20 {
-		return nil, fmt.Errorf("reading about process %d: unexpected stat %q", pid, data)
+		return nil, fmt.Errorf("reading the stat of process %d: unexpected %q", pid, data)
 	}
 	return fields, nil
 }

@@ -15,13 +15,12 @@ type Table struct {
 	Dir string // created when it is first used
 	// InUse returns the subnets that are used by anything other than a stack.
 	InUse func() ([]netip.Prefix, error)
-	// First runs before a claim is taken from an empty table and Last after the last one
-	// was released, both with the table locked. Nil does nothing.
+	// First is called before a claim is taken from an empty table, and Last after the last
+	// claim was released, both with the table locked. They may be nil.
 	First, Last func() error
 }
 
-// Take claims a free number and subnet for a stack in dir, with its state in
-// the file state.
+// Take claims a free number and subnet for a stack in dir. state is the path of its state file.
 func (t *Table) Take(dir, state string, owner Owner) (Claim, error) {
 	unlock, err := t.lock()
 	if err != nil {

@@ -24,7 +24,7 @@ func start(t *testing.T, o Options) *Registry {
 	return r
 }
 
-// push puts an image in and returns the URL of its manifest.
+// push pushes an image and returns the URL of its manifest.
 func push(t *testing.T, r *Registry) string {
 	t.Helper()
 	image, err := random.Image(64, 1)
@@ -57,7 +57,7 @@ func status(t *testing.T, ctx context.Context, url, user, password string) (int,
 	return reply.StatusCode, reply.Body.Close()
 }
 
-func TestPasswordIsAskedFor(t *testing.T) {
+func TestPassword(t *testing.T) {
 	r := start(t, Options{User: "ann", Password: "secret"})
 	url := push(t, r)
 	for _, test := range []struct {
@@ -65,12 +65,12 @@ func TestPasswordIsAskedFor(t *testing.T) {
 		want           int
 	}{{"", "", 401}, {"ann", "wrong", 401}, {"ann", "secret", 200}} {
 		if got, err := status(t, t.Context(), url, test.user, test.password); got != test.want || err != nil {
-			t.Errorf("as %s:%s: got %d, %v; want %d", test.user, test.password, got, err, test.want)
+			t.Errorf("as %s:%s: got %d, %v, want %d", test.user, test.password, got, err, test.want)
 		}
 	}
 }
 
-func TestFaultsApplyWhereAndAsOftenAsSaid(t *testing.T) {
+func TestInject_PathAndTimes(t *testing.T) {
 	r := start(t, Options{})
 	url := push(t, r)
 	before := r.Requests("/manifests/")
@@ -78,26 +78,26 @@ func TestFaultsApplyWhereAndAsOftenAsSaid(t *testing.T) {
 	r.Inject(Fault{In: "/manifests/", Status: 429, Times: 2})
 	for i, want := range []int{429, 429, 200} {
 		if got, err := status(t, t.Context(), url, "", ""); got != want || err != nil {
-			t.Errorf("request %d: got %d, %v; want %d", i, got, err, want)
+			t.Errorf("request %d: got %d, %v, want %d", i, got, err, want)
 		}
 	}
 	if got := r.Requests("/manifests/") - before; got != 3 {
-		t.Errorf("counted %d requests, want 3", got)
+		t.Errorf("got %d requests, want 3", got)
 	}
 }
 
-func TestHangEndsWithTheClientAndWithClose(t *testing.T) {
+func TestInject_Hang(t *testing.T) {
 	r := start(t, Options{})
 	url := push(t, r)
 	r.Inject(Fault{})
 	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := status(t, short, url, "", ""); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want the client's deadline", err)
+		t.Errorf("got %v, want DeadlineExceeded", err)
 	}
 	r.Heal()
 	if got, err := status(t, t.Context(), url, "", ""); got != 200 || err != nil {
-		t.Errorf("after Heal: got %d, %v; want 200", got, err)
+		t.Errorf("after Heal: got %d, %v, want 200", got, err)
 	}
 	r.Inject(Fault{Times: 1})
 	ended := make(chan error, 1)
@@ -108,7 +108,7 @@ func TestHangEndsWithTheClientAndWithClose(t *testing.T) {
 	for r.Hanging() == 0 {
 		select {
 		case err := <-ended:
-			t.Fatalf("the request should hang, and ended: %v", err)
+			t.Fatalf("request: got %v, want it to hang", err)
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -116,6 +116,6 @@ func TestHangEndsWithTheClientAndWithClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-ended; err == nil {
-		t.Error("a hanging request was answered when the registry was closed")
+		t.Error("hanging request after the close: got no error")
 	}
 }

@@ -14,10 +14,10 @@ const (
 	pluginsModule    = "github.com/containernetworking/plugins"
 )
 
-// recipe is part of the hash of the programs. Change it together with the flags below.
+// recipe is part of the hash of the programs. Change it when the flags below change.
 const recipe = "1"
 
-// staticPackages are built without cgo, runcModule with it.
+// staticPackages are built without cgo. runcModule is built with cgo.
 var staticPackages = []string{
 	containerdModule + "/cmd/containerd",
 	containerdModule + "/cmd/containerd-shim-runc-v2",

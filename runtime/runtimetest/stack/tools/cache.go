@@ -22,7 +22,8 @@ type cache struct {
 	held     *os.File // the lock file while locked
 }
 
-// The locks are independent, so that a runtime need not wait for the build of Kubernetes.
+// The locks are independent, so that a runtime does not have to wait for the build of
+// Kubernetes.
 const (
 	stackLock      = "lock"
 	kubernetesLock = "lock-kubernetes"
@@ -35,7 +36,7 @@ func openCache(log *slog.Logger, lock string) (*cache, error) {
 	}
 	dir := filepath.Join(base, "podd-stack")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("making the cache directory: %w", err)
+		return nil, fmt.Errorf("creating the cache directory: %w", err)
 	}
 	return &cache{dir: dir, log: log, lockName: lock}, nil
 }
@@ -49,7 +50,7 @@ func (c *cache) lock(ctx context.Context) error {
 	}
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
-	for said := false; ; {
+	for logged := false; ; {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
 			c.held = f
@@ -58,9 +59,9 @@ func (c *cache) lock(ctx context.Context) error {
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return errors.Join(fmt.Errorf("locking %s: %w", f.Name(), err), f.Close())
 		}
-		if !said {
-			c.log.Info("waiting for another build of the stack", "lock", f.Name())
-			said = true
+		if !logged {
+			c.log.Info("another process is building; waiting for its lock", "lock", f.Name())
+			logged = true
 		}
 		select {
 		case <-ctx.Done():
@@ -86,14 +87,14 @@ func (c *cache) entry(name string, fill func(dir string) error) (string, error) 
 		return dir, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("looking for %s: %w", dir, err)
+		return "", fmt.Errorf("looking up %s: %w", dir, err)
 	}
 	unfinished := dir + ".tmp"
 	if err := os.RemoveAll(unfinished); err != nil {
-		return "", fmt.Errorf("removing what an interrupted build left: %w", err)
+		return "", fmt.Errorf("removing the files of an interrupted build: %w", err)
 	}
 	if err := os.MkdirAll(unfinished, 0o755); err != nil {
-		return "", fmt.Errorf("making %s: %w", unfinished, err)
+		return "", fmt.Errorf("creating %s: %w", unfinished, err)
 	}
 	if err := fill(unfinished); err != nil {
 		return "", errors.Join(err, os.RemoveAll(unfinished))

@@ -65,7 +65,8 @@ func EnsureConformance(ctx context.Context, log *slog.Logger) (Conformance, erro
 }
 
 // writeConformanceImages creates an image for each name in the suite for which there is a
-// recipe. The other images are for tests that need more than one node without a network.
+// recipe. The other images are only used by tests that require several nodes or access to a
+// network.
 func writeConformanceImages(ctx context.Context, dir, busybox string) error {
 	listed, err := run(ctx, dir, nil, filepath.Join(dir, "e2e.test"), "--list-images")
 	if err != nil {
@@ -81,7 +82,7 @@ func writeConformanceImages(ctx context.Context, dir, busybox string) error {
 		if err != nil {
 			return fmt.Errorf("naming image %s: %w", ref, err)
 		}
-		if image, known := recipes[path.Base(parsed.Context().RepositoryStr())]; known {
+		if image, ok := recipes[path.Base(parsed.Context().RepositoryStr())]; ok {
 			all[parsed] = image
 			names += ref + "\n"
 		}
@@ -131,7 +132,7 @@ func conformanceRecipes(ctx context.Context, dir, busybox string) (map[string]v1
 		"nginx":      {agnhost, server},
 	} {
 		if images[name], err = newImage(of.files, of.config); err != nil {
-			return nil, fmt.Errorf("making image %s: %w", name, err)
+			return nil, fmt.Errorf("creating image %s: %w", name, err)
 		}
 	}
 	return images, nil

@@ -48,8 +48,8 @@ func (p ControlPlane) BuildUp(ctx context.Context, file string) error {
 	return err
 }
 
-// kubernetesEnv returns the environment for all builds of Kubernetes. It is the same for
-// all, so that shared packages are compiled once, and omits debugging data, which saves a
+// kubernetesEnv returns the environment for all builds of Kubernetes. It is the same for all of
+// them, so that shared packages are compiled once. It omits debugging data, which saves a
 // seventh of the time.
 func kubernetesEnv() []string {
 	return append(goEnv("0"), "GOFLAGS=-buildvcs=false -gcflags=all=-dwarf=false")

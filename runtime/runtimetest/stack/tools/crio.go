@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// CRIODirEnv is the environment variable with the directory of crio and pinns. Without it
-// they are searched on the PATH, because CRI-O is neither in a module that can be built
-// here nor in a package of Debian 12.
+// CRIODirEnv is the environment variable with the directory of crio and pinns. Without it they
+// are looked up on the PATH, because CRI-O is neither in a module that can be built here nor in
+// a package of Debian 12.
 const CRIODirEnv = "CRIO_DIR"
 
 // toRunCRIO lists the Debian packages that CRI-O needs: conmon monitors containers, skopeo

@@ -29,8 +29,7 @@ var toVirtualize = []need{
 	{[]string{"xfsprogs"}, onPath("mkfs.xfs")},
 }
 
-// diskPackages lists the packages of a Debian that boots and has what a container runtime
-// needs.
+// diskPackages lists the packages for a Debian that boots and can run a container runtime.
 const diskPackages = "systemd-sysv,dbus,udev,kmod,linux-image-cloud-amd64,nftables,iproute2,procps,nfs-kernel-server,nfs-common"
 
 // diskSize is the size for the machine; on the host the image is sparse.
@@ -39,7 +38,7 @@ const diskSize = "6G"
 // diskRecipe is part of the hash of the disk. Change it when the build of the disk changes.
 const diskRecipe = "1"
 
-// diskFiles are laid over the tree.
+// diskFiles are copied over the tree.
 //
 //go:embed disk
 var diskFiles embed.FS
@@ -68,7 +67,7 @@ func EnsureDisk(ctx context.Context, log *slog.Logger) (Disk, error) {
 		return Disk{}, err
 	}
 	dir, err := c.entry("disk-"+hash, func(dir string) error {
-		log.Info("making the disk of the virtual machine; this takes two or three minutes", "into", c.dir)
+		log.Info("creating the disk of the virtual machine; this takes two or three minutes", "into", c.dir)
 		return makeDisk(ctx, dir, release)
 	})
 	return Disk{
@@ -79,21 +78,21 @@ func EnsureDisk(ctx context.Context, log *slog.Logger) (Disk, error) {
 
 func makeDisk(ctx context.Context, dir, release string) error {
 	tree := filepath.Join(dir, "tree")
-	// The namespaces and all processes end when this process is killed, so that nothing of
-	// the host stays mounted in the tree that will be removed.
+	// The namespaces and all processes end when this process is killed, so that no mount of the
+	// host remains in the tree, which will be removed.
 	_, err := run(ctx, dir, []string{"LC_ALL=C"}, "setpriv", "--pdeathsig", "KILL",
 		"unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "mmdebstrap", "--mode=root", "--variant=apt", "--include="+diskPackages,
 		"--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
 		release, tree)
 	if err != nil {
-		return fmt.Errorf("making the tree of the virtual machine: %w", err)
+		return fmt.Errorf("creating the tree of the virtual machine: %w", err)
 	}
-	if err := layOver(tree); err != nil {
-		return fmt.Errorf("completing the tree of the virtual machine: %w", err)
+	if err := copyFiles(tree); err != nil {
+		return fmt.Errorf("copying files to the tree of the virtual machine: %w", err)
 	}
 	for from, to := range map[string]string{"vmlinuz": "kernel", "initrd.img": "initrd"} {
 		if err := moveOne(filepath.Join(tree, "boot", from+"-*"), filepath.Join(dir, to)); err != nil {
-			return fmt.Errorf("taking the kernel of the virtual machine: %w", err)
+			return fmt.Errorf("extracting the kernel of the virtual machine: %w", err)
 		}
 	}
 	if err := MakeImage(ctx, "system", tree, filepath.Join(dir, "image"), diskSize); err != nil {
@@ -105,7 +104,7 @@ func makeDisk(ctx context.Context, dir, release string) error {
 // MakeImage creates a sparse ext4 image of a directory.
 func MakeImage(ctx context.Context, label, from, image, size string) error {
 	if _, err := run(ctx, "/", nil, "mkfs.ext4", "-q", "-F", "-L", label, "-d", from, image, size); err != nil {
-		return fmt.Errorf("making the disk image %s: %w", image, err)
+		return fmt.Errorf("creating the disk image %s: %w", image, err)
 	}
 	return nil
 }
@@ -129,14 +128,14 @@ func makeEmpty(ctx context.Context, image string, size int64, program ...string)
 		_, err = run(ctx, "/", nil, program[0], append(program[1:], image)...)
 	}
 	if err != nil {
-		return fmt.Errorf("making the disk image %s: %w", image, err)
+		return fmt.Errorf("creating the disk image %s: %w", image, err)
 	}
 	return nil
 }
 
-// layOver copies diskFiles to the tree. A file with a name that ends in ".link" becomes a
-// symbolic link to its content.
-func layOver(tree string) error {
+// copyFiles copies diskFiles to the tree. A file whose name ends in ".link" becomes a symbolic
+// link to its content.
+func copyFiles(tree string) error {
 	return fs.WalkDir(diskFiles, "disk", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

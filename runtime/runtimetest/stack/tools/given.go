@@ -15,14 +15,14 @@ const GivenEnv = "PODD_STACK_TOOLS"
 func given(file string, flavor Flavor) (Set, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return Set{}, fmt.Errorf("reading the programs that $%s names: %w", GivenEnv, err)
+		return Set{}, fmt.Errorf("reading the file in $%s: %w", GivenEnv, err)
 	}
 	var s Set
 	if err := json.Unmarshal(data, &s); err != nil {
-		return Set{}, fmt.Errorf("decoding %s, which $%s names: %w", file, GivenEnv, err)
+		return Set{}, fmt.Errorf("decoding %s in $%s: %w", file, GivenEnv, err)
 	}
 	if s.Flavor != flavor {
-		return Set{}, fmt.Errorf("finding the programs of runtime %q: %s, which $%s names, has those of %q", flavor, file, GivenEnv, s.Flavor)
+		return Set{}, fmt.Errorf("finding the programs of runtime %q: %s in $%s has those of %q", flavor, file, GivenEnv, s.Flavor)
 	}
 	return s, nil
 }

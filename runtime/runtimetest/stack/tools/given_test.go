@@ -6,29 +6,29 @@ import (
 	"testing"
 )
 
-func TestEnsureTakesWhatIsGiven(t *testing.T) {
+func TestEnsure_GivenTools(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "debian.json")
 	if err := os.WriteFile(file, []byte(`{"Flavor": "debian", "Containerd": "/payload/containerd"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv(GivenEnv, file)
 	if s, err := Ensure(t.Context(), Options{Flavor: Debian}); err != nil || s.Containerd != "/payload/containerd" {
-		t.Errorf("got %+v, %v", s, err)
+		t.Errorf("got %+v, %v, want the given containerd", s, err)
 	}
 	if s, err := Ensure(t.Context(), Options{}); err == nil {
-		t.Errorf("the programs of another runtime: got %+v, want an error", s)
+		t.Errorf("another runtime: got %+v, want an error", s)
 	}
 }
 
-func TestLayOver(t *testing.T) {
+func TestCopyFiles(t *testing.T) {
 	tree := t.TempDir()
-	for range 2 { // over what is there
-		if err := layOver(tree); err != nil {
+	for range 2 { // also over existing files
+		if err := copyFiles(tree); err != nil {
 			t.Fatal(err)
 		}
 	}
 	wants := filepath.Join(tree, "etc/systemd/system/multi-user.target.wants/podd-vm.service")
 	if text, err := os.ReadFile(wants); err != nil || len(text) == 0 {
-		t.Errorf("the unit that is enabled: %q, %v", text, err)
+		t.Errorf("enabled unit: got %q, %v", text, err)
 	}
 }

@@ -15,8 +15,8 @@ type need struct {
 	there    func(context.Context) bool
 }
 
-// toRun, toRunCRIO, toBuild, toVirtualize and browser are the only packages that are
-// installed into the system. None of them starts a service.
+// toRun, toRunCRIO, toBuild, toVirtualize and browser list the only packages that are installed
+// into the system. None of them starts a service.
 var toRun = []need{
 	// The CNI plugins masquerade and forward host ports with nft.
 	{[]string{"nftables"}, onPath("nft")},
@@ -51,7 +51,7 @@ func prepareHost(ctx context.Context, log *slog.Logger, needs []need) error {
 		return nil
 	}
 	if os.Geteuid() != 0 {
-		return fmt.Errorf("preparing the host: Debian packages %s are missing and only root can install them", strings.Join(missing, ", "))
+		return fmt.Errorf("preparing the host: missing Debian packages %s; run it as root to install them", strings.Join(missing, ", "))
 	}
 	log.Info("installing Debian packages", "packages", strings.Join(missing, " "))
 	return apt(ctx, "/", append([]string{"install", "-y", "--no-install-recommends"}, missing...)...)

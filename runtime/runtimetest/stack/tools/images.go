@@ -38,7 +38,7 @@ func images(ctx context.Context, c *cache, root string) (string, error) {
 	return c.entry("images-"+hash, func(dir string) error {
 		all, err := makeImages(ctx, dir, sources, busybox)
 		if err != nil {
-			return fmt.Errorf("making the test images: %w", err)
+			return fmt.Errorf("creating the test images: %w", err)
 		}
 		return writeImages(filepath.Join(dir, imagesTar), all)
 	})
@@ -56,7 +56,7 @@ func makeImages(ctx context.Context, dir, sources, busybox string) (map[name.Ref
 			return nil, fmt.Errorf("naming image %s: %w", ref, err)
 		}
 		if all[parsed], err = make(); err != nil {
-			return nil, fmt.Errorf("making image %s: %w", ref, err)
+			return nil, fmt.Errorf("creating image %s: %w", ref, err)
 		}
 	}
 	return all, nil

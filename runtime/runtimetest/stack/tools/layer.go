@@ -36,7 +36,7 @@ func newImage(files []file, config v1.Config) (v1.Image, error) {
 		return io.NopCloser(bytes.NewReader(content)), nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("making a layer: %w", err)
+		return nil, fmt.Errorf("creating a layer: %w", err)
 	}
 	image, err := mutate.AppendLayers(empty.Image, layer)
 	if err != nil {
@@ -65,7 +65,7 @@ func archive(files []file) ([]byte, error) {
 		last[f.name] = i
 	}
 	for i, f := range files {
-		if last[f.name] != i { // CRI-O refuses a layer with duplicate files
+		if last[f.name] != i { // CRI-O rejects a layer with duplicate files
 			continue
 		}
 		if err := w.WriteHeader(f.header()); err != nil {
@@ -76,7 +76,7 @@ func archive(files []file) ([]byte, error) {
 		}
 	}
 	if err := w.Close(); err != nil {
-		return nil, fmt.Errorf("ending the archive: %w", err)
+		return nil, fmt.Errorf("closing the archive: %w", err)
 	}
 	return out.Bytes(), nil
 }

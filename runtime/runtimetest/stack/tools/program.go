@@ -11,8 +11,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// searched is the directory for commands without a slash.
-const searched = "/usr/local/bin"
+// commandDir is the directory on the PATH of the images.
+const commandDir = "/usr/local/bin"
 
 // WriteImages builds the Go program in directory source and writes a tarball of images with
 // it. The keys of commands are references of images; the value is the name of the program
@@ -53,9 +53,9 @@ func addCommand(all map[name.Reference]v1.Image, ref, command string, program []
 	if err != nil {
 		return fmt.Errorf("naming image %s: %w", ref, err)
 	}
-	files := []file{{name: path.Join(searched, command)[1:], mode: 0o755, data: program}}
-	if all[parsed], err = newImage(files, v1.Config{Env: []string{"PATH=" + searched}}); err != nil {
-		return fmt.Errorf("making image %s: %w", ref, err)
+	files := []file{{name: path.Join(commandDir, command)[1:], mode: 0o755, data: program}}
+	if all[parsed], err = newImage(files, v1.Config{Env: []string{"PATH=" + commandDir}}); err != nil {
+		return fmt.Errorf("creating image %s: %w", ref, err)
 	}
 	return nil
 }

@@ -1,8 +1,8 @@
-// Package tools provides the parts of a private container runtime: the programs
-// (containerd, its shim, ctr, runc and the CNI plugins) and the test images. The programs
-// are built from the module testdata/stack, or taken from Debian's packages for the oldest
-// supported versions. CRI-O must be installed by the user. The images are built from
-// testdata/images and Debian's busybox-static.
+// Package tools provides the parts of a private container runtime: the programs (containerd,
+// its shim, ctr, runc and the CNI plugins) and the test images. The programs are built from the
+// module testdata/stack, or are those of Debian's packages for the oldest supported versions.
+// CRI-O must be installed by the user. The images are built from testdata/images and Debian's
+// busybox-static.
 //
 //	<user cache>/podd-stack/
 //		lock                 held while anything below is being built
@@ -15,10 +15,10 @@
 //		conformance-<hash>/  Kubernetes' conformance suite and its images
 //		disk-<hash>/         the disk of the virtual machine, its kernel
 //
-// Everything is built in a temporary directory and renamed, so existing entries are
-// complete and are reused. Only the Debian packages of toRun and toBuild are installed into
-// the system if they are missing, and for CRI-O those of toRunCRIO, for EnsureDisk those of
-// toVirtualize, for EnsureBrowser that of browser.
+// Everything is built in a temporary directory that is then renamed. Therefore existing entries
+// are complete and are reused. Only the Debian packages of toRun and toBuild are installed into
+// the system if they are missing, for CRI-O also those of toRunCRIO, for EnsureDisk those of
+// toVirtualize, and for EnsureBrowser that of browser.
 package tools
 
 import (
@@ -50,7 +50,7 @@ func Flavors() []Flavor {
 	}
 	all := []Flavor{Pinned, Debian}
 	_, _, err := findCRIO()
-	if err == nil || os.Getenv(CRIODirEnv) != "" { // otherwise Ensure reports what is wrong with it
+	if err == nil || os.Getenv(CRIODirEnv) != "" { // if it is only configured, Ensure reports the error
 		all = append(all, CRIO)
 	}
 	return all
@@ -143,5 +143,5 @@ func programs(ctx context.Context, c *cache, root string, flavor Flavor) (Set, e
 	case CRIO:
 		return crioRuntime(ctx, c, pinned)
 	}
-	return Set{}, fmt.Errorf("finding the programs of runtime %q: only %q, %q and %q are known", flavor, Pinned, Debian, CRIO)
+	return Set{}, fmt.Errorf("finding the programs of runtime %q: unknown; want %q, %q or %q", flavor, Pinned, Debian, CRIO)
 }

@@ -27,7 +27,7 @@ func TestParseDebFile(t *testing.T) {
 	}
 }
 
-func TestEntryIsFilledOnceAndOnlyWhole(t *testing.T) {
+func TestEntry_FilledOnce(t *testing.T) {
 	c := &cache{dir: t.TempDir(), log: slog.New(slog.DiscardHandler)}
 	failure := errors.New("broken")
 	calls := 0
@@ -49,11 +49,11 @@ func TestEntryIsFilledOnceAndOnlyWhole(t *testing.T) {
 		}
 	}
 	if left, err := os.ReadDir(c.dir); err != nil || len(left) != 1 || calls != 2 {
-		t.Errorf("filled %d times, want 2; directory %v, %v", calls, left, err)
+		t.Errorf("got %d calls, want 2; directory %v, %v", calls, left, err)
 	}
 }
 
-func TestArchive_LastOfAName(t *testing.T) {
+func TestArchive_DuplicateName(t *testing.T) {
 	content, err := archive([]file{{name: "etc/passwd", data: []byte("old")}, {name: "bin/x", mode: 0o755}, {name: "etc/passwd", data: []byte("new")}})
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestArchive_LastOfAName(t *testing.T) {
 	}
 }
 
-func TestImagesAreReproducible(t *testing.T) {
+func TestNewImage_Reproducible(t *testing.T) {
 	files := []file{{name: "bin/", mode: 0o755}, {name: "bin/x", mode: 0o755, data: []byte("x")}, {name: "bin/y", mode: 0o777, link: "x"}}
 	var digests [2]v1.Hash
 	for i := range digests {
@@ -91,6 +91,6 @@ func TestImagesAreReproducible(t *testing.T) {
 		}
 	}
 	if digests[0] != digests[1] {
-		t.Errorf("the same files gave %s and %s", digests[0], digests[1])
+		t.Errorf("got the digests %s and %s of the same files, want one digest", digests[0], digests[1])
 	}
 }

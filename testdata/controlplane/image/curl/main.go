@@ -1,5 +1,5 @@
-// Program curl is as much of curl as the conformance suite asks for: it gets one
-// URL and prints the answer's body.
+// Command curl implements the part of curl that the conformance suite uses: it gets one URL and
+// prints the body of the response.
 package main
 
 import (
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// exitCode is 7 when nobody answers, 28 when it took too long, as of curl.
+// exitCode returns the exit code of curl: 7 if there is no response, 28 after a timeout.
 func exitCode(err error) int {
 	var network net.Error
 	switch {
@@ -50,13 +50,13 @@ func exitCode(err error) int {
 func parse(args []string) (o options, err error) {
 	f := flag.NewFlagSet("curl", flag.ContinueOnError)
 	for _, name := range []string{"g", "q", "s"} {
-		f.BoolVar(&o.unused, name, false, "nothing is different with it")
+		f.BoolVar(&o.unused, name, false, "ignored")
 	}
-	f.BoolVar(&o.include, "i", false, "print the answer's header, too")
-	f.StringVar(&o.output, "o", "", "the `file` that gets the answer")
+	f.BoolVar(&o.include, "i", false, "also print the header of the response")
+	f.StringVar(&o.output, "o", "", "write the response to this `file`")
 	f.StringVar(&o.write, "w", "", "print this at the end; %{http_code} is the status")
-	f.Float64Var(&o.connect, "connect-timeout", 0, "`seconds` that connecting may take")
-	f.Float64Var(&o.all, "max-time", 0, "`seconds` that all may take")
+	f.Float64Var(&o.connect, "connect-timeout", 0, "time limit of the connection in `seconds`")
+	f.Float64Var(&o.all, "max-time", 0, "time limit of the request in `seconds`")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}

@@ -1,5 +1,5 @@
-// Program nnp prints the user that it runs as. In its image it is root's and has
-// the setuid bit, so that the answer tells whether that counts.
+// Command nnp prints its effective user. In its image the file is owned by root and has the
+// setuid bit, so that the output shows whether that bit is effective.
 package main
 
 import (

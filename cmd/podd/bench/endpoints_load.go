@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// senders is the number of concurrent requests, which is less than the connection limit
-// of each endpoint.
+// senders is the number of concurrent requests. It is less than the connection limit of each
+// endpoint.
 const senders = 48
 
 // load sends more requests than podd can handle while a pod starts and stops.
-func (b *bench) load(ctx context.Context, f *faces) error {
+func (b *bench) load(ctx context.Context, e *endpoints) error {
 	before, err := b.resident(ctx)
 	if err != nil {
 		return err
@@ -25,29 +25,29 @@ func (b *bench) load(ctx context.Context, f *faces) error {
 		name, url string
 		transport *http.Transport
 	}{
-		{"10250", "https://" + f.kubelet + "/pods", &http.Transport{TLSClientConfig: f.tls}},
+		{"10250", "https://" + e.kubelet + "/pods", &http.Transport{TLSClientConfig: e.tls}},
 		{"socket", "http://podd/pods", b.daemon.overSocket()},
-		{"10255", "http://" + f.readOnly + "/pods", &http.Transport{}},
+		{"10255", "http://" + e.readOnly + "/pods", &http.Transport{}},
 	} {
 		to.transport.MaxIdleConnsPerHost = senders
-		var a answers
+		var r results
 		used := cpuSince(b.daemon.cmd.Process.Pid)
-		err := b.churning(ctx, func() error {
-			a = offer(ctx, &http.Client{Transport: to.transport}, to.url, b.Load)
-			return a.err
+		err := b.withChurn(ctx, func() error {
+			r = offer(ctx, &http.Client{Transport: to.transport}, to.url, b.Load)
+			return r.err
 		})
 		to.transport.CloseIdleConnections()
 		if err != nil {
-			return fmt.Errorf("asking for %s: %w", to.url, err)
+			return fmt.Errorf("requesting %s: %w", to.url, err)
 		}
-		each := used() / float64(max(a.sent, 1))
+		each := used() / float64(max(r.sent, 1))
 		name := fmt.Sprintf("/pods, %s, %d/s offered", to.name, offered)
-		b.table.add(row{name: name + ", sent", unit: perSecond, podd: samples{a.rate(a.sent)}})
-		b.table.add(row{name: name + ", 200", unit: perSecond, podd: samples{a.rate(len(a.took))}})
-		b.table.add(row{name: name + ", 429", unit: perSecond, podd: samples{a.rate(a.busy)}})
-		b.table.add(row{name: name + ", podd's CPU each", unit: milliseconds, podd: samples{each}})
-		b.table.add(row{name: name + ", p50 of the 200s", unit: seconds, podd: samples{a.quantile(0.5)}})
-		b.table.add(row{name: name + ", p99 of the 200s", unit: seconds, podd: samples{a.quantile(0.99)}, goal: goal{plus: 0.1}})
+		b.table.add(row{name: name + ", sent", unit: perSecond, podd: samples{r.rate(r.sent)}})
+		b.table.add(row{name: name + ", 200", unit: perSecond, podd: samples{r.rate(len(r.took))}})
+		b.table.add(row{name: name + ", 429", unit: perSecond, podd: samples{r.rate(r.busy)}})
+		b.table.add(row{name: name + ", podd's CPU per request", unit: milliseconds, podd: samples{each}})
+		b.table.add(row{name: name + ", p50 of the 200s", unit: seconds, podd: samples{r.quantile(0.5)}})
+		b.table.add(row{name: name + ", p99 of the 200s", unit: seconds, podd: samples{r.quantile(0.99)}, goal: goal{plus: 0.1}})
 	}
 	after, err := b.resident(ctx)
 	if err != nil {
@@ -62,14 +62,14 @@ var (
 	milliseconds = unit{1e3, "%.2f ms"}
 )
 
-// churning calls f while a pod starts and stops repeatedly.
-func (b *bench) churning(ctx context.Context, f func() error) error {
+// withChurn calls f while a pod is started and stopped repeatedly.
+func (b *bench) withChurn(ctx context.Context, f func() error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() {
 		for ctx.Err() == nil {
 			pods := b.pods(1)
-			// A started round is completed.
+			// A round that has begun is completed.
 			whole := context.WithoutCancel(ctx)
 			if _, _, err := b.apply(whole, pods); err != nil {
 				ended <- err
@@ -79,7 +79,7 @@ func (b *bench) churning(ctx context.Context, f func() error) error {
 				ended <- err
 				return
 			}
-			rest(ctx, breath) // most of a start is work of the runtime
+			rest(ctx, breath) // most of the work of a start is that of the runtime
 		}
 		ended <- nil
 	}()
@@ -88,28 +88,28 @@ func (b *bench) churning(ctx context.Context, f func() error) error {
 	return errors.Join(err, <-ended)
 }
 
-// answers contains the results of requests.
-type answers struct {
+// results are the results of requests.
+type results struct {
 	err        error // the first error
 	sent, busy int
 	took       []time.Duration // durations of responses with status 200, sorted
 	during     time.Duration
 }
 
-func (a *answers) rate(n int) float64 { return float64(n) / a.during.Seconds() }
+func (r *results) rate(n int) float64 { return float64(n) / r.during.Seconds() }
 
-func (a *answers) quantile(q float64) float64 {
-	if len(a.took) == 0 {
+func (r *results) quantile(q float64) float64 {
+	if len(r.took) == 0 {
 		return 0
 	}
-	return a.took[int(q*float64(len(a.took)-1))].Seconds()
+	return r.took[int(q*float64(len(r.took)-1))].Seconds()
 }
 
 // offer sends requests at a constant rate, independent of the responses. A request is
 // dropped if no sender is free.
-func offer(ctx context.Context, client *http.Client, url string, during time.Duration) answers {
+func offer(ctx context.Context, client *http.Client, url string, during time.Duration) results {
 	due := make(chan struct{}, offered/20)
-	parts := make([]answers, senders)
+	parts := make([]results, senders)
 	var sending sync.WaitGroup
 	for i := range parts {
 		sending.Go(func() {
@@ -119,12 +119,12 @@ func offer(ctx context.Context, client *http.Client, url string, during time.Dur
 		})
 	}
 	const tick = 5 * time.Millisecond
-	began, asked := time.Now(), 0
+	began, queued := time.Now(), 0
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	for time.Since(began) < during && ctx.Err() == nil {
 		<-ticker.C
-		for want := int(time.Since(began).Seconds() * offered); asked < want; asked++ {
+		for want := int(time.Since(began).Seconds() * offered); queued < want; queued++ {
 			select {
 			case due <- struct{}{}:
 			default:
@@ -132,7 +132,7 @@ func offer(ctx context.Context, client *http.Client, url string, during time.Dur
 		}
 	}
 	close(due)
-	all := answers{during: time.Since(began)}
+	all := results{during: time.Since(began)}
 	sending.Wait()
 	for _, p := range parts {
 		all.sent, all.busy, all.took = all.sent+p.sent, all.busy+p.busy, append(all.took, p.took...)
@@ -144,24 +144,24 @@ func offer(ctx context.Context, client *http.Client, url string, during time.Dur
 	return all
 }
 
-func (a *answers) send(ctx context.Context, client *http.Client, url string) {
+func (r *results) send(ctx context.Context, client *http.Client, url string) {
 	began := time.Now()
 	_, status, err := get(ctx, client, url)
-	a.sent++
+	r.sent++
 	switch {
-	case a.err != nil:
+	case r.err != nil:
 	case err != nil:
-		a.err = err
+		r.err = err
 	case status == http.StatusOK:
-		a.took = append(a.took, time.Since(began))
+		r.took = append(r.took, time.Since(began))
 	case status == http.StatusTooManyRequests:
-		a.busy++
+		r.busy++
 	default:
-		a.err = fmt.Errorf("answered %d", status)
+		r.err = fmt.Errorf("got status %d", status)
 	}
 }
 
-// get reads a response completely.
+// get sends a GET request and reads the response completely.
 func get(ctx context.Context, client *http.Client, url string) (size int64, status int, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

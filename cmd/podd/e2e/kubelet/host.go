@@ -6,29 +6,29 @@ import (
 	"strings"
 )
 
-// tunables are what a kubelet sets in /proc/sys, and elsewhere what it makes
-// wherever it is told to be, what is in a directory behind it.
+// sysctls are the settings in /proc/sys that a kubelet changes. fixedPaths are paths that it
+// creates whatever its configuration; a directory precedes its content.
 var (
-	tunables  = []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"}
-	elsewhere = []string{
+	sysctls    = []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"}
+	fixedPaths = []string{
 		"/var/lib/kubelet", "/var/lib/kubelet/device-plugins", "/var/lib/kubelet/device-plugins/kubelet.sock", "/var/log/containers",
 		"/usr/libexec/kubernetes", "/usr/libexec/kubernetes/kubelet-plugins", "/usr/libexec/kubernetes/kubelet-plugins/volume", "/usr/libexec/kubernetes/kubelet-plugins/volume/exec",
 	}
 )
 
-// Remember sees how the machine is before a kubelet changes it; restore puts it
-// back, without the links to logs below dir.
-func Remember(dir string) (restore func()) {
-	values, made := map[string][]byte{}, []string{}
-	for _, t := range tunables {
+// SaveHost records the state of the host before a kubelet changes it. The returned function restores
+// it, and removes the symlinks to logs below dir.
+func SaveHost(dir string) (restore func()) {
+	values, missing := map[string][]byte{}, []string{}
+	for _, t := range sysctls {
 		path := "/proc/sys/" + t
 		if value, err := os.ReadFile(path); err == nil {
 			values[path] = value
 		}
 	}
-	for _, path := range elsewhere {
+	for _, path := range fixedPaths {
 		if _, err := os.Lstat(path); err != nil {
-			made = append(made, path)
+			missing = append(missing, path)
 		}
 	}
 	return func() {
@@ -41,8 +41,8 @@ func Remember(dir string) (restore func()) {
 				_ = os.Remove(l)
 			}
 		}
-		for i := len(made) - 1; i >= 0; i-- {
-			_ = os.Remove(made[i]) // not when others use it by now
+		for i := len(missing) - 1; i >= 0; i-- {
+			_ = os.Remove(missing[i]) // fails if another process uses it now
 		}
 	}
 }

@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// Faces are the paths of the endpoints to compare.
-var Faces = []string{"/stats/summary", "/stats/summary?only_cpu_and_memory=true", "/metrics/resource", "/metrics/cadvisor", "/metrics/probes", "/metrics"}
+// Endpoints are the paths of the endpoints to compare.
+var Endpoints = []string{"/stats/summary", "/stats/summary?only_cpu_and_memory=true", "/metrics/resource", "/metrics/cadvisor", "/metrics/probes", "/metrics"}
 
 // All returns the fields and metrics of every endpoint of a node, without those of pods that
 // lack the suffix.
 func All(get func(path string) ([]byte, error), suffix string) (map[string][]string, error) {
 	all := map[string][]string{}
-	for _, face := range Faces {
-		text, err := get(face)
+	for _, endpoint := range Endpoints {
+		text, err := get(endpoint)
 		if err != nil {
 			return nil, err
 		}
-		if !strings.HasPrefix(face, "/stats/") {
-			all[face] = Metrics(string(text), suffix)
+		if !strings.HasPrefix(endpoint, "/stats/") {
+			all[endpoint] = Metrics(string(text), suffix)
 			continue
 		}
-		if all[face], err = Summary(text, suffix); err != nil {
+		if all[endpoint], err = Summary(text, suffix); err != nil {
 			return nil, err
 		}
 	}
@@ -48,9 +48,9 @@ func Diff(want, got []string) []string {
 // Text formats the result of All for Parse.
 func Text(all map[string][]string) string {
 	var b strings.Builder
-	for _, face := range Faces {
-		b.WriteString(face + "\n")
-		for _, line := range all[face] {
+	for _, endpoint := range Endpoints {
+		b.WriteString(endpoint + "\n")
+		for _, line := range all[endpoint] {
 			b.WriteString("\t" + line + "\n")
 		}
 	}
@@ -59,13 +59,13 @@ func Text(all map[string][]string) string {
 
 // Parse parses the output of Text.
 func Parse(text string) map[string][]string {
-	all, face := map[string][]string{}, ""
+	all, endpoint := map[string][]string{}, ""
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		if rest, ok := strings.CutPrefix(line, "\t"); ok {
-			all[face] = append(all[face], rest)
+			all[endpoint] = append(all[endpoint], rest)
 		} else {
-			face = line
+			endpoint = line
 		}
 	}
 	return all

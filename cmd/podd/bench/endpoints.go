@@ -25,9 +25,9 @@ const (
 	scrapes   = 20 // per second
 )
 
-// facesOn measures the cost of podd's endpoints with many pods: without clients, under
-// load, and with many clients that follow logs and watch.
-func (b *bench) facesOn(ctx context.Context) error {
+// measureEndpoints measures the cost of podd's endpoints with many pods: without clients, under load,
+// and with many clients that follow logs and watch.
+func (b *bench) measureEndpoints(ctx context.Context) error {
 	if err := b.daemon.begin(ctx); err != nil {
 		return err
 	}
@@ -35,24 +35,24 @@ func (b *bench) facesOn(ctx context.Context) error {
 	if _, _, err := b.apply(ctx, pods); err != nil {
 		return err
 	}
-	without, err := b.again(ctx) // without the memory of starting the pods
+	without, err := b.restarted(ctx) // without the memory that starting the pods needs
 	if err != nil {
 		return err
 	}
-	f, err := b.openFaces()
+	e, err := b.openEndpoints()
 	if err != nil {
 		return err
 	}
-	with, err := b.again(ctx)
+	with, err := b.restarted(ctx)
 	if err != nil {
 		return err
 	}
-	b.table.add(row{name: "RSS, 100 pods, faces off and on", unit: megabytes, bare: samples{without}, podd: samples{with}, goal: goal{factor: 1, plus: 4e6}})
-	if err := f.authorize(ctx); err != nil {
+	b.table.add(row{name: "RSS, 100 pods, endpoints off and on", unit: megabytes, bare: samples{without}, podd: samples{with}, goal: goal{factor: 1, plus: 4e6}})
+	if err := e.authorize(ctx); err != nil {
 		return err
 	}
-	for _, measure := range []func(context.Context, *faces) error{b.crowd, b.load, b.scrape} {
-		if err := measure(ctx, f); err != nil {
+	for _, measure := range []func(context.Context, *endpoints) error{b.clients, b.load, b.scrape} {
+		if err := measure(ctx, e); err != nil {
 			return err
 		}
 	}
@@ -63,8 +63,8 @@ func (b *bench) facesOn(ctx context.Context) error {
 	return b.daemon.end()
 }
 
-// again restarts podd and returns its memory when it is idle.
-func (b *bench) again(ctx context.Context) (resident float64, err error) {
+// restarted restarts podd and returns its memory when it is idle.
+func (b *bench) restarted(ctx context.Context) (resident float64, err error) {
 	if err := b.daemon.end(); err != nil {
 		return 0, err
 	}
@@ -74,7 +74,7 @@ func (b *bench) again(ctx context.Context) (resident float64, err error) {
 	return b.resident(ctx)
 }
 
-// resident returns podd's memory after it was idle for some time.
+// resident returns podd's memory after podd was idle for a while.
 func (b *bench) resident(ctx context.Context) (float64, error) {
 	if err := rest(ctx, quiet); err != nil {
 		return 0, err
@@ -83,19 +83,19 @@ func (b *bench) resident(ctx context.Context) (float64, error) {
 	return m.resident, err
 }
 
-// faces are podd's endpoints.
-type faces struct {
+// endpoints are the endpoints of podd.
+type endpoints struct {
 	b        *bench
 	kubelet  string // address of the kubelet API
 	readOnly string
 	tls      *tls.Config
 }
 
-// openFaces makes the next podd serve on free ports.
-func (b *bench) openFaces() (*faces, error) {
-	f := &faces{b: b}
+// openEndpoints makes the next podd serve on free ports.
+func (b *bench) openEndpoints() (*endpoints, error) {
+	e := &endpoints{b: b}
 	flags := []string{"--enable-server=true"}
-	for flag, to := range map[string]*string{"--port": &f.kubelet, "--read-only-port": &f.readOnly} {
+	for flag, to := range map[string]*string{"--port": &e.kubelet, "--read-only-port": &e.readOnly} {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, err
@@ -105,16 +105,16 @@ func (b *bench) openFaces() (*faces, error) {
 		flags = append(flags, flag, strconv.Itoa(ln.Addr().(*net.TCPAddr).Port))
 	}
 	b.daemon.more = flags
-	return f, nil
+	return e, nil
 }
 
 // authorize requests root's credential for the kubelet API.
-func (f *faces) authorize(ctx context.Context) error {
+func (e *endpoints) authorize(ctx context.Context) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://podd/v1/credential", nil)
 	if err != nil {
 		return err
 	}
-	reply, err := (&http.Client{Transport: f.b.daemon.overSocket()}).Do(r)
+	reply, err := (&http.Client{Transport: e.b.daemon.overSocket()}).Do(r)
 	if err != nil {
 		return err
 	}
@@ -129,15 +129,15 @@ func (f *faces) authorize(ctx context.Context) error {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(c.CA) {
-		return errors.New("podd's credential has no authority")
+		return errors.New("podd's credential has no CA certificate")
 	}
-	f.tls = &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, ServerName: "127.0.0.1"}
+	e.tls = &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, ServerName: "127.0.0.1"}
 	return nil
 }
 
-// scrape requests metrics like a busy Prometheus.
-func (b *bench) scrape(ctx context.Context, f *faces) error {
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: f.tls}}
+// scrape requests metrics as often as a busy Prometheus.
+func (b *bench) scrape(ctx context.Context, e *endpoints) error {
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: e.tls}}
 	defer client.CloseIdleConnections()
 	for _, path := range []string{"/metrics", "/metrics/cadvisor", "/metrics/resource"} {
 		used := cpuSince(b.daemon.cmd.Process.Pid)
@@ -147,12 +147,12 @@ func (b *bench) scrape(ctx context.Context, f *faces) error {
 		size := int64(0)
 		for time.Since(began) < b.Load/4 {
 			<-ticker.C
-			n, status, err := get(ctx, client, "https://"+f.kubelet+path)
+			n, status, err := get(ctx, client, "https://"+e.kubelet+path)
 			if err != nil {
 				return err
 			}
 			if status != http.StatusOK {
-				return fmt.Errorf("asking for %s: %d", path, status)
+				return fmt.Errorf("GET %s: got status %d", path, status)
 			}
 			size = n
 		}

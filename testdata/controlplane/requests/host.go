@@ -10,17 +10,17 @@ import (
 	"syscall"
 )
 
-// What the kubelet sees of the machine in a mount namespace of its own, whatever
-// the machine has: AppArmor, and huge pages. A kubelet only looks whether they are
-// there, and whether they suffice.
+// The kubelet runs in a mount namespace in which AppArmor and huge pages appear to exist,
+// whether the host has them or not. A kubelet only checks whether they exist and whether there
+// are enough.
 var (
 	hugePages = []struct{ kib, n int64 }{{1 << 20, 2}, {2048, 64}} // a tmpfs lists them in reverse
-	unshare   = []string{"unshare", "--mount", "--propagation", "private", "sh", "-ec", lookalike(), "kubelet"}
+	unshare   = []string{"unshare", "--mount", "--propagation", "private", "sh", "-ec", namespaceScript(), "kubelet"}
 )
 
-// lookalike is the script that makes it, and then becomes the program that its
-// arguments are.
-func lookalike() string {
+// namespaceScript returns a shell script that prepares the mount namespace and then executes its
+// arguments.
+func namespaceScript() string {
 	const modules, security, huge = "/sys/module", "/sys/kernel/security", "/sys/kernel/mm/hugepages"
 	lines := []string{
 		"for d in " + modules + " " + security + " " + huge + "; do mount -t tmpfs seen $d; done",
@@ -34,8 +34,8 @@ func lookalike() string {
 	return strings.Join(append(lines, `exec "$@"`), "\n")
 }
 
-// reserved is how many bytes of memory no pod can ask for: those of the huge
-// pages, and what the kubelet keeps from pods by evicting them.
+// reserved returns the memory, in bytes, that pods cannot request: that of the huge pages, and
+// the amount below which the kubelet evicts pods.
 func reserved() int64 {
 	bytes := int64(evictMiB << 20)
 	for _, p := range hugePages {
@@ -44,19 +44,19 @@ func reserved() int64 {
 	return bytes
 }
 
-// ended says that the kubelet has ended by itself.
-func (k *kubelet) ended() bool {
+// exited reports whether the kubelet has exited.
+func (k *kubelet) exited() bool {
 	_, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(k.cmd.Process.Pid), "exe"))
 	return err != nil
 }
 
-// seen is where the kubelet's own directory is with the mounts that it has made.
-func (k *kubelet) seen() string {
+// rootInNamespace returns the path of the kubelet's root directory with the mounts in its namespace.
+func (k *kubelet) rootInNamespace() string {
 	return filepath.Join("/proc", strconv.Itoa(k.cmd.Process.Pid), "root", k.root())
 }
 
-// makeDevice makes a node at path of a block device that is a file, and takes
-// both away in the end with the loop device that the kubelet has on it.
+// makeDevice creates a device node at path for a loop device. In the end both are removed, and
+// the loop device that the kubelet creates for it.
 func (k *kubelet) makeDevice(path string) error {
 	file := filepath.Join(k.dir, filepath.Base(path)+".image")
 	if err := os.WriteFile(file, make([]byte, 1<<20), 0o600); err != nil {
@@ -64,10 +64,10 @@ func (k *kubelet) makeDevice(path string) error {
 	}
 	out, err := exec.Command("losetup", "--find", "--show", file).Output()
 	if err != nil {
-		return fmt.Errorf("making a block device of %s: %w", file, err)
+		return fmt.Errorf("creating a loop device for %s: %w", file, err)
 	}
 	device := strings.TrimSpace(string(out))
-	k.machine = append(k.machine, func() {
+	k.cleanup = append(k.cleanup, func() {
 		on, _ := exec.Command("losetup", "--noheadings", "--output", "NAME", "--associated", path).Output()
 		for _, other := range append(strings.Fields(string(on)), device) {
 			_ = exec.Command("losetup", "--detach", other).Run()

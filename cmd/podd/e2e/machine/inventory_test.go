@@ -20,10 +20,11 @@ import (
 	"podd/server"
 )
 
-// patience is how long a test waits for what must come, on an emulated machine.
+// patience is the maximum time that a test waits for an event in an emulated machine.
 const patience = 10 * time.Minute
 
-// eventually asks until what is true, and fails with the last reason why not.
+// eventually polls until is returns nil. After patience it fails with the last error and the
+// end of the journal.
 func eventually(t testing.TB, what string, is func() error) {
 	t.Helper()
 	again := time.NewTicker(100 * time.Millisecond)
@@ -40,7 +41,7 @@ func eventually(t testing.TB, what string, is func() error) {
 	}
 }
 
-// view is what podd shows now, by a pod's name without that of the node.
+// view returns the pods that podd shows, by name without the node's.
 func view() (map[string]*server.PodView, error) {
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -59,13 +60,12 @@ func view() (map[string]*server.PodView, error) {
 	}
 	pods := map[string]*server.PodView{}
 	for i := range v.Pods {
-		pods[bare(v.Pods[i].Pod.Name)] = v.Pods[i]
+		pods[trimNode(v.Pods[i].Pod.Name)] = v.Pods[i]
 	}
 	return pods, nil
 }
 
-// untilReady waits until podd shows these pods and no other, all ready, and
-// returns them.
+// untilReady waits until podd shows exactly these pods, all ready, and returns them.
 func untilReady(t testing.TB, names ...string) map[string]*server.PodView {
 	t.Helper()
 	var pods map[string]*server.PodView
@@ -75,26 +75,27 @@ func untilReady(t testing.TB, names ...string) map[string]*server.PodView {
 		}
 		for _, name := range names {
 			if p := pods[name]; p == nil || !p.Ready {
-				return fmt.Errorf("%s is not: %+v", name, p)
+				return fmt.Errorf("%s: got %+v, want it ready", name, p)
 			}
 		}
 		if len(pods) != len(names) {
-			return fmt.Errorf("there are %d", len(pods))
+			return fmt.Errorf("got %d pods, want %d", len(pods), len(names))
 		}
 		return nil
 	})
 	return pods
 }
 
-// seen is what the runtime has, each as "pod/container", sandboxes as "pod".
-type seen struct {
-	runs map[string]string // the ID of the one that runs
-	dead []string
+// An inventory contains the sandboxes ("pod") and containers ("pod/container") of the runtime.
+type inventory struct {
+	running map[string]string // IDs by name
+	exited  []string
 }
 
-// look asks the runtime. Two that run under one name are an error.
-func look(ctx context.Context) (seen, error) {
-	s := seen{runs: map[string]string{}}
+// getInventory lists the sandboxes and containers of the runtime. It fails if two with the same
+// name are running.
+func getInventory(ctx context.Context) (inventory, error) {
+	s := inventory{running: map[string]string{}}
 	conn, err := grpc.NewClient("unix:///run/containerd/containerd.sock", grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return s, err
@@ -106,7 +107,7 @@ func look(ctx context.Context) (seen, error) {
 		return s, err
 	}
 	for _, b := range sandboxes.GetItems() {
-		if err := s.add(bare(b.GetMetadata().GetName()), b.GetId(), b.GetState() == cri.PodSandboxState_SANDBOX_READY); err != nil {
+		if err := s.add(trimNode(b.GetMetadata().GetName()), b.GetId(), b.GetState() == cri.PodSandboxState_SANDBOX_READY); err != nil {
 			return s, err
 		}
 	}
@@ -115,7 +116,7 @@ func look(ctx context.Context) (seen, error) {
 		return s, err
 	}
 	for _, c := range containers.GetContainers() {
-		name := bare(c.GetLabels()[runtime.LabelPodName]) + "/" + c.GetMetadata().GetName()
+		name := trimNode(c.GetLabels()[runtime.LabelPodName]) + "/" + c.GetMetadata().GetName()
 		if err := s.add(name, c.GetId(), c.GetState() == cri.ContainerState_CONTAINER_RUNNING); err != nil {
 			return s, err
 		}
@@ -123,14 +124,14 @@ func look(ctx context.Context) (seen, error) {
 	return s, nil
 }
 
-func (s *seen) add(name, id string, runs bool) error {
+func (s *inventory) add(name, id string, running bool) error {
 	switch {
-	case !runs:
-		s.dead = append(s.dead, name)
-	case s.runs[name] != "":
+	case !running:
+		s.exited = append(s.exited, name)
+	case s.running[name] != "":
 		return fmt.Errorf("%s runs twice", name)
 	default:
-		s.runs[name] = id
+		s.running[name] = id
 	}
 	return nil
 }

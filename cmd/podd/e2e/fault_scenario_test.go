@@ -24,32 +24,32 @@ import (
 	"podd/runtime/runtimetest/stack/registry"
 )
 
-// A faultStory is a story with the CRI calls that faults happen to.
-type faultStory struct {
-	story
-	flags []string // of podd
-	// pod returns the pod of the story.
+// A faultScenario is a scenario with the CRI calls in which faults occur.
+type faultScenario struct {
+	scenario
+	flags []string // additional flags of podd
+	// pod returns the pod of the scenario.
 	pod func(*daemon) *v1.Pod
-	// methods are the methods of which the first call meets a fault.
+	// methods are the methods in whose first call a fault occurs.
 	methods []string
-	// later are further calls that meet a fault.
+	// later are further calls in which a fault occurs.
 	later []call
-	// unlimited are the methods that podd calls without a deadline. If such a call hangs,
-	// the pod waits until it is removed.
+	// unlimited are the methods that podd calls without a deadline. If such a call hangs, the
+	// pod waits until it is removed.
 	unlimited []string
 }
 
-// faultStories make every kind of call that package runtime/cri has: see
-// TestFaultStories_EveryMethod.
-var faultStories = []faultStory{life, use}
+// faultScenarios make every kind of call that package runtime/cri has: see
+// TestFaultScenarios_EveryMethod.
+var faultScenarios = []faultScenario{lifeScenario, useScenario}
 
-// life starts and removes a pod with an init container, volumes and hooks.
-var life = faultStory{
-	story: story{
+// lifeScenario starts and removes a pod with an init container, volumes and hooks.
+var lifeScenario = faultScenario{
+	scenario: scenario{
 		name:  "stop",
 		first: func(d *daemon) { d.apply(d.lifePod()); d.untilApplied("web") },
 		act:   func(d *daemon) { d.remove("web") },
-		ends:  func(d *daemon) { d.untilGone("web") },
+		wait:  func(d *daemon) { d.untilGone("web") },
 		noted: []string{"one init", "one runs", "one postStart", "one preStop", "one TERM"},
 		kept:  "one",
 		hooks: true,
@@ -60,40 +60,40 @@ var life = faultStory{
 		"ImageStatus", "RunPodSandbox", "PodSandboxStatus", "CreateContainer", "StartContainer", "ContainerStatus", "ExecSync",
 		"StopContainer", "StopPodSandbox", "RemovePodSandbox",
 	},
-	// The first container is an init container, the second one is not.
+	// The first container is the init container.
 	later:     []call{{Method: "CreateContainer", Nth: 2}, {Method: "StartContainer", Nth: 2}},
 	unlimited: []string{"ExecSync"}, // of a hook
 }
 
 func (d *daemon) lifePod() *v1.Pod {
-	p := d.storyPod("one")
+	p := d.scenarioPod("one")
 	c := p.Spec.Containers[0]
 	c.Command = []string{"sh", "-c", "echo one >>/kept/x; " + up("one")}
 	p.Spec.Containers[0] = withHooks(c, onceUp(note("one postStart")), runsHook(note("one preStop")))
 	return p
 }
 
-// use pulls the image of a pod, probes, measures and resizes the pod and rotates its log.
-// Users execute a command in it, attach to it, forward a port to it and restart it.
-var use = faultStory{
-	story: story{
+// useScenario pulls the image of a pod, probes, measures and resizes the pod, and rotates its
+// log. Users execute a command in it, attach to it, forward a port to it and restart it.
+var useScenario = faultScenario{
+	scenario: scenario{
 		name:  "use",
 		first: func(d *daemon) { d.apply(d.usePod()); d.untilApplied("web") },
 		act: func(d *daemon) {
 			d.eventually("the log is rotated", d.isRotated)
 			d.eventually("podd exec runs a command", d.canExec)
-			d.eventually("podd attach prints what the container writes", d.canAttach)
-			d.eventually("podd port-forward leads to the pod", d.canForward)
+			d.eventually("podd attach prints the container's output", d.canAttach)
+			d.eventually("podd port-forward connects to the pod", d.canForward)
 			d.eventually("the pod's disk usage is measured", d.isMeasured)
 			for range 2 {
 				d.verb("restart", "web")
 			}
 			d.write("web", strings.ReplaceAll(d.manifest("web"), "memory: 32Mi", "memory: 24Mi"))
 		},
-		ends: func(d *daemon) {
+		wait: func(d *daemon) {
 			d.untilApplied("web")
-			if got := cgroupValue(d.t, d.runs("web", "main").PID, "memory", "memory.limit_in_bytes", "memory.max"); got != fmt.Sprint(24<<20) {
-				d.t.Errorf("the memory limit is %s, want 24Mi", got)
+			if got := cgroupValue(d.t, d.container("web", "main").PID, "memory", "memory.limit_in_bytes", "memory.max"); got != fmt.Sprint(24<<20) {
+				d.t.Errorf("got the memory limit %s, want 24Mi", got)
 			}
 			d.eventually("one exited container is kept", d.keepsOneExited)
 		},
@@ -108,16 +108,16 @@ var use = faultStory{
 	unlimited: []string{"PullImage"},
 }
 
-// usePod has an image that only a registry of its own has. It serves /trace on port 8080
-// and writes a log that must be rotated.
+// usePod returns a pod whose image exists only in a registry of this pod. The pod serves /trace
+// on port 8080 and writes a log that must be rotated.
 func (d *daemon) usePod() *v1.Pod {
 	_, ref := withRegistry(d, registry.Options{})
-	main := from(ref, shell("main", "trap '"+note("one TERM")+"exit 0' TERM; httpd -p 8080 -h /trace; "+note("one runs")+
+	main := withImage(ref, shell("main", "trap '"+note("one TERM")+"exit 0' TERM; httpd -p 8080 -h /trace; "+note("one runs")+
 		"seq 4000; while :; do echo tick; sleep 0.2; done"))
-	main.ReadinessProbe = every(executes("wget -q -O /dev/null http://127.0.0.1:8080/journal"))
-	// podd gives up a probe that hangs before the test gives up.
+	main.ReadinessProbe = everySecond(execHandler("wget -q -O /dev/null http://127.0.0.1:8080/notes"))
+	// podd must give up a hanging probe before the test does.
 	main.ReadinessProbe.TimeoutSeconds = 20
-	return d.pod("web", needs(main, "20m", "200m", "32Mi"))
+	return d.pod("web", withResources(main, "20m", "200m", "32Mi"))
 }
 
 // manifest returns the text of a pod's file.
@@ -132,18 +132,18 @@ func (d *daemon) manifest(name string) string {
 
 // isRotated returns an error unless the runtime writes to a new log file.
 func (d *daemon) isRotated() error {
-	dir := filepath.Join(d.logs(), "default_"+d.full("web")+"_*", "main")
+	dir := filepath.Join(d.logs(), "default_"+d.podName("web")+"_*", "main")
 	old, err := filepath.Glob(filepath.Join(dir, "0.log.*"))
 	if err != nil || len(old) == 0 {
 		return fmt.Errorf("no log was rotated: %v", err)
 	}
 	current, err := filepath.Glob(filepath.Join(dir, "0.log"))
 	if err != nil || len(current) != 1 {
-		return fmt.Errorf("there are the logs %q: %v", current, err)
+		return fmt.Errorf("got the logs %q, %v, want one", current, err)
 	}
 	text, err := os.ReadFile(current[0])
 	if err == nil && (len(text) == 0 || len(text) > 100<<10) {
-		err = fmt.Errorf("the log has %d bytes", len(text))
+		err = fmt.Errorf("got a log of %d bytes", len(text))
 	}
 	return err
 }
@@ -151,16 +151,16 @@ func (d *daemon) isRotated() error {
 // keepsOneExited returns an error unless the pod has one container that runs and one that
 // has exited.
 func (d *daemon) keepsOneExited() error {
-	now, err := d.look(d.t.Context())
+	now, err := d.inventory(d.t.Context())
 	if err == nil && len(now.containers) != 2 {
-		err = fmt.Errorf("the pod has %d containers", len(now.containers))
+		err = fmt.Errorf("got %d containers, want 2", len(now.containers))
 	}
 	return err
 }
 
 func (d *daemon) canExec() error {
-	if out, talk, code := d.outcome(nil, "exec", "-q", "web", "--", "echo", "hello"); out != "hello\n" || code != 0 {
-		return fmt.Errorf("got %q, %q, code %d, want hello", out, talk, code)
+	if out, stderr, code := d.outcome(nil, "exec", "-q", "web", "--", "echo", "hello"); out != "hello\n" || code != 0 {
+		return fmt.Errorf("got %q, %q, code %d, want hello", out, stderr, code)
 	}
 	return nil
 }
@@ -183,13 +183,13 @@ func (d *daemon) canForward() error {
 			return fmt.Errorf("got %q, want an address", line)
 		}
 		client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
-		reply, err := client.Get("http://" + found[1] + "/journal")
+		reply, err := client.Get("http://" + found[1] + "/notes")
 		if err != nil {
 			return err
 		}
 		defer reply.Body.Close()
 		if text, err := io.ReadAll(reply.Body); string(text) != "one runs\n" {
-			return fmt.Errorf("the pod responds %q: %v", text, err)
+			return fmt.Errorf("got the response %q, %v, want %q", text, err, "one runs\n")
 		}
 		return nil
 	}, "port-forward", "web", ":8080", "--address", "127.0.0.1")
@@ -198,8 +198,8 @@ func (d *daemon) canForward() error {
 // whileRunning starts a verb, calls do with the first line that it prints, and kills it.
 func (d *daemon) whileRunning(do func(line string) error, words ...string) error {
 	cmd := d.command(words...)
-	var talk strings.Builder
-	cmd.Stderr = &talk
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -214,13 +214,13 @@ func (d *daemon) whileRunning(do func(line string) error, words ...string) error
 	}
 	p.signal(syscall.SIGKILL)
 	if err != nil {
-		return fmt.Errorf("podd %s: %w; stderr %q", strings.Join(words, " "), err, talk.String())
+		return fmt.Errorf("podd %s: %w; stderr %q", strings.Join(words, " "), err, stderr.String())
 	}
 	return nil
 }
 
-// isMeasured returns an error unless the summary has the image file system and the layer of
-// the container, both of which the runtime measures.
+// isMeasured returns an error unless the summary contains the image file system and the
+// container's writable layer, which are both measured by the runtime.
 func (d *daemon) isMeasured() error {
 	body, err := d.get(d.t.Context(), "/stats/summary")
 	if err != nil {
@@ -240,14 +240,14 @@ func (d *daemon) isMeasured() error {
 	return nil
 }
 
-// daemon prepares a podd for the story, through a proxy.
-func (s faultStory) daemon(d *daemon) *proxy {
+// daemon prepares a podd for the scenario, with a proxy to the runtime.
+func (s faultScenario) daemon(d *daemon) *proxy {
 	d.args = append(d.args, s.flags...)
 	return d.throughProxy()
 }
 
-// firstCalls returns the first call of each of the story's methods.
-func (s faultStory) firstCalls() []call {
+// firstCalls returns the first call of each of the scenario's methods.
+func (s faultScenario) firstCalls() []call {
 	var all []call
 	for _, m := range s.methods {
 		all = append(all, call{Method: m, Nth: 1})
@@ -255,8 +255,8 @@ func (s faultStory) firstCalls() []call {
 	return all
 }
 
-// around runs two parallel subtests for each call: with a fault before and after it.
-func (s faultStory) around(t *testing.T, calls []call, test func(t *testing.T, s faultStory, c call, at moment)) {
+// around runs two parallel subtests for each call: with a fault before it and after it.
+func (s faultScenario) around(t *testing.T, calls []call, test func(t *testing.T, s faultScenario, c call, at moment)) {
 	for _, c := range calls {
 		for _, at := range []moment{before, after} {
 			t.Run(fmt.Sprintf("%s: %s %s", s.name, at, c), func(t *testing.T) {
@@ -267,15 +267,16 @@ func (s faultStory) around(t *testing.T, calls []call, test func(t *testing.T, s
 	}
 }
 
-// made tells the story without a fault and returns the methods that podd calls, sorted.
-func (s faultStory) made(t *testing.T) []string {
+// calledMethods runs the scenario without a fault and returns the methods that podd calls,
+// sorted.
+func (s faultScenario) calledMethods(t *testing.T) []string {
 	d := newDaemon(t, shared)
 	p := s.daemon(d)
 	d.start()
-	s.begin(d)
+	s.prepare(d)
 	s.act(d)
-	s.ends(d)
-	s.check(d, mercy{})
+	s.wait(d)
+	s.check(d, tolerance{})
 	var all []string
 	for _, c := range p.record() {
 		all = append(all, c.Method)
@@ -284,30 +285,31 @@ func (s faultStory) made(t *testing.T) []string {
 	return slices.Compact(all)
 }
 
-// A fault happens to one call.
+// A fault occurs in one call.
 type fault struct {
 	at moment
-	// strike is called by the goroutine of the call. If it returns true, the call goes no
-	// further and podd gets an error.
+	// strike is called on the goroutine of the call. If it returns true, the call does not
+	// continue, and podd gets an error.
 	strike func() bool
 }
 
-// suffer tells the story with a fault of one call.
-func (s faultStory) suffer(d *daemon, c call, f fault) {
+// runWithFault runs the scenario with a fault in one call.
+func (s faultScenario) runWithFault(d *daemon, c call, f fault) {
 	p := s.daemon(d)
 	struck := p.strikeOnce(c, f)
 	d.start()
-	s.begin(d)
+	s.prepare(d)
 	s.act(d)
-	s.ends(d)
+	s.wait(d)
 	if !struck.Load() {
 		d.t.Errorf("podd made no call %s", c)
 	}
-	s.check(d, mercy{twice: s.hooks, unasked: c.Method == "StopContainer", restarted: c.Method == "ExecSync" && s.hooks})
+	s.check(d, tolerance{twice: s.hooks, noTERM: c.Method == "StopContainer", restarted: c.Method == "ExecSync" && s.hooks})
 }
 
-// sufferUntilRemoved removes the pod while a call of it hangs. Another pod starts meanwhile.
-func (s faultStory) sufferUntilRemoved(d *daemon, c call, f fault) {
+// runUntilRemoved removes the pod while one of its calls hangs. Another pod must start
+// meanwhile.
+func (s faultScenario) runUntilRemoved(d *daemon, c call, f fault) {
 	p := s.daemon(d)
 	struck := p.strikeOnce(c, f)
 	d.start()
@@ -324,7 +326,8 @@ func (s faultStory) sufferUntilRemoved(d *daemon, c call, f fault) {
 	d.untilGone("web")
 }
 
-// strikeOnce makes a fault happen to one call. It returns whether that has happened.
+// strikeOnce makes the fault occur in one call. The returned value becomes true when it has
+// occurred.
 func (p *proxy) strikeOnce(c call, f fault) *atomic.Bool {
 	struck := &atomic.Bool{}
 	p.onCall(func(at moment, now call) (stop bool) {

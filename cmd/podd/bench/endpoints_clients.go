@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// crowd measures the cost of many clients that follow logs and watch pods.
-func (b *bench) crowd(ctx context.Context, f *faces) error {
+// clients measures the cost of many clients that follow logs and watch pods.
+func (b *bench) clients(ctx context.Context, e *endpoints) error {
 	pid := b.daemon.cmd.Process.Pid
 	before, err := b.resident(ctx)
 	if err != nil {
@@ -31,8 +31,8 @@ func (b *bench) crowd(ctx context.Context, f *faces) error {
 		}
 		reading.Wait()
 	}()
-	stay := func(path string) error {
-		c, rest, err := f.stream(ctx, path)
+	connect := func(path string) error {
+		c, rest, err := e.stream(ctx, path)
 		if err == nil {
 			conns = append(conns, c)
 			reading.Go(func() { io.Copy(io.Discard, rest) })
@@ -42,12 +42,12 @@ func (b *bench) crowd(ctx context.Context, f *faces) error {
 	for i := range followers {
 		// The pods of this part are the newest.
 		name := fmt.Sprintf("p%d-%s", b.serial-i%shown, nodeName)
-		if err := stay("/containerLogs/default/" + name + "/" + container + "?follow=true"); err != nil {
+		if err := connect("/containerLogs/default/" + name + "/" + container + "?follow=true"); err != nil {
 			return err
 		}
 	}
 	for range watchers {
-		if err := stay("/api/v1/pods?watch=1"); err != nil {
+		if err := connect("/api/v1/pods?watch=1"); err != nil {
 			return err
 		}
 	}
@@ -72,8 +72,8 @@ var count = unit{1, "%.0f"}
 
 // stream opens a streaming response of the kubelet API and returns the part after its
 // status line.
-func (f *faces) stream(ctx context.Context, path string) (net.Conn, io.Reader, error) {
-	c, err := (&tls.Dialer{Config: f.tls}).DialContext(ctx, "tcp", f.kubelet)
+func (e *endpoints) stream(ctx context.Context, path string) (net.Conn, io.Reader, error) {
+	c, err := (&tls.Dialer{Config: e.tls}).DialContext(ctx, "tcp", e.kubelet)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -83,7 +83,7 @@ func (f *faces) stream(ctx context.Context, path string) (net.Conn, io.Reader, e
 		line, err = r.ReadString('\n')
 	}
 	if err == nil && !strings.Contains(line, fmt.Sprint(" ", http.StatusOK, " ")) {
-		err = fmt.Errorf("asking for %s: %s", path, strings.TrimSpace(line))
+		err = fmt.Errorf("GET %s: got %s", path, strings.TrimSpace(line))
 	}
 	if err != nil {
 		c.Close()
