@@ -87,7 +87,7 @@ func TestClaims(t *testing.T) {
 	if got, want := d.readTrace("two.data"), "web\ntwo\n4321"; got != want {
 		t.Errorf("in the second pod: got %q, want %q", got, want)
 	}
-	if got, want := d.fails(volume("rm", "data")...), "claim.yaml:1 wants it"; !strings.Contains(got, want) {
+	if got, want := d.fails(volume("rm", "data")...), "claim.yaml:1; delete it there first"; !strings.Contains(got, want) {
 		t.Errorf("podd volume rm: got %q, want %q in it", got, want)
 	}
 

@@ -19,7 +19,7 @@ import (
 // Scripts that leave no free block or no free inode in /disk.
 const (
 	useBlocks = "cat /dev/zero >/disk/x; while echo x >>/disk/y; do :; done; "
-	useInodes = "head -c 8388608 /dev/zero >/disk/x; i=0; while touch /disk/$i; do i=$((i+1)); done; "
+	useInodes = "touch /disk/x; i=0; while touch /disk/$i; do i=$((i+1)); done; head -c 8388608 /dev/zero >/disk/x; "
 )
 
 // filler returns a pod whose script fills an emptyDir. If limit is "", the volume has no limit.
@@ -105,6 +105,12 @@ func onFullDisk(t *testing.T, script, limit string, deadline *int64) (*daemon, *
 	t.Helper()
 	t.Parallel()
 	d, k := onSmallDisk(t, shared)
+	if limit != "" {
+		// Little more than the limit is free, so that the pod fills the disk before podd
+		// measures that it exceeds the limit, even on a busy host.
+		size := resource.MustParse(limit)
+		k.leaveFree(size.Value() + 1<<20)
+	}
 	d.start()
 	p := d.filler("web", script, limit)
 	p.Spec.ActiveDeadlineSeconds = deadline

@@ -95,6 +95,22 @@ func (d *daemon) unmount(path string) {
 	d.eventually(path+" is unmounted", func() error { return unix.Unmount(path, 0) })
 }
 
+// leaveFree allocates a file, so that this number of bytes is free.
+func (k *loopDisk) leaveFree(free int64) {
+	k.d.t.Helper()
+	var st unix.Statfs_t
+	if err := unix.Statfs(k.dir, &st); err != nil {
+		k.d.t.Fatal(err)
+	}
+	f, err := os.Create(filepath.Join(k.dir, "allocated"))
+	if err == nil {
+		err = errors.Join(unix.Fallocate(int(f.Fd()), 0, 0, int64(st.Bfree)*st.Bsize-free), f.Close())
+	}
+	if err != nil {
+		k.d.t.Fatal(err)
+	}
+}
+
 // wantFree fails the test unless the disk has free blocks and inodes again.
 func (k *loopDisk) wantFree() {
 	k.d.t.Helper()

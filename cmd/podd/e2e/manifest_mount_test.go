@@ -91,8 +91,8 @@ func TestManifestsOnMount(t *testing.T) {
 	}
 	d.remove("stray")
 	d.untilGone("stray")
-	if _, stderr := d.verb("accept", "empty", d.manifests()); !strings.Contains(stderr, "is taken as it is") {
-		t.Errorf("podd accept: got %q, want %q in it", stderr, "is taken as it is")
+	if _, stderr := d.verb("accept", "empty", d.manifests()); !strings.Contains(stderr, " accepted; podd stops the pods") {
+		t.Errorf("podd accept: got %q, want %q in it", stderr, " accepted; podd stops the pods")
 	}
 	d.untilGone("web")
 	d.untilReadAgain()

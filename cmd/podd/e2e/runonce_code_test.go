@@ -34,7 +34,7 @@ func TestOnceCodes(t *testing.T) {
 	absent.Command = []string{"/no/such/program"}
 	absentCode, absentText := 128, "did not start: "
 	if !d.on.CreatesWithoutProgram() {
-		absentCode, absentText = 125, "cannot come right"
+		absentCode, absentText = 125, "cannot succeed"
 	}
 	tests := []struct {
 		name   string
@@ -99,7 +99,7 @@ func TestOnceOwnFailures(t *testing.T) {
 		{"nothing named", nil, 125, []string{"there is no pod to run"}},
 		{"one pod twice", []string{"slow.yaml", "slow.yaml"}, 125, []string{"is also defined at slow.yaml:1"}},
 		{"one host port twice", []string{"conflict.yaml"}, 125, []string{"8123 is already used by default/a"}},
-		{"no such image", []string{"none.yaml"}, 125, []string{"404 from " + r.Host(), "job cannot come right"}},
+		{"no such image", []string{"none.yaml"}, 125, []string{"404 from " + r.Host(), "job cannot succeed"}},
 		{"no image name", []string{"invalid.yaml"}, 125, []string{"not a valid image name"}},
 		{"too long", []string{"--timeout", "15s", "slow.yaml"}, 124, []string{": timed out", "still ran after ", ": \"at work\""}},
 		{"unknown flag", []string{"--no-such-flag", "slow.yaml"}, 125, []string{"--no-such-flag"}},

@@ -24,7 +24,7 @@ func TestOnceOrder(t *testing.T) {
 		d.job("a", never, shell("c", "while [ ! -e /trace/b ]; do sleep 0.1; done; "+note("a ends"))),
 		db,
 		d.job("b", onFailure, shell("c", note("b begins")+"while [ ! -e /trace/db ]; do sleep 0.1; done; touch /trace/b")),
-	).wantExit(0, "exit code 0; ending db", "ok    db ready in ", ", stopped")
+	).wantExit(0, "exit code 0; stopping db", "ok    db ready in ", ", stopped")
 	d.untilNoted("db setup", "b begins", "a ends", "db TERM")
 }
 
@@ -71,7 +71,7 @@ func TestOnceInterrupted(t *testing.T) {
 		r := d.startRun(nil, "pods.yaml")
 		d.untilNote("runs")
 		r.signal(sig)
-		r.wantExit(130, "interrupted; ending job")
+		r.wantExit(130, "interrupted; stopping job")
 		d.untilNoted("runs", "TERM")
 		if r.out.String() != "ended\n" {
 			t.Errorf("stdout: got %q, want ended", r.out.String())
