@@ -9,7 +9,7 @@
 //
 // The router admits pods by the number of devices in Counts. The Ledger chooses the
 // devices of a pod for all of its containers before its sandbox is created. The pod keeps
-// them until it is gone, so that a restarted container has the same devices.
+// them until it no longer exists, so that a restarted container has the same devices.
 //
 // Allocations are written to a file before they are used, and to the annotation
 // runtime.AnnotationDevices of the containers. If the file is lost or unreadable, podd calls

@@ -49,7 +49,7 @@ const (
 //   - If no start returns for 10 seconds, the Gate has one place more, and another
 //     one every 10 seconds, up to twice the limit. The starts that return there
 //     show which of the others are stuck; if instead one of the others returns,
-//     the place is gone again. With all places taken, starts wait until one
+//     the place is removed. With all places taken, starts wait until one
 //     returns, at the latest when the runtime client's time limit ends it.
 //
 // A Gate is safe for concurrent use.
@@ -70,7 +70,7 @@ type turn struct {
 	admitted  chan struct{} // closed on admission
 	since     time.Time     // of admission
 	overtaken int           // starts of the same rank that were admitted later and have returned
-	stuck     bool          // it is not counted any more
+	stuck     bool          // it no longer counts
 }
 
 // NewGate returns a gate that admits n starts at once; n is at least 1.

@@ -14,7 +14,7 @@ import (
 )
 
 // message returns the termination message of a container: its file or, if that is empty,
-// the container failed and its manifest asks for it, the end of its log. An error of
+// the container failed and its manifest requests it, the end of its log. An error of
 // reading is returned as the message.
 func (e *Runner) message(ctx context.Context, s Input, a plan.ReadMessage) string {
 	inc, c := runtime.FindContainer(s.Observed, a.ID)

@@ -143,7 +143,7 @@ func (e *Runner) nodeNow(s Input) (render.Node, error) {
 }
 
 // cancelDelay is how long the runtime may continue a start after the start was canceled or
-// podd was told to stop.
+// podd received a signal to stop.
 const cancelDelay = 10 * time.Second
 
 // withDelayedCancel returns a context that is canceled cancelDelay after ctx. If a caller

@@ -218,9 +218,9 @@ func (w *Watcher) scan(ctx context.Context) error {
 	return nil
 }
 
-// maintain registers the plugin at a socket, and again whenever it is gone, until ctx is
-// done. If another plugin of the same name displaced it, maintain waits for a new socket,
-// because the two would displace each other forever.
+// maintain registers the plugin at a socket, and again whenever it is no longer in use, until
+// ctx is done. If another plugin of the same name displaced it, maintain waits for a new
+// socket, because the two would displace each other forever.
 func (w *Watcher) maintain(ctx context.Context, socket string) {
 	wait := firstRetry
 	for ctx.Err() == nil {

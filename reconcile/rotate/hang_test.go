@@ -90,7 +90,7 @@ func TestRun_ReopenHangs(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
-		wants := func(when string, want map[string]string) {
+		checkNames := func(when string, want map[string]string) {
 			t.Helper()
 			synctest.Wait()
 			for id, names := range want {
@@ -100,9 +100,9 @@ func TestRun_ReopenHangs(t *testing.T) {
 			}
 		}
 		time.Sleep(5 * time.Second)
-		wants("while two calls hang", map[string]string{"a": "0.log aside", "b": "0.log aside", "hangs": "aside", "late": "0.log aside"})
+		checkNames("while two calls hang", map[string]string{"a": "0.log aside", "b": "0.log aside", "hangs": "aside", "late": "0.log aside"})
 		time.Sleep(reopenTimeout)
-		wants("after the deadline", map[string]string{"hangs": "0.log", "late": "0.log aside"})
+		checkNames("after the deadline", map[string]string{"hangs": "0.log", "late": "0.log aside"})
 		if text, err := os.ReadFile(w.path("late")); err != nil || string(text) != "new\n" {
 			t.Errorf("the file that the runtime opened late has %d bytes, %v", len(text), err)
 		}
@@ -110,7 +110,7 @@ func TestRun_ReopenHangs(t *testing.T) {
 		w.hangs = nil
 		w.mu.Unlock()
 		time.Sleep(time.Minute)
-		wants("when the runtime responds", map[string]string{"hangs": "0.log aside"})
+		checkNames("when the runtime responds", map[string]string{"hangs": "0.log aside"})
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)

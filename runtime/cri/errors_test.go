@@ -61,7 +61,7 @@ func TestClean(t *testing.T) {
 			"runtime shuts down", codes.Canceled, "context canceled", "context canceled", []error{runtime.ErrUnavailable},
 		},
 		{
-			"answer too large", codes.ResourceExhausted, "grpc: received message larger than max (17000000 vs. 16777216)",
+			"response too large", codes.ResourceExhausted, "grpc: received message larger than max (17000000 vs. 16777216)",
 			"the runtime's response is larger than podd accepts", nil,
 		},
 		{

@@ -31,7 +31,7 @@ func TestImageCreated(t *testing.T) {
 	}{
 		"containerd":     {map[string]string{"info": `{"chainID":"sha256:1","imageSpec":{"created":"2024-03-01T12:00:00Z","architecture":"amd64"}}`}, built, false},
 		"no date":        {map[string]string{"info": `{"imageSpec":{"architecture":"amd64"}}`}, time.Time{}, false},
-		"nothing told":   {nil, time.Time{}, false},
+		"no information": {nil, time.Time{}, false},
 		"not understood": {map[string]string{"info": `[`}, time.Time{}, true},
 	}
 	for name, test := range tests {

@@ -105,7 +105,7 @@ func (q *inquiries[T]) end(i *inquiry[T], found T, err error) (late bool) {
 	return i.isLate
 }
 
-// forget drops the calls about objects that need no status any more.
+// forget drops the calls about objects that no longer need a status.
 func (q *inquiries[T]) forget(doubts map[string]doubt) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -10,31 +10,31 @@ import (
 // ready sandboxes and running containers, and only if an Observer lists.
 func TestResponseCache(t *testing.T) {
 	var a responseCache
-	tell := func() {
+	store := func() {
 		a.keepSandbox(runtime.Sandbox{ID: "ready", Ready: true, Labels: map[string]string{"a": "b"}})
 		a.keepSandbox(runtime.Sandbox{ID: "not"})
 		a.keepContainer(runtime.Container{ID: "runs", State: runtime.Running})
 		a.keepContainer(runtime.Container{ID: "ended", State: runtime.Exited})
 	}
-	knows := func(when string, want bool) {
+	has := func(when string, want bool) {
 		t.Helper()
 		s, ready := a.sandbox("ready")
 		_, runs := a.container("runs")
 		if ready != want || runs != want || s.Labels != nil {
 			t.Errorf("%s: has the sandbox %v (labels %v), the container %v, want %v", when, ready, s.Labels, runs, want)
 		}
-		_, not := a.sandbox("not")
-		if _, ended := a.container("ended"); not || ended {
-			t.Errorf("%s: has objects that do not run: %v, %v", when, not, ended)
+		_, notReady := a.sandbox("not")
+		if _, ended := a.container("ended"); notReady || ended {
+			t.Errorf("%s: has objects that do not run: %v, %v", when, notReady, ended)
 		}
 	}
-	tell()
-	knows("nobody lists", false)
+	store()
+	has("without an Observer", false)
 	a.relist()
-	tell()
-	knows("told since a relist", true)
+	store()
+	has("stored after a relist", true)
 	a.relist()
-	knows("and listed", true)
+	has("after the next relist", true)
 	a.relist()
-	knows("and listed again", false)
+	has("after the second relist", false)
 }

@@ -96,6 +96,6 @@ func (n *Notifier) logLocked(err error) {
 	if log == nil {
 		log = slog.Default()
 	}
-	log.Warn("logs that are followed are looked at now and then: there is no inotify", "err", err,
-		"fix", "raise fs.inotify.max_user_instances or max_user_watches")
+	log.Warn("watching logs with inotify failed; polling followed logs instead", "err", err,
+		"remedy", "raise fs.inotify.max_user_instances or max_user_watches")
 }

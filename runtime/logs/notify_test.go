@@ -162,12 +162,12 @@ func TestNotifier_Wakes(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	n := &Notifier{}
 	a, b, c := waits(t, n, dir), waits(t, n, dir), waits(t, n, other)
-	wakes := func(look bool, all ...*wake) {
+	wakes := func(relist bool, all ...*wake) {
 		t.Helper()
 		for _, w := range all {
 			<-w.changed
-			if got := w.looks(); got != look {
-				t.Errorf("look: got %v, want %v", got, look)
+			if got := w.takeRelist(); got != relist {
+				t.Errorf("relist: got %v, want %v", got, relist)
 			}
 		}
 	}

@@ -121,9 +121,9 @@ func (n *Notifier) all() {
 	}
 }
 
-func (d *watched) wakeLocked(look bool) {
+func (d *watched) wakeLocked(relist bool) {
 	for w := range d.wakes {
-		w.look = w.look || look
+		w.relist = w.relist || relist
 		select {
 		case w.changed <- struct{}{}:
 		default: // it has not consumed the last one

@@ -81,7 +81,7 @@ func TestRead_Attempts(t *testing.T) {
 		"0.log":                    line("a"),
 		"2.log.20250101-000000.gz": line("b1"),
 		"2.log.20250102-000000":    line("b2"),
-		"2.log.20250102-000000.gz": "not what it says: still being compressed",
+		"2.log.20250102-000000.gz": "not gzip: still being compressed",
 		"2.log":                    line("b3"),
 		"3.log":                    line("c"),
 		"3.log.tmp":                line("no log"),

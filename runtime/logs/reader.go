@@ -24,8 +24,8 @@ type reader struct {
 	cur     *scanner
 	// late is the file before cur, to which a runtime may still write.
 	late *scanner
-	// look reports that there may be new files.
-	look bool
+	// relist reports that there may be new files.
+	relist bool
 	// lost counts how often cur was not found in the listing.
 	lost int
 
@@ -77,10 +77,10 @@ func (r *reader) run(ctx context.Context) error {
 // await waits for a change or, after the container has exited, for a moment.
 func (r *reader) await(ctx context.Context, over time.Time) (finishing bool, err error) {
 	if !over.IsZero() {
-		r.look = true
+		r.relist = true
 		return true, pause(ctx, time.Since(over))
 	}
-	finishing, r.look, err = r.wake.wait(ctx, r.dir, r.o.Ended)
+	finishing, r.relist, err = r.wake.wait(ctx, r.dir, r.o.Ended)
 	return finishing, err
 }
 
@@ -112,7 +112,7 @@ func (r *reader) beingWritten() bool {
 // drain emits everything available.
 func (r *reader) drain(ctx context.Context) error {
 	for r.cur != nil {
-		if err := r.emitOpenFiles(ctx); err != nil || !r.look {
+		if err := r.emitOpenFiles(ctx); err != nil || !r.relist {
 			return err
 		}
 		next, err := r.next()
@@ -120,7 +120,7 @@ func (r *reader) drain(ctx context.Context) error {
 			return err
 		}
 		if next == nil {
-			r.look = false
+			r.relist = false
 			return nil
 		}
 		// Once more: when the next file exists, the one before cur is complete, and cur

@@ -70,7 +70,7 @@ func (s *scanner) next() (Entry, error) {
 		if i := bytes.IndexByte(s.buf[s.r+s.seen:s.w], '\n'); i >= 0 {
 			e := s.line(s.buf[s.r : s.r+s.seen+i])
 			s.take(s.seen + i + 1)
-			if s.wanted(e, at) {
+			if s.selects(e, at) {
 				return e, nil
 			}
 			continue
@@ -79,7 +79,7 @@ func (s *scanner) next() (Entry, error) {
 		if s.seen == bufferSize {
 			e := s.piece(s.buf)
 			s.take(len(s.buf))
-			if s.wanted(e, at) {
+			if s.selects(e, at) {
 				return e, nil
 			}
 			continue
@@ -161,10 +161,10 @@ func (s *scanner) rest() (Entry, bool) {
 	e := s.line(s.buf[s.r:s.w])
 	e.Partial = true
 	s.take(s.w - s.r)
-	return e, s.wanted(e, at)
+	return e, s.selects(e, at)
 }
 
-func (s *scanner) wanted(e Entry, at int64) bool {
+func (s *scanner) selects(e Entry, at int64) bool {
 	if s.from == nil {
 		return true
 	}

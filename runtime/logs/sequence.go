@@ -37,7 +37,7 @@ func (r *reader) begin() error {
 		if len(files) == 0 {
 			return r.noLog("")
 		}
-		r.look = true
+		r.relist = true
 		if r.o.Tail != 0 {
 			return r.openTail(files)
 		}

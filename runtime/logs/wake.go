@@ -28,13 +28,13 @@ type wake struct {
 	counted     bool      // it is counted in of
 	joinTriedAt time.Time // when it last tried to join
 	changed     chan struct{}
-	look        bool     // of.mu guards it: there may be new files
+	relist      bool     // of.mu guards it: there may be new files
 	dir         *watched // of.mu guards it; nil: not watched
 }
 
-// wait returns when there may be more to read. look reports that there may be new files,
+// wait returns when there may be more to read. relist reports that there may be new files,
 // finishing that ended, which may be nil, returned true. dir may be nil.
-func (w *wake) wait(ctx context.Context, dir *safepath.Dir, ended func() (bool, <-chan struct{})) (finishing, look bool, err error) {
+func (w *wake) wait(ctx context.Context, dir *safepath.Dir, ended func() (bool, <-chan struct{})) (finishing, relist bool, err error) {
 	if ended == nil {
 		ended = Closed(nil)
 	}
@@ -63,7 +63,7 @@ func (w *wake) wait(ctx context.Context, dir *safepath.Dir, ended func() (bool, 
 		case <-timer.C:
 			return false, true, nil
 		case <-w.changed:
-			return false, w.looks(), nil
+			return false, w.takeRelist(), nil
 		}
 	}
 }
@@ -97,13 +97,13 @@ func (w *wake) joined() bool {
 	return w.dir != nil
 }
 
-// looks reports whether there may be new files, and resets that.
-func (w *wake) looks() bool {
+// takeRelist reports whether there may be new files, and resets that.
+func (w *wake) takeRelist() bool {
 	w.of.mu.Lock()
 	defer w.of.mu.Unlock()
-	look := w.look
-	w.look = false
-	return look
+	relist := w.relist
+	w.relist = false
+	return relist
 }
 
 func (w *wake) close() {

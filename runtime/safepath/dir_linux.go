@@ -113,13 +113,13 @@ func (d *Dir) Mode(name string) (fs.FileMode, error) {
 		return fs.ModeSymlink, nil
 	}
 	if err != nil {
-		return 0, d.pathError("look at", name, err)
+		return 0, d.pathError("stat", name, err)
 	}
 	f := os.NewFile(uintptr(fd), name)
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return 0, d.pathError("look at", name, err)
+		return 0, d.pathError("stat", name, err)
 	}
 	return info.Mode(), nil
 }
@@ -174,7 +174,7 @@ func (d *Dir) mkdirPlain(name string, mode uint32) error {
 	defer sub.Close()
 	var st unix.Stat_t
 	if err := unix.Fstat(sub.Fd(), &st); err != nil {
-		return d.pathError("look at", name, err)
+		return d.pathError("stat", name, err)
 	}
 	if st.Mode&0o7777 == mode {
 		return nil

@@ -22,7 +22,7 @@ func (d *Dir) Own(ctx context.Context, gid int, mismatch bool, except ...string)
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(d.Fd(), &st); err != nil {
-		return d.pathError("look at", "", err)
+		return d.pathError("stat", "", err)
 	}
 	if mismatch && o.has(&st) {
 		return nil
@@ -53,12 +53,12 @@ func (o *owner) skip(d *Dir, name string) error {
 		return nil
 	}
 	if err != nil {
-		return d.pathError("look at", name, err)
+		return d.pathError("stat", name, err)
 	}
 	defer unix.Close(held)
 	var st unix.Stat_t
 	if err := unix.Fstat(held, &st); err != nil {
-		return d.pathError("look at", name, err)
+		return d.pathError("stat", name, err)
 	}
 	o.except[idOf(&st)] = true
 	return nil

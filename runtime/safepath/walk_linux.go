@@ -154,19 +154,19 @@ func (w *walk) list() error {
 
 // up returns to the parent. It fails if the directory was moved.
 func (w *walk) up() error {
-	gone := w.levels[len(w.levels)-1]
-	defer gone.close()
+	child := w.levels[len(w.levels)-1]
+	defer child.close()
 	w.levels = w.levels[:len(w.levels)-1]
 	parent := &w.levels[len(w.levels)-1]
 	var err error
 	if parent.dir == nil {
-		err = parent.open(int(gone.dir.Fd()))
+		err = parent.open(int(child.dir.Fd()))
 	}
 	if err == nil {
-		err = w.left(w.fd(), gone.name)
+		err = w.left(w.fd(), child.name)
 	}
 	if err != nil {
-		return w.pathError("leave", gone.name, err)
+		return w.pathError("leave", child.name, err)
 	}
 	return nil
 }

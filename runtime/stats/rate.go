@@ -25,13 +25,13 @@ func rate(from, to reading) *uint64 {
 // since returns the reading from which the current rate is computed: the last one of the
 // same cgroup or, for a cgroup created after it, zero at its creation. It returns false if
 // neither is known.
-func since(last reading, known bool, made time.Time, now reading) (reading, bool) {
-	anew := !known || now.total < last.total || made.After(last.at)
+func since(last reading, known bool, created time.Time, now reading) (reading, bool) {
+	restarted := !known || now.total < last.total || created.After(last.at)
 	switch {
-	case !anew:
+	case !restarted:
 		return last, true
-	case made.IsZero() || now.at.Sub(made) > maxWindow:
+	case created.IsZero() || now.at.Sub(created) > maxWindow:
 		return reading{}, false
 	}
-	return reading{at: made}, true
+	return reading{at: created}, true
 }
