@@ -18,7 +18,7 @@ const (
 )
 
 // writeHosts writes the file that is /etc/hosts in the pod's containers, and returns its
-// path. It returns "" for a pod without an address, which keeps the file of its image.
+// path. It returns "" for a pod without an address, see render.HostsFile.
 func (e *Runner) writeHosts(s Input, ips []string) (string, error) {
 	node := ""
 	if s.Desired.Spec.Spec.HostNetwork {

@@ -22,7 +22,8 @@ fe00::2	ip6-allrouters
 
 // HostsFile returns the content of a pod's /etc/hosts: its name with each of its
 // addresses, or for a host-network pod the file of the node, and then spec.hostAliases. It
-// returns "" for a pod without addresses, which keeps the file of the image.
+// returns "" for a pod without addresses. That pod gets the file that the runtime chooses:
+// containerd uses that of the host, CRI-O that of the image.
 func HostsFile(p *manifest.Pod, n Node, ips []string, node string) string {
 	var b strings.Builder
 	switch host, domain := hostname(p, n); {
