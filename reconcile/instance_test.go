@@ -2,7 +2,9 @@ package reconcile_test
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -178,6 +180,8 @@ containers: [{name: app, image: "web:1", volumeMounts: [{name: v, mountPath: /v}
 		}
 		m.instance = "fedcba9876543210"
 		m.options = func(o *reconcile.Options) { o.InstanceRuns = func(string) bool { return false } }
+		var log bytes.Buffer
+		m.log = slog.NewTextHandler(&log, nil)
 		m.setPods(web)
 		m.Forget()
 		m.start()
@@ -186,8 +190,8 @@ containers: [{name: app, image: "web:1", volumeMounts: [{name: v, mountPath: /v}
 		if why := m.report("web").Decision.Why; !strings.Contains(why, "--adopt-instance="+instance) {
 			t.Errorf("it waits because %q", why)
 		}
-		if p := m.problems; len(p) != 1 || !strings.Contains(p[0].Message, instance) || !strings.Contains(p[0].Message, "default/old, default/web") {
-			t.Errorf("got problems %v, want one that names %s and its pods", p, instance)
+		if want := "pods=\"default/old, default/web\""; !strings.Contains(log.String(), "--adopt-instance="+instance) || !strings.Contains(log.String(), want) {
+			t.Errorf("got log\n%s, want a record with instance %s and %s", log.String(), instance, want)
 		}
 		m.kill()
 		m.adopted = []string{instance}

@@ -49,7 +49,7 @@ type Options struct {
 	Render render.Node
 	Adopt  bool
 	// InstanceRuns reports whether another process runs the instance with an ID. If it is
-	// nil, pods of other instances are not reported.
+	// nil, pods of other instances are not checked.
 	InstanceRuns func(id string) bool
 	// EarlierNodes are the earlier names of the node. A pod with a name that ends with one
 	// of them stops before its successor starts.
@@ -118,7 +118,7 @@ type Router struct {
 	orphans, inUse    []journal.Orphan
 	unreadable        map[types.UID]string
 	problems          []manifest.Problem                  // of pod directories
-	lost              []manifest.Problem                  // of instances that no podd runs
+	lost              []string                            // instances that no podd runs, with their pods, as last logged
 	checkingInstances bool                                // a goroutine of checkInstances is running
 	discarded         []types.UID                         // orphans that a user told podd to remove
 	removals          map[types.NamespacedName]chan error // receive the results that users wait for
@@ -438,7 +438,7 @@ func (r *Router) shortName(key types.NamespacedName) string {
 }
 
 func (r *Router) publish() {
-	c := Change{Set: r.desired.set(), SetChanged: r.setChanged, Node: r.node, Capacity: r.render.Capacity, Allocatable: r.render.Allocatable, Devices: r.devices, Addresses: r.addresses, Gone: r.removed, Down: r.down, ShuttingDown: r.shutdown != nil, Starting: !r.started, Problems: slices.Concat(r.problems, r.lost), Events: r.events, EventsOnly: !r.dirty}
+	c := Change{Set: r.desired.set(), SetChanged: r.setChanged, Node: r.node, Capacity: r.render.Capacity, Allocatable: r.render.Allocatable, Devices: r.devices, Addresses: r.addresses, Gone: r.removed, Down: r.down, ShuttingDown: r.shutdown != nil, Starting: !r.started, Problems: r.problems, Events: r.events, EventsOnly: !r.dirty}
 	for key := range r.changed {
 		if e := r.entries[key]; e != nil {
 			c.Reports = append(c.Reports, e.report)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"podd/manifest"
 	"podd/reconcile/plan"
 	"podd/runtime"
 )
@@ -49,25 +48,21 @@ func instancePods(s runtime.Snapshot) map[string][]string {
 	return pods
 }
 
-// reportLost publishes one problem for each lost instance, and logs the new ones.
+// reportLost logs which pods of lost instances run, once for each instance and set of pods.
+// It is no Problem of this node, because the podd of the other instance may start again.
 func (r *Router) reportLost(pods map[string][]string) {
-	var problems []manifest.Problem
+	var lost []string
 	for _, id := range slices.Sorted(maps.Keys(pods)) {
 		names := slices.Sorted(slices.Values(pods[id]))
 		text := strings.Join(names[:min(len(names), maxNamed)], ", ")
 		if n := len(names) - maxNamed; n > 0 {
 			text += fmt.Sprintf(" and %d more", n)
 		}
-		problems = append(problems, manifest.Problem{Severity: manifest.Warning, Message: fmt.Sprintf(
-			"pods of podd instance %s run on this runtime, but no podd runs that instance: %s; start a podd with its root directory or, if that is lost, take over its pods with --adopt-instance=%s", id, text, id)})
-	}
-	if slices.Equal(problems, r.lost) {
-		return
-	}
-	for _, p := range problems {
-		if !slices.Contains(r.lost, p) {
-			r.o.Log.Warn("pods of an instance that no podd runs", "why", p.Message)
+		entry := id + " " + text
+		lost = append(lost, entry)
+		if !slices.Contains(r.lost, entry) {
+			r.o.Log.Warn("no podd runs the instance of these pods; if its root directory is lost, take them over with --adopt-instance="+id, "instance", id, "pods", text)
 		}
 	}
-	r.lost, r.dirty = problems, true
+	r.lost = lost
 }

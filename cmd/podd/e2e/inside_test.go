@@ -260,7 +260,7 @@ func TestHostname_TooLong(t *testing.T) {
 	p := d.pod("web", shell("main", writeTrace("web", "hostname")+serve("web")))
 	p.Spec.Hostname, p.Spec.Subdomain, p.Spec.SetHostnameAsFQDN = strings.Repeat("a", 60), "sub", new(true)
 	d.apply(p)
-	d.untilProblem("web", "letters", "setHostnameAsFQDN")
+	d.untilProblem("web", "characters", "setHostnameAsFQDN")
 	p = p.DeepCopy()
 	p.Spec.Hostname = "short"
 	d.apply(p)

@@ -23,6 +23,7 @@ type loopDisk struct {
 	image   string
 	dir     string
 	options string // mount options
+	hidden  string // where hide has moved the mount
 }
 
 // newLoopDisk creates the file system with these flags of mkfs.ext4, and does not mount it.
@@ -78,6 +79,24 @@ func (k *loopDisk) unmount() {
 		}
 		return nil
 	})
+}
+
+// hide moves the mount to another directory, although containers use the file system, until
+// show moves it back.
+func (k *loopDisk) hide() {
+	k.d.t.Helper()
+	k.hidden = k.d.t.TempDir()
+	k.d.closers = append(k.d.closers, func() { _ = unix.Unmount(k.hidden, unix.MNT_DETACH) })
+	if err := errors.Join(unix.Mount(k.dir, k.hidden, "", unix.MS_BIND, ""), unix.Unmount(k.dir, unix.MNT_DETACH)); err != nil {
+		k.d.t.Fatal(err)
+	}
+}
+
+func (k *loopDisk) show() {
+	k.d.t.Helper()
+	if err := errors.Join(unix.Mount(k.hidden, k.dir, "", unix.MS_BIND, ""), unix.Unmount(k.hidden, unix.MNT_DETACH)); err != nil {
+		k.d.t.Fatal(err)
+	}
 }
 
 // device returns the name of the loop device that is mounted, such as loop0.

@@ -20,7 +20,7 @@ func TestPlan_RunningDaemon(t *testing.T) {
 	d.apply(d.pod("web", shell("main", serve("web"))))
 	d.untilApplied("web")
 	out, _ := d.verb("plan")
-	if !strings.Contains(out, "default/web-"+d.host+"\n  pod: run -> run") {
+	if !strings.Contains(out, "default/web-"+d.host+"\n  pod: Run -> run") {
 		t.Errorf("podd plan: got\n%s, want %s unchanged", out, "default/web-"+d.host)
 	}
 	more := filepath.Join(d.dir, "more.yaml")

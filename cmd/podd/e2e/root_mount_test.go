@@ -17,10 +17,10 @@ func TestRootMountedLate(t *testing.T) {
 	was, instance := d.container("web", "main"), d.instance()
 
 	d.kill()
-	k.unmount()
+	k.hide()
 	d.start()
 	d.untilProblem("web", "--adopt-instance="+instance)
-	k.mount()
+	k.show()
 	d.ended(d.root(), "mounted", "restart podd")
 
 	d.start()

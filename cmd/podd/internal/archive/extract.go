@@ -55,7 +55,7 @@ func targetPath(entry, name, to string) (string, error) {
 	}
 	for part := range strings.SplitSeq(entry, "/") {
 		if part == ".." {
-			return "", errors.New("the path contains ..")
+			return "", errors.New(`the path contains ".."`)
 		}
 	}
 	entry, name = path.Clean(entry), path.Clean(name)
