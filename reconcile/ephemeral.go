@@ -54,10 +54,11 @@ func (r *Router) Debug(ctx context.Context, key types.NamespacedName, uid types.
 
 // add adds ephemeral containers to the version in force, once the journal has them.
 func (w *worker) add(a addition) error {
+	w.apply(w.state.RecoverEphemeral(time.Now()))
 	before := w.state
 	next, out, err := w.state.AddEphemeral(a.uid, a.containers, a.dryRun, time.Now())
 	w.apply(next, out)
-	if err != nil || len(out.Writes) == 0 {
+	if err != nil || !out.News {
 		return err
 	}
 	if err := w.state.WriteError(a.uid); err != nil {

@@ -27,10 +27,17 @@ func (r *Router) orderAll() {
 // orderChangedAnswers posts new orders to the workers with another answer in their verdict.
 // A new message alone is not posted.
 func (r *Router) orderChangedAnswers() {
-	memories, _ := r.decide()
+	memories, requests := r.decide()
+	changed := map[types.NamespacedName]bool{}
 	for key, e := range r.entries {
 		if memories[key].Order.Verdict.Answer != e.memory.Order.Verdict.Answer {
+			changed[key] = true
 			r.order(key, e, memories[key])
+		}
+	}
+	for _, q := range requests {
+		if changed[q.Key] {
+			r.request(r.entries[q.Key], q.Requests)
 		}
 	}
 }

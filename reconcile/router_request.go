@@ -64,14 +64,15 @@ func (r *Router) Evict(ctx context.Context, key types.NamespacedName, evict plan
 
 // Delete stops the pod with this UID with another grace than its own: now if it is being
 // stopped already, otherwise once its manifest is gone. An empty UID means the pod that is
-// being stopped, if podd does not know its manifest. The same grace again changes nothing.
+// being stopped, if podd does not know its manifest. A grace that is not shorter than one
+// requested before changes nothing.
 func (r *Router) Delete(ctx context.Context, key types.NamespacedName, uid types.UID, grace time.Duration) error {
 	return r.call(ctx, func() error {
 		e := r.entries[key]
 		if e != nil && uid == "" && r.desiredPod(key) == nil && e.report != nil && len(e.report.UIDs) > 0 {
 			uid = e.report.UIDs[0]
 		}
-		if e == nil || e.memory.Deletion != nil && e.memory.Deletion.UID == uid && e.memory.Deletion.Grace == grace {
+		if e == nil || e.memory.Deletion != nil && e.memory.Deletion.UID == uid && e.memory.Deletion.Grace <= grace {
 			return nil
 		}
 		e.memory.Deletion = &plan.Delete{UID: uid, Grace: grace, At: time.Now()}

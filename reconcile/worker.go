@@ -144,8 +144,9 @@ func (w *worker) awaitActions() {
 // receive applies a message.
 func (w *worker) receive(m message) {
 	w.seq = m.seq
+	// A disk may not respond, so it is read only if the state needs that.
 	p := m.order.Desired
-	hasDir := p != nil && w.journals.Has(p.UID)
+	hasDir := p != nil && w.state.LacksDir(p.UID) && w.journals.Has(p.UID)
 	w.apply(w.state.ApplyOrder(m.order, m.requests, hasDir, time.Now()))
 	for _, a := range m.additions {
 		a.reply <- w.add(a)
@@ -161,6 +162,7 @@ func (w *worker) handleResult(f ended) (news bool) {
 	fl := w.flights[f.Action.Subject()]
 	fl.cancel()
 	delete(w.flights, f.Action.Subject())
+	w.state = w.state.WithInFlight(w.inFlight())
 	if plan.IsHook(f.Action) && !isNamed(w.state.Reported.Actions, f.Action) {
 		return false // it was canceled
 	}

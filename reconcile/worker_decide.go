@@ -138,5 +138,6 @@ func (w *worker) startAction(ctx context.Context, a plan.Action) {
 		UserIDs: s.Order.UserIDs, Pulling: w.sendPullStart, Permit: effect.NewPermit(),
 	}
 	w.flights[subject] = flight{action: a, since: time.Now(), cancel: cancel, permit: in.Permit, uid: uidOf(in.Desired)}
+	w.state = w.state.WithInFlight(w.inFlight())
 	w.running.Go(func() { w.results <- ended{w.effects.Do(ctx, a, in), in.Permit} })
 }

@@ -172,5 +172,6 @@ func (d *decider) preempt(memories map[types.NamespacedName]Memory, verdicts map
 			UID: p.UID, Hash: p.Hash, Reason: plan.Preempted, Message: "Preempted in order to admit critical pod",
 		}}})
 	}
+	slices.SortFunc(requests, func(a, b Request) int { return manifest.CompareKeys(a.Key, b.Key) })
 	return requests
 }

@@ -123,6 +123,7 @@ func (k *StorageLimiter) evict(ctx context.Context, m *measurement) bool {
 	}
 	// The calls fail only when podd is ending.
 	if r.Version == nil {
+		k.o.Log.Warn("pod exceeds a storage limit while it is being deleted; stopping it now", "pod", r.Key.String(), "why", why)
 		_ = k.o.Router.Delete(ctx, r.Key, r.Pod.UID, excessGrace)
 		return true
 	}

@@ -20,7 +20,7 @@ import (
 
 // AddEphemeral adds ephemeral containers to the version in force, whose UID must be uid.
 // containers must include those that the pod has already. Until they are created, only the
-// journal has them. If dry is set, or after an error, nothing is added. The errors are
+// journal has them, and News is set in the outputs. If dry is set, or after an error, nothing is added. The errors are
 // Kubernetes API errors.
 func (s State) AddEphemeral(uid types.UID, containers []v1.EphemeralContainer, dry bool, now time.Time) (State, Outputs, error) {
 	t := s.begin(now)
@@ -30,6 +30,13 @@ func (s State) AddEphemeral(uid types.UID, containers []v1.EphemeralContainer, d
 	t.recoverEphemeral()
 	err := t.addEphemeral(uid, containers, dry)
 	return t.State, t.out, err
+}
+
+// RecoverEphemeral adds the ephemeral containers that an earlier podd created.
+func (s State) RecoverEphemeral(now time.Time) (State, Outputs) {
+	t := s.begin(now)
+	t.recoverEphemeral()
+	return t.end()
 }
 
 func (t *transition) addEphemeral(uid types.UID, containers []v1.EphemeralContainer, dry bool) error {
@@ -54,7 +61,7 @@ func (t *transition) addEphemeral(uid types.UID, containers []v1.EphemeralContai
 		// An earlier container of this name keeps its attempt number.
 		t.container(c.Name, func(h *plan.ContainerHistory) { *h = plan.ContainerHistory{Attempt: h.Attempt, Restarts: h.Restarts} })
 	}
-	t.In.Desired = next
+	t.In.Desired, t.out.News = next, true
 	t.write(p.UID, p.Hash)
 	t.applyRefs()
 	return nil

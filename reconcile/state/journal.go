@@ -107,7 +107,7 @@ func (s State) Written(uid types.UID, lasting bool, err error, quiet bool, now t
 	if failed.Message != err.Error() {
 		t.warn("writing the journal failed; retrying", "uid", uid, "err", err)
 		if p := t.In.Desired; p != nil && p.UID == uid && !quiet {
-			t.addEvents(event.On(p, t.In.Now).Warning("FailedSync", "", err.Error()))
+			t.addEvents(event.On(p, now).Warning("FailedSync", "", err.Error()))
 		}
 	}
 	if !now.Before(failed.Until) {
@@ -164,6 +164,15 @@ func (s State) ExpireRetries(except types.UID) State {
 func (s State) isRemoving(uid types.UID) bool {
 	_, busy := s.In.InFlight[plan.RemoveDir{UID: uid}.Subject()]
 	return busy
+}
+
+// LacksDir reports whether no directory of a version is recorded for a UID.
+func (s State) LacksDir(uid types.UID) bool { return s.dir(uid).Hash == "" }
+
+// WithInFlight returns s with the actions that are in progress now, by subject.
+func (s State) WithInFlight(inFlight map[string]plan.Action) State {
+	s.In.InFlight = inFlight
+	return s
 }
 
 // setDir adds or replaces the record of a directory.

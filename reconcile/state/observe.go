@@ -200,7 +200,7 @@ func (t *transition) recordUnknownExits(inc *runtime.Incarnation) {
 // recordContainer updates the history of a container. It reports whether its exit is new.
 func (t *transition) recordContainer(c *runtime.Container) (exited bool) {
 	_, starting := t.In.InFlight[plan.StartContainer{Container: c.Name}.Subject()]
-	t.recordRunning(c, !starting)
+	t.recordRunning(c, !starting, t.now)
 	t.recordHookStart(c)
 	h := t.In.History.Containers[c.Name]
 	if (c.Attempt >= h.Attempt || c.Restarts() >= h.Restarts) && c.State != runtime.Created {
@@ -229,7 +229,7 @@ func (t *transition) recordContainer(c *runtime.Container) (exited bool) {
 
 // recordRunning records when a container with probes was first observed to run. adopted
 // reports whether it was not started just now.
-func (t *transition) recordRunning(c *runtime.Container, adopted bool) {
+func (t *transition) recordRunning(c *runtime.Container, adopted bool, now time.Time) {
 	if c.State != runtime.Running {
 		return
 	}
@@ -238,7 +238,7 @@ func (t *transition) recordRunning(c *runtime.Container, adopted bool) {
 	if spec == nil || !plan.HasProbes(spec) || !probed.Since.IsZero() {
 		return
 	}
-	probed.Since, probed.Adopted = t.now, adopted
+	probed.Since, probed.Adopted = now, adopted
 	t.In.History.Probed = with(t.In.History.Probed, c.ID, probed)
 }
 

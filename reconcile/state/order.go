@@ -24,7 +24,7 @@ type Order struct {
 	// has its objects.
 	Earlier     *manifest.Pod
 	EarlierRefs *refs.Resolved
-	// Certain, ForceStop and Deletion are plan.Input's Certain, Hurry and Delete.
+	// Certain, ForceStop and Deletion are plan.Input's SourcesRead, ForceStop and Delete.
 	Certain   bool
 	ForceStop bool
 	Deletion  *plan.Delete
@@ -132,6 +132,9 @@ func (t *transition) recordStart() {
 	}
 	if !t.HasObserved || len(t.In.Observed) > 0 || t.In.Verdict.Answer != plan.Admit || t.In.History.Finished != nil || t.Unreadable[p.UID] != "" || t.isRemoving(p.UID) {
 		return
+	}
+	if hash := t.dir(p.UID).Hash; hash != "" && hash != p.Hash {
+		return // the directory of an earlier version must be removed first
 	}
 	if r, ok := t.Records[p.UID]; !ok || r.Hash != p.Hash || !r.Started.Equal(t.In.History.StartTime) {
 		t.write(p.UID, p.Hash)

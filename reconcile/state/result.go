@@ -245,7 +245,7 @@ func (t *transition) applyStart(a plan.StartContainer, f result.Result) {
 		return
 	}
 	if started.Container != nil {
-		t.recordRunning(started.Container, false)
+		t.recordRunning(started.Container, false, f.Ended)
 	}
 	t.container(a.Container, func(h *plan.ContainerHistory) {
 		h.Attempt = max(h.Attempt, a.Attempt)

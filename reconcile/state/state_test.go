@@ -299,6 +299,11 @@ func TestApplyOrder_RecordsStart(t *testing.T) {
 		}
 	}
 
+	earlier := &memory{State: New(Start{Key: limited.Key, Past: []Record{{UID: limited.UID, Hash: "v1:earlier", Volumes: true}}})}
+	if got := order(earlier, limited, plan.Admit, observed, now); len(got) > 0 || earlier.dir(limited.UID).Hash != "v1:earlier" {
+		t.Errorf("a directory of an earlier version: got %d writes and hash %q, want none and v1:earlier", len(got), earlier.dir(limited.UID).Hash)
+	}
+
 	m := &memory{State: New(Start{Key: limited.Key})}
 	written := order(m, limited, plan.Admit, observed, now)
 	if len(written) != 1 || !written[0].Record.Started.Equal(now) {
