@@ -117,9 +117,10 @@ type Router struct {
 	// every journal that could not be read when podd started.
 	orphans, inUse    []journal.Orphan
 	unreadable        map[types.UID]string
-	problems          []manifest.Problem                  // of pod directories
-	lost              []string                            // instances that no podd runs, with their pods, as last logged
-	checkingInstances bool                                // a goroutine of checkInstances is running
+	problems          []manifest.Problem // of pod directories
+	lost              []string           // instances that no podd runs, with their pods, as last logged
+	checkingInstances bool               // a goroutine of checkInstances is running
+	nextInstanceCheck time.Time
 	discarded         []types.UID                         // orphans that a user told podd to remove
 	removals          map[types.NamespacedName]chan error // receive the results that users wait for
 	// lateUntil is when calls that an earlier podd made can no longer have an effect.

@@ -6,19 +6,28 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"podd/reconcile/plan"
 	"podd/runtime"
 )
 
+// instanceCheckInterval is the shortest interval between two checks of other instances. A
+// check reads the open files of all processes, and a runtime may be listed every second.
+const instanceCheckInterval = time.Minute
+
 // checkInstances looks for running pods of other instances that no podd runs, after a whole
 // snapshot. Reading which instances run takes a while, so a goroutine does it, one at a time.
 func (r *Router) checkInstances(ctx context.Context, s runtime.Snapshot) {
-	pods := instancePods(s)
-	if r.o.InstanceRuns == nil || r.checkingInstances || len(pods) == 0 && len(r.lost) == 0 {
+	now := time.Now()
+	if r.o.InstanceRuns == nil || r.checkingInstances || now.Before(r.nextInstanceCheck) {
 		return
 	}
-	r.checkingInstances = true
+	pods := instancePods(s)
+	if len(pods) == 0 && len(r.lost) == 0 {
+		return
+	}
+	r.checkingInstances, r.nextInstanceCheck = true, now.Add(instanceCheckInterval)
 	r.workers.Go(func() {
 		maps.DeleteFunc(pods, func(id string, _ []string) bool { return r.o.InstanceRuns(id) })
 		// The call fails only if podd is stopping.

@@ -18,7 +18,8 @@ import (
 	"podd/runtime"
 )
 
-// AddEphemeral adds ephemeral containers to the version in force, whose UID must be uid.
+// AddEphemeral adds ephemeral containers to the version in force, whose UID must be uid. It
+// is called after RecoverEphemeral.
 // containers must include those that the pod has already. Until they are created, only the
 // journal has them, and News is set in the outputs. If dry is set, or after an error, nothing is added. The errors are
 // Kubernetes API errors.
@@ -27,7 +28,6 @@ func (s State) AddEphemeral(uid types.UID, containers []v1.EphemeralContainer, d
 	if !t.HasObserved { // it may have some that were not observed yet
 		return s, Outputs{}, apierrors.NewServiceUnavailable("podd has not observed the runtime yet; try again")
 	}
-	t.recoverEphemeral()
 	err := t.addEphemeral(uid, containers, dry)
 	return t.State, t.out, err
 }
