@@ -133,8 +133,8 @@ func (w *worker) startAction(ctx context.Context, a plan.Action) {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &w.state
 	in := effect.Input{
-		Key: w.key, Desired: plan.Allocated(&s.In), Actual: plan.Actual(&s.In), Unsized: plan.ResizePending(&s.In),
-		Successor: s.In.Successor, Leaving: s.In.Previous, Supply: s.Refs, NextSupply: s.NextRefs, Observed: s.In.Observed, Node: s.Order.Render,
+		Key: w.key, Desired: plan.Allocated(&s.In), Actual: plan.Actual(&s.In), ResizePending: plan.ResizePending(&s.In),
+		Successor: s.In.Successor, Previous: s.In.Previous, Refs: s.Refs, NextRefs: s.NextRefs, Observed: s.In.Observed, Node: s.Order.Render,
 		UserIDs: s.Order.UserIDs, Pulling: w.sendPullStart, Permit: effect.NewPermit(),
 	}
 	w.flights[subject] = flight{action: a, since: time.Now(), cancel: cancel, permit: in.Permit, uid: uidOf(in.Desired)}

@@ -22,7 +22,7 @@ var errSlow = errors.New("an earlier write to the disk has not finished")
 // starts no other write, so that no journal is replaced by an older one.
 type slowWrite struct {
 	uid     types.UID
-	lasting bool
+	durable bool
 	// stale reports whether the pod has a newer journal by now.
 	stale bool
 	done  <-chan error
@@ -41,7 +41,7 @@ func (s *slowWrite) ended() <-chan error {
 func (w *worker) store(j state.Write) {
 	uid := j.Record.UID
 	err := w.write(j)
-	w.apply(w.state.Written(uid, j.Lasting, err, errors.Is(err, errSlow), time.Now()))
+	w.apply(w.state.Written(uid, j.Durable, err, errors.Is(err, errSlow), time.Now()))
 }
 
 func (w *worker) write(j state.Write) error {
@@ -57,14 +57,14 @@ func (w *worker) write(j state.Write) error {
 	done := make(chan error, 1)
 	// Nothing can end a call that waits for a disk, so this goroutine may outlive the
 	// worker.
-	go func() { done <- write(j.Record, j.Lasting) }()
+	go func() { done <- write(j.Record, j.Durable) }()
 	timer := time.NewTimer(diskPatience)
 	defer timer.Stop()
 	select {
 	case err := <-done:
 		return err
 	case <-timer.C:
-		w.writing = &slowWrite{uid: uid, lasting: j.Lasting, done: done}
+		w.writing = &slowWrite{uid: uid, durable: j.Durable, done: done}
 		return fmt.Errorf("writing the journal of pod %s: %w", w.key, errSlow)
 	}
 }
@@ -91,7 +91,7 @@ func (w *worker) endWrite(err error) {
 	s := w.writing
 	w.writing = nil
 	if err != nil || !s.stale {
-		w.apply(w.state.Written(s.uid, s.lasting, err, errors.Is(err, errSlow), time.Now()))
+		w.apply(w.state.Written(s.uid, s.durable, err, errors.Is(err, errSlow), time.Now()))
 	}
 	except := s.uid
 	if err == nil {

@@ -12,10 +12,10 @@ import (
 	"podd/runtime"
 )
 
-// endForeign stops a pod of another node agent as that agent would: all containers at the
+// stopForeign stops a pod of another node agent as that agent would: all containers at the
 // same time, each with its own grace period, then the sandbox. Containers that do not run
 // are stopped, too, for the reason of killContainers, but without a grace period.
-func (e *Runner) endForeign(ctx context.Context, id string) error {
+func (e *Runner) stopForeign(ctx context.Context, id string) error {
 	containers, err := e.Runtime.SandboxContainers(ctx, id)
 	if err != nil {
 		return fmt.Errorf("listing the containers of a foreign sandbox: %w", err)

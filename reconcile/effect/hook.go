@@ -22,7 +22,7 @@ func (e *Runner) postStart(ctx context.Context, s Input, a plan.PostStart) error
 		return fmt.Errorf("container %s no longer has a postStart hook", a.Container)
 	}
 	h, to := c.Lifecycle.PostStart, probe.Target{IP: s.address(s.Desired, a.ID), Ports: c.Ports}
-	err := e.hook(ctx, a.ID, h, to)
+	err := e.runHook(ctx, a.ID, h, to)
 	if err == nil || ctx.Err() != nil || h.HTTPGet == nil || !probe.OwnHost(&v1.ProbeHandler{HTTPGet: h.HTTPGet}) ||
 		!s.Desired.Spec.Spec.HostNetwork || !e.isLostAddress(to.IP) {
 		return err
@@ -59,12 +59,12 @@ func (e *Runner) preStop(ctx context.Context, s Input, a plan.PreStop) error {
 		// Without ports, a port by name is not found, which the hook reports.
 		_ = json.Unmarshal([]byte(text), &to.Ports)
 	}
-	return e.hook(ctx, a.ID, h, to)
+	return e.runHook(ctx, a.ID, h, to)
 }
 
-// hook runs a hook once. Unlike the command of a probe, that of a hook is run without
+// runHook runs a hook once. Unlike the command of a probe, that of a hook is run without
 // expanding $(NAME).
-func (e *Runner) hook(ctx context.Context, id string, h *v1.LifecycleHandler, to probe.Target) error {
+func (e *Runner) runHook(ctx context.Context, id string, h *v1.LifecycleHandler, to probe.Target) error {
 	if h.Exec == nil {
 		return probe.Call(ctx, h, to)
 	}

@@ -17,18 +17,18 @@ import (
 
 // An Input contains the values of a worker that an effect reads. They are immutable.
 type Input struct {
-	Key        types.NamespacedName
-	Desired    *manifest.Pod // see plan.Allocated
-	Actual     *manifest.Pod // see plan.Actual
-	Unsized    bool          // see plan.ResizePending
-	Successor  *manifest.Pod
-	Leaving    *manifest.Pod  // see plan.Input
-	Supply     *refs.Resolved // of Desired
-	NextSupply *refs.Resolved
-	Observed   []runtime.Incarnation
-	Node       *render.Node
-	UserIDs    uint32 // for a new sandbox, see render.SandboxInput
-	Permit     Permit // of plan.StartContainer
+	Key           types.NamespacedName
+	Desired       *manifest.Pod // see plan.Allocated
+	Actual        *manifest.Pod // see plan.Actual
+	ResizePending bool          // see plan.ResizePending
+	Successor     *manifest.Pod
+	Previous      *manifest.Pod  // see plan.Input
+	Refs          *refs.Resolved // of Desired
+	NextRefs      *refs.Resolved
+	Observed      []runtime.Incarnation
+	Node          *render.Node
+	UserIDs       uint32 // for a new sandbox, see render.SandboxInput
+	Permit        Permit // of plan.StartContainer
 	// Pulling reports to the worker that the pull of the action's image begins.
 	Pulling func(context.Context, plan.EnsureImage, event.Event)
 }
@@ -44,7 +44,7 @@ func (s Input) checkedVersion(a plan.CheckVolumes) *manifest.Pod {
 // earlierUIDs returns the UIDs of earlier versions, which end before p starts.
 func (s Input) earlierUIDs(p *manifest.Pod) []types.UID {
 	var ended []types.UID
-	for _, earlier := range []*manifest.Pod{s.Desired, s.Leaving} {
+	for _, earlier := range []*manifest.Pod{s.Desired, s.Previous} {
 		if earlier != nil && earlier != p {
 			ended = append(ended, earlier.UID)
 		}
@@ -61,36 +61,36 @@ func (s Input) versionOf(container string) *manifest.Pod {
 	if inc == nil {
 		return nil
 	}
-	return plan.VersionOf(inc, s.Desired, s.Leaving)
+	return plan.VersionOf(inc, s.Desired, s.Previous)
 }
 
-// supplyFor returns the objects of one of the versions in s.
-func (s Input) supplyFor(p *manifest.Pod) *refs.Resolved {
+// refsFor returns the objects of one of the versions in s.
+func (s Input) refsFor(p *manifest.Pod) *refs.Resolved {
 	if p != nil && p == s.Successor {
-		return s.NextSupply
+		return s.NextRefs
 	}
-	return s.Supply
+	return s.Refs
 }
 
 // volumes returns the content of the volumes of a version.
 func (s Input) volumes(p *manifest.Pod) render.Volumes {
-	return render.Content{Pod: p, Supply: s.supplyFor(p), Node: *s.Node}
+	return render.Content{Pod: p, Supply: s.refsFor(p), Node: *s.Node}
 }
 
 // writtenFiles returns the identity of the volume content that an effect has just written.
 func (s Input) writtenFiles() string {
-	if s.Supply == nil {
+	if s.Refs == nil {
 		return ""
 	}
-	return s.Supply.Files
+	return s.Refs.Files
 }
 
 // pullSecrets returns the existing pull secrets of a version, and a text for errors about
 // the first one that is missing.
 func (s Input) pullSecrets(p *manifest.Pod) (secrets []*v1.Secret, without string) {
-	supply := s.supplyFor(p)
+	objects := s.refsFor(p)
 	for _, ref := range p.Spec.Spec.ImagePullSecrets {
-		switch secret := supply.Secret(ref.Name); {
+		switch secret := objects.Secret(ref.Name); {
 		case secret != nil:
 			secrets = append(secrets, secret)
 		case without == "" && ref.Name != "":

@@ -13,10 +13,10 @@ import (
 	"podd/runtime"
 )
 
-// message returns the termination message of a container: its file or, if that is empty,
+// terminationMessage returns the termination message of a container: its file or, if that is empty,
 // the container failed and its manifest requests it, the end of its log. An error of
 // reading is returned as the message.
-func (e *Runner) message(ctx context.Context, s Input, a plan.ReadMessage) string {
+func (e *Runner) terminationMessage(ctx context.Context, s Input, a plan.ReadMessage) string {
 	inc, c := runtime.FindContainer(s.Observed, a.ID)
 	if c == nil {
 		return ""

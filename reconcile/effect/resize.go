@@ -14,8 +14,8 @@ import (
 
 // For a moment after a resize, a runtime may still report the previous resources.
 const (
-	agreeEvery = 50 * time.Millisecond
-	agreeLimit = 5 * time.Second
+	resizePoll    = 50 * time.Millisecond
+	resizeTimeout = 5 * time.Second
 )
 
 // resizeContainer gives a running container its size in the desired version, and returns
@@ -28,7 +28,7 @@ func (e *Runner) resizeContainer(ctx context.Context, s Input, a plan.ResizeCont
 	}
 	if err == nil {
 		c, _, _ := plan.FindContainer(s.Desired.Spec, a.Container)
-		err = e.update(ctx, a.ID, render.ContainerResources(*s.Node, s.Desired.Spec, c))
+		err = e.updateResources(ctx, a.ID, render.ContainerResources(*s.Node, s.Desired.Spec, c))
 	}
 	if err != nil {
 		return fmt.Errorf("resizing container %s to %s: %w; the container keeps %s",
@@ -37,7 +37,7 @@ func (e *Runner) resizeContainer(ctx context.Context, s Input, a plan.ResizeCont
 	return nil
 }
 
-func (e *Runner) update(ctx context.Context, id string, want *cri.LinuxContainerResources) error {
+func (e *Runner) updateResources(ctx context.Context, id string, want *cri.LinuxContainerResources) error {
 	if err := e.Runtime.UpdateContainerResources(ctx, id, want); err != nil {
 		return err
 	}
@@ -45,18 +45,18 @@ func (e *Runner) update(ctx context.Context, id string, want *cri.LinuxContainer
 }
 
 // awaitResources waits until the runtime reports the resources that were requested. It
-// returns an error after agreeLimit.
+// returns an error after resizeTimeout.
 func (e *Runner) awaitResources(ctx context.Context, id string, want *cri.LinuxContainerResources) error {
-	tick := time.NewTicker(agreeEvery)
+	tick := time.NewTicker(resizePoll)
 	defer tick.Stop()
 	for since := time.Now(); ; {
 		has, err := e.Runtime.ContainerResources(ctx, id)
 		if err != nil || has == nil || hasResources(has, want) {
 			return err
 		}
-		if time.Since(since) > agreeLimit {
+		if time.Since(since) > resizeTimeout {
 			return fmt.Errorf("the runtime accepted the new size, but %s later it reports the memory limit %d and the CPU quota %d of %d µs",
-				agreeLimit, has.Memory, has.CPUQuota, has.CPUPeriod)
+				resizeTimeout, has.Memory, has.CPUQuota, has.CPUPeriod)
 		}
 		select {
 		case <-ctx.Done():
@@ -77,7 +77,7 @@ func hasResources(has *runtime.Resources, want *cri.LinuxContainerResources) boo
 // widenCgroup widens the cgroup of a pod that is being resized, so that both sizes fit: on
 // cgroup v1 no container may have more quota than its pod.
 func (e *Runner) widenCgroup(s Input) error {
-	if !s.Unsized {
+	if !s.ResizePending {
 		return nil
 	}
 	return e.setCgroup(render.PodCgroup(s.Desired, *s.Node).AtLeast(render.PodCgroup(s.Actual, *s.Node)))

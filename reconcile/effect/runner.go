@@ -22,9 +22,9 @@ type Runner struct {
 	Disk      Disk
 	Leftovers Leftovers
 	Gate      *Gate
-	// EndShim ends the shim process of a stopped sandbox that the runtime cannot remove. It
+	// KillShim kills the shim process of a stopped sandbox that the runtime cannot remove. It
 	// reports whether there was one. If it is nil, shims are not ended.
-	EndShim func(sandboxID string) (bool, error)
+	KillShim func(sandboxID string) (bool, error)
 	// MakeCgroup makes a pod's cgroup and sets its limits. If it is nil, the runtime makes
 	// the cgroup, without limits.
 	MakeCgroup func(render.Cgroup) error
@@ -92,7 +92,7 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 	case plan.PreStop:
 		r.Err = e.preStop(ctx, s, a)
 	case plan.ReadMessage:
-		r.Value = result.Message{Text: e.message(ctx, s, a)}
+		r.Value = result.Message{Text: e.terminationMessage(ctx, s, a)}
 	case plan.RemoveContainer:
 		r.Err = e.removeContainer(ctx, s.Observed, a.ID)
 	case plan.StopSandbox:
@@ -100,7 +100,7 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 		stopped.Containers, r.Err = e.stopSandbox(ctx, s, a.ID)
 		r.Value = stopped
 	case plan.StopForeign:
-		r.Err = e.endForeign(ctx, a.ID)
+		r.Err = e.stopForeign(ctx, a.ID)
 	case plan.RemoveSandbox:
 		r.Err = e.removeSandbox(ctx, s.Observed, a.ID, a.Released)
 	case plan.ReleaseVolumes:
@@ -111,7 +111,7 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 			r.Err = e.Disk.Remove(ctx, a.UID)
 		}
 	}
-	r.Supply, r.Ended = s.supplyFor(r.Version), time.Now()
+	r.Refs, r.Ended = s.refsFor(r.Version), time.Now()
 	if e.Done != nil {
 		e.Done(outcomeOf(s.Key, &r))
 	}
@@ -186,7 +186,7 @@ func (s Input) needsExitCodes(inc *runtime.Incarnation) bool {
 	if s.Desired != nil {
 		return inc.UID == s.Desired.UID
 	}
-	return s.Leaving != nil && s.Leaving.Origin.Kind == manifest.KindAPI && inc.UID == s.Leaving.UID
+	return s.Previous != nil && s.Previous.Origin.Kind == manifest.KindAPI && inc.UID == s.Previous.UID
 }
 
 // removeSandbox removes a sandbox. Unless it was released already, it is stopped first,
@@ -201,9 +201,9 @@ func (e *Runner) removeSandbox(ctx context.Context, observed []runtime.Incarnati
 		}
 	}
 	err := e.Runtime.RemovePodSandbox(ctx, id)
-	if errors.Is(err, runtime.ErrTaskLost) && e.EndShim != nil {
+	if errors.Is(err, runtime.ErrTaskLost) && e.KillShim != nil {
 		// The sandbox is removed by the next try, after the runtime has cleaned up.
-		_, lost := e.EndShim(id)
+		_, lost := e.KillShim(id)
 		err = errors.Join(err, lost)
 	}
 	return err

@@ -49,7 +49,7 @@ func (e *Runner) runSandbox(ctx context.Context, s Input, a plan.RunSandbox) (ma
 		return nil, nil, err
 	}
 	defer done()
-	if made, err = e.beginSandbox(ctx, s, a.Attempt); err != nil {
+	if made, err = e.createSandbox(ctx, s, a.Attempt); err != nil {
 		return nil, nil, err
 	}
 	if others, err = e.otherSandboxes(ctx, s); err != nil {
@@ -71,10 +71,10 @@ func (e *Runner) otherSandboxes(ctx context.Context, s Input) ([]runtime.Sandbox
 	return others, err
 }
 
-// beginSandbox prepares and creates the sandbox. It fails with runtime.ErrNameReserved if
+// createSandbox prepares and creates the sandbox. It fails with runtime.ErrNameReserved if
 // the name is held for too long. If another instance holds it, because it creates the same
 // pod, runSandbox sees that one when it creates a sandbox with the next attempt number.
-func (e *Runner) beginSandbox(ctx context.Context, s Input, attempt uint32) (*runtime.Sandbox, error) {
+func (e *Runner) createSandbox(ctx context.Context, s Input, attempt uint32) (*runtime.Sandbox, error) {
 	if err := e.setCgroup(render.PodCgroup(s.Desired, *s.Node)); err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (e *Runner) beginSandbox(ctx context.Context, s Input, attempt uint32) (*ru
 	}
 	var sandbox *runtime.Sandbox
 	err = retryReserved(ctx, func() (err error) {
-		sandbox, err = e.makeSandbox(ctx, s, config)
+		sandbox, err = e.runPodSandbox(ctx, s, config)
 		return err
 	})
 	if errors.Is(err, runtime.ErrNameReserved) {
@@ -103,11 +103,11 @@ func (e *Runner) beginSandbox(ctx context.Context, s Input, attempt uint32) (*ru
 	return sandbox, nil
 }
 
-// makeSandbox creates a sandbox within the limit on parallel starts and returns it. It
+// runPodSandbox creates a sandbox within the limit on parallel starts and returns it. It
 // fails with runtime.ErrNameReserved if another sandbox has the name. containerd reports
 // that, but CRI-O returns the other sandbox, even if another agent made it from another
 // configuration.
-func (e *Runner) makeSandbox(ctx context.Context, s Input, config *cri.PodSandboxConfig) (*runtime.Sandbox, error) {
+func (e *Runner) runPodSandbox(ctx context.Context, s Input, config *cri.PodSandboxConfig) (*runtime.Sandbox, error) {
 	leave, err := e.Gate.enter(ctx, forSandbox)
 	if err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ func (s Store) ReadAll() (found map[types.NamespacedName][]state.Record, orphans
 // Read returns the journal of a pod directory. If there is none, the error is
 // fs.ErrNotExist; after any other error there is one that cannot be used. An empty file
 // counts as none, because a power cut can leave one if a journal was replaced without
-// waiting for the disk (see lasting). If an unreadable journal was set aside, the journal
+// waiting for the disk (see Write). If an unreadable journal was set aside, the journal
 // must be there.
 func (s Store) Read(uid types.UID) (state.Record, error) {
 	root, err := os.OpenRoot(s.Dir(uid))

@@ -83,15 +83,15 @@ func encode(r state.Record) ([]byte, error) {
 	return data, err
 }
 
-// Replace replaces the journal in dir, if there is one. If lasting is set, it also syncs
+// Replace replaces the journal in dir, if there is one. If durable is set, it also syncs
 // the parent directory, because the pod's directory may be new.
-func Replace(dir string, data []byte, lasting bool) error {
+func Replace(dir string, data []byte, durable bool) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	if !lasting {
+	if !durable {
 		return atomicfile.Replace(root, Name, Name+".new", data)
 	}
 	if err := atomicfile.WriteIn(root, Name, Name+".new", data); err != nil {

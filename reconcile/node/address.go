@@ -98,7 +98,7 @@ func (c choice) next(f family, r reading) choice {
 			return choice{source, byRoute}
 		}
 	}
-	if c.found() || c.lasting() && r.has(c.ip) {
+	if c.found() || c.isPublishable() && r.has(c.ip) {
 		return c
 	}
 	for _, ip := range r.all {
@@ -110,10 +110,10 @@ func (c choice) next(f family, r reading) choice {
 }
 
 // found reports whether the address was found by its route or by the node's name.
-func (c choice) found() bool { return c.lasting() && c.by != byDefault }
+func (c choice) found() bool { return c.isPublishable() && c.by != byDefault }
 
-// lasting reports whether there is an address that can be published.
-func (c choice) lasting() bool { return c.ip.IsValid() && !c.ip.IsLoopback() }
+// isPublishable reports whether there is an address that can be published.
+func (c choice) isPublishable() bool { return c.ip.IsValid() && !c.ip.IsLoopback() }
 
 // orLoopback returns c, or the loopback address if there is no address yet.
 func (c choice) orLoopback(f family) choice {
@@ -129,7 +129,7 @@ func (c choice) orLoopback(f family) choice {
 // addresses returns the Addresses for the choice.
 func (c choice) addresses(r reading) Addresses {
 	a := Addresses{IPs: []netip.Addr{c.ip}}
-	if !r.failed && c.lasting() && !r.has(c.ip) {
+	if !r.failed && c.isPublishable() && !r.has(c.ip) {
 		a.Problem = fmt.Sprintf("this host has lost the address %s and has no default route from another one; it remains the address of the node until there is one or --node-ip sets another", c.ip)
 	}
 	return a

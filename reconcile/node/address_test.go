@@ -114,11 +114,11 @@ func TestChoice_Lasts(t *testing.T) {
 			switch {
 			case !f.fits(c.ip):
 				t.Fatalf("family %d: got %s", f, c.ip)
-			case was.lasting() && !c.lasting():
+			case was.isPublishable() && !c.isPublishable():
 				t.Fatalf("%s was replaced by %s", was.ip, c.ip)
-			case was.lasting() && was.by != byDefault && was.ip.Is4() && c.ip.Is6():
+			case was.isPublishable() && was.by != byDefault && was.ip.Is4() && c.ip.Is6():
 				t.Fatalf("%s was replaced by %s", was.ip, c.ip)
-			case c != was && !r.has(c.ip) && c.lasting():
+			case c != was && !r.has(c.ip) && c.isPublishable():
 				t.Fatalf("%s was chosen, which the host does not have", c.ip)
 			}
 		}

@@ -20,9 +20,9 @@ type Result struct {
 	Began  time.Time
 	Ended  time.Time
 	// Version is the version that the action was for, as allocated; nil if there is none.
-	// Supply contains the objects of it that the action used.
+	// Refs contains the objects of it that the action used.
 	Version *manifest.Pod
-	Supply  *refs.Resolved
+	Refs    *refs.Resolved
 
 	Err     error
 	Warning string // a deviation that is not an error

@@ -35,7 +35,7 @@ func NewEffects(cfg *config.Config, root string, client *cri.Client, renderNode 
 		}),
 		Disk:      volume.Dir{Root: rootdir.Pods(root), Memory: renderNode.Capacity.Memory, Claims: rootdir.Claims(cfg.RootDir), CSI: drivers, Attempts: &volume.Attempts{}},
 		Leftovers: Leftovers(cfg),
-		EndShim:   shim.End, MakeCgroup: cgroup.Make, PodMemory: cgroup.Memory,
+		KillShim:  shim.End, MakeCgroup: cgroup.Make, PodMemory: cgroup.Memory,
 		DNS:     func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) },
 		IsLocal: node.IsLocal,
 		Gate:    effect.NewGate(parallelStarts(cfg)),
