@@ -27,7 +27,7 @@ func bare(p *manifest.Pod) (w *worker, refreshed *requests) {
 	refreshed = new(requests)
 	w = &worker{
 		refresh: func(_ types.NamespacedName, urgent bool) { *refreshed = append(*refreshed, urgent) },
-		log:     slog.New(slog.DiscardHandler), flights: map[string]flight{}, state: state.New(state.Start{Key: p.Key}),
+		log:     slog.New(slog.DiscardHandler), actions: map[string]runningAction{}, state: state.New(state.Start{Key: p.Key}),
 	}
 	w.receive(message{order: state.Order{Desired: p}})
 	return w, refreshed
@@ -55,8 +55,8 @@ func (w *worker) observe(p *runtime.Pod, asOf time.Time) {
 
 // landed adds an action in progress and ends it.
 func (w *worker) landed(f result.Result) {
-	w.flights[f.Action.Subject()] = flight{action: f.Action, since: f.Ended, cancel: func() {}}
-	w.handleResult(ended{Result: f})
+	w.actions[f.Action.Subject()] = runningAction{action: f.Action, since: f.Ended, cancel: func() {}}
+	w.handleResult(actionResult{Result: f})
 }
 
 // TestUnconfirmed checks that an effect is unconfirmed until an observation that began
@@ -105,11 +105,11 @@ func TestProbe_SameResult(t *testing.T) {
 	attempt := func(passed bool) {
 		f := result.Result{Action: action, Version: p, Began: time.Now(), Ended: time.Now()}
 		f.Value = result.Probed{Passed: passed, Message: time.Now().String()}
-		w.flights[action.Subject()] = flight{action: action, since: now, cancel: func() {}}
+		w.actions[action.Subject()] = runningAction{action: action, since: now, cancel: func() {}}
 		w.decide(t.Context(), false)
-		w.decide(t.Context(), w.handleResult(ended{Result: f}))
+		w.decide(t.Context(), w.handleResult(actionResult{Result: f}))
 	}
-	w.flights[action.Subject()] = flight{action: action, since: now, cancel: func() {}}
+	w.actions[action.Subject()] = runningAction{action: action, since: now, cancel: func() {}}
 	w.decide(t.Context(), true)
 	for i, step := range []struct {
 		passed  bool

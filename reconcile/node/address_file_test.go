@@ -103,8 +103,8 @@ func TestAddressFollower_HangingDisk(t *testing.T) {
 		cancel()
 		began := time.Now()
 		run.Wait()
-		if took := time.Since(began); took > storePatience {
-			t.Errorf("Run ended after %v, want at most %v", took, storePatience)
+		if took := time.Since(began); took > storeTimeout {
+			t.Errorf("Run ended after %v, want at most %v", took, storeTimeout)
 		}
 		<-written
 	})

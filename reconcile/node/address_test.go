@@ -112,7 +112,7 @@ func TestChoice_Lasts(t *testing.T) {
 			was := c
 			c = c.next(f, r)
 			switch {
-			case !f.fits(c.ip):
+			case !f.allows(c.ip):
 				t.Fatalf("family %d: got %s", f, c.ip)
 			case was.isPublishable() && !c.isPublishable():
 				t.Fatalf("%s was replaced by %s", was.ip, c.ip)

@@ -81,7 +81,7 @@ func (m *podRunner) begin(ctx context.Context, publish func(reconcile.Change), w
 		Refresh: observer.Refresh, Render: m.render, MaxBackoff: m.cfg.MaxRestartPeriod,
 		Limits: plan.Limits{Machine: host.Machine(m.cfg)}, Kept: volume.Claims{Root: rootdir.Claims(m.cfg.RootDir)}.Kept,
 		Publish: func(c reconcile.Change) {
-			pods.Take(c)
+			pods.Apply(c)
 			publish(c)
 		},
 	})
