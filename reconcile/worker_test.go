@@ -67,7 +67,7 @@ func TestUnconfirmed(t *testing.T) {
 	observed := seen(true)
 	w.observe(observed, now)
 	if w.unconfirmed.Load() {
-		t.Error("unconfirmed before any effect")
+		t.Error("unconfirmed before any effect: got true, want false")
 	}
 	w.landed(result.Result{
 		Action: plan.StartContainer{Container: "a", SandboxID: "s"}, Version: w.state.In.Desired, Ended: now.Add(2 * time.Second),
@@ -117,11 +117,11 @@ func TestProbe_SameResult(t *testing.T) {
 	}{{true, 2}, {true, 2}, {false, 2}, {true, 2}, {false, 2}, {false, 3}, {false, 3}, {true, 4}, {true, 4}} {
 		attempt(step.passed)
 		if reports != step.reports {
-			t.Errorf("after attempt %d there are %d reports, want %d", i, reports, step.reports)
+			t.Errorf("reports after attempt %d: got %d, want %d", i, reports, step.reports)
 		}
 	}
 	if !w.state.Barrier.IsZero() {
-		t.Error("an attempt moved the barrier")
+		t.Errorf("barrier after a probe: got %s, want it unchanged", w.state.Barrier)
 	}
 }
 
@@ -138,9 +138,9 @@ func TestAdd_NotWritten(t *testing.T) {
 	}
 	c := v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "i:1"}}
 	if err := w.add(addition{uid: "u", containers: []v1.EphemeralContainer{c}}); !apierrors.IsInternalError(err) {
-		t.Fatalf("got %v", err)
+		t.Fatalf("add after a failed write: got error %v, want an internal error", err)
 	}
 	if n := len(w.state.Records["u"].Ephemeral); n > 0 || w.state.In.Desired != p {
-		t.Errorf("%d are remembered, and wanted is %+v", n, w.state.In.Desired.Spec.Spec.EphemeralContainers)
+		t.Errorf("ephemeral containers: got %d in the records and %+v in the desired pod, want none", n, w.state.In.Desired.Spec.Spec.EphemeralContainers)
 	}
 }
