@@ -111,7 +111,7 @@ func TestGate_SlowRuntime(t *testing.T) {
 			}
 			all.Wait()
 			if int(most.Load()) > want {
-				t.Errorf("%d starts at once, want at most %d", most.Load(), want)
+				t.Errorf("starts at once: got %d, want at most %d", most.Load(), want)
 			}
 		})
 	}
@@ -159,12 +159,12 @@ func TestGate_Hangs(t *testing.T) {
 			}
 			others.Wait()
 			if took := time.Since(began); took > c.within {
-				t.Errorf("the others took %v, want at most %v", took, c.within)
+				t.Errorf("time until all other starts returned: got %v, want at most %v", took, c.within)
 			}
 			close(hang)
 			hanging.Wait()
 			if g.extra != 0 || len(g.active) != 0 {
-				t.Errorf("at the end %d inside, %d extra places, want none", len(g.active), g.extra)
+				t.Errorf("in the end: got %d active starts and %d added slots, want none", len(g.active), g.extra)
 			}
 		})
 	}
@@ -215,7 +215,7 @@ func TestGate_SlowSandboxes(t *testing.T) {
 			close(done)
 			crashes.Wait()
 			if most.Load() > 8 {
-				t.Errorf("%d sandboxes were created at once, want at most 8", most.Load())
+				t.Errorf("sandboxes created at once: got %d, want at most 8", most.Load())
 			}
 		})
 	}
@@ -256,14 +256,14 @@ func TestGate_Property(t *testing.T) {
 			case 2:
 				if last := len(waiting[r]) - 1; last >= 0 {
 					if !g.dequeue(r, waiting[r][last]) {
-						t.Fatal("a waiting start was not found")
+						t.Fatal("dequeue of a waiting start: got false, want true")
 					}
 					waiting[r] = waiting[r][:last]
 				}
 			}
 			arrived()
 			if idle := len(waiting[0])+len(waiting[1]) > 0 && len(inside) < n; len(inside) > n || idle {
-				t.Fatalf("%d inside (limit %d), while %d and %d wait", len(inside), n, len(waiting[0]), len(waiting[1]))
+				t.Fatalf("got %d admitted starts while %d containers and %d sandboxes wait, want %d admitted", len(inside), len(waiting[forContainer]), len(waiting[forSandbox]), n)
 			}
 		}
 	})
