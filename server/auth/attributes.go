@@ -72,9 +72,11 @@ func resourceAttributes(i request.Info) Attributes {
 	}
 }
 
-// Proxied is an Authorizer that checks requests for the Kubernetes API as Guard
-// does with InCluster set. Access reviews use it to report the same permissions as
-// Guard enforces.
+// Proxied is an Authorizer that checks requests for the Kubernetes API as a Guard
+// with InCluster set does. Access reviews use it, so that they report the permissions
+// that the Guard enforces. Reading Secrets is an exception: Guard allows every user who
+// may get nodes/proxy to read them, but the response contains their data only if
+// ShowsSecret returns true. A review allows the reading only if the data is included.
 type Proxied struct {
 	Authorizer
 	Node string
@@ -82,10 +84,15 @@ type Proxied struct {
 
 // Allows implements Authorizer.
 func (p Proxied) Allows(ctx context.Context, u User, a Attributes) (bool, error) {
-	if u.Forwarded && a.readsSecrets() {
-		return false, nil // Guard allows the request, but the response has no data
+	secrets := a.readsSecrets()
+	if secrets && u.Forwarded {
+		return false, nil
 	}
-	return p.Authorizer.Allows(ctx, u, a.proxied(p.Node))
+	allowed, err := p.Authorizer.Allows(ctx, u, a.proxied(p.Node))
+	if err != nil || !allowed {
+		return false, err
+	}
+	return !secrets || p.ShowsSecret(ctx, u, a.Namespace, a.Name), nil
 }
 
 // ShowsSecret reports whether u may read the data of a Secret that comes from the

@@ -288,38 +288,76 @@ func TestGuard_AuthorizerFails(t *testing.T) {
 	}
 }
 
+// boundToBob returns a policy that grants rules, which are YAML, to the user bob.
+func boundToBob(t *testing.T, rules string) Policy {
+	t.Helper()
+	p, err := ParsePolicy([]byte(`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: r}, rules: [` + rules + `]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: b}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: r}, subjects: [{kind: User, name: bob}]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // The data of a cluster node's Secrets needs more than permission to get
 // nodes/proxy.
 func TestProxied_ShowsSecret(t *testing.T) {
 	bob := User{Name: "bob", Groups: []string{authenticated}}
-	bound := func(rules string) Policy {
-		p, err := ParsePolicy([]byte(`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: r}, rules: [` + rules + `]}
----
-{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: b}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: r}, subjects: [{kind: User, name: bob}]}
-`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
 	for _, c := range []struct {
 		name     string
 		inner    Authorizer
 		user     User
 		all, own bool // want for all Secrets of the namespace, for the Secret "own"
 	}{
-		{"get nodes/proxy", bound(`{apiGroups: [""], resources: [nodes/proxy], verbs: [get]}`), bob, false, false},
-		{"list secrets", bound(`{apiGroups: [""], resources: [secrets], verbs: [list, watch]}`), bob, false, false},
-		{"create nodes/proxy", bound(`{apiGroups: [""], resources: [nodes/proxy], verbs: [create]}`), bob, true, true},
-		{"create nodes/proxy of another node", bound(`{apiGroups: [""], resources: [nodes/proxy], verbs: [create], resourceNames: [n2]}`), bob, false, false},
-		{"get secrets", bound(`{apiGroups: [""], resources: [secrets], verbs: [get]}`), bob, true, true},
-		{"get one Secret", bound(`{apiGroups: [""], resources: [secrets], verbs: [get], resourceNames: [own]}`), bob, false, true},
+		{"get nodes/proxy", boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy], verbs: [get]}`), bob, false, false},
+		{"list secrets", boundToBob(t, `{apiGroups: [""], resources: [secrets], verbs: [list, watch]}`), bob, false, false},
+		{"create nodes/proxy", boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy], verbs: [create]}`), bob, true, true},
+		{"create nodes/proxy of another node", boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy], verbs: [create], resourceNames: [n2]}`), bob, false, false},
+		{"get secrets", boundToBob(t, `{apiGroups: [""], resources: [secrets], verbs: [get]}`), bob, true, true},
+		{"get one Secret", boundToBob(t, `{apiGroups: [""], resources: [secrets], verbs: [get], resourceNames: [own]}`), bob, false, true},
 		{"an authorizer that fails", failing{}, bob, false, false},
 		{"root, while the cluster is unreachable", failing{}, Root(), true, true},
 	} {
 		p := Proxied{Writes{c.inner}, "n1"}
 		if all, own := p.ShowsSecret(t.Context(), c.user, "a", ""), p.ShowsSecret(t.Context(), c.user, "a", "own"); all != c.all || own != c.own {
 			t.Errorf("%s: got %t and %t, want %t and %t", c.name, all, own, c.all, c.own)
+		}
+	}
+}
+
+// An access review allows the reading of Secrets only if Guard allows the request and
+// the response contains the data.
+func TestProxied_AllowsSecret(t *testing.T) {
+	bob := User{Name: "bob", Groups: []string{authenticated}}
+	for _, c := range []struct {
+		name     string
+		inner    Authorizer
+		user     User
+		all, own bool // want for all Secrets of the namespace, for the Secret "own"
+	}{
+		{"no permission", Policy{}, bob, false, false},
+		{"get nodes/proxy", boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy], verbs: [get]}`), bob, false, false},
+		{"create nodes/proxy", boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy], verbs: [create]}`), bob, false, false},
+		{"get and create nodes/proxy", boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy], verbs: [get, create]}`), bob, true, true},
+		{"get secrets", boundToBob(t, `{apiGroups: [""], resources: [secrets], verbs: [get, list, watch]}`), bob, false, false},
+		{"get nodes/proxy and get secrets", boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy, secrets], verbs: [get]}`), bob, true, true},
+		{"get nodes/proxy and get one Secret", boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy], verbs: [get]}, {apiGroups: [""], resources: [secrets], verbs: [get], resourceNames: [own]}`), bob, false, true},
+		{"root", Policy{}, Root(), true, true},
+	} {
+		p := Proxied{Writes{c.inner}, "n1"}
+		for _, verb := range readingVerbs {
+			for name, want := range map[string]bool{"": c.all, "own": c.own} {
+				a := Attributes{Verb: verb, Resource: "secrets", Namespace: "a", Name: name, Subresources: []string{""}}
+				if got := allows(t, p, c.user, a); got != want {
+					t.Errorf("%s: %s secrets %q: got %t, want %t", c.name, verb, name, got, want)
+				}
+			}
+		}
+		a := Attributes{Verb: "get", Resource: "*", Namespace: "a", Subresources: []string{"*"}}
+		if got := allows(t, p, c.user, a); got != c.all {
+			t.Errorf("%s: get every resource: got %t, want %t", c.name, got, c.all)
 		}
 	}
 }
