@@ -64,7 +64,7 @@ func TestAPI_State(t *testing.T) {
 		t.Fatalf("first line: %+v, %v", first, err)
 	}
 	m.Publish(&View{Revision: 8, Pods: m.View().Pods[:1]})
-	if err := watch.Decode(&second); err != nil || second.Whole || !cmp.Equal(second.Gone, keys("web-n1")) {
+	if err := watch.Decode(&second); err != nil || second.Whole || !cmp.Equal(second.Removed, keys("web-n1")) {
 		t.Fatalf("second line: %+v, %v", second, err)
 	}
 }
@@ -202,8 +202,8 @@ func TestAPI_Down(t *testing.T) {
 		err  error
 		want []StopProgress
 	}{
-		{"all", nil, []StopProgress{{Left: keys("a", "b")}, {Gone: keys("a"), Left: keys("b")}, {Gone: keys("b"), Done: true}}},
-		{"fails", errors.New("the runtime is unreachable"), []StopProgress{{Left: keys("a", "b")}, {Gone: keys("a"), Left: keys("b")}, {Left: keys("b"), Error: "the runtime is unreachable"}}},
+		{"all", nil, []StopProgress{{Remaining: keys("a", "b")}, {Stopped: keys("a"), Remaining: keys("b")}, {Stopped: keys("b"), Done: true}}},
+		{"fails", errors.New("the runtime is unreachable"), []StopProgress{{Remaining: keys("a", "b")}, {Stopped: keys("a"), Remaining: keys("b")}, {Remaining: keys("b"), Error: "the runtime is unreachable"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := newFakeDaemon("a", "b")
@@ -233,14 +233,14 @@ func TestAPI_Down(t *testing.T) {
 	}
 }
 
-// For a shutdown, a pod that has terminated is gone even if it still exists.
+// For a shutdown, a pod that has terminated is reported as stopped even if it still exists.
 func TestAPI_Shutdown(t *testing.T) {
 	m := newFakeDaemon("a", "b")
 	url := start(t, m)
 	proceed, grace := make(chan struct{}), time.Duration(0)
 	m.shutdown = func(_ context.Context, g time.Duration) error { grace = g; <-proceed; return nil }
 	lines := json.NewDecoder(post(t, url+"/v1/shutdown?grace=30s").Body)
-	for i, want := range []StopProgress{{Left: keys("a", "b")}, {Gone: keys("a"), Left: keys("b")}, {Gone: keys("b"), Done: true}} {
+	for i, want := range []StopProgress{{Remaining: keys("a", "b")}, {Stopped: keys("a"), Remaining: keys("b")}, {Stopped: keys("b"), Done: true}} {
 		var line StopProgress
 		if err := lines.Decode(&line); err != nil {
 			t.Fatal(err)

@@ -56,7 +56,7 @@ func TestDiff(t *testing.T) {
 	before := &View{Revision: 1, Pods: []*PodView{a, b}}
 	after := &View{Revision: 2, Pods: []*PodView{a, c}}
 	got := diff(before, after)
-	want := &Change{View: View{Revision: 2, Pods: []*PodView{c}}, Gone: keys("b")}
+	want := &Change{View: View{Revision: 2, Pods: []*PodView{c}}, Removed: keys("b")}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Diff (-want +got):\n%s", diff)
 	}
@@ -129,8 +129,8 @@ func TestWatchViews_KnownRevision(t *testing.T) {
 		if err := <-ended; err != stop {
 			t.Fatalf("watchViews returned %v, want the error of send", err)
 		}
-		if got.Whole || len(got.Pods) != 0 || len(got.Gone) != 1 {
-			t.Errorf("whole %v, %d pods, %d gone, want false, 0, 1", got.Whole, len(got.Pods), len(got.Gone))
+		if got.Whole || len(got.Pods) != 0 || len(got.Removed) != 1 {
+			t.Errorf("got whole %v, %d pods, %d removed, want false, 0, 1", got.Whole, len(got.Pods), len(got.Removed))
 		}
 	})
 }

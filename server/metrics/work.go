@@ -37,7 +37,7 @@ func (c workCounts) all() []prometheus.Collector {
 	return []prometheus.Collector{c.took, c.cgroups, c.orphaned, c.restarted, c.rejections, c.registered, c.resource}
 }
 
-// Operations for Worked, with the kubelet's names.
+// Operations for RecordAction, with the kubelet's names.
 const (
 	Create = "create" // creates a pod or one of its containers
 	Update = "update" // changes a pod or a container
@@ -45,26 +45,28 @@ const (
 	Kill   = "kill"   // terminates a pod or a container, or removes its remains
 )
 
-// Worked records an action that the worker of a pod has completed, successfully or
-// not.
-func (c workCounts) Worked(operation string, took time.Duration) {
+// RecordAction records an action that the worker of a pod has completed. The action may
+// have failed.
+func (c workCounts) RecordAction(operation string, took time.Duration) {
 	c.took.WithLabelValues(operation).Observe(took.Seconds())
 }
 
-// Cgroup records that the cgroup of a pod was created or limited ("create") or
+// RecordCgroup records that the cgroup of a pod was created or limited ("create") or
 // removed ("destroy").
-func (c workCounts) Cgroup(operation string, took time.Duration) {
+func (c workCounts) RecordCgroup(operation string, took time.Duration) {
 	c.cgroups.WithLabelValues(operation).Observe(took.Seconds())
 }
 
-// PluginRegistered records that a device plugin was registered for a resource.
-func (c workCounts) PluginRegistered(resource string) {
+// RecordPluginRegistration records that a device plugin was registered for a resource.
+func (c workCounts) RecordPluginRegistration(resource string) {
 	c.registered.WithLabelValues(resource).Inc()
 }
 
-// ResourcesRequested records a request to the pod resources API of a version, such
+// RecordPodResourcesRequest records a request to the pod resources API of a version, such
 // as "v1".
-func (c workCounts) ResourcesRequested(version string) { c.resource.WithLabelValues(version).Inc() }
+func (c workCounts) RecordPodResourcesRequest(version string) {
+	c.resource.WithLabelValues(version).Inc()
+}
 
 // rejection returns the kubelet's label for the reason of a rejection. Resources of
 // device plugins share one label, because they can have any name.
@@ -80,8 +82,9 @@ func rejection(reason string) string {
 	return "Other"
 }
 
-// update counts pods that are orphaned or that return; see Metrics.Pod. An orphaned
-// pod comes from no source and is being deleted when it appears.
+// update counts orphaned pods and pods that were deleted and created again; see
+// Metrics.UpdatePod. An orphaned pod comes from no source and is already being deleted
+// when it is first observed.
 func (c workCounts) update(before, after *server.PodView) {
 	ends := after.Pod.DeletionTimestamp != nil
 	switch {

@@ -51,12 +51,12 @@ func (f *files) handler() http.Handler {
 
 func (f *files) Path(_ string, key server.Key) string { return "/api/" + key.Name }
 
-func (f *files) Check(_ string, text []byte) write.Checked {
+func (f *files) Parse(_ string, text []byte) write.ParsedManifest {
 	c := &v1.ConfigMap{}
 	if err := json.Unmarshal(text, c); err != nil {
-		return write.Checked{}
+		return write.ParsedManifest{}
 	}
-	return write.Checked{Object: c}
+	return write.ParsedManifest{Object: c}
 }
 
 func (f *files) Read(_ string, key server.Key) ([]byte, error) {
@@ -107,7 +107,7 @@ func (f *files) show(dir string) {
 	var all []server.FileView
 	for _, name := range slices.Sorted(maps.Keys(f.texts)) {
 		text := f.texts[name]
-		o.ConfigMaps = append(o.ConfigMaps, &server.ObjectView{Object: f.Check("", text).Object, Path: dir + name, Line: 1})
+		o.ConfigMaps = append(o.ConfigMaps, &server.ObjectView{Object: f.Parse("", text).Object, Path: dir + name, Line: 1})
 		all = append(all, server.FileView{Path: "/api/" + name, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(text))})
 	}
 	f.Change(func(v *server.View) { v.Files, v.Objects = all, func() *server.Objects { return o } })
