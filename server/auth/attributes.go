@@ -19,9 +19,8 @@ type Attributes struct {
 	// for cluster-scoped resources and for requests of all namespaces, Name for
 	// requests of a collection.
 	Group, Resource, Namespace, Name string
-	// Subresources lists the subresources that authorize the request, the most
-	// specific first: permission for any one of them suffices. "" is the resource
-	// itself.
+	// Subresources lists the subresources that authorize the request, the most specific
+	// first. Permission for any of them suffices. "" is the resource itself.
 	Subresources []string
 	// Path is the URL path of a non-resource request.
 	Path string
@@ -32,9 +31,9 @@ type Attributes struct {
 // kubelet's API.
 //
 // The kubelet's paths are subresources of the node, mapped as in the kubelet
-// (KubeletFineGrainedAuthz). There is one difference: a GET that runs a process in
-// a container, as WebSocket clients send it, has the verb create, because read
-// permission must not be enough to run commands.
+// (KubeletFineGrainedAuthz), with an exception: a GET that runs a process in a container,
+// as WebSocket clients send it, has the verb create, because read permission must not be
+// enough to run commands.
 func RequestAttributes(r *http.Request, node string) Attributes {
 	if !request.IsAPI(r.URL.Path) {
 		return nodeAttributes(r.Method, r.URL.Path, node)
@@ -115,10 +114,10 @@ func (p Proxied) ShowsSecret(ctx context.Context, u User, namespace, name string
 	return false
 }
 
-// proxied returns the attributes that the same request has when a cluster's API
-// server proxies it to the node. Three kinds of requests keep their own attributes:
-// paths that are not resources, such as /version, because they show nothing about
-// pods; impersonation; and requests that Writes reserves for root.
+// proxied returns the attributes that a cluster's API server checks before it proxies the
+// request to the node. Three kinds of requests keep their own attributes: paths that are
+// not resources, such as /version, because they show nothing about pods; impersonation;
+// and requests that Writes reserves for root.
 func (a Attributes) proxied(node string) Attributes {
 	if a.Resource == "" || a.Verb == impersonates || a.needsRoot() {
 		return a
@@ -130,6 +129,7 @@ func (a Attributes) proxied(node string) Attributes {
 	return Attributes{Verb: verb, Resource: "nodes", Name: node, Subresources: []string{"proxy"}}
 }
 
+// verb returns the RBAC verb for an HTTP method, or "" if there is no such verb.
 func verb(method string) string {
 	switch method {
 	case http.MethodPost:
@@ -166,6 +166,8 @@ var pathSubresources = []struct {
 	{"/configz", "configz", false},
 }
 
+// subresources returns the subresources of a node that authorize a request for a path of
+// the kubelet's API; see Attributes.Subresources.
 func subresources(path string) []string {
 	for _, f := range pathSubresources {
 		switch {
@@ -190,4 +192,5 @@ func isAction(path string) bool {
 	return false
 }
 
+// within reports whether path is root or below root.
 func within(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }

@@ -10,12 +10,11 @@ import (
 	"podd/server/kube/request"
 )
 
-// A Guard passes a request to its Handler if the sender, or the user that the
-// sender impersonates, is authorized. The context of the request then has that
-// User. A Guard responds to other requests with 401 or 403 and closes the connection,
-// because an idle connection would occupy a slot that other clients need. If the
-// Authorizer fails, the response is 500 without the cause, which belongs in the
-// node's log.
+// A Guard passes a request to its Handler if the sender, or the user that the sender
+// impersonates, is authorized. UserFrom returns this user from the context of the request.
+// A Guard responds to other requests with 401 or 403 and closes the connection, because an
+// idle connection would occupy a slot that other clients need. If the Authorizer fails, the
+// response is 500 without the cause; the Authorizer logs the cause.
 type Guard struct {
 	Authenticator *Authenticator // required
 	Authorizer    Authorizer     // required
@@ -29,8 +28,8 @@ type Guard struct {
 
 // ServeHTTP implements http.Handler.
 func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	user, known := g.Authenticator.authenticate(r)
-	if !known {
+	user, ok := g.Authenticator.authenticate(r)
+	if !ok {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		refuse(w, r, http.StatusUnauthorized, "Unauthorized")
 		return
@@ -53,11 +52,11 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	switch may, err := g.Authorizer.Allows(r.Context(), user, a); {
+	switch allowed, err := g.Authorizer.Allows(r.Context(), user, a); {
 	case err != nil:
 		refuse(w, r, http.StatusInternalServerError, undecided(user, a))
 		return
-	case !may:
+	case !allowed:
 		refuse(w, r, http.StatusForbidden, forbidden(user, a, request.IsAPI(r.URL.Path)))
 		return
 	}
@@ -75,10 +74,14 @@ func refuse(w http.ResponseWriter, r *http.Request, status int, message string) 
 	http.Error(w, message, status)
 }
 
+// undecided returns the kubelet's message for a request about which the Authorizer could
+// not decide.
 func undecided(u User, a Attributes) string {
 	return fmt.Sprintf("Authorization error (user=%s, verb=%s, resource=%s, subresource=%s)", u.Name, a.Verb, a.Resource, strings.Join(a.Subresources, ","))
 }
 
+// forbidden returns the message for a request that is not allowed: the API server's if
+// kube is set, else the kubelet's.
 func forbidden(u User, a Attributes, kube bool) string {
 	switch {
 	case !kube:

@@ -6,8 +6,8 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 )
 
-// otherResources replaces a wildcard for resources in a rule that includes the reading of
-// Secrets.
+// otherResources replaces the wildcard for resources in a rule that includes the reading
+// of Secrets.
 var otherResources = []string{
 	"configmaps", "events", "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods",
 	"*/attach", "*/checkpoint", "*/exec", "*/log", "*/portforward", "*/proxy", "*/status",
@@ -15,8 +15,8 @@ var otherResources = []string{
 
 var readingVerbs = []string{"get", "list", "watch"}
 
-// Rules implements Authorizer. The result includes nothing that Allows refuses to a
-// User with Forwarded set.
+// Rules implements Authorizer. If u is forwarded, the rules do not include the reading of
+// Secrets.
 func (p Proxied) Rules(u User, namespace string) ([]rbac.PolicyRule, error) {
 	rules, err := p.Authorizer.Rules(u, namespace)
 	if !u.Forwarded {
@@ -36,7 +36,8 @@ func (a *Attributes) readsSecrets() bool {
 		(slices.Contains(a.Subresources, "") || slices.Contains(a.Subresources, rbac.ResourceAll))
 }
 
-// withoutSecrets returns rules that allow what r allows except the reading of Secrets.
+// withoutSecrets returns rules that allow everything that r allows except the reading of
+// Secrets.
 func withoutSecrets(r *rbac.PolicyRule) []rbac.PolicyRule {
 	inCore := func(group string) bool { return group == "" || group == rbac.APIGroupAll }
 	verb := func(v string) bool { return v == rbac.VerbAll || slices.Contains(readingVerbs, v) }

@@ -88,8 +88,8 @@ func streams(q url.Values) Streams {
 	return Streams{Stdin: q.Get("input") == "1", Stdout: q.Get("output") == "1", Stderr: q.Get("error") == "1", TTY: q.Get("tty") == "1"}
 }
 
-// normalized returns s without stderr if it is a TTY, because a terminal has one
-// output stream. It returns an error if no stream is left.
+// normalized returns s without stderr if TTY is set, because a terminal has a single output
+// stream. It returns an error if s has no stream.
 func (s Streams) normalized() (Streams, error) {
 	if s.TTY {
 		s.Stderr = false
@@ -100,8 +100,8 @@ func (s Streams) normalized() (Streams, error) {
 	return s, nil
 }
 
-// ports returns the ports in the query of a WebSocket client. SPDY clients send
-// them in the stream instead.
+// ports returns the ports in the query of a WebSocket client. SPDY clients send the ports in
+// the stream instead.
 func ports(q url.Values) ([]int32, error) {
 	if len(q["port"]) > maxPorts {
 		return nil, bad(http.StatusBadRequest, "too many ports: %d (limit %d)", len(q["port"]), maxPorts)
@@ -118,7 +118,8 @@ func ports(q url.Values) ([]int32, error) {
 }
 
 // proxyStream connects the client to the runtime's streaming server at the URL that
-// streamURL returns. The two negotiate the protocol. Errors are passed to fail.
+// streamURL returns. The client and the runtime negotiate the protocol. Errors are passed to
+// fail.
 func proxyStream(w http.ResponseWriter, r *http.Request, fail Fail, streamURL func(context.Context) (string, error)) {
 	text, err := streamURL(r.Context())
 	if err != nil {

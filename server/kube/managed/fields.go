@@ -54,8 +54,7 @@ type Change struct {
 
 // Update returns the managed fields after next, which has defaults, replaces the
 // live object. It starts from the managed fields of next if they are valid, so that
-// a client can remove itself from the list. It returns none for an object that has
-// no known manager.
+// a client can remove itself from the list.// It returns nil for an object without managers.
 func (f *Fields) Update(c Change, next server.Object) ([]metav1.ManagedFieldsEntry, error) {
 	m, err := f.manager(c)
 	if err != nil {
@@ -96,8 +95,8 @@ func (c Change) live() runtime.Object {
 	return o
 }
 
-// configurationError returns err as an API error. An error that is not one yet
-// means that the configuration has an unknown field or a duplicate list entry.
+// configurationError returns err as an API error. An error of any other type means that
+// the configuration has an unknown field or a duplicate list entry.
 func configurationError(err error) error {
 	if api := apierrors.APIStatus(nil); errors.As(err, &api) {
 		return err

@@ -30,15 +30,14 @@ var errNotAcceptable = &apierrors.StatusError{ErrStatus: metav1.Status{
 	Message: "only the following media types are accepted: application/json",
 }}
 
-// Negotiate returns the representation that the client prefers among the offered
-// ones; "" stands for the objects themselves, which are always available. All
-// representations are JSON.
+// Negotiate returns the offered representation that the client prefers. "" stands for the
+// objects themselves, which are always available. All representations are JSON.
 func Negotiate(r *http.Request, offered ...string) (string, error) {
 	return negotiate(strings.Join(r.Header.Values("Accept"), ","), offered...)
 }
 
-// negotiate returns the representation with the highest q value in an Accept
-// header, and the first one if several have it.
+// negotiate returns the first of the representations with the highest q value in an
+// Accept header.
 func negotiate(accept string, offered ...string) (string, error) {
 	if strings.TrimSpace(accept) == "" {
 		return "", nil
