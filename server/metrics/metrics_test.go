@@ -3,7 +3,6 @@ package metrics
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,9 +21,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"podd/server"
+	"podd/server/goldentest"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func view() *server.View {
 	running := v1.ContainerStatus{Name: "main", ContainerID: "containerd://1", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}
@@ -110,10 +107,10 @@ func exercised() *Metrics {
 	ended.Pod = named("web-n1", v1.PodFailed)
 	ended.Pod.Status.Reason = evicted
 	m.UpdatePod(after, &ended, time.Unix(4004, 0))
-	refused := &server.PodView{Pod: named("big-n1", v1.PodFailed), Rule: "NotAdmitted", Problem: true, Path: "/etc/podd/big.yaml"}
-	refused.Pod.Status.Reason = "OutOfexample.com/fpga"
-	m.UpdatePod(nil, refused, time.Unix(4002, 0))
-	m.UpdatePod(refused, refused, time.Unix(4002, 0))
+	rejected := &server.PodView{Pod: named("big-n1", v1.PodFailed), Rule: "NotAdmitted", Problem: true, Path: "/etc/podd/big.yaml"}
+	rejected.Pod.Status.Reason = "OutOfexample.com/fpga"
+	m.UpdatePod(nil, rejected, time.Unix(4002, 0))
+	m.UpdatePod(rejected, rejected, time.Unix(4002, 0))
 	lost := &server.PodView{Pod: named("lost-n1", "")}
 	lost.Pod.DeletionTimestamp = &start
 	m.UpdatePod(nil, lost, time.Unix(4002, 0))
@@ -146,19 +143,7 @@ func TestHandler(t *testing.T) {
 	h := exercised().Handler(inputs())
 	for path, file := range map[string]string{"/metrics": "metrics.txt", "/metrics/probes": "probes.txt", "/metrics/slis": "slis.txt"} {
 		got := variable.ReplaceAllString(scrape(h, path), "")
-		file = filepath.Join("testdata", file)
-		if *update {
-			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), got); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", path, diff)
-		}
+		goldentest.Compare(t, filepath.Join("testdata", file), got)
 	}
 }
 
