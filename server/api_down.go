@@ -13,8 +13,8 @@ type StopProgress struct {
 	// Stopped are the pods that were removed or, during a shutdown, terminated since
 	// the previous line.
 	Stopped []Key `json:"stopped,omitempty"`
-	// Remaining are the pods that podd still has to stop: in the first line, all of
-	// them.
+	// Remaining are the pods that podd still has to stop. The first line lists every pod
+	// to stop.
 	Remaining []Key `json:"remaining,omitempty"`
 	// Done is set in the last line if the operation succeeded.
 	Done bool `json:"done,omitempty"`

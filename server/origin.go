@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// OwnOrigin returns a handler that rejects requests from browser pages of another
-// origin, because with the user's client certificate or through a forwarded socket
-// they have the user's rights. Links from other pages are served.
+// OwnOrigin returns a handler that rejects requests from browser pages of another origin.
+// The browser would send these requests with the user's client certificate or through a
+// forwarded socket, and so with the user's permissions. Links from other pages are served.
 func OwnOrigin(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !ownOrigin(r) {

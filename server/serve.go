@@ -96,9 +96,9 @@ func setUserTimeout(_, _ string, c syscall.RawConn) error {
 	return errors.Join(err, failed)
 }
 
-// Serve serves on ln until ctx is done, which also cancels the contexts of all
-// requests. It returns when every handler has returned. It closes ln. The error is
-// nil unless ln failed.
+// Serve serves requests on ln until ctx is done, which also cancels the contexts of all
+// requests. Serve closes ln and returns when every handler has returned. The error is nil
+// unless ln failed.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -13,8 +13,8 @@ import (
 	"podd/server/pki"
 )
 
-// CloseClients disconnects the clients with a revoked certificate, whatever their
-// connections carry. Other connections stay open, and new ones are accepted.
+// CloseClients disconnects the clients with a revoked certificate, including clients with
+// streams. Other connections stay open, and new connections are accepted.
 func TestCloseClients(t *testing.T) {
 	ca, err := pki.New("test")
 	if err != nil {

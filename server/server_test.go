@@ -46,8 +46,8 @@ func keys(names ...string) []Key {
 	return out
 }
 
-// fakeDaemon is a podd in memory: a published state, and the commands that it
-// received.
+// fakeDaemon is a daemon in memory. It publishes a View and records the commands that it
+// receives.
 type fakeDaemon struct {
 	events *events.Log
 	*Latest
@@ -90,8 +90,8 @@ func newFakeDaemon(names ...string) *fakeDaemon {
 	return &fakeDaemon{Latest: NewLatest(v), events: events.New(events.Options{Node: "n1"})}
 }
 
-// ask sends a request to h as if it was received at 10.1.2.3:10255.
-func ask(h http.Handler, method, target, host string) *httptest.ResponseRecorder {
+// sendTo sends a request to h as if it was received at 10.1.2.3:10255.
+func sendTo(h http.Handler, method, target, host string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, nil)
 	r.Host = host
 	local := &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 10255}
@@ -217,7 +217,7 @@ func TestServe_TLS(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	if text, _ := io.ReadAll(resp.Body); string(text) != "HTTP/1.1" {
-		t.Errorf("served by %s", text)
+		t.Errorf("got protocol %s, want HTTP/1.1", text)
 	}
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -261,11 +261,12 @@ func TestServe_Errors(t *testing.T) {
 	}
 	ln.Close()
 	if err := (&Server{Handler: http.NotFoundHandler()}).Serve(t.Context(), ln); err == nil || !strings.HasPrefix(err.Error(), "accepting on ") {
-		t.Errorf("Serve on a closed listener: %v", err)
+		t.Errorf("Serve on a closed listener: got error %v, want accepting on ...", err)
 	}
 }
 
-// At the limit, a further connection is accepted only when another one is closed.
+// When the limit is reached, a connection is accepted only after another connection is
+// closed.
 func TestLimitListener(t *testing.T) {
 	inner, outer := net.Pipe()
 	defer outer.Close()
@@ -285,7 +286,7 @@ func TestLimitListener(t *testing.T) {
 	go func() { _, err := accept(); second <- err }()
 	select {
 	case <-second:
-		t.Fatal("accepted beyond the limit")
+		t.Fatal("a connection was accepted although the limit is reached")
 	default:
 	}
 	first.Close()
@@ -358,12 +359,12 @@ func TestServer_UnreadBody(t *testing.T) {
 			defer stop()
 			io.WriteString(conn, "POST / HTTP/1.1\r\nHost: n1\r\n"+body+"\r\n\r\n")
 			began := time.Now()
-			answer, err := io.ReadAll(conn)
-			if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 401 ") {
-				t.Errorf("%s: got %q, %v", body, answer, err)
+			response, err := io.ReadAll(conn)
+			if err != nil || !strings.HasPrefix(string(response), "HTTP/1.1 401 ") {
+				t.Errorf("%s: got %q, %v", body, response, err)
 			}
 			if took := time.Since(began); took > responseTimeout+time.Second {
-				t.Errorf("%s: held for %s", body, took)
+				t.Errorf("%s: the connection was open for %s, want at most %s", body, took, responseTimeout+time.Second)
 			}
 		})
 	}
@@ -405,14 +406,14 @@ func TestServer_StreamsNoTimeLimit(t *testing.T) {
 				<-time.After(2 * responseTimeout)
 			}
 			io.WriteString(conn, "late\n")
-			if answer, err := io.ReadAll(conn); err != nil || !strings.HasSuffix(string(answer), "LATE\n") {
-				t.Errorf("%s: got %q, %v", name, answer, err)
+			if response, err := io.ReadAll(conn); err != nil || !strings.HasSuffix(string(response), "LATE\n") {
+				t.Errorf("%s: got %q, %v", name, response, err)
 			}
 		})
 	}
 }
 
-// No request is handled without calling the handler.
+// Every request is passed to the handler.
 func TestServer_Options(t *testing.T) {
 	addr := serve(t, &Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close")
@@ -424,7 +425,7 @@ func TestServer_Options(t *testing.T) {
 	}
 	defer conn.Close()
 	io.WriteString(conn, "OPTIONS * HTTP/1.1\r\nHost: n1\r\nConnection: close\r\n\r\n")
-	if answer, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 401 ") {
-		t.Errorf("got %q, %v", answer, err)
+	if response, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(response), "HTTP/1.1 401 ") {
+		t.Errorf("got %q, %v", response, err)
 	}
 }

@@ -48,8 +48,8 @@ func acceptAll(t *testing.T, ln net.Listener) (stop func()) {
 	return stop
 }
 
-// awaitSocket waits until a connection to the socket in dir is accepted and the socket
-// has its mode: it accepts connections a moment before.
+// awaitSocket waits until a connection to the socket in dir is accepted and the socket has
+// its final mode, which is set shortly after connections are accepted.
 func awaitSocket(t *testing.T, dir string) {
 	t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
@@ -98,8 +98,8 @@ func (s *syncText) has(t *testing.T, want string) {
 	}
 }
 
-// A socket below the root directory is created again if it or its directory is
-// removed, and removed when the listener is closed.
+// A socket below the root directory is created again if the socket or its directory is
+// removed. Closing the listener removes the socket.
 func TestListenRoot_Recreated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "device-plugins", SocketName)
 	ln, err := ListenRoot(t.Context(), path, slog.New(slog.DiscardHandler))
@@ -191,8 +191,8 @@ func swap(t *testing.T, dir string) net.Listener {
 	return other
 }
 
-// podd does not remove a file or another podd's socket at its path; it waits until
-// that is gone.
+// podd does not remove a file or another podd's socket at the path of its socket, but waits
+// until the path is free.
 func TestListenSocket_PathTaken(t *testing.T) {
 	t.Run("another podd", func(t *testing.T) {
 		t.Parallel()

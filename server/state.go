@@ -13,9 +13,8 @@ import (
 type Viewer interface {
 	// View returns the newest View. It is never nil.
 	View() *View
-	// Changed returns a channel that is closed when the newest View has a revision
-	// other than after. If it already has, the channel is closed, even if after was
-	// never a revision.
+	// Changed returns a channel that is closed as soon as the revision of the newest View
+	// differs from after. The channel is already closed if the revisions differ now.
 	Changed(after uint64) <-chan struct{}
 }
 
@@ -24,7 +23,7 @@ type Viewer interface {
 type Commander interface {
 	// Restart restarts a container of a pod or, if container is "", all regular and
 	// restartable init containers, each with its own grace period. Restart returns when
-	// the worker of the pod has accepted the request. It does not wait for the restart.
+	// the request is accepted or rejected. It does not wait until containers restart.
 	Restart(ctx context.Context, pod types.NamespacedName, container string) error
 	// Down stops every pod of this instance, each with its own grace period, and
 	// returns when all pods are removed. podd starts no pods until it is restarted. If

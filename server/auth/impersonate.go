@@ -29,9 +29,9 @@ func (g *Guard) impersonated(ctx context.Context, u User, h http.Header) (User, 
 	for _, a := range impersonationAttributes(name, groups) {
 		switch allowed, err := g.Authorizer.Allows(ctx, u, a); {
 		case err != nil:
-			return User{}, &server.Error{Status: http.StatusInternalServerError, Message: undecided(u, a)}
+			return User{}, &server.Error{Status: http.StatusInternalServerError, Message: undecidedMessage(u, a)}
 		case !allowed:
-			return User{}, &server.Error{Status: http.StatusForbidden, Message: forbidden(u, a, true)}
+			return User{}, &server.Error{Status: http.StatusForbidden, Message: forbiddenMessage(u, a, true)}
 		}
 	}
 	return User{Name: name, Groups: withImplicitGroups(name, groups), Forwarded: u.Forwarded}, nil

@@ -86,8 +86,8 @@ func complete(parts []rbac.PolicyRule, r *rbac.PolicyRule) []rbac.PolicyRule {
 	return all
 }
 
-// isWritten reports whether a resource of a rule, such as "pods/resize", includes
-// one that can be written.
+// isWritten reports whether a resource of a rule, such as "pods/resize" or "*", includes a
+// resource that can be written.
 func isWritten(resource string) bool {
 	name, part, _ := strings.Cut(resource, "/")
 	return (name == rbac.ResourceAll || slices.Contains(writtenResources, name)) && slices.Contains(writtenParts, part)

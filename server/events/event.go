@@ -65,8 +65,7 @@ func (l *Log) event(s *series) *v1.Event {
 
 func (l *Log) reference(s *series) v1.ObjectReference {
 	if s.Pod == (types.NamespacedName{}) {
-		// Like a kubelet's, the reference has the node's name as its uid, because
-		// the uid of the Node is unknown.
+		// The UID of the Node is unknown. Like the kubelet, podd uses the node's name.
 		return v1.ObjectReference{Kind: "Node", Name: l.o.Node, UID: types.UID(l.o.Node)}
 	}
 	return v1.ObjectReference{

@@ -95,7 +95,7 @@ func TestFile_NewestCount(t *testing.T) {
 		}
 	})
 	if got := strings.Join(written(t, path), ", "); got != "again x1, again x3, again x6" {
-		t.Errorf("got lines %s", got)
+		t.Errorf("got lines %s, want again x1, again x3, again x6", got)
 	}
 }
 

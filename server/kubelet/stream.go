@@ -134,7 +134,7 @@ func proxyStream(w http.ResponseWriter, r *http.Request, fail Fail, streamURL fu
 	proxy := httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL, p.Out.Host = to, to.Host
-			p.Out.Header.Del("Authorization") // it is a credential for podd
+			p.Out.Header.Del("Authorization") // a credential for podd, which the runtime must not receive
 		},
 		Transport: newTransport(to), ModifyResponse: keepReading,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {

@@ -43,7 +43,7 @@ func TestStarts_SLI(t *testing.T) {
 		}
 	}
 	if len(m.byUID) > 0 {
-		t.Errorf("%d pods are still tracked", len(m.byUID))
+		t.Errorf("got %d tracked pods, want 0", len(m.byUID))
 	}
 }
 

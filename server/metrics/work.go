@@ -23,13 +23,13 @@ func newWorkCounts() workCounts {
 	c := workCounts{
 		took:       histograms("kubelet_pod_worker_duration_seconds", "Duration in seconds of the actions of pod workers.", prometheus.DefBuckets, "operation_type"),
 		cgroups:    histograms("kubelet_cgroup_manager_duration_seconds", "Duration in seconds of creating, updating and removing the cgroups of pods.", prometheus.DefBuckets, "operation_type"),
-		orphaned:   counter("kubelet_orphaned_runtime_pods_total", "Pods in the runtime that no source has."),
+		orphaned:   counter("kubelet_orphaned_runtime_pods_total", "Pods in the runtime that come from no source."),
 		restarted:  counters("kubelet_restarted_pods_total", "Pods that were deleted and created again with the same UID while they were terminating.", "static"),
 		rejections: counters("kubelet_admission_rejections_total", "Pods that the node did not admit, by reason.", "reason"),
 		registered: counters("kubelet_device_plugin_registration_total", "Registrations of device plugins.", "resource_name"),
 		resource:   counters("kubelet_pod_resources_endpoint_requests_total", "Requests to the pod resources API.", "server_api_version"),
 	}
-	c.restarted.WithLabelValues("true") // so that increase() sees the first restart
+	c.restarted.WithLabelValues("true") // the series must exist before the first restart, so that increase() counts it
 	return c
 }
 

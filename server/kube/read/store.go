@@ -116,8 +116,8 @@ func eventItems(events []*v1.Event) []resource.Item {
 	return all
 }
 
-// updateLocked updates t to items, which must be sorted by key, and records the
-// changes. The first call records none, because no client has an earlier state.
+// updateLocked updates t to items, which must be sorted by key, and records the changes. The
+// first call records no changes, because no client has received an earlier state.
 func (s *store) updateLocked(r *resource.Definition, t *resourceState, items []resource.Item) {
 	entries := make([]*resource.Entry, 0, len(items))
 	old, oldItems := t.entries, t.items

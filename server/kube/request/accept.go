@@ -19,7 +19,7 @@ const (
 	AsDiscovery    = "APIGroupDiscoveryList"
 )
 
-// versions has the group version of each representation.
+// versions maps each representation to its group version.
 var versions = map[string]string{
 	AsTable: "meta.k8s.io/v1", AsMetadata: "meta.k8s.io/v1", AsMetadataList: "meta.k8s.io/v1",
 	AsDiscovery: "apidiscovery.k8s.io/v2",

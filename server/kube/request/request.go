@@ -19,8 +19,8 @@ import (
 // path.
 type Info struct {
 	// Verb is an RBAC verb: get, list, watch, create, update, patch, delete or
-	// deletecollection. For a path it is the method in lower case. It is "" for a
-	// method without meaning for a resource.
+	// deletecollection. For a path that is not a resource, Verb is the method in lower
+	// case. It is "" if a resource does not support the method.
 	Verb string
 	// Path is the path of the request without a trailing slash.
 	Path                string

@@ -53,8 +53,8 @@ type Subresource struct {
 	Verbs      []string
 }
 
-// goType has the functions that depend on the Go type of the objects. They are nil
-// for reviews.
+// goType contains the functions that depend on the Go type of the objects. The functions are
+// nil for reviews.
 type goType struct {
 	// Blank returns a new empty object.
 	Blank func() server.Object

@@ -32,8 +32,8 @@ func (d *Definition) Entry(i Item, rev uint64) *Entry {
 	return (&Entry{Key: i.Key, Rev: rev}).WithObject(o)
 }
 
-// WithObject returns the entry with another object, which must have the kind and
-// resourceVersion of e.
+// WithObject returns an entry for o with the key and revision of e. o must have the kind and
+// the resourceVersion of the object of e.
 func (e *Entry) WithObject(o server.Object) *Entry {
 	return &Entry{Key: e.Key, Rev: e.Rev, Object: o, JSON: sync.OnceValue(func() []byte { return Encode(o) })}
 }

@@ -40,7 +40,7 @@ func nodes(v *server.View) []Item {
 	return []Item{{server.Key{Name: v.NodeObject.Name}, v.NodeObject}}
 }
 
-// objects returns a function that lists the objects of one kind in a View.
+// objects returns a function that returns the objects of a View that of selects.
 func objects(of func(*server.Objects) []*server.ObjectView) func(*server.View) []Item {
 	return func(v *server.View) []Item {
 		if v.Objects == nil {

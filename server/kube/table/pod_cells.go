@@ -68,8 +68,8 @@ func (r *restarts) add(c *v1.ContainerStatus) {
 	}
 }
 
-// readInit evaluates the init containers up to the first one that has not
-// completed, which determines the status.
+// readInit evaluates the init containers up to the first init container that has not
+// completed. That container determines the status.
 func (r *row) readInit() {
 	sidecar := map[string]bool{}
 	for i := range r.pod.Spec.InitContainers {
@@ -104,8 +104,8 @@ func (r *row) readInit() {
 	}
 }
 
-// readContainers evaluates the regular containers from the last to the first, so
-// that the first one with a reason determines the status.
+// readContainers evaluates the regular containers from the last to the first, so that the
+// first container with a reason determines the status.
 func (r *row) readContainers() {
 	r.restarts = r.sidecars
 	running := false

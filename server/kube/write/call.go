@@ -13,7 +13,7 @@ import (
 	"podd/server/kube/resource"
 )
 
-// call is one request that changes an object.
+// call is a request that changes an object.
 type call struct {
 	*Handler
 	w   http.ResponseWriter
@@ -111,7 +111,7 @@ func (c *call) ownEntry(key server.Key) (*resource.Entry, error) {
 	path, _, _ := c.origin(c.res, key)
 	ends := path == "" && e.Object.GetDeletionTimestamp() != nil
 	if !ends && path != c.manifests.Path(c.res.Kind, key) {
-		return nil, c.refusal(c.res, i)
+		return nil, c.unsupported(c.res, i)
 	}
 	return e, nil
 }

@@ -11,7 +11,7 @@
 // result. A client therefore reads its own writes, in a get and in a watch, and no update
 // is lost. Files of other sources are never modified: a write to an object in such a file
 // is rejected with the name of the file. Without Manifests, all writes are rejected
-// (refuse.go), except those that add ephemeral containers to running pods, because
+// (unsupported.go), except those that add ephemeral containers to running pods, because
 // ephemeral containers are not in manifests (ephemeral.go).
 //
 // The managers of fields are tracked in metadata.managedFields, as in an API server:
@@ -126,7 +126,7 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, res *resource.De
 	case isSupported(res, i):
 		err = writeError((&call{Handler: h, w: w, r: r, res: res, i: i}).serve())
 	default:
-		err = h.refusal(res, i)
+		err = h.unsupported(res, i)
 	}
 	if err != nil {
 		server.ReplyStatus(w, err)

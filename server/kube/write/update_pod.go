@@ -125,7 +125,7 @@ func (c *call) resizedPod(s stored, was, is *v1.Pod) (server.Object, error) {
 	return next, nil
 }
 
-// copySizes copies the CPU and memory of the containers of another pod, which must
+// copySizes sets the CPU and memory of the containers of spec to the values in of. Both must
 // have the same number of containers.
 func copySizes(spec, of *v1.PodSpec) {
 	for n := range spec.InitContainers {
@@ -136,7 +136,7 @@ func copySizes(spec, of *v1.PodSpec) {
 	}
 }
 
-// withSize returns r with the CPU and memory of another container.
+// withSize returns r with the CPU and memory of of.
 func withSize(r, of v1.ResourceRequirements) v1.ResourceRequirements {
 	r = *r.DeepCopy()
 	for _, list := range []struct {

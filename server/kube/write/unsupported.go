@@ -13,9 +13,9 @@ import (
 	"podd/server/kube/resource"
 )
 
-// refusal returns the error for a request that is not supported. The error names the file
+// unsupported returns the error for a request that is not supported. The error names the file
 // of the object, which users can edit instead.
-func (h *Handler) refusal(res *resource.Definition, i request.Info) error {
+func (h *Handler) unsupported(res *resource.Definition, i request.Info) error {
 	key := res.Key(i.Namespace, i.Name)
 	if isAllNamespaces(res, i) && slices.Contains(res.Verbs, i.Verb) && (i.Verb == "create" || i.Verb == "deletecollection") {
 		return notAllowed(res, i, fmt.Sprintf("%s of %s is supported for one namespace only; name it in the path", i.Verb, res.Name))
