@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"podd/server/pki"
 )
 
 // dial returns a connection to addr that is closed when the test ends.
@@ -266,18 +264,14 @@ func open(t *testing.T) (goroutines, descriptors int) {
 // During a flood of unauthenticated connections of every kind, valid clients are
 // served, and closed connections leave no resources behind.
 func TestServer_Flood(t *testing.T) {
-	ca, err := pki.New("test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	serving := ca.Serving([]string{"n1"}, func() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1)} })
+	ca, certificate := newAuthority(t)
 	roots, err := ca.Trust(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	addr := serve(t, &Server{
 		MaxConns: 32, MaxHeader: 1 << 10, Guarded: true, Streams: true,
-		TLS: &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return serving.Get() }},
+		TLS: &tls.Config{GetCertificate: certificate},
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Authorization") == "" {
 				w.Header().Set("Connection", "close")

@@ -191,11 +191,7 @@ func TestServe_ShutdownHijacked(t *testing.T) {
 // TLS clients are served with every cipher suite, with HTTP/1.1 only, and handshake
 // errors are not logged.
 func TestServe_TLS(t *testing.T) {
-	ca, err := pki.New("test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	serving := ca.Serving([]string{"n1"}, func() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1)} })
+	ca, certificate := newAuthority(t)
 	roots, err := ca.Trust(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +201,7 @@ func TestServe_TLS(t *testing.T) {
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }),
 		Log:     slog.New(slog.NewTextHandler(&logged, nil)),
 		TLS: &tls.Config{
-			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return serving.Get() },
+			GetCertificate: certificate,
 			CipherSuites:   []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384},
 		},
 	})
@@ -229,6 +225,18 @@ func TestServe_TLS(t *testing.T) {
 	if logged.String() != "" {
 		t.Errorf("got log %s, want none", logged.String())
 	}
+}
+
+// newAuthority returns a certificate authority, and a function for tls.Config.GetCertificate
+// that returns its serving certificate for 127.0.0.1.
+func newAuthority(t *testing.T) (ca *pki.Authority, certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) {
+	t.Helper()
+	ca, err := pki.New("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	serving := ca.Serving([]string{"n1"}, func() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1)} })
+	return ca, func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return serving.Get() }
 }
 
 // syncBuffer is a buffer that is safe for concurrent use.
