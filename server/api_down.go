@@ -76,7 +76,7 @@ func (a *API) streamDown(w http.ResponseWriter, r *http.Request, stop func(conte
 }
 
 // lastProgress returns the last line of a response. before are the pods that remained in
-// the previous line, now those that remain now, and err is the error of the operation.
+// the previous line, now are the pods that still remain, and err is the operation's error.
 func lastProgress(before, now []Key, err error) StopProgress {
 	if err != nil {
 		return StopProgress{Stopped: without(before, now), Remaining: now, Error: oneLine(err.Error())}

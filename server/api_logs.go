@@ -79,6 +79,6 @@ func boolean(q url.Values, name string) (bool, error) {
 	return b, nil
 }
 
-func badParameter(name, value, want string) error {
-	return &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("parameter %s: %.80q is not %s", name, value, want)}
+func badParameter(name, value, expected string) error {
+	return &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("parameter %s: %.80q is not %s", name, value, expected)}
 }

@@ -107,7 +107,7 @@ func (p Proxied) ShowsSecret(ctx context.Context, u User, namespace, name string
 		{Verb: "create", Resource: "nodes", Name: p.Node, Subresources: []string{"proxy"}},
 		{Verb: "get", Resource: "secrets", Namespace: namespace, Name: name, Subresources: []string{""}},
 	} {
-		if may, err := p.Authorizer.Allows(ctx, u, a); err == nil && may {
+		if allowed, err := p.Authorizer.Allows(ctx, u, a); err == nil && allowed {
 			return true
 		}
 	}

@@ -18,8 +18,8 @@ type certCache struct {
 // maxVerified limits the number of cached certificates.
 const maxVerified = 256
 
-// verified is a successful verification against roots. It applies from the time from
-// until the time until, when every certificate up to the root is valid.
+// verified is a successful verification against roots. It applies while all certificates of
+// the chain are valid, which is between the times from and until.
 type verified struct {
 	roots       *x509.CertPool
 	from, until time.Time

@@ -34,7 +34,7 @@ func (a *API) containerLogs(w http.ResponseWriter, r *http.Request) {
 
 // ServeLog responds with a log. If an error occurs before the first byte of the response,
 // ServeLog calls fail with the error.
-func ServeLog(w http.ResponseWriter, r *http.Request, logs server.LogReader, req server.LogRequest, fail Fail) {
+func ServeLog(w http.ResponseWriter, r *http.Request, logs server.LogReader, req server.LogRequest, fail ErrorHandler) {
 	text := server.NewText(w, "text/plain")
 	if req.Follow {
 		text.Begin() // the header shows a following client that the request was accepted
@@ -57,8 +57,8 @@ func ServeLog(w http.ResponseWriter, r *http.Request, logs server.LogReader, req
 	}
 }
 
-// Fail responds with an error in the format of an API.
-type Fail func(http.ResponseWriter, error)
+// An ErrorHandler responds with an error in the format of an API.
+type ErrorHandler func(http.ResponseWriter, error)
 
 // fail responds with the error's text. The status is 500 unless err specifies one.
 func fail(w http.ResponseWriter, err error) { http.Error(w, err.Error(), server.HTTPStatus(err)) }

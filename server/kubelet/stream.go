@@ -34,7 +34,7 @@ func (a *API) attach(w http.ResponseWriter, r *http.Request) {
 
 // Exec connects the client to a command in a container. The query has the command's
 // arguments. Errors are passed to fail.
-func Exec(w http.ResponseWriter, r *http.Request, fail Fail, to Runtime, p *server.PodView, container string, s Streams) {
+func Exec(w http.ResponseWriter, r *http.Request, fail ErrorHandler, to Runtime, p *server.PodView, container string, s Streams) {
 	command := r.URL.Query()["command"]
 	s, err := s.normalized()
 	if err == nil && len(command) == 0 {
@@ -52,7 +52,7 @@ func Exec(w http.ResponseWriter, r *http.Request, fail Fail, to Runtime, p *serv
 }
 
 // Attach connects the client to the streams of a container's main process.
-func Attach(w http.ResponseWriter, r *http.Request, fail Fail, to Runtime, p *server.PodView, container string, s Streams) {
+func Attach(w http.ResponseWriter, r *http.Request, fail ErrorHandler, to Runtime, p *server.PodView, container string, s Streams) {
 	s, err := s.normalized()
 	var id string
 	if err == nil {
@@ -72,7 +72,7 @@ func (a *API) portForward(w http.ResponseWriter, r *http.Request) {
 }
 
 // Forward connects the client to ports of a pod.
-func Forward(w http.ResponseWriter, r *http.Request, fail Fail, to Runtime, p *server.PodView) {
+func Forward(w http.ResponseWriter, r *http.Request, fail ErrorHandler, to Runtime, p *server.PodView) {
 	ports, err := ports(r.URL.Query())
 	switch {
 	case err != nil:
@@ -120,7 +120,7 @@ func ports(q url.Values) ([]int32, error) {
 // proxyStream connects the client to the runtime's streaming server at the URL that
 // streamURL returns. The client and the runtime negotiate the protocol. Errors are passed to
 // fail.
-func proxyStream(w http.ResponseWriter, r *http.Request, fail Fail, streamURL func(context.Context) (string, error)) {
+func proxyStream(w http.ResponseWriter, r *http.Request, fail ErrorHandler, streamURL func(context.Context) (string, error)) {
 	text, err := streamURL(r.Context())
 	if err != nil {
 		fail(w, err)

@@ -1,14 +1,14 @@
-// Package metrics counts podd's operations and serves the counts to Prometheus. Metrics
-// that the kubelet has, too, have the kubelet's names and labels, so that dashboards and
-// alerts for the kubelet work.// The names of podd's own metrics begin with podd_.
+// Package metrics counts podd's operations and serves Prometheus metrics. Metrics that the
+// kubelet also serves have the kubelet's names and labels, so that dashboards and alerts
+// for the kubelet work. The names of podd's own metrics begin with podd_.
 //
 //	GET /metrics          everything except the metrics that have another path
 //	GET /metrics/probes   attempts of probes
 //	GET /metrics/slis     podd's own health checks
 //
-// Metrics about the published state are computed from it for each request. Everything
-// else is counted when it happens, by the methods of Metrics. These may be called
-// concurrently and never block.
+// Metrics about the published state are computed for each request. Everything else is
+// counted by the methods of Metrics when it happens. The methods may be called concurrently
+// and never block.
 //
 // The following metrics of the kubelet, which dashboards use, are missing, because podd
 // lacks the feature or the information:

@@ -74,8 +74,8 @@ func (c *call) managers(live, o, defaulted server.Object) ([]metav1.ManagedField
 	if !c.applied {
 		next := defaulted.DeepCopyObject().(server.Object)
 		next.SetManagedFields(all)
-		// Tracking fails if a list contains a duplicate entry and must not. The object is then
-		// written without managers, as in an API server.
+		// Tracking fails for an object with duplicate entries in a list of type map or set.
+		// The object is written without managers, as in an API server.
 		all, _ = c.fields.Update(c.changes(live), next)
 	}
 	if errs := validation.ValidateManagedFields(all, field.NewPath("metadata", "managedFields")); len(errs) > 0 {

@@ -30,7 +30,7 @@ func (o *overruledError) Unwrap() error { return o.error }
 
 // waitShown waits until the View contains the written object and returns its entry, so that
 // clients can read their own writes.
-func (c *call) waitShown(ctx context.Context, key server.Key, text []byte, want server.Object) (*resource.Entry, error) {
+func (c *call) waitShown(ctx context.Context, key server.Key, text []byte, written server.Object) (*resource.Entry, error) {
 	digest, path := digest(text), c.manifests.Path(c.res.Kind, key)
 	err := c.waitFor(ctx, func(v *server.View) (bool, error) {
 		n := slices.IndexFunc(v.Files, func(f server.FileView) bool { return f.Path == path })
@@ -40,7 +40,7 @@ func (c *call) waitShown(ctx context.Context, key server.Key, text []byte, want 
 		if at, _, _ := c.origin(c.res, key); at != path {
 			return false, c.newOverruledError(v, path, key)
 		}
-		return c.res.Name != "pods" || isShown(v.Pod(key), want), nil
+		return c.res.Name != "pods" || isShown(v.Pod(key), written), nil
 	})
 	if err != nil {
 		return nil, err
@@ -56,8 +56,8 @@ func digest(text []byte) string {
 
 // isShown reports whether the View of a pod agrees with the written pod. Ephemeral
 // containers are ignored, because they are not in manifests.
-func isShown(p *server.PodView, want server.Object) bool {
-	w := want.(*v1.Pod)
+func isShown(p *server.PodView, written server.Object) bool {
+	w := written.(*v1.Pod)
 	if p == nil || p.Pod.UID != w.UID {
 		return false
 	}
