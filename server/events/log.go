@@ -1,6 +1,6 @@
-// Package events records what happened to pods and to the node, as an API server
-// and its clients do: repetitions are one event with a count, and many events that
-// differ only in their messages are combined into one.
+// Package events stores the Kubernetes events of pods and of the node. As in client-go, a
+// repeated event is stored once with a count, and many events that differ only in their
+// messages are combined.
 //
 //	Note ─▶ Log.Add ─▶ series (object, type, reason, container, message) ─▶ v1.Event
 //
