@@ -16,11 +16,9 @@ import (
 	"podd/reconcile"
 	"podd/reconcile/cgroup"
 	"podd/reconcile/device"
-	"podd/reconcile/effect"
 	"podd/reconcile/eviction"
 	"podd/reconcile/render"
 	"podd/reconcile/volume"
-	"podd/reconcile/volume/csi"
 	"podd/runtime/cri"
 	"podd/server"
 	"podd/server/events"
@@ -50,19 +48,20 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 		Instance: b.instance.ID, Adopted: b.instance.Adopted, Nobodys: unlabelled, Slow: cfg.SyncFrequency, Looked: t.metrics.Relisted, Logger: b.log,
 	})
 	devices, unreadable := openDeviceLedger(cfg.RootDir, b.log)
-	c := core{
-		pods: pods, nodeObserver: client.NewNodeObserver(cri.NodeObserverOptions{Logger: b.log}), devices: devices,
-		view:    newView(b, t, in, on, slices.Concat(contestedProblems(b.instance), unreadable)),
-		reports: eviction.NewReportCache(), pulled: make(chan struct{}, 1),
-	}
-	c.qos = newQOSSyncer(qosOptions{Node: on, Limit: cgroup.Make, OnResult: enforcementRecorder(cfg.EnforceReserved, t.events), Log: b.log})
+	published := newView(b, t, in, on, slices.Concat(contestedProblems(b.instance), unreadable))
+	reports, pulled := eviction.NewReportCache(), make(chan struct{}, 1)
+	qos := newQOSSyncer(qosOptions{Node: on, Limit: cgroup.Make, OnResult: enforcementRecorder(cfg.EnforceReserved, t.events), Log: b.log})
 	stored := shutdown.Load(cfg.RunDir, host.FirstLine("/proc/sys/kernel/random/boot_id"), b.log)
-	p := &publisher{events: t.events, view: c.view, reports: c.reports, qos: c.qos, touch: t.trimmer.Touch, log: b.log}
-	status := &statusNotifier{state: c.view.Latest, beats: t.beats, log: b.log}
-	c.router = reconcile.NewRouter(reconcile.Options{
-		Effects: newEffects(b, t, client, on, in.csi, devices, c.pulled), Devices: devices,
-		Journals: rootdir.Journals(cfg.RootDir),
-		Log:      b.log, Refresh: pods.Refresh, Publish: p.publish,
+	p := &publisher{events: t.events, view: published, reports: reports, qos: qos, touch: t.trimmer.Touch, log: b.log}
+	status := &statusNotifier{state: published.Latest, beats: t.beats, log: b.log}
+	router := reconcile.NewRouter(reconcile.Options{
+		Effects: wiring.NewEffects(wiring.EffectOptions{
+			Config: cfg, Root: cfg.RootDir, Runtime: client, Node: on, CSI: in.csi, Devices: devices,
+			Leftovers:  wiring.NewLeftovers(cfg, func(took time.Duration) { t.metrics.Cgroup("destroy", took) }),
+			MakeCgroup: cgroupMaker(t.metrics), OnOutcome: pullNotifier(pulled, outcomeCounter(t.metrics)),
+		}),
+		Devices: devices, Journals: rootdir.Journals(cfg.RootDir),
+		Log: b.log, Refresh: pods.Refresh, Publish: p.publish,
 		SourceKinds: sources.Kinds(in.sources), Limits: host.Limits(cfg, on.Allocatable),
 		Kept:   volume.Claims{Root: rootdir.Claims(cfg.RootDir)}.Kept,
 		Render: on, Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
@@ -70,8 +69,11 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 		InstanceRuns: reconcile.InstanceRuns,
 		Beat:         status.beat, BeatEvery: beatInterval(b.log), Shutdown: stored.Groups(),
 	})
-	c.shutdown = shutdown.New(stored, shutdown.Options{Router: c.router, Groups: cfg.Shutdown, Log: b.log})
-	return c, nil
+	return core{
+		pods: pods, nodeObserver: client.NewNodeObserver(cri.NodeObserverOptions{Logger: b.log}), devices: devices,
+		view: published, qos: qos, reports: reports, router: router, pulled: pulled,
+		shutdown: shutdown.New(stored, shutdown.Options{Router: router, Groups: cfg.Shutdown, Log: b.log}),
+	}, nil
 }
 
 // newView returns the view of the router's changes, which passes them to the metrics.
@@ -100,16 +102,6 @@ func contestedProblems(i *reconcile.Instance) (all []manifest.Problem) {
 			"another running podd uses the adopted instance %s and keeps its pods; to run them here, stop the other podd and restart this one", id)})
 	}
 	return all
-}
-
-// newEffects returns the effects with metrics and devices.
-func newEffects(b base, t telemetry, client *cri.Client, on render.Node, drivers *csi.Drivers, devices *device.Ledger, pulled chan<- struct{}) *effect.Runner {
-	e := wiring.NewEffects(b.cfg, b.cfg.RootDir, client, on, drivers)
-	e.Devices, e.Done, e.MakeCgroup = devices, pullNotifier(pulled, outcomeCounter(t.metrics)), cgroupMaker(t.metrics)
-	leftovers := wiring.Leftovers(b.cfg)
-	leftovers.CgroupRemoved = func(took time.Duration) { t.metrics.Cgroup("destroy", took) }
-	e.Leftovers = leftovers
-	return e
 }
 
 // enforcementRecorder returns a function that records whether the limit of all pods

@@ -20,7 +20,7 @@ import (
 	"podd/cmd/podd/internal/progress"
 	"podd/cmd/podd/internal/wiring"
 	"podd/manifest"
-	"podd/reconcile/render"
+	"podd/runtime/logs"
 )
 
 // A Command contains the arguments of a run to completion.
@@ -101,16 +101,18 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 	if err != nil {
 		return exit.Internal, err
 	}
-	m, err := newPodRunner(r.cfg, dir, client, log)
+	run := newRunDriver(runOptions{
+		Set: in.set, Order: in.order, Stdout: stdout, Stderr: stderr, Progress: line,
+		LogDir:  func(p *manifest.Pod) string { return logs.Dir(r.cfg.PodLogsDir, p.Key, p.UID) },
+		Timeout: r.cmd.Timeout, Signals: signals, OnResult: func(result *runResult) { r.resultErr = r.writeResult(result, messages) },
+	})
+	m, err := newPodRunner(podRunnerOptions{
+		Config: r.cfg, Dir: dir, Client: client, Leftovers: logRetainer{wiring.NewLeftovers(r.cfg, nil), run.out}, Publish: run.publish, Log: log,
+	})
 	if err != nil {
 		return exit.Internal, errors.Join(err, os.RemoveAll(dir))
 	}
 	defer m.Close()
-	run := newRunDriver(runOptions{
-		Set: in.set, Order: in.order, Stdout: stdout, Stderr: stderr, Progress: line,
-		LogDir:  func(p *manifest.Pod) string { return render.LogDirectory(p, m.render) },
-		Timeout: r.cmd.Timeout, Signals: signals, OnResult: func(result *runResult) { r.resultErr = r.writeResult(result, messages) },
-	})
 	r.hasResult = true
 	return r.drive(ctx, run, m)
 }
@@ -129,7 +131,7 @@ func stopSignals() []os.Signal {
 func (r *execution) drive(ctx context.Context, run *runDriver, m *podRunner) (int, error) {
 	// Removing the pods takes longer than the signal that stops the run.
 	ctx = context.WithoutCancel(ctx)
-	m.begin(ctx, run.publish, run.wrapLeftovers)
+	m.begin(ctx)
 	result, failed := run.drive(ctx, m)
 	if failed == nil {
 		failed = m.remove(ctx)

@@ -15,6 +15,7 @@ import (
 	"podd/cmd/podd/internal/wiring"
 	"podd/manifest"
 	"podd/reconcile"
+	"podd/reconcile/cgroup"
 	"podd/reconcile/effect"
 	"podd/reconcile/eviction"
 	"podd/reconcile/node"
@@ -29,13 +30,14 @@ import (
 // A podRunner runs pods in a root directory of its own, without sources and endpoints: the
 // pods of a run to completion, or the pods of a run that was killed.
 type podRunner struct {
-	cfg      *config.Config
 	log      *slog.Logger
 	client   *cri.Client
 	dir      string // root directory
 	instance *reconcile.Instance
-	render   render.Node
+	node     render.Node
 	address  *node.AddressFollower
+	observer *cri.Observer
+	pods     *eviction.ReportCache
 	router   *reconcile.Router
 	sets     chan *manifest.Set // capacity 1; the newest set
 	observed chan struct{}      // closed when the router has a complete snapshot
@@ -46,12 +48,23 @@ type podRunner struct {
 
 var _ runner = (*podRunner)(nil)
 
-// newPodRunner returns a podRunner for the root directory dir, which it owns.
-func newPodRunner(cfg *config.Config, dir string, client *cri.Client, log *slog.Logger) (*podRunner, error) {
+// podRunnerOptions configures a podRunner. All fields are required.
+type podRunnerOptions struct {
+	Config    *config.Config
+	Dir       string // root directory, which the podRunner locks and removes
+	Client    *cri.Client
+	Leftovers effect.Leftovers
+	Publish   func(reconcile.Change) // must not block
+	Log       *slog.Logger
+}
+
+// newPodRunner returns a podRunner. It runs no pods before begin.
+func newPodRunner(o podRunnerOptions) (*podRunner, error) {
+	cfg, log := o.Config, o.Log
 	if _, err := host.ReadDNS(cfg.ResolvConf); err != nil {
 		return nil, err
 	}
-	instance, err := reconcile.LockRoot(dir)
+	instance, err := reconcile.LockRoot(o.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -61,37 +74,38 @@ func newPodRunner(cfg *config.Config, dir string, client *cri.Client, log *slog.
 		instance.Close()
 		return nil, err
 	}
+	observer := o.Client.NewObserver(cri.ObserverOptions{Instance: instance.ID, Logger: log})
+	pods := eviction.NewReportCache()
+	router := reconcile.NewRouter(reconcile.Options{
+		Effects: wiring.NewEffects(wiring.EffectOptions{
+			Config: cfg, Root: o.Dir, Runtime: o.Client, Node: on, Leftovers: o.Leftovers, MakeCgroup: cgroup.Make,
+		}),
+		Journals: rootdir.Journals(o.Dir), Log: log,
+		Refresh: observer.Refresh, Render: on, MaxBackoff: cfg.MaxRestartPeriod,
+		Limits: plan.Limits{Machine: host.Machine(cfg)}, Kept: volume.Claims{Root: rootdir.Claims(cfg.RootDir)}.Kept,
+		Publish: func(c reconcile.Change) {
+			pods.Take(c)
+			o.Publish(c)
+		},
+	})
 	return &podRunner{
-		cfg: cfg, log: log, client: client, dir: dir, instance: instance, render: on, address: addresses,
+		log: log, client: o.Client, dir: o.Dir, instance: instance, node: on, address: addresses,
+		observer: observer, pods: pods, router: router,
 		sets: make(chan *manifest.Set, 1), observed: make(chan struct{}), failed: make(chan struct{}),
 	}, nil
 }
 
-// begin starts the runner. wrap returns the collector of leftovers to use instead of the
-// default one.
-func (m *podRunner) begin(ctx context.Context, publish func(reconcile.Change), wrap func(effect.Leftovers) effect.Leftovers) {
+// begin starts the runner.
+func (m *podRunner) begin(ctx context.Context) {
 	ctx, m.cancel = context.WithCancel(ctx)
-	observer := m.client.NewObserver(cri.ObserverOptions{Instance: m.instance.ID, Logger: m.log})
 	nodes := m.client.NewNodeObserver(cri.NodeObserverOptions{Logger: m.log})
-	effects := wiring.NewEffects(m.cfg, m.dir, m.client, m.render, nil)
-	effects.Leftovers = wrap(effects.Leftovers)
-	pods := eviction.NewReportCache()
-	m.router = reconcile.NewRouter(reconcile.Options{
-		Effects: effects, Journals: rootdir.Journals(m.dir), Log: m.log,
-		Refresh: observer.Refresh, Render: m.render, MaxBackoff: m.cfg.MaxRestartPeriod,
-		Limits: plan.Limits{Machine: host.Machine(m.cfg)}, Kept: volume.Claims{Root: rootdir.Claims(m.cfg.RootDir)}.Kept,
-		Publish: func(c reconcile.Change) {
-			pods.Take(c)
-			publish(c)
-		},
-	})
 	snapshots, states, addresses := make(chan runtime.Snapshot), make(chan runtime.Node), make(chan node.Addresses)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		return m.router.Run(ctx, reconcile.Inputs{Sets: m.sets, Snapshots: snapshots, Nodes: states, Addresses: addresses})
 	})
 	limits := eviction.NewStorageLimiter(eviction.StorageOptions{
-		Disk: rootdir.PodDirs(m.dir), Node: m.render, Pods: pods.All, Router: m.router, Layers: m.client, Log: m.log,
+		Disk: rootdir.PodDirs(m.dir), Node: m.node, Pods: m.pods.All, Router: m.router, Layers: m.client, Log: m.log,
 		Report: func(_ context.Context, all []manifest.Problem) {
 			for _, p := range all {
 				m.log.Error("storage limits are not fully enforced", "err", p.Message)
@@ -102,7 +116,7 @@ func (m *podRunner) begin(ctx context.Context, publish func(reconcile.Change), w
 	first := sync.OnceFunc(func() { close(m.observed) })
 	pass := wiring.Send(ctx, snapshots)
 	group.Go(func() error {
-		return wiring.IgnoreCanceled(observer.Run(ctx, func(s runtime.Snapshot) {
+		return wiring.IgnoreCanceled(m.observer.Run(ctx, func(s runtime.Snapshot) {
 			pass(s)
 			if s.Whole {
 				first()

@@ -11,7 +11,6 @@ import (
 	"podd/cmd/podd/internal/progress"
 	"podd/manifest"
 	"podd/reconcile"
-	"podd/reconcile/effect"
 )
 
 // A runner runs the pods of one run, and no others.
@@ -99,9 +98,6 @@ func names(set *manifest.Set, order []types.NamespacedName) map[types.Namespaced
 
 // publish queues a change of the router. It does not block.
 func (r *runDriver) publish(c reconcile.Change) { r.changes.put(c) }
-
-// wrapLeftovers wraps l so that logs are removed only after they have been copied.
-func (r *runDriver) wrapLeftovers(l effect.Leftovers) effect.Leftovers { return logRetainer{l, r.out} }
 
 // drive runs the pods on m until there is a result and everything is removed. It returns
 // an error if something could not be removed.

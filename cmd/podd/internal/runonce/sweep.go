@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/wiring"
 	"podd/reconcile"
-	"podd/reconcile/effect"
 	"podd/runtime/cri"
 )
 
@@ -33,13 +33,14 @@ func Sweep(ctx context.Context, cfg *config.Config, runs RunDirs, client *cri.Cl
 func sweepRun(ctx context.Context, cfg *config.Config, dir string, client *cri.Client, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
-	m, err := newPodRunner(cfg, dir, client, log)
+	m, err := newPodRunner(podRunnerOptions{
+		Config: cfg, Dir: dir, Client: client, Leftovers: wiring.NewLeftovers(cfg, nil), Publish: func(reconcile.Change) {}, Log: log,
+	})
 	if err != nil {
 		return err // another podd may be removing it
 	}
 	defer m.Close()
-	unwrapped := func(l effect.Leftovers) effect.Leftovers { return l }
-	m.begin(ctx, func(reconcile.Change) {}, unwrapped)
+	m.begin(ctx)
 	select {
 	case <-m.observed:
 	case <-m.Failed():
