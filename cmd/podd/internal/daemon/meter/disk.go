@@ -10,13 +10,13 @@ import (
 
 	"podd/cmd/podd/internal/host"
 	"podd/cmd/podd/internal/rootdir"
-	"podd/manifest"
 	"podd/reconcile/collect"
 	"podd/reconcile/render"
 	"podd/reconcile/volume"
 	"podd/reconcile/volume/csi"
 	"podd/runtime"
 	"podd/runtime/cri"
+	"podd/runtime/logs"
 	"podd/runtime/safepath"
 	"podd/runtime/stats"
 	"podd/server"
@@ -101,7 +101,7 @@ func (m *diskMeter) pod(ctx context.Context, p *stats.Pod, spec *v1.Pod, layers 
 	if layers != nil {
 		d.Layers = map[string]stats.Filesystem{}
 	}
-	dir := render.LogDirectory(&manifest.Pod{Key: p.Key, UID: p.UID, Spec: spec}, m.node)
+	dir := logs.Dir(m.node.LogsDir, p.Key, p.UID)
 	part := func(u safepath.Usage) stats.Filesystem {
 		bytes, inodes := uint64(max(u.Bytes, 0)), uint64(max(u.Inodes, 0))
 		return stats.Filesystem{Used: &bytes, InodesUsed: &inodes, Space: root.Space, At: time.Now()}

@@ -7,9 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"podd/manifest"
-	"podd/reconcile/render"
 	"podd/reconcile/rotate"
+	"podd/runtime/logs"
 	"podd/server"
 )
 
@@ -44,7 +43,7 @@ func NewLister(state server.Viewer) func() []rotate.Log {
 func podLogs(p *server.PodView) []rotate.Log {
 	var all []rotate.Log
 	key := types.NamespacedName{Namespace: p.Pod.Namespace, Name: p.Pod.Name}
-	dir := filepath.Base(render.LogDirectory(&manifest.Pod{Key: key, UID: p.Pod.UID}, render.Node{}))
+	dir := logs.DirName(key, p.Pod.UID)
 	for c := range server.Statuses(p.Pod) {
 		if l, ok := containerLog(dir, c, p.Attempts); ok {
 			all = append(all, l)

@@ -10,8 +10,6 @@ import (
 	"sync"
 
 	"podd/cmd/podd/internal/containers"
-	"podd/manifest"
-	"podd/reconcile/render"
 	"podd/runtime/logs"
 	"podd/server"
 )
@@ -19,14 +17,14 @@ import (
 // A Reader reads the logs of containers of pods. It implements server.LogReader.
 type Reader struct {
 	state    server.Viewer
-	node     render.Node    // only LogsDir is set
+	dir      string         // with the logs of all pods
 	notifier *logs.Notifier // may be nil
 }
 
 // NewReader returns a Reader of the logs in dir. notifier is shared by all clients that
 // follow a log.
 func NewReader(state server.Viewer, dir string, notifier *logs.Notifier) *Reader {
-	return &Reader{state, render.Node{LogsDir: dir}, notifier}
+	return &Reader{state, dir, notifier}
 }
 
 // Logs implements server.LogReader.
@@ -55,11 +53,10 @@ func (l *Reader) options(req server.LogRequest) (*logs.Options, error) {
 	if err := containers.Check(p, req.Container); err != nil {
 		return nil, server.NotFound(err.Error())
 	}
-	pod := &manifest.Pod{Key: req.Pod, UID: p.Pod.UID}
 	first, isRunning := runningID(p, req.Container)
 	follow := req.Follow && !req.Previous // a run that has ended gets no more lines
 	o := &logs.Options{
-		Dir: render.LogDirectory(pod, l.node), Container: req.Container,
+		Dir: logs.Dir(l.dir, req.Pod, p.Pod.UID), Container: req.Container,
 		// During a back-off the newest run is the newest one that has ended.
 		Previous: req.Previous && isRunning, Follow: follow, Notifier: l.notifier, Tail: tailLines(req.Tail),
 		Since: req.Since, Limit: req.Limit, Stream: logs.Stream(req.Stream),
