@@ -55,17 +55,36 @@ var forbiddenImports = []struct{ from, to, why string }{
 	{clusterPackage, "podd/manifest/source", "it implements a source and uses no other"},
 	{"podd/cmd/podd/internal/exit", "podd/", "every verb may return an exit code"},
 	{"podd/cmd/podd/internal/paths", "podd/", "it only handles strings"},
-	{"podd/cmd/podd/internal/cli/printer", "podd/", "it only prints values"},
-	{"podd/cmd/podd/internal/cli", daemonPackage, "verbs use the socket of the daemon"},
-	{daemonPackage, "podd/cmd/podd/internal/cli/client", "the daemon is not a client of itself"},
+	{"podd/cmd/podd/internal/printer", "podd/", "it only prints values"},
+	{daemonPackage, "podd/cmd/podd/internal/client", "the daemon is not a client of itself"},
+	{"podd/cmd/podd/internal/client", "podd/manifest/source", "verbs get the content of sources from the daemon"},
 	{"podd/cmd/podd/internal/cli", "podd/runtime/cri", "verbs use the daemon, not the runtime"},
 	{"podd/cmd/podd/internal/cli", "podd/manifest/source", "verbs get the content of sources from the daemon"},
-	{"podd/cmd/podd/internal/cli/client", "podd/runtime", "it uses the daemon, not the runtime"},
+	{"podd/cmd/podd/internal/client", "podd/runtime", "it uses the daemon, not the runtime"},
 	{"podd/cmd/podd/internal/offline", clusterPackage, "offline verbs do not connect to an API server"},
 	{"podd/cmd/podd/internal/daemon/view", "podd/cmd/podd/internal/config", "a View is computed from values"},
 	{"podd/cmd/podd/internal/daemon/view", "podd/cmd/podd/internal/host", "a View is computed from values"},
 	{"podd/cmd/podd/internal/iostreams", "podd/", "every verb uses it"},
 	{"podd/", "k8s.io/kubernetes", "podd contains no code of the kubelet"},
+}
+
+// programPackages import nothing of each other, so that each one can be read alone. They
+// share other packages in podd/cmd/podd/internal.
+var programPackages = []string{
+	daemonPackage,
+	"podd/cmd/podd/internal/cli",
+	"podd/cmd/podd/internal/offline",
+	"podd/cmd/podd/internal/runonce",
+}
+
+// programOf returns the programPackage that path is in or below, or "".
+func programOf(path string) string {
+	for _, p := range programPackages {
+		if below(path, p) {
+			return p
+		}
+	}
+	return ""
 }
 
 // leafPackages may be imported by all packages, so that no package implements their
@@ -118,6 +137,13 @@ func TestImports(t *testing.T) {
 			for _, dep := range p.Deps {
 				if below(dep, rule.to) && !below(dep, rule.from) && !isLeaf(dep) {
 					t.Errorf("%s imports %s, but %s", p.ImportPath, dep, rule.why)
+				}
+			}
+		}
+		if from := programOf(p.ImportPath); from != "" {
+			for _, dep := range p.Deps {
+				if to := programOf(dep); to != "" && to != from {
+					t.Errorf("%s imports %s, but they share only other packages", p.ImportPath, dep)
 				}
 			}
 		}

@@ -8,10 +8,10 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"podd/cmd/podd/internal/cli/printer"
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/host"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/printer"
 )
 
 // version is set by the linker with -X main.version=v1.2.3; "" if it is not.

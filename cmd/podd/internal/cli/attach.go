@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/url"
 
-	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/cmd/podd/internal/stream"
 	"podd/reconcile/plan"

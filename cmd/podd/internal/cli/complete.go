@@ -8,7 +8,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/printer"
 )
 
 // A choice is a possible completion and its description.

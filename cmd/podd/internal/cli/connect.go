@@ -3,7 +3,7 @@ package cli
 import (
 	"context"
 
-	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/client"
 	"podd/server"
 )
 

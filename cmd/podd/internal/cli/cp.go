@@ -13,10 +13,10 @@ import (
 	"strings"
 
 	"podd/cmd/podd/internal/archive"
-	"podd/cmd/podd/internal/cli/client"
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/printer"
 	"podd/cmd/podd/internal/stream"
 	"podd/server"
 )

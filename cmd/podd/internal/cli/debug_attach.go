@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/cmd/podd/internal/stream"
 	"podd/server"

@@ -10,7 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/printer"
 )
 
 // containers writes one list of containers of a pod: init, regular or ephemeral ones.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"podd/cmd/podd/internal/cli/client"
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/printer"
 	"podd/server"
 )
 

@@ -6,7 +6,7 @@ import (
 	"io"
 	"net/url"
 
-	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/cmd/podd/internal/stream"

@@ -6,8 +6,8 @@ import (
 	"regexp"
 	"strings"
 
-	"podd/cmd/podd/internal/cli/printer"
 	"podd/cmd/podd/internal/exit"
+	"podd/cmd/podd/internal/printer"
 	"podd/cmd/podd/internal/stream"
 )
 

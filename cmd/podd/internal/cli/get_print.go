@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"podd/cmd/podd/internal/cli/client"
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/printer"
 )
 
 // objects prints objects of the Kubernetes API as kubectl get does.

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"podd/cmd/podd/internal/cli/client"
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/cmd/podd/internal/paths"
+	"podd/cmd/podd/internal/printer"
 	"podd/cmd/podd/internal/progress"
 	"podd/server"
 )

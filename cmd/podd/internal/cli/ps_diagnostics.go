@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"podd/cmd/podd/internal/cli/printer"
 	"podd/cmd/podd/internal/paths"
+	"podd/cmd/podd/internal/printer"
 	"podd/server"
 )
 

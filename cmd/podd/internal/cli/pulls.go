@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/printer"
 	"podd/cmd/podd/internal/progress"
 	"podd/server"
 )

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/client"
 )
 
 // chooseResources returns the resource types that words select, which are separated by

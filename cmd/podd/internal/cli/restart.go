@@ -9,10 +9,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/cli/client"
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/containers"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/printer"
 	"podd/cmd/podd/internal/progress"
 	"podd/server"
 )

@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/server"
 )

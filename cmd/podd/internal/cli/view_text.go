@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"podd/cmd/podd/internal/cli/printer"
 	"podd/cmd/podd/internal/paths"
+	"podd/cmd/podd/internal/printer"
 	"podd/server"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/cmd/podd/internal/poddtest"
 	"podd/server"

@@ -9,10 +9,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"podd/cmd/podd/internal/cli/client"
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/cmd/podd/internal/paths"
+	"podd/cmd/podd/internal/printer"
 	"podd/server"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/cli/printer"
 	"podd/cmd/podd/internal/paths"
+	"podd/cmd/podd/internal/printer"
 	"podd/manifest/wording"
 	"podd/server"
 )

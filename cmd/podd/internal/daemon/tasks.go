@@ -11,8 +11,8 @@ import (
 	"podd/cmd/podd/internal/daemon/nodestatus"
 	"podd/cmd/podd/internal/daemon/podlog"
 	"podd/cmd/podd/internal/host"
+	"podd/cmd/podd/internal/podrunner"
 	"podd/cmd/podd/internal/rootdir"
-	"podd/cmd/podd/internal/runonce"
 	"podd/cmd/podd/internal/wiring"
 	"podd/manifest"
 	"podd/manifest/source"
@@ -106,14 +106,14 @@ const sweepInterval = time.Minute
 
 // sweep removes killed runs. It returns when there are none left or ctx is done.
 func (p *parts) sweep(ctx context.Context) error {
-	runs := runonce.RunDirs{Root: p.cfg.RootDir}
+	runs := podrunner.Dirs{Root: p.cfg.RootDir}
 	tick := time.NewTicker(sweepInterval)
 	defer tick.Stop()
 	for {
 		if dead, err := runs.Dead(); err == nil && len(dead) == 0 {
 			return nil
 		}
-		runonce.Sweep(ctx, p.cfg, runs, p.client, p.log)
+		podrunner.Sweep(ctx, p.cfg, runs, p.client, p.log)
 		select {
 		case <-ctx.Done():
 			return nil

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"podd/cmd/podd/internal/cli/printer"
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/host"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/printer"
 	"podd/cmd/podd/internal/rootdir"
 	"podd/cmd/podd/internal/sources"
 	"podd/cmd/podd/internal/wiring"

@@ -9,7 +9,7 @@ import (
 	"os"
 	"slices"
 
-	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/nodename"
 	"podd/cmd/podd/internal/paths"

@@ -8,7 +8,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/printer"
 	"podd/manifest"
 )
 

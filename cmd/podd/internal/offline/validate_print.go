@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"podd/cmd/podd/internal/cli/printer"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/printer"
 	"podd/manifest"
 )
 

@@ -12,13 +12,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"podd/cmd/podd/internal/cli/printer"
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/cmd/podd/internal/paths"
+	"podd/cmd/podd/internal/podrunner"
+	"podd/cmd/podd/internal/printer"
 	"podd/cmd/podd/internal/rootdir"
-	"podd/cmd/podd/internal/runonce"
 	"podd/manifest"
 	"podd/reconcile/journal"
 	"podd/reconcile/volume"
@@ -97,7 +97,7 @@ func (v *volumeCommand) request(name types.NamespacedName) (size, position strin
 // of runs to completion.
 func (v *volumeCommand) podRoots() []string {
 	roots := []string{rootdir.Pods(v.cfg.RootDir)}
-	for _, run := range (runonce.RunDirs{Root: v.cfg.RootDir}).All() {
+	for _, run := range (podrunner.Dirs{Root: v.cfg.RootDir}).All() {
 		roots = append(roots, rootdir.Pods(run))
 	}
 	return roots

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"podd/cmd/podd/internal/claims"
 	"podd/cmd/podd/internal/config"
-	"podd/cmd/podd/internal/daemon/view"
 	"podd/server"
 )
 
@@ -42,7 +42,7 @@ func desiredClaims(ctx context.Context, running *server.View, cfg *config.Config
 			return nil, unreadError(s.Name())
 		}
 	}
-	return slices.Concat(all, view.Claims(set)), nil
+	return slices.Concat(all, claims.Views(set)), nil
 }
 
 // unreadError returns the error for a source that has not been read.

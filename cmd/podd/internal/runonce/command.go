@@ -17,6 +17,7 @@ import (
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/cmd/podd/internal/logging"
+	"podd/cmd/podd/internal/podrunner"
 	"podd/cmd/podd/internal/progress"
 	"podd/cmd/podd/internal/wiring"
 	"podd/manifest"
@@ -42,7 +43,7 @@ func (c *Command) Run(ctx context.Context, cfg *config.Config, s iostreams.Strea
 			return exit.With(exit.Internal, err)
 		}
 	}
-	r := &execution{cmd: c, cfg: cfg, streams: s, report: report, suffix: newSuffix()}
+	r := &execution{cmd: c, cfg: cfg, streams: s, report: report, suffix: podrunner.NewSuffix()}
 	code, err := r.run(ctx)
 	switch {
 	case r.hasResult && code == 0:
@@ -95,9 +96,9 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 		return exit.Internal, err
 	}
 	defer client.Close()
-	runs := RunDirs{Root: r.cfg.RootDir}
-	Sweep(ctx, r.cfg, runs, client, log)
-	dir, err := runs.create(r.suffix)
+	runs := podrunner.Dirs{Root: r.cfg.RootDir}
+	podrunner.Sweep(ctx, r.cfg, runs, client, log)
+	dir, err := runs.Create(r.suffix)
 	if err != nil {
 		return exit.Internal, err
 	}
@@ -106,7 +107,7 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 		LogDir:  func(p *manifest.Pod) string { return logs.Dir(r.cfg.PodLogsDir, p.Key, p.UID) },
 		Timeout: r.cmd.Timeout, Signals: signals, OnResult: func(result *runResult) { r.resultErr = r.writeResult(result, messages) },
 	})
-	m, err := newPodRunner(podRunnerOptions{
+	m, err := podrunner.New(podrunner.Options{
 		Config: r.cfg, Dir: dir, Client: client, Leftovers: logRetainer{wiring.NewLeftovers(r.cfg, nil), run.out}, Publish: run.publish, Log: log,
 	})
 	if err != nil {
@@ -128,13 +129,13 @@ func stopSignals() []os.Signal {
 }
 
 // drive returns when the run has ended, and its pods and directories are removed.
-func (r *execution) drive(ctx context.Context, run *runDriver, m *podRunner) (int, error) {
+func (r *execution) drive(ctx context.Context, run *runDriver, m *podrunner.Runner) (int, error) {
 	// Removing the pods takes longer than the signal that stops the run.
 	ctx = context.WithoutCancel(ctx)
-	m.begin(ctx)
+	m.Begin(ctx)
 	result, failed := run.drive(ctx, m)
 	if failed == nil {
-		failed = m.remove(ctx)
+		failed = m.Remove(ctx)
 	} else {
 		failed = fmt.Errorf("removing the pods of the run: %w", failed)
 	}

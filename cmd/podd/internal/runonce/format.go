@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/printer"
 	"podd/manifest/wording"
 	"podd/reconcile/plan"
 )

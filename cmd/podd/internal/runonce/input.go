@@ -13,9 +13,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"podd/cmd/podd/internal/cli/printer"
 	"podd/cmd/podd/internal/filecheck"
 	"podd/cmd/podd/internal/host"
+	"podd/cmd/podd/internal/printer"
 	"podd/cmd/podd/internal/sources"
 	"podd/manifest"
 	"podd/manifest/decode"

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/printer"
 	"podd/reconcile/plan"
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/printer"
 )
 
 // A runResult is the result of a run.

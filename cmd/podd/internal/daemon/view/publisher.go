@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/claims"
 	"podd/manifest"
 	"podd/reconcile"
 	"podd/reconcile/plan"
@@ -111,7 +112,7 @@ func (v *Publisher) Publish(c reconcile.Change) Findings {
 	if c.SetChanged {
 		v.showDesired(c.Set, now)
 		v.findings = v.findingsIn(c.Set)
-		next.Files, next.Claims = fileViews(c.Set.Files), Claims(c.Set)
+		next.Files, next.Claims = fileViews(c.Set.Files), claims.Views(c.Set)
 		next.Unread = slices.DeleteFunc(slices.Clone(next.Sources), func(s string) bool { return c.Set.Complete[s] })
 		next.Taken = c.Set.Versions
 		set := c.Set

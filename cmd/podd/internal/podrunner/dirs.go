@@ -1,4 +1,4 @@
-package runonce
+package podrunner
 
 import (
 	"crypto/rand"
@@ -11,21 +11,22 @@ import (
 	"strings"
 )
 
-// RunDirs manages the root directories of the runs below one root directory:
+// Dirs manages the root directories of the runs below one root directory:
 //
 //	<root>/once/<pid>-<start time>-<random>
 //
-// The process ID and start time distinguish running and dead runs. Every root directory
-// is also locked.
-type RunDirs struct{ Root string }
+// The process ID and start time identify the process of the run, which also locks the
+// directory.
+type Dirs struct{ Root string }
 
-func (d RunDirs) dir() string { return filepath.Join(d.Root, "once") }
+func (d Dirs) dir() string { return filepath.Join(d.Root, "once") }
 
-// newSuffix returns a random suffix for the names of a run's pods.
-func newSuffix() string { return strings.ToLower(rand.Text()[:10]) }
+// NewSuffix returns a random suffix for the names of a run's pods.
+func NewSuffix() string { return strings.ToLower(rand.Text()[:10]) }
 
-// create creates the directory of a run of this process.
-func (d RunDirs) create(suffix string) (dir string, err error) {
+// Create creates the root directory of a run of this process. It returns an error if there is
+// a run with the same suffix.
+func (d Dirs) Create(suffix string) (dir string, err error) {
 	self := os.Getpid()
 	start, err := startTime(self)
 	if err != nil {
@@ -42,13 +43,13 @@ func (d RunDirs) create(suffix string) (dir string, err error) {
 }
 
 // All returns the directories of all runs, including dead ones.
-func (d RunDirs) All() []string {
+func (d Dirs) All() []string {
 	all, _ := filepath.Glob(filepath.Join(d.dir(), "*")) // the pattern is valid
 	return all
 }
 
 // Dead returns the directories of runs whose process has ended.
-func (d RunDirs) Dead() ([]string, error) {
+func (d Dirs) Dead() ([]string, error) {
 	entries, err := os.ReadDir(d.dir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

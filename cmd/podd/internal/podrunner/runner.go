@@ -1,4 +1,6 @@
-package runonce
+// Package podrunner runs the pods of one run to completion in a root directory of their own,
+// without sources and endpoints. It also removes runs whose podd was killed.
+package podrunner
 
 import (
 	"context"
@@ -27,9 +29,8 @@ import (
 	"podd/runtime/safepath"
 )
 
-// A podRunner runs pods in a root directory of its own, without sources and endpoints: the
-// pods of a run to completion, or the pods of a run that was killed.
-type podRunner struct {
+// A Runner runs the pods of one root directory.
+type Runner struct {
 	log      *slog.Logger
 	client   *cri.Client
 	dir      string // root directory
@@ -41,25 +42,24 @@ type podRunner struct {
 	router   *reconcile.Router
 	sets     chan *manifest.Set // capacity 1; the newest set
 	observed chan struct{}      // closed when the router has a complete snapshot
-	failed   chan struct{}      // closed when err is set, or begin's ctx is done
+	failed   chan struct{}      // closed when all goroutines have stopped, after err is set
 	err      error
-	cancel   context.CancelFunc // nil until begin
+	cancel   context.CancelFunc // nil until Begin
 }
 
-var _ runner = (*podRunner)(nil)
-
-// podRunnerOptions configures a podRunner. All fields are required.
-type podRunnerOptions struct {
+// Options are the options of a Runner. All fields are required.
+type Options struct {
 	Config    *config.Config
-	Dir       string // root directory, which the podRunner locks and removes
+	Dir       string // root directory, which the Runner locks
 	Client    *cri.Client
 	Leftovers effect.Leftovers
 	Publish   func(reconcile.Change) // must not block
 	Log       *slog.Logger
 }
 
-// newPodRunner returns a podRunner. It runs no pods before begin.
-func newPodRunner(o podRunnerOptions) (*podRunner, error) {
+// New returns a Runner of the pods in a directory, and locks the directory. It runs no pods
+// before Begin.
+func New(o Options) (*Runner, error) {
 	cfg, log := o.Config, o.Log
 	if _, err := host.ReadDNS(cfg.ResolvConf); err != nil {
 		return nil, err
@@ -88,35 +88,36 @@ func newPodRunner(o podRunnerOptions) (*podRunner, error) {
 			o.Publish(c)
 		},
 	})
-	return &podRunner{
+	return &Runner{
 		log: log, client: o.Client, dir: o.Dir, instance: instance, node: on, address: addresses,
 		observer: observer, pods: pods, router: router,
 		sets: make(chan *manifest.Set, 1), observed: make(chan struct{}), failed: make(chan struct{}),
 	}, nil
 }
 
-// begin starts the runner.
-func (m *podRunner) begin(ctx context.Context) {
-	ctx, m.cancel = context.WithCancel(ctx)
-	nodes := m.client.NewNodeObserver(cri.NodeObserverOptions{Logger: m.log})
+// Begin starts the goroutines of the runner. They stop when ctx is done or Close is called.
+// It must be called at most once.
+func (r *Runner) Begin(ctx context.Context) {
+	ctx, r.cancel = context.WithCancel(ctx)
+	nodes := r.client.NewNodeObserver(cri.NodeObserverOptions{Logger: r.log})
 	snapshots, states, addresses := make(chan runtime.Snapshot), make(chan runtime.Node), make(chan node.Addresses)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		return m.router.Run(ctx, reconcile.Inputs{Sets: m.sets, Snapshots: snapshots, Nodes: states, Addresses: addresses})
+		return r.router.Run(ctx, reconcile.Inputs{Sets: r.sets, Snapshots: snapshots, Nodes: states, Addresses: addresses})
 	})
 	limits := eviction.NewStorageLimiter(eviction.StorageOptions{
-		Disk: rootdir.PodDirs(m.dir), Node: m.node, Pods: m.pods.All, Router: m.router, Layers: m.client, Log: m.log,
+		Disk: rootdir.PodDirs(r.dir), Node: r.node, Pods: r.pods.All, Router: r.router, Layers: r.client, Log: r.log,
 		Report: func(_ context.Context, all []manifest.Problem) {
 			for _, p := range all {
-				m.log.Error("storage limits are not fully enforced", "err", p.Message)
+				r.log.Error("storage limits are not fully enforced", "err", p.Message)
 			}
 		},
 	})
 	group.Go(func() error { return limits.Run(ctx) })
-	first := sync.OnceFunc(func() { close(m.observed) })
+	first := sync.OnceFunc(func() { close(r.observed) })
 	pass := wiring.Send(ctx, snapshots)
 	group.Go(func() error {
-		return wiring.IgnoreCanceled(m.observer.Run(ctx, func(s runtime.Snapshot) {
+		return wiring.IgnoreCanceled(r.observer.Run(ctx, func(s runtime.Snapshot) {
 			pass(s)
 			if s.Whole {
 				first()
@@ -124,52 +125,54 @@ func (m *podRunner) begin(ctx context.Context) {
 		}))
 	})
 	group.Go(func() error { return wiring.IgnoreCanceled(nodes.Run(ctx, wiring.Send(ctx, states))) })
-	group.Go(func() error { m.address.Run(ctx, wiring.Send(ctx, addresses)); return nil })
-	go func() { // Close waits for it
-		defer close(m.failed)
-		m.err = group.Wait()
+	group.Go(func() error { r.address.Run(ctx, wiring.Send(ctx, addresses)); return nil })
+	go func() { // Close waits for this goroutine
+		defer close(r.failed)
+		r.err = group.Wait()
 	}()
 }
 
-// SetDesired implements runner.
-func (m *podRunner) SetDesired(s *manifest.Set) {
+// SetDesired sets the pods that should run. It does not block. Only one goroutine may call
+// it.
+func (r *Runner) SetDesired(s *manifest.Set) {
 	select {
-	case <-m.sets: // replaced before it was read
+	case <-r.sets: // replaced before it was read
 	default:
 	}
-	m.sets <- s
+	r.sets <- s
 }
 
-// Down implements runner.
-func (m *podRunner) Down(ctx context.Context) error { return m.router.Down(ctx) }
+// Down stops all pods with their grace periods, starts no more, and returns when all pods are
+// removed.
+func (r *Runner) Down(ctx context.Context) error { return r.router.Down(ctx) }
 
-// ForceStop implements runner.
-func (m *podRunner) ForceStop(ctx context.Context) error { return m.router.ForceStop(ctx) }
+// ForceStop reduces the grace periods of pods that stop now or later to zero.
+func (r *Runner) ForceStop(ctx context.Context) error { return r.router.ForceStop(ctx) }
 
-// Failed implements runner.
-func (m *podRunner) Failed() <-chan struct{} { return m.failed }
+// Failed is closed when the runner has failed or stopped. Err then returns the error.
+func (r *Runner) Failed() <-chan struct{} { return r.failed }
 
-// Err implements runner.
-func (m *podRunner) Err() error { return m.err }
+// Err returns why the runner failed, or nil. It must not be called before Failed is closed.
+func (r *Runner) Err() error { return r.err }
 
-// Close stops the runner, not its pods, and releases the directory.
-func (m *podRunner) Close() {
-	if m.cancel != nil {
-		m.cancel()
-		<-m.failed
+// Close stops the runner and unlocks the directory. The pods keep running.
+func (r *Runner) Close() {
+	if r.cancel != nil {
+		r.cancel()
+		<-r.failed
 	}
-	m.instance.Close()
+	r.instance.Close()
 }
 
-// remove removes the directory. All pods must have been removed.
-func (m *podRunner) remove(ctx context.Context) error {
-	parent, err := safepath.Open(filepath.Dir(m.dir))
+// Remove removes the directory. All pods must have been removed before.
+func (r *Runner) Remove(ctx context.Context) error {
+	parent, err := safepath.Open(filepath.Dir(r.dir))
 	if err != nil {
-		return fmt.Errorf("removing %s: %w", m.dir, err)
+		return fmt.Errorf("removing %s: %w", r.dir, err)
 	}
 	defer parent.Close()
-	if err := parent.RemoveAll(ctx, filepath.Base(m.dir)); err != nil {
-		return fmt.Errorf("removing %s: %w", m.dir, err)
+	if err := parent.RemoveAll(ctx, filepath.Base(r.dir)); err != nil {
+		return fmt.Errorf("removing %s: %w", r.dir, err)
 	}
 	return nil
 }
