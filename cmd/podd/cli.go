@@ -22,7 +22,7 @@ import (
 // verbs is the grammar of the command line. Each field is a verb; podd help prints them in
 // this order.
 type verbs struct {
-	Run         RunCmd                `cmd:"" help:"Run pods from manifest files and URLs, and apply changes to them."`
+	Run         runCmd                `cmd:"" help:"Run pods from manifest files and URLs, and apply changes to them."`
 	Ps          cli.PsCmd             `cmd:"" help:"List pods and their problems."`
 	Why         cli.WhyCmd            `cmd:"" help:"Explain the state of pods and manifests."`
 	Wait        cli.WaitCmd           `cmd:"" help:"Wait for a specific condition on pods or manifests."`
@@ -46,7 +46,7 @@ type verbs struct {
 	Kubeconfig  cli.KubeconfigCmd     `cmd:"" help:"Print a kubeconfig with root's credential for this node's APIs, or revoke all such credentials."`
 	Validate    offline.ValidateCmd   `cmd:"" help:"Validate manifests without running them."`
 	Completion  offline.CompletionCmd `cmd:"" help:"Output shell completion code for the specified shell (bash, zsh or fish)."`
-	Version     VersionCmd            `cmd:"" help:"Print the version."`
+	Version     versionCmd            `cmd:"" help:"Print the version."`
 }
 
 // newVerbs returns the grammar, with the version of this program for podd validate.

@@ -11,7 +11,7 @@ const (
 	pinnedRAM  = "podd does not assign memory of NUMA nodes to containers."
 )
 
-// fieldEffects contains the effects of fields without a flag in RunCmd, and of those where
+// fieldEffects contains the effects of fields without a flag in runCmd, and of those where
 // the flag differs. For a field without effect it is the behavior of podd.
 var fieldEffects = map[string]string{
 	"kind":               "Must be KubeletConfiguration.",

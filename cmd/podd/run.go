@@ -13,8 +13,8 @@ import (
 	"podd/cmd/podd/internal/runonce"
 )
 
-// RunCmd is the podd run command, which is also podd without a verb.
-type RunCmd struct {
+// runCmd is the podd run command, which is also podd without a verb.
+type runCmd struct {
 	config.Flags
 	Files   []string      `arg:"" optional:"" name:"file" help:"With --runonce: manifests to run instead of those of the sources. Use - for stdin." complete:"file"`
 	Env     []string      `group:"With --runonce" short:"e" sep:"none" placeholder:"K=V" help:"Environment variable to set in every container. May be repeated."`
@@ -25,10 +25,10 @@ type RunCmd struct {
 
 // KubeletFlags returns the flags of podd run, in which parse stores those of the kubelet that
 // podd does not serve.
-func (c *RunCmd) KubeletFlags() *config.Flags { return &c.Flags }
+func (c *runCmd) KubeletFlags() *config.Flags { return &c.Flags }
 
 // Validate rejects a negative timeout, and arguments and flags that need --runonce.
-func (c *RunCmd) Validate() error {
+func (c *runCmd) Validate() error {
 	once := c.RunOnce != nil && *c.RunOnce
 	switch {
 	case c.Timeout < 0:
@@ -46,7 +46,7 @@ func (c *RunCmd) Validate() error {
 }
 
 // Run runs pods until ctx is done. Stopping podd does not stop the pods.
-func (c *RunCmd) Run(ctx context.Context, s iostreams.Streams) error {
+func (c *runCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	cfg, err := config.LoadHere(c.Flags, s.Err)
 	switch {
 	case err != nil && c.RunOnce != nil && *c.RunOnce:

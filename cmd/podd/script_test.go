@@ -54,7 +54,7 @@ type configVerbs struct {
 	Run configCmd `cmd:""`
 }
 
-type configCmd struct{ RunCmd }
+type configCmd struct{ runCmd }
 
 // Run prints the Config that the command line results in.
 func (c *configCmd) Run(_ context.Context, s iostreams.Streams) error {

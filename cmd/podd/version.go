@@ -17,8 +17,8 @@ import (
 // version is set by the linker with -X main.version=v1.2.3; "" if it is not.
 var version string
 
-// VersionCmd is the podd version command.
-type VersionCmd struct {
+// versionCmd is the podd version command.
+type versionCmd struct {
 	Output string `short:"o" enum:"text,json,yaml" default:"text" placeholder:"FORMAT" help:"Output format. One of: text, json, yaml."`
 }
 
@@ -32,7 +32,7 @@ type versionInfo struct {
 }
 
 // Run prints the version.
-func (c *VersionCmd) Run(_ context.Context, s iostreams.Streams) error {
+func (c *versionCmd) Run(_ context.Context, s iostreams.Streams) error {
 	if c.Output == "text" {
 		return printVersion(s.Out, "podd", "")
 	}

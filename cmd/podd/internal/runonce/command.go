@@ -55,7 +55,7 @@ func (c *Command) Run(ctx context.Context, cfg *config.Config, s iostreams.Strea
 		err, code = errors.New("interrupted; nothing was started"), exit.Interrupted
 	}
 	if report != nil {
-		err = errors.Join(err, report.Write(notStartedResult(err)))
+		err = errors.Join(err, report.write(notStartedResult(err)))
 	}
 	return exit.With(code, err)
 }
@@ -151,9 +151,9 @@ func (r *execution) drive(ctx context.Context, run *runDriver, m *podrunner.Runn
 
 // writeResult prints the result and writes the report.
 func (r *execution) writeResult(result *runResult, messages io.Writer) error {
-	_, err := io.WriteString(messages, result.Summary())
+	_, err := io.WriteString(messages, result.summary())
 	if r.report != nil {
-		err = errors.Join(err, r.report.Write(result))
+		err = errors.Join(err, r.report.write(result))
 	}
 	return err
 }

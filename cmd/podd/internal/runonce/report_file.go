@@ -52,8 +52,8 @@ func checkWritable(path string) error {
 	return errors.Join(f.Close(), os.Remove(path))
 }
 
-// Write replaces the content of the file.
-func (r *reportFile) Write(result *runResult) error {
+// write replaces the content of the file.
+func (r *reportFile) write(result *runResult) error {
 	var b bytes.Buffer
 	if err := r.format(&b, result); err != nil {
 		return fmt.Errorf("writing the report %s: %w", r.path, err)

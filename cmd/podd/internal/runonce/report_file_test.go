@@ -117,8 +117,8 @@ func TestRows_SeveralContainers(t *testing.T) {
 		t.Errorf("got last lines %s", got)
 	}
 	r.Several = true
-	if strings.Contains(r.Summary(), "three") {
-		t.Errorf("got output of a succeeded pod in the summary:\n%s", r.Summary())
+	if strings.Contains(r.summary(), "three") {
+		t.Errorf("got output of a succeeded pod in the summary:\n%s", r.summary())
 	}
 }
 
@@ -163,7 +163,7 @@ func TestNotStartedResult(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := report.Write(notStartedResult(errors.New("there is no pod to run"))); err != nil {
+		if err := report.write(notStartedResult(errors.New("there is no pod to run"))); err != nil {
 			t.Fatal(err)
 		}
 		text, err := os.ReadFile(path)

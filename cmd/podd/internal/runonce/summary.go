@@ -34,10 +34,10 @@ func newResult(v verdict, rows []resultRow, pods int, began, now time.Time) runR
 // shownLines is the number of last lines that a summary repeats.
 const shownLines = 5
 
-// Summary returns the messages at the end of a run: a line for the run and one for each
+// summary returns the messages at the end of a run: a line for the run and one for each
 // row. If several containers have output, it repeats the last lines of the failed ones,
 // because output of the others may be between them.
-func (r *runResult) Summary() string {
+func (r *runResult) summary() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "podd: %s, %d failed, %s%s\n", printer.Plural(r.Pods, "pod"), r.Failed, formatDuration(r.Took), r.outcomeText())
 	width := 0
