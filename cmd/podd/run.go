@@ -13,7 +13,7 @@ import (
 	"podd/cmd/podd/internal/runonce"
 )
 
-// runCmd is the podd run command, which is also podd without a verb.
+// runCmd is podd run. podd without a verb runs it, too.
 type runCmd struct {
 	config.Flags
 	Files   []string      `arg:"" optional:"" name:"file" help:"With --runonce: manifests to run instead of those of the sources. Use - for stdin." complete:"file"`
@@ -23,8 +23,8 @@ type runCmd struct {
 	Report  string        `group:"With --runonce" placeholder:"FILE" help:"Write the result to a file as JUnit (.xml) or JSON (.json)."`
 }
 
-// KubeletFlags returns the flags of podd run, in which parse stores those of the kubelet that
-// podd does not serve.
+// KubeletFlags returns the flags of podd run. parse adds the kubelet flags that podd does
+// not serve to them.
 func (c *runCmd) KubeletFlags() *config.Flags { return &c.Flags }
 
 // Validate rejects a negative timeout, and arguments and flags that need --runonce.

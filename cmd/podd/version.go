@@ -39,7 +39,8 @@ func (c *versionCmd) Run(_ context.Context, s iostreams.Streams) error {
 	return printer.Data(s.Out, c.Output, thisVersion())
 }
 
-// thisVersion returns the version that the linker set, or that of the build information.
+// thisVersion returns the version that the linker set. If it set none, thisVersion returns
+// the version in the build information.
 func thisVersion() versionInfo {
 	v := versionInfo{
 		Version:    version,
@@ -65,8 +66,8 @@ func thisVersion() versionInfo {
 	return v
 }
 
-// printVersion prints the output of --version. If podd is called as kubelet, the output
-// is that of the kubelet, because kubeadm and other tools parse it.
+// printVersion prints the output of --version. If podd is called as kubelet, it prints the
+// format of the kubelet, because kubeadm and other tools parse it.
 func printVersion(w io.Writer, program, flag string) error {
 	if name, value, _ := strings.Cut(flag, "="); name != "" && name != "--version" || value == "false" {
 		return exit.With(exit.Usage, fmt.Errorf("unknown flag %s; did you mean --version?", flag))

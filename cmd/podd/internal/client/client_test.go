@@ -58,7 +58,7 @@ func TestConnect_NoPermission(t *testing.T) {
 	dir := poddtest.ShortDir(t)
 	p := New(dir)
 	err := p.connectionError(t.Context(), &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", os.ErrPermission)})
-	if err == nil || !strings.HasSuffix(err.Error(), "only root is allowed to, try sudo") {
+	if err == nil || !strings.HasSuffix(err.Error(), "only root may connect, try sudo") {
 		t.Errorf("got error %v, want a hint to use sudo", err)
 	}
 }

@@ -85,8 +85,8 @@ func rejectionProblems(all []cluster.Rejection) []manifest.Problem {
 	return problems
 }
 
-// providedIP returns the node addresses that the user has set, or "" if they are to be
-// detected.
+// providedIP returns the node addresses that the user has set, separated by commas, or ""
+// if podd detects them.
 func providedIP(ips []netip.Addr) string {
 	var addresses []string
 	for _, ip := range ips {

@@ -37,7 +37,7 @@ type core struct {
 	pulled       chan struct{} // capacity 1; receives a value after an image was pulled
 }
 
-// newCore returns the core for the sources in in.
+// newCore returns the core that runs the pods of in.
 func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node) (core, error) {
 	cfg := b.cfg
 	unlabelled, err := wiring.IncludesUnlabelled(cfg)
@@ -76,8 +76,8 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 	}, nil
 }
 
-// newView returns the view of the router's changes, which passes them to the metrics.
-// initial are the problems that podd found when it started.
+// newView returns the publisher of views, which also passes changes of pods to the metrics.
+// initial contains the problems that podd found when it started.
 func newView(b base, t telemetry, in inputs, on render.Node, initial []manifest.Problem) *view.Publisher {
 	cfg := b.cfg
 	object := nodestatus.NewObject(nodestatus.ObjectOptions{
@@ -104,8 +104,8 @@ func contestedProblems(i *reconcile.Instance) (all []manifest.Problem) {
 	return all
 }
 
-// enforcementRecorder returns a function that records whether the limit of all pods
-// together could be set, or nil if it is not enforced.
+// enforcementRecorder returns a function that records an event for each result of setting
+// the limit of all pods together. It returns nil if podd does not set this limit.
 func enforcementRecorder(isEnforced bool, log *events.Log) func(error) {
 	if !isEnforced {
 		return nil

@@ -51,7 +51,7 @@ func testConfig(t *testing.T, root string, f config.Flags) *config.Config {
 // the test ends.
 func testParts(t *testing.T, root string, f config.Flags) *parts {
 	t.Helper()
-	b, err := own(*testConfig(t, root, f), testBase)
+	b, err := lockRoot(*testConfig(t, root, f), testBase)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestCheckAPIDir(t *testing.T) {
 	}
 	off, api := int32(0), false
 	cfg := testConfig(t, root, config.Flags{EndpointFlags: config.EndpointFlags{HealthzPort: &off}, APIFlags: config.APIFlags{EnableServer: &api}, SourceFlags: config.SourceFlags{PodManifestPath: []string{read}, APIManifestDir: link}})
-	b, err := own(*cfg, testBase)
+	b, err := lockRoot(*cfg, testBase)
 	if err != nil {
 		t.Fatal(err)
 	}

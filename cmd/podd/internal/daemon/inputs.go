@@ -43,7 +43,7 @@ func openInputs(b base, t telemetry) (inputs, error) {
 	return inputs{sources: all, apiDir: dir, cluster: joined, csi: drivers}, nil
 }
 
-// openAPIDir returns nil if no directory is configured.
+// openAPIDir returns the directory that the API writes, or nil if none is configured.
 func openAPIDir(cfg *config.Config) (*apidir.Dir, error) {
 	if cfg.APIManifestDir == "" {
 		return nil, nil

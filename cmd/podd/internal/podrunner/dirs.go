@@ -81,17 +81,17 @@ func parseRun(name string) (pid int, start uint64, ok bool) {
 	return pid, start, err1 == nil && err2 == nil && pid > 0
 }
 
-// startTime returns the start time of a process in clock ticks since boot: field 22 of
-// /proc/PID/stat (proc_pid_stat(5)). The name in field 2 may contain any characters and
-// ends with the last parenthesis. A zombie is an error, as is a process that does not
-// exist.
+// startTime returns the start time of a process in clock ticks since boot, which is field
+// 22 of /proc/PID/stat (proc_pid_stat(5)). The process name in field 2 may contain any
+// characters and ends with the last parenthesis. startTime returns an error if the process
+// does not exist or is a zombie.
 func startTime(pid int) (uint64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	const field = 22 - 3 // fields starts with field 3
+	const field = 22 - 3 // the first element is field 3
 	if len(fields) <= field {
 		return 0, fmt.Errorf("reading /proc/%d/stat: got %d fields, want at least %d", pid, len(fields), field+1)
 	}

@@ -37,7 +37,7 @@ func sweepRun(ctx context.Context, cfg *config.Config, dir string, client *cri.C
 		Config: cfg, Dir: dir, Client: client, Leftovers: wiring.NewLeftovers(cfg, nil), Publish: func(reconcile.Change) {}, Log: log,
 	})
 	if err != nil {
-		return err // another podd may be removing it
+		return err // another podd may be removing this run
 	}
 	defer r.Close()
 	r.Begin(ctx)
@@ -46,7 +46,7 @@ func sweepRun(ctx context.Context, cfg *config.Config, dir string, client *cri.C
 	case <-r.Failed():
 		return r.Err()
 	case <-ctx.Done():
-		return fmt.Errorf("listing its pods: %w", ctx.Err())
+		return fmt.Errorf("listing the pods of run %s: %w", dir, ctx.Err())
 	}
 	if err := r.ForceStop(ctx); err != nil {
 		return err

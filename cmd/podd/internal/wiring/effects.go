@@ -1,5 +1,5 @@
-// Package wiring connects the daemon and runs to completion to the container runtime and
-// the disk.
+// Package wiring connects pods to the container runtime and the disk. The daemon and runs
+// to completion use it.
 package wiring
 
 import (
@@ -26,8 +26,8 @@ import (
 // EffectOptions configures NewEffects.
 type EffectOptions struct {
 	Config *config.Config
-	// Root is the root directory of the pods. A run to completion has another one than
-	// Config.
+	// Root is the root directory of the pods. The pods of a run to completion have their
+	// own, which differs from the one in Config.
 	Root      string
 	Runtime   *cri.Client
 	Node      render.Node
@@ -78,10 +78,10 @@ func NewLeftovers(cfg *config.Config, onCgroupRemoved func(took time.Duration)) 
 // the kernel.
 const maxStarts = 64
 
-// parallelStarts returns how many pods may start at the same time. The default is more
-// than the number of CPUs, because a start often waits for the runtime's programs and the
-// disk: on two CPUs eight at once are 8 % faster than four, and get a larger share of the
-// CPU time if other pods are busy.
+// parallelStarts returns how many pods may start at the same time. The default is higher
+// than the number of CPUs, because a start often waits for the programs of the runtime and
+// for the disk. On two CPUs, eight starts at once are 8 % faster than four, and get a
+// larger share of the CPU time if other pods are busy.
 func parallelStarts(cfg *config.Config) int {
 	if cfg.ParallelStarts > 0 {
 		return cfg.ParallelStarts
