@@ -26,15 +26,16 @@ import (
 
 // A Command contains the arguments of a run to completion.
 type Command struct {
-	Files   []string      // manifests to run instead of the sources'; "-" is stdin
+	Files   []string      // manifests to run instead of those of the sources; "-" is stdin
 	Env     []string      // variables for every container, as K=V or K
 	EnvFile []string      // files with variables
-	Timeout time.Duration // limit of the run; 0: none
+	Timeout time.Duration // limit of the run; 0 means none
 	Report  string        // path of the report; "" for none
 }
 
-// Run runs the named manifests, or those of the sources, to completion and exits with
-// their code. The report is also written if the run cannot start.
+// Run runs pods to completion: those of Files or, without Files, those of the sources. It
+// returns an error with the exit code of the run. If the run cannot start, Run still writes
+// the report.
 func (c *Command) Run(ctx context.Context, cfg *config.Config, s iostreams.Streams) error {
 	var report *reportFile
 	if c.Report != "" {
@@ -76,7 +77,8 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, stopSignals()...)
 	defer signal.Stop(signals)
-	// A write to a closed pipe must not end podd before its pods are removed.
+	// Ignore SIGPIPE, because podd must remove its pods even if a write to a closed pipe
+	// fails.
 	signal.Ignore(syscall.SIGPIPE)
 	defer signal.Reset(syscall.SIGPIPE)
 	if os.Geteuid() != 0 {
@@ -118,8 +120,8 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 	return r.drive(ctx, run, m)
 }
 
-// stopSignals returns the signals that stop a run. SIGHUP is included unless it was
-// ignored at the start, as by nohup.
+// stopSignals returns the signals that stop a run. SIGHUP is one of them, unless podd was
+// started with SIGHUP ignored, as by nohup.
 func stopSignals() []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -128,9 +130,10 @@ func stopSignals() []os.Signal {
 	return all
 }
 
-// drive returns when the run has ended, and its pods and directories are removed.
-func (r *execution) drive(ctx context.Context, run *runDriver, m *podrunner.Runner) (int, error) {
-	// Removing the pods takes longer than the signal that stops the run.
+// drive runs the pods and returns when the run has ended and its pods and directories are
+// removed.
+func (r *execution) drive(ctx context.Context, run *runDriver, m *podrunner.Runner) (code int, err error) {
+	// Removing the pods must continue after the signal that stops the run.
 	ctx = context.WithoutCancel(ctx)
 	m.Begin(ctx)
 	result, failed := run.drive(ctx, m)
@@ -139,7 +142,7 @@ func (r *execution) drive(ctx context.Context, run *runDriver, m *podrunner.Runn
 	} else {
 		failed = fmt.Errorf("removing the pods of the run: %w", failed)
 	}
-	code := result.Verdict.Code
+	code = result.Verdict.Code
 	if err := errors.Join(failed, r.resultErr); err != nil {
 		if code == 0 {
 			code = exit.Internal
@@ -158,7 +161,8 @@ func (r *execution) writeResult(result *runResult, messages io.Writer) error {
 	return err
 }
 
-// env returns the variables of the command line.
+// env returns the variables of the command line. It prints a warning to messages for each
+// variable that is not set.
 func (r *execution) env(messages io.Writer) ([]v1.EnvVar, error) {
 	env, unset, err := parseEnv(r.cmd.EnvFile, r.cmd.Env, os.LookupEnv)
 	for _, name := range unset {
