@@ -58,7 +58,7 @@ func TestGoal(t *testing.T) {
 	}
 	for _, c := range []struct {
 		word, condition string
-		met             []string // the others are not met
+		met             []string // the other goals are not met
 	}{
 		{path, "ready", []string{"all current", "old content", "one pod old", "edit refused"}},
 		{path, "condition=Ready", []string{"all current", "old content", "one pod old", "edit refused"}},

@@ -66,8 +66,8 @@ func testParts(t *testing.T, root string, f config.Flags) *parts {
 
 var testBase = base{version: "v0.1.0", log: slog.New(slog.DiscardHandler), level: &logging.Level{}}
 
-// TestRun_WaitsForSources checks that run returns after its sources, because the root
-// directory is released next.
+// TestRun_WaitsForSources checks that run returns only after its sources have stopped,
+// because the root directory is unlocked next.
 func TestRun_WaitsForSources(t *testing.T) {
 	root := t.TempDir()
 	off, api := int32(0), false
@@ -87,8 +87,8 @@ func TestRun_WaitsForSources(t *testing.T) {
 	}
 }
 
-// TestCheckAPIDir checks that the directory of the API cannot be a manifest directory, not
-// even under another path.
+// TestCheckAPIDir checks that the directory of the API cannot be a manifest directory, even
+// if the paths differ.
 func TestCheckAPIDir(t *testing.T) {
 	root := t.TempDir()
 	read, link := filepath.Join(root, "read"), filepath.Join(root, "link")

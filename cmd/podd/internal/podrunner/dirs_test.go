@@ -41,7 +41,7 @@ func TestDirs_Dead(t *testing.T) {
 	}
 	for {
 		if _, err := startTime(zombie.Process.Pid); err != nil {
-			break // it has ended, and Wait has not been called
+			break // the process has ended, and Wait has not been called
 		}
 	}
 	defer zombie.Wait()

@@ -122,7 +122,7 @@ func TestRows_SeveralContainers(t *testing.T) {
 	}
 }
 
-// TestNewReportFile checks that a file that cannot be written is an error, and that one
+// TestNewReportFile checks the error for a file that cannot be written, and that a file
 // that can be written is not modified.
 func TestNewReportFile(t *testing.T) {
 	dir := t.TempDir()
