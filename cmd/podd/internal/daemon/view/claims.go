@@ -13,7 +13,7 @@ import (
 func Claims(set *manifest.Set) []server.ClaimView {
 	var all []server.ClaimView
 	for _, o := range set.Objects {
-		if o.Cluster != nil {
+		if o.FromServer() {
 			continue
 		}
 		for key, c := range o.Claims {

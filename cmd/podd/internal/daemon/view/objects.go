@@ -77,7 +77,7 @@ func (v *objectViews) build(set *manifest.Set) *server.Objects {
 		return cmp.Or(cmp.Compare(sourceKind(set.Objects[a]), sourceKind(set.Objects[b])), cmp.Compare(a, b)) // files before URLs
 	}) {
 		o := set.Objects[source]
-		if o.Cluster != nil {
+		if o.FromServer() {
 			continue // the cluster decides who may read them
 		}
 		claims, volumes := s.bindings(&o)
