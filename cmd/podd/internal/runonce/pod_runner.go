@@ -20,7 +20,7 @@ import (
 	"podd/reconcile/node"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
-	"podd/reconcile/volume"
+	"podd/reconcile/volume/claim"
 	"podd/runtime"
 	"podd/runtime/cri"
 	"podd/runtime/safepath"
@@ -79,7 +79,7 @@ func (m *podRunner) begin(ctx context.Context, publish func(reconcile.Change), w
 	m.router = reconcile.NewRouter(reconcile.Options{
 		Effects: effects, Journals: rootdir.Journals(m.dir), Log: m.log,
 		Refresh: observer.Refresh, Render: m.render, MaxBackoff: m.cfg.MaxRestartPeriod,
-		Limits: plan.Limits{Machine: host.Machine(m.cfg)}, Kept: volume.Claims{Root: rootdir.Claims(m.cfg.RootDir)}.Kept,
+		Limits: plan.Limits{Machine: host.Machine(m.cfg)}, Kept: claim.Store{Root: rootdir.Claims(m.cfg.RootDir)}.Kept,
 		Publish: func(c reconcile.Change) {
 			pods.Take(c)
 			publish(c)
