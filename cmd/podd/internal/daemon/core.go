@@ -18,7 +18,7 @@ import (
 	"podd/reconcile/device"
 	"podd/reconcile/eviction"
 	"podd/reconcile/render"
-	"podd/reconcile/volume"
+	"podd/reconcile/volume/claim"
 	"podd/runtime/cri"
 	"podd/server"
 	"podd/server/events"
@@ -63,7 +63,7 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 		Devices: devices, Journals: rootdir.Journals(cfg.RootDir),
 		Log: b.log, Refresh: pods.Refresh, Publish: p.publish,
 		SourceKinds: sources.Kinds(in.sources), Limits: host.Limits(cfg, on.Allocatable),
-		Kept:   volume.Claims{Root: rootdir.Claims(cfg.RootDir)}.Kept,
+		Kept:   claim.Store{Root: rootdir.Claims(cfg.RootDir)}.Kept,
 		Render: on, Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
 		EarlierNodes: b.name.record.Earlier,
 		InstanceRuns: reconcile.InstanceRuns,

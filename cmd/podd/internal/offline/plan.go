@@ -23,7 +23,7 @@ import (
 	"podd/manifest/source"
 	"podd/reconcile"
 	"podd/reconcile/plan"
-	"podd/reconcile/volume"
+	"podd/reconcile/volume/claim"
 	"podd/runtime"
 	"podd/runtime/cri"
 	"podd/server"
@@ -81,7 +81,7 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if in.Instance, _, err = reconcile.PeekIDs(cfg.RootDir); err != nil {
 		return err
 	}
-	if in.Kept, err = (volume.Claims{Root: rootdir.Claims(cfg.RootDir)}).Kept(); err != nil {
+	if in.Kept, err = (claim.Store{Root: rootdir.Claims(cfg.RootDir)}).Kept(); err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, planTimeout)

@@ -21,7 +21,7 @@ import (
 	"podd/cmd/podd/internal/rootdir"
 	"podd/manifest"
 	"podd/reconcile/journal"
-	"podd/reconcile/volume"
+	"podd/reconcile/volume/claim"
 	"podd/server"
 )
 
@@ -60,7 +60,7 @@ func (c *VolumeCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err := cfg.CheckNodeName(); err != nil {
 		return err
 	}
-	v := volumeCommand{cfg: &cfg, out: s.Out, err: s.Err, claims: volume.Claims{Root: rootdir.Claims(cfg.RootDir)}}
+	v := volumeCommand{cfg: &cfg, out: s.Out, err: s.Err, claims: claim.Store{Root: rootdir.Claims(cfg.RootDir)}}
 	v.desired, err = desiredClaims(ctx, running, &cfg)
 	switch {
 	case errors.Is(err, errNoSources) && c.Action == "ls":
@@ -79,7 +79,7 @@ func (c *VolumeCmd) Run(ctx context.Context, s iostreams.Streams) error {
 type volumeCommand struct {
 	cfg      *config.Config
 	out, err io.Writer
-	claims   volume.Claims
+	claims   claim.Store
 	desired  []server.ClaimView
 }
 
@@ -202,7 +202,7 @@ func (v *volumeCommand) remove(ctx context.Context, claims []string) error {
 	}
 	for _, name := range names {
 		err := v.removeOne(ctx, name)
-		if err != nil && !errors.Is(err, volume.ErrLeft) {
+		if err != nil && !errors.Is(err, claim.ErrLeftovers) {
 			return err
 		}
 		if err != nil {
@@ -217,7 +217,7 @@ func (v *volumeCommand) remove(ctx context.Context, claims []string) error {
 // names.
 func (v *volumeCommand) removeOne(ctx context.Context, name types.NamespacedName) error {
 	err := v.claims.Remove(ctx, name, v.podRoots()...)
-	if !errors.Is(err, volume.ErrInUse) {
+	if !errors.Is(err, claim.ErrInUse) {
 		return err
 	}
 	all, listErr := v.claims.List(v.podRoots()...)

@@ -23,7 +23,7 @@ import (
 	"podd/reconcile/node"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
-	"podd/reconcile/volume"
+	"podd/reconcile/volume/claim"
 	"podd/runtime"
 	"podd/runtime/cri"
 	"podd/runtime/safepath"
@@ -82,7 +82,7 @@ func New(o Options) (*Runner, error) {
 		}),
 		Journals: rootdir.Journals(o.Dir), Log: log,
 		Refresh: observer.Refresh, Render: on, MaxBackoff: cfg.MaxRestartPeriod,
-		Limits: plan.Limits{Machine: host.Machine(cfg)}, Kept: volume.Claims{Root: rootdir.Claims(cfg.RootDir)}.Kept,
+		Limits: plan.Limits{Machine: host.Machine(cfg)}, Kept: claim.Store{Root: rootdir.Claims(cfg.RootDir)}.Kept,
 		Publish: func(c reconcile.Change) {
 			pods.Take(c)
 			o.Publish(c)

@@ -1,4 +1,4 @@
-package volume
+package claim
 
 import (
 	"cmp"
@@ -14,10 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/reconcile/volume/mounts"
 	"podd/runtime/safepath"
 )
 
-// Kept is a claim with data or a binding in Claims.
+// Kept is a claim with data or a binding in a Store.
 type Kept struct {
 	types.NamespacedName
 	// Path is the path of its directory; "" if it is bound to the PersistentVolume
@@ -29,7 +30,7 @@ type Kept struct {
 
 // List returns the claims, sorted by namespace and name. pods are the directories of all
 // pod directories that may use claims.
-func (c Claims) List(pods ...string) ([]Kept, error) {
+func (c Store) List(pods ...string) ([]Kept, error) {
 	namespaces, err := safepath.Names(filepath.Join(c.Root, boundDir))
 	if err != nil {
 		return nil, fmt.Errorf("listing claims: %w", err)
@@ -63,8 +64,8 @@ func (c Claims) List(pods ...string) ([]Kept, error) {
 	return all, nil
 }
 
-// Kept returns the claims with data in a directory in Claims.
-func (c Claims) Kept() (map[types.NamespacedName]bool, error) {
+// Kept returns the claims with data in a directory of the Store.
+func (c Store) Kept() (map[types.NamespacedName]bool, error) {
 	all, err := c.List()
 	kept := map[types.NamespacedName]bool{}
 	for _, k := range all {
@@ -78,16 +79,16 @@ func (c Claims) Kept() (map[types.NamespacedName]bool, error) {
 // ErrInUse is wrapped by the error of Remove if pods use the claim.
 var ErrInUse = errors.New("pods use it")
 
-// errNoClaim is wrapped by the error of Remove if the claim does not exist.
-var errNoClaim = errors.New("nothing is kept of it; podd volume ls lists what is")
+// ErrNotFound is wrapped by the error of Remove if the claim does not exist.
+var ErrNotFound = errors.New("claim not found; podd volume ls lists all claims")
 
-// ErrLeft is wrapped by the error of Remove if the claim was removed, but not all data of
-// claims that were removed before.
-var ErrLeft = errors.New("the claim is removed, but not all that earlier removals left")
+// ErrLeftovers is wrapped by the error of Remove if the claim was removed, but not all data
+// of claims that were removed before.
+var ErrLeftovers = errors.New("the claim is removed, but data of claims that were removed earlier is not")
 
 // Remove removes the data and the binding of a claim that no pod uses. It also removes
 // data that earlier removals left.
-func (c Claims) Remove(ctx context.Context, name types.NamespacedName, pods ...string) error {
+func (c Store) Remove(ctx context.Context, name types.NamespacedName, pods ...string) error {
 	dir, err := c.open(ctx)
 	if err != nil {
 		return fmt.Errorf("removing claim %s: %w", name, err)
@@ -100,7 +101,7 @@ func (c Claims) Remove(ctx context.Context, name types.NamespacedName, pods ...s
 	at := slices.IndexFunc(kept, func(k Kept) bool { return k.NamespacedName == name })
 	switch {
 	case at < 0:
-		return fmt.Errorf("removing claim %s: %w", name, errNoClaim)
+		return fmt.Errorf("removing claim %s: %w", name, ErrNotFound)
 	case len(kept[at].Users) > 0:
 		return fmt.Errorf("removing claim %s: %w", name, ErrInUse)
 	}
@@ -112,13 +113,13 @@ func (c Claims) Remove(ctx context.Context, name types.NamespacedName, pods ...s
 
 // remove removes a claim. It unlocks dir after the data has been moved away, because its
 // removal may take long.
-func (c Claims) remove(ctx context.Context, dir *safepath.Dir, name types.NamespacedName) error {
-	mounts, err := Dir{Root: c.Root}.mountsBelow(filepath.Join(name.Namespace, name.Name))
+func (c Store) remove(ctx context.Context, dir *safepath.Dir, name types.NamespacedName) error {
+	below, err := mounts.Below(c.Root, filepath.Join(name.Namespace, name.Name))
 	if err != nil {
 		return err
 	}
-	if len(mounts) > 0 {
-		return fmt.Errorf("%s is mounted in it; umount %s first", mounts[0].what, mounts[0].path)
+	if len(below) > 0 {
+		return fmt.Errorf("%s is mounted in it; umount %s first", below[0].Text, below[0].Path)
 	}
 	trashName := fmt.Sprint(time.Now().UnixNano())
 	removed, err := moveAway(dir, name, trashName)
@@ -131,7 +132,7 @@ func (c Claims) remove(ctx context.Context, dir *safepath.Dir, name types.Namesp
 		return err
 	}
 	if err := removed.Empty(ctx); err != nil {
-		return fmt.Errorf("%w: %w", ErrLeft, err)
+		return fmt.Errorf("%w: %w", ErrLeftovers, err)
 	}
 	return nil
 }
@@ -161,7 +162,7 @@ func claimUsers(pods []string) (map[types.NamespacedName][]types.UID, error) {
 			return nil, err
 		}
 		for _, uid := range uids {
-			dir := filepath.Join(root, uid, volumesDir, claimPlugin)
+			dir := filepath.Join(root, uid, LinksDir)
 			links, err := safepath.Names(dir)
 			if err != nil {
 				return nil, err

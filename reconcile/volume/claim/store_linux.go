@@ -1,4 +1,4 @@
-package volume
+package claim
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 	"podd/runtime/safepath"
 )
 
-// Claims is the directory <root-dir>/claims:
+// A Store is the directory <root-dir>/claims:
 //
 //	<namespace>/<name>/          the data of a claim that podd keeps
 //	.bound/<namespace>/<name>    a link with the owner and the binding of the claim
@@ -32,8 +32,9 @@ import (
 // with an edit must not replace the data of the claim.
 //
 // The directory is locked while a claim is acquired or removed. Volumes are not accessed
-// with the lock held, because the access may hang.
-type Claims struct{ Root string }
+// while the lock is held, because the access may hang. Its methods may be called
+// concurrently.
+type Store struct{ Root string }
 
 const boundDir, removedDir = ".bound", ".removed"
 
@@ -41,7 +42,7 @@ const boundDir, removedDir = ".bound", ".removed"
 const unbound = "-"
 
 // open creates the directory and locks it until the result is closed.
-func (c Claims) open(ctx context.Context) (*safepath.Dir, error) {
+func (c Store) open(ctx context.Context) (*safepath.Dir, error) {
 	if err := os.MkdirAll(c.Root, dirMode); err != nil {
 		return nil, err
 	}
@@ -77,28 +78,42 @@ func lock(ctx context.Context, dir *safepath.Dir) error {
 	}
 }
 
-// acquire records the binding of a claim and, in links, that the pod uses it. It creates the
-// directory of a claim without a volume.
-func (c Claims) acquire(ctx context.Context, claim *refs.Claim, pods string, pod *v1.Pod, links *safepath.Dir, volume string) error {
+// A User is a pod volume that uses a claim.
+type User struct {
+	// Links is the open LinksDir of the pod, and Volume the name of the volume.
+	Links  *safepath.Dir
+	Volume string
+	// Pods is the directory of all pod directories.
+	Pods string
+	// Mode and GID are the mode and the group of a new directory; -1: no group.
+	Mode uint32
+	GID  int
+}
+
+// Acquire records the binding of a claim and, in u.Links, that the pod uses the claim. It
+// creates the directory of a claim that is not bound to a PersistentVolume. It returns an
+// error if the claim has another owner or another binding, or if pods use its volume through
+// another claim.
+func (c Store) Acquire(ctx context.Context, claim *refs.Claim, u User) error {
 	dir, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	if err := c.verify(claim); err != nil {
+	if err := c.Verify(claim); err != nil {
 		return err
 	}
 	name := filepath.Join(claim.Namespace, claim.Name)
 	// The link is created first, so that a claim that a pod may use is not removed.
-	if have, err := links.Readlink(volume); err != nil || have != name {
+	if have, err := u.Links.Readlink(u.Volume); err != nil || have != name {
 		// Only new users are checked, so that a pod keeps a volume that it has.
-		if err := c.checkExclusive(claim, pods, nil); err != nil {
+		if err := c.CheckExclusive(claim, u.Pods, nil); err != nil {
 			return err
 		}
-		if err := links.Remove(volume); err != nil {
+		if err := u.Links.Remove(u.Volume); err != nil {
 			return err
 		}
-		if err := unix.Symlinkat(name, links.Fd(), volume); err != nil {
+		if err := unix.Symlinkat(name, u.Links.Fd(), u.Volume); err != nil {
 			return err
 		}
 	}
@@ -108,13 +123,13 @@ func (c Claims) acquire(ctx context.Context, claim *refs.Claim, pods string, pod
 	if _, err := dir.Mkdir(claim.Namespace, dirMode, -1); err != nil {
 		return err
 	}
-	mode, gid := emptyDirMode(pod)
-	_, err = dir.Mkdir(name, mode, gid)
+	_, err = dir.Mkdir(name, u.Mode, u.GID)
 	return err
 }
 
-// verify returns an error if a claim has another owner or another binding.
-func (c Claims) verify(claim *refs.Claim) error {
+// Verify returns an error if the record of a claim has another owner or another binding.
+// It returns nil if there is no record.
+func (c Store) Verify(claim *refs.Claim) error {
 	have, err := os.Readlink(filepath.Join(c.Root, boundDir, claim.Namespace, claim.Name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -139,10 +154,10 @@ func (c Claims) verify(claim *refs.Claim) error {
 	return fmt.Errorf("claim %q was bound to the PersistentVolume %q, and would now be to %q%s", claim.Name, was.volume, is.volume, remove)
 }
 
-// checkExclusive returns an error if pods, whose directories are in pods, use the volume of
+// CheckExclusive returns an error if pods, whose directories are in pods, use the volume of
 // a claim through another claim, because a PersistentVolume belongs to one claim. The pods
 // in ended are ignored.
-func (c Claims) checkExclusive(claim *refs.Claim, pods string, ended []types.UID) error {
+func (c Store) CheckExclusive(claim *refs.Claim, pods string, ended []types.UID) error {
 	if claim.Volume == nil {
 		return nil
 	}
@@ -209,7 +224,7 @@ func parseRecord(text string) binding {
 }
 
 // record creates the link with the binding of a claim. An existing link was checked by
-// verify.
+// Verify.
 func record(dir *safepath.Dir, claim *refs.Claim) error {
 	at := filepath.Join(boundDir, claim.Namespace)
 	for _, d := range []string{boundDir, at} {
