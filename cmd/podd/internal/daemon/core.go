@@ -45,7 +45,7 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 		return core{}, err
 	}
 	pods := client.NewObserver(cri.ObserverOptions{
-		Instance: b.instance.ID, Adopted: b.instance.Adopted, Nobodys: unlabelled, Slow: cfg.SyncFrequency, Looked: t.metrics.Relisted, Logger: b.log,
+		Instance: b.instance.ID, Adopted: b.instance.Adopted, Nobodys: unlabelled, Slow: cfg.SyncFrequency, Looked: t.metrics.RecordRelist, Logger: b.log,
 	})
 	devices, unreadable := openDeviceLedger(cfg.RootDir, b.log)
 	published := newView(b, t, in, on, slices.Concat(contestedProblems(b.instance), unreadable))
@@ -57,7 +57,7 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 	router := reconcile.NewRouter(reconcile.Options{
 		Effects: wiring.NewEffects(wiring.EffectOptions{
 			Config: cfg, Root: cfg.RootDir, Runtime: client, Node: on, CSI: in.csi, Devices: devices,
-			Leftovers:  wiring.NewLeftovers(cfg, func(took time.Duration) { t.metrics.Cgroup("destroy", took) }),
+			Leftovers:  wiring.NewLeftovers(cfg, func(took time.Duration) { t.metrics.RecordCgroup("destroy", took) }),
 			MakeCgroup: cgroupMaker(t.metrics), OnOutcome: pullNotifier(pulled, outcomeCounter(t.metrics)),
 		}),
 		Devices: devices, Journals: rootdir.Journals(cfg.RootDir),
@@ -87,10 +87,10 @@ func newView(b base, t telemetry, in inputs, on render.Node, initial []manifest.
 	return view.New(view.Options{
 		Self: server.View{
 			Node: cfg.NodeName, Version: b.version, Root: cfg.RootDir,
-			Endpoint: cfg.RuntimeEndpoint, RestartRules: cfg.RestartRules, Sources: sources.Names(in.sources), Written: sources.APIName(cfg),
+			Endpoint: cfg.RuntimeEndpoint, RestartRules: cfg.RestartRules, Sources: sources.Names(in.sources), WritableSource: sources.APIName(cfg),
 		},
 		Node: view.NewNode(object, on.HostIPs), State: t.state, Initial: initial,
-		APISource: sources.APIName(cfg), Changed: t.metrics.Pod, Removed: t.metrics.Delete,
+		APISource: sources.APIName(cfg), Changed: t.metrics.UpdatePod, Removed: t.metrics.DeletePod,
 		Advisor: view.NewAdvisor(on, cfg.ResolvConf, func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) }),
 	})
 }

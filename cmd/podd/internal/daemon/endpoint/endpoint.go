@@ -51,7 +51,7 @@ type Options struct {
 	Checks   []server.Check // of /healthz
 	// Manifests is the directory that the Kubernetes API writes. If it is nil, the API is
 	// read-only.
-	Manifests write.Manifests
+	Manifests write.ManifestStore
 	// Accept applies a change of the host that podd has reported as a problem.
 	Accept func(context.Context, server.Acceptance) (message string, err error)
 	// SetVerbosity changes the log level.
@@ -79,12 +79,12 @@ func Open(ctx context.Context, o Options) ([]Endpoint, error) {
 	api := h.trimAfter(h.api(access.authorizer))
 	var kubelet *server.Server
 	if o.PKI != nil {
-		// The kubelet API has its own Gate, so that its clients cannot use up the
+		// The kubelet API has its own limit, so that its clients cannot use up the
 		// connections of the socket.
-		kubelet = o.kubeletServer(access.guard(o.Node, server.NewGate(api)), certificate)
+		kubelet = o.kubeletServer(access.guard(o.Node, server.LimitConcurrency(api)), certificate)
 	}
 	creds := &credentials{Options: o, certificate: certificate, kubelet: kubelet}
-	socket, err := h.openSocket(ctx, creds, auth.ServeAs(auth.Root(), server.NewGate(api)))
+	socket, err := h.openSocket(ctx, creds, auth.ServeAs(auth.Root(), server.LimitConcurrency(api)))
 	if err != nil {
 		return nil, err
 	}
