@@ -14,7 +14,7 @@ import (
 func Views(set *manifest.Set) []server.ClaimView {
 	var all []server.ClaimView
 	for _, o := range set.Objects {
-		if o.Cluster != nil {
+		if o.FromServer() {
 			continue
 		}
 		for key, c := range o.Claims {

@@ -78,7 +78,7 @@ func (v *objectViews) build(set *manifest.Set) *server.Objects {
 		return cmp.Or(cmp.Compare(sourceKind(set.Objects[a]), sourceKind(set.Objects[b])), cmp.Compare(a, b)) // files before URLs
 	}) {
 		o := set.Objects[source]
-		if o.Cluster != nil {
+		if o.FromServer() {
 			continue // the API server of the cluster authorizes reads of these objects
 		}
 		claims, volumes := s.bindings(&o)
