@@ -41,7 +41,7 @@ func (o *output) copy(ctx context.Context, dir, name string, c *logCopy) error {
 	var first uint32
 	emit := func(e logs.Entry) error { return o.entry(c, e) }
 	joiner := logs.Joiner{To: emit}
-	if o.several {
+	if o.hasSeveral {
 		emit = joiner.Emit
 	}
 	err := logs.Read(ctx, logs.Options{

@@ -21,7 +21,7 @@ import (
 type output struct {
 	stdout, stderr *lineStream
 	pods           map[types.NamespacedName]*podOutput // the map and its values are read-only
-	several        bool                                // the run has more than one container
+	hasSeveral     bool                                // the run has more than one container
 	notifier       logs.Notifier
 	broken         chan error    // receives the first error; capacity 1
 	abandoned      chan struct{} // closed by abandon
@@ -43,12 +43,12 @@ func newOutput(pods []runPod, stdout, stderr *lineStream, dir func(*manifest.Pod
 	for i := range pods {
 		containers += len(pods[i].containers())
 	}
-	o.several = containers > 1
+	o.hasSeveral = containers > 1
 	for i := range pods {
 		p := &podOutput{dir: dir(pods[i].Desired), copies: map[string]*logCopy{}}
 		for _, m := range pods[i].containers() {
 			prefix := ""
-			if o.several {
+			if o.hasSeveral {
 				prefix = pods[i].Name + "/" + m.spec.Name + " | "
 			}
 			p.copies[m.spec.Name] = newLogCopy(prefix)

@@ -116,7 +116,6 @@ func TestRows_SeveralContainers(t *testing.T) {
 	if got := strings.Join(r.Rows[0].Last, ","); got != "a | one,b | two,b | three" {
 		t.Errorf("got last lines %s", got)
 	}
-	r.Several = true
 	if strings.Contains(r.summary(), "three") {
 		t.Errorf("got output of a succeeded pod in the summary:\n%s", r.summary())
 	}

@@ -55,16 +55,16 @@ type runOptions struct {
 // The goroutines of the router and its effects call publish and the methods of the
 // wrapped Leftovers.
 type runDriver struct {
-	o          runOptions
-	pods       []runPod
-	index      map[types.NamespacedName]int
-	changes    *changeQueue
-	out        *output
-	stderr     *messageWriter
-	began      time.Time
-	released   bool
-	hasVerdict bool
-	desired    int // number of pods that were last passed to the runner
+	o            runOptions
+	pods         []runPod
+	index        map[types.NamespacedName]int
+	changes      *changeQueue
+	out          *output
+	stderr       *messageWriter
+	began        time.Time
+	released     bool
+	hasVerdict   bool
+	desiredCount int // number of pods that were last passed to the runner
 }
 
 // newRunDriver returns a runDriver. It starts no pods before drive is called.
@@ -154,10 +154,10 @@ func (r *runDriver) decide(m runner) verdict {
 // setDesired passes the pods of a judgement to the runner if there are new ones.
 func (r *runDriver) setDesired(m runner, j *judgement) {
 	r.released = j.Released
-	if len(j.Start) == r.desired {
+	if len(j.Start) == r.desiredCount {
 		return
 	}
-	r.desired = len(j.Start)
+	r.desiredCount = len(j.Start)
 	set := *r.o.Set
 	set.Pods = map[types.NamespacedName]*manifest.Pod{}
 	for _, key := range j.Start {

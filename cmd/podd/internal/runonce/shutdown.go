@@ -110,8 +110,7 @@ func (e *shutdown) finalResult(result *runResult, pods []runPod) *runResult {
 
 func (e *shutdown) result(pods []runPod) *runResult {
 	s := rowBuilder{verdict: e.verdict, began: e.began, now: e.verdictAt, last: e.out.lastLines}
-	r := newResult(e.verdict, s.rows(pods), len(pods), e.began, e.verdictAt)
-	r.Several = e.out.several
+	r := newResult(e.verdict, s.rows(pods), len(pods), e.out.hasSeveral, e.began, e.verdictAt)
 	return &r
 }
 

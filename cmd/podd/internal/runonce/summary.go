@@ -17,18 +17,20 @@ type runResult struct {
 	Rows         []resultRow
 	Began        time.Time
 	Took         time.Duration
-	// Several is set if more than one container has output.
-	Several bool
+	// HasSeveral is set if more than one container has output.
+	HasSeveral bool
 }
 
-func newResult(v verdict, rows []resultRow, pods int, began, now time.Time) runResult {
+// newResult returns the result with the verdict v. pods is the number of pods, which have the
+// rows rows, and now is the end of the run.
+func newResult(v verdict, rows []resultRow, pods int, several bool, began, now time.Time) runResult {
 	failed := map[string]bool{}
 	for _, r := range rows {
 		if r.State == rowFailed {
 			failed[r.Namespace+"/"+r.Pod] = true
 		}
 	}
-	return runResult{Verdict: v, Pods: pods, Failed: len(failed), Rows: rows, Began: began, Took: now.Sub(began)}
+	return runResult{Verdict: v, Pods: pods, Failed: len(failed), Rows: rows, Began: began, Took: now.Sub(began), HasSeveral: several}
 }
 
 // shownLines is the number of last lines of output in a summary.
@@ -47,7 +49,7 @@ func (r *runResult) summary() string {
 	for _, row := range r.Rows {
 		pad := strings.Repeat(" ", width-utf8.RuneCountInString(row.Name))
 		fmt.Fprintf(&b, "  %-4s  %s%s %s\n", row.State, plain(row.Name), pad, plain(row.Text))
-		if row.State != rowFailed || !r.Several || len(row.Last) < 2 {
+		if row.State != rowFailed || !r.HasSeveral || len(row.Last) < 2 {
 			continue
 		}
 		for _, line := range row.Last[max(0, len(row.Last)-shownLines):] {

@@ -79,7 +79,7 @@ func Open(ctx context.Context, o Options) ([]Endpoint, error) {
 	api := h.trimAfter(h.api(access.authorizer))
 	var kubelet *server.Server
 	if o.PKI != nil {
-		// The kubelet API has its own Gate, so that its clients cannot use up the
+		// The kubelet API has its own limit, so that its clients cannot use up the
 		// connections of the socket.
 		kubelet = o.kubeletServer(access.guard(o.Node, server.LimitConcurrency(api)), certificate)
 	}

@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"crypto/tls"
+	"io/fs"
 	"maps"
 	"net/http"
 	"path/filepath"
@@ -23,20 +24,23 @@ const maxCommandLine = 256 << 10
 // authorized.
 func (h *handlers) kubeletAPI() http.Handler {
 	a := h.Server.API
+	var flags []kubelet.Flag
+	for _, name := range slices.Sorted(maps.Keys(h.Shown.Flags)) {
+		flags = append(flags, kubelet.Flag{Name: name, Value: h.Shown.Flags[name]})
+	}
+	var files fs.FS // nil: disabled
+	if a.SystemLogs {
+		files = systemLogs{"/var/log"}
+	}
+	var setVerbosity func(int) // nil: disabled
+	if a.DebugFlags {
+		setVerbosity = h.SetVerbosity
+	}
 	k := &kubelet.API{
 		State: h.State, Logs: h.Logs, Runtime: streamRuntime{h.Runtime}, Health: h.health(), Stats: h.stats,
-		Config: h.Shown.Kubelet, Started: h.Began,
-		Checkpoints: filepath.Join(h.RootDir, "checkpoints"),
-		Debugging:   a.Debugging, Profiling: a.Profiling,
-	}
-	for _, name := range slices.Sorted(maps.Keys(h.Shown.Flags)) {
-		k.Flags = append(k.Flags, kubelet.Flag{Name: name, Value: h.Shown.Flags[name]})
-	}
-	if a.SystemLogs {
-		k.SystemLogs = systemLogs{"/var/log"}
-	}
-	if a.DebugFlags {
-		k.SetVerbosity = h.SetVerbosity
+		Config: h.Shown.Kubelet, Flags: flags, Started: h.Began,
+		Checkpoints: filepath.Join(h.RootDir, "checkpoints"), SystemLogs: files,
+		Debugging: a.Debugging, Profiling: a.Profiling, SetVerbosity: setVerbosity,
 	}
 	return k.Handler()
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // TestPodView_EarlierVersion checks that the running containers of an earlier version are
-// counted as Earlier, or as Ending while that version stops.
+// counted in OutdatedRunning or, while that version stops, in OutdatedStopping.
 func TestPodView_EarlierVersion(t *testing.T) {
 	key := types.NamespacedName{Namespace: "default", Name: "web-n1"}
 	desired := &manifest.Pod{Key: key, UID: "new", Hash: "v1:b", Spec: &v1.Pod{

@@ -241,9 +241,9 @@ func podView(r *reconcile.Report, desired *manifest.Pod) *server.PodView {
 	}
 	switch d.Phase {
 	case plan.PhaseWait:
-		p.OutdatedRunning = countEarlier(r)
+		p.OutdatedRunning = countOutdated(r)
 	case plan.PhaseStop:
-		p.OutdatedStopping = countEarlier(r)
+		p.OutdatedStopping = countOutdated(r)
 	}
 	p.Sandbox, p.Attempts = readySandbox(r.Observed), attempts(r.Observed)
 	p.Ready = isReady(p.Pod)
@@ -308,8 +308,8 @@ func exits(r *reconcile.Report) []server.ExitView {
 	return out
 }
 
-// countEarlier returns the number of running containers of earlier versions of the pod.
-func countEarlier(r *reconcile.Report) (n int) {
+// countOutdated returns the number of running containers of earlier versions of the pod.
+func countOutdated(r *reconcile.Report) (n int) {
 	if r.Version == nil {
 		return 0
 	}
