@@ -59,9 +59,9 @@ type Pod struct {
 	Containers map[string]ContainerHash
 }
 
-// Over reports whether the pod has already finished according to its source. Such a pod
+// FinishedAtSource reports whether the pod has already finished according to its source. Such a pod
 // never runs again, whatever state this node has.
-func (p *Pod) Over() bool {
+func (p *Pod) FinishedAtSource() bool {
 	if p == nil || !p.Traits.StateAtSource {
 		return false
 	}

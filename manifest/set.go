@@ -76,14 +76,14 @@ type Problem struct {
 // String returns "path:line:col: severity: field: message", which editors can parse.
 func (p Problem) String() string {
 	s := string(p.Severity) + ": " + p.Text()
-	if place := p.Place(); place != "" {
+	if place := p.Location(); place != "" {
 		s = place + ": " + s
 	}
 	return s
 }
 
-// Place returns "path:line:col", as far as it is known.
-func (p Problem) Place() string {
+// Location returns "path:line:col", as far as it is known.
+func (p Problem) Location() string {
 	switch {
 	case p.Path == "" || p.Position.Line == 0:
 		return p.Path

@@ -84,9 +84,9 @@ func (d *decoder) volume(v value) {
 		return validate.PersistentVolume(pv)
 	})
 	if a := pv.Spec.NodeAffinity; ok && a != nil && d.Labels != nil && !manifest.SelectsNode(a.Required, d.Node, d.Labels) {
-		if d.file.Objects.Elsewhere == nil {
-			d.file.Objects.Elsewhere = map[types.NamespacedName]bool{}
+		if d.file.Objects.OnOtherNodes == nil {
+			d.file.Objects.OnOtherNodes = map[types.NamespacedName]bool{}
 		}
-		d.file.Objects.Elsewhere[ref.NamespacedName] = true
+		d.file.Objects.OnOtherNodes[ref.NamespacedName] = true
 	}
 }

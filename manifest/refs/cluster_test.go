@@ -195,11 +195,11 @@ func TestResolveSet_ClusterUnchanged(t *testing.T) {
 		t.Error("objects of other pods changed the Resolved or the version")
 	}
 	_, s = again(func(c *manifest.Cluster) { c.Services = map[string]*manifest.Services{"shop": {}} })
-	if s == was || !s.Same(was) {
+	if s == was || !s.EqualForStart(was) {
 		t.Error("Services are not the newest, or changed the content")
 	}
 	_, s = again(func(c *manifest.Cluster) { c.Tokens[in("u1/3600/")] = manifest.Token{Text: []byte("n3w")} })
-	if s.Files == was.Files || s.Env != was.Env || s.Same(was) {
+	if s.Files == was.Files || s.Env != was.Env || s.EqualForStart(was) {
 		t.Error("a new token did not change Files")
 	}
 	if text := fmt.Sprint(*s); strings.Contains(s.Files+s.Env+s.Missing, "n3w") {

@@ -106,8 +106,8 @@ func (s *Resolved) MissingObject(kind, name string) manifest.MissingObject {
 	return manifest.MissingObject{Why: fmt.Sprintf("%s %q is being looked up", kind, name)}
 }
 
-// Same reports whether a failed start of the pod need not be retried when s replaces o.
-func (s *Resolved) Same(o *Resolved) bool {
+// EqualForStart reports whether a failed start of the pod need not be retried when s replaces o.
+func (s *Resolved) EqualForStart(o *Resolved) bool {
 	if s == nil || o == nil {
 		return s == o
 	}

@@ -27,8 +27,8 @@ type ContainerInput struct {
 	// Container is the init, regular or ephemeral container of Pod to create; required.
 	Container *v1.Container
 	Node      Node
-	// Supply has the objects that variables refer to; may be nil.
-	Supply *refs.Resolved
+	// Refs has the objects that variables refer to; may be nil.
+	Refs *refs.Resolved
 	// Attempt is the attempt number of the container in this pod, from 0. Restarts is its
 	// restart count, which is less if an attempt number was rejected.
 	Attempt, Restarts uint32

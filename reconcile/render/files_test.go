@@ -34,7 +34,7 @@ func TestMissingObjects(t *testing.T) {
 		"optional key missing":             {configMap("c", key("l"), &yes), ""},
 		"file and directory with one path": {configMap("c", []v1.KeyToPath{{Key: "k", Path: "p"}, {Key: "k", Path: "p/q"}}, nil), `"p" would be a file and the directory of "p/q"`},
 	} {
-		_, err := Content{Pod: inputOf(v1.Container{}).Pod, Supply: supply}.Files(&v1.Volume{VolumeSource: test.source})
+		_, err := Content{Pod: inputOf(v1.Container{}).Pod, Refs: supply}.Files(&v1.Volume{VolumeSource: test.source})
 		if (err == nil) != (test.want == "") || err != nil && (!strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2")) {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)
 		}
@@ -54,7 +54,7 @@ func TestMissingObjects(t *testing.T) {
 		"NUL byte in envFrom":       {v1.Container{EnvFrom: []v1.EnvFromSource{{SecretRef: &v1.SecretEnvSource{LocalObjectReference: local("s")}}}}, `envFrom[0]: key "nul" of Secret "s": the value contains a NUL byte`},
 	} {
 		in := inputOf(test.container)
-		in.Supply = supply
+		in.Refs = supply
 		if _, err := Container(in); err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)
 		}

@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Known is a Set whose pods have the UIDs under which this node already runs them. It is
+// A RecognizedSet is a Set whose pods have the UIDs under which this node already runs them. It is
 // immutable.
-type Known struct {
+type RecognizedSet struct {
 	Set     *Set
 	decoded map[types.NamespacedName]*Pod // pods whose UID was replaced, as decoded
 }
@@ -20,8 +20,8 @@ type Known struct {
 // A UID that cannot be the name of a directory, or that another pod has, is ignored. A pod
 // with AnnotationRestartOnChange is never changed, because each content of its objects is a
 // new version.
-func Recognize(s *Set, before *Known, find func(*Pod) types.UID) *Known {
-	k, found := &Known{Set: s, decoded: map[types.NamespacedName]*Pod{}}, map[types.NamespacedName]types.UID{}
+func Recognize(s *Set, before *RecognizedSet, find func(*Pod) types.UID) *RecognizedSet {
+	k, found := &RecognizedSet{Set: s, decoded: map[types.NamespacedName]*Pod{}}, map[types.NamespacedName]types.UID{}
 	for key, p := range s.Pods {
 		if p.FixedUID || RestartsOnChange(p) {
 			continue
@@ -59,7 +59,7 @@ func Recognize(s *Set, before *Known, find func(*Pod) types.UID) *Known {
 }
 
 // uid returns the UID that this version got before; "" if none.
-func (k *Known) uid(p *Pod) types.UID {
+func (k *RecognizedSet) uid(p *Pod) types.UID {
 	if k == nil || k.decoded[p.Key] == nil || k.decoded[p.Key].Hash != p.Hash {
 		return ""
 	}
