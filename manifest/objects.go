@@ -14,10 +14,10 @@ type Objects struct {
 	Claims     map[types.NamespacedName]*v1.PersistentVolumeClaim
 	// Volumes contains PersistentVolumes; their keys have no namespace.
 	Volumes map[types.NamespacedName]*v1.PersistentVolume
-	// OnOtherNodes contains those Volumes whose nodeAffinity excludes this node.
+	// OnOtherNodes contains the Volumes whose nodeAffinity excludes this node.
 	OnOtherNodes map[types.NamespacedName]bool
-	// PendingSource is a source that was not read completely yet, and whose claims take precedence
-	// over those here; "" if there is none.
+	// PendingSource is a source that was not read completely yet and whose claims take
+	// precedence over Claims; "" if there is none.
 	PendingSource string
 	// Kept contains the claims whose data is in a directory that podd manages; see
 	// refs.ResolveSet.

@@ -31,7 +31,7 @@ func amount(list v1.ResourceList, name v1.ResourceName) string {
 	return q.String()
 }
 
-// SizeRequests returns the requests in a size. It ignores invalid amounts.
+// SizeRequests returns the requests in a text of FormatSize. It ignores invalid amounts.
 func SizeRequests(size string) v1.ResourceRequirements {
 	r := v1.ResourceRequirements{Requests: v1.ResourceList{}}
 	for name, both := range parseSize(size) {
@@ -54,7 +54,7 @@ func ResizedResources(a, b string) []v1.ResourceName {
 	return slices.DeleteFunc(slices.Clone(sized), func(name v1.ResourceName) bool { return was[name] == is[name] })
 }
 
-// parseSize returns "request/limit" for each resource.
+// parseSize returns the part "request/limit" of each resource in a text of FormatSize.
 func parseSize(size string) map[v1.ResourceName]string {
 	amounts := map[v1.ResourceName]string{}
 	for _, part := range strings.Fields(size) {
@@ -100,8 +100,9 @@ func (p *Pod) clone() *Pod {
 	return &out
 }
 
-// resize returns r with the amounts of a size, which must contain the same resources.
-func resize(r v1.ResourceRequirements, size string) (v1.ResourceRequirements, bool) {
+// resize returns r with the amounts in size. ok is false if size has other resources than r,
+// or an invalid amount.
+func resize(r v1.ResourceRequirements, size string) (resized v1.ResourceRequirements, ok bool) {
 	r = *r.DeepCopy()
 	amounts := parseSize(size)
 	for _, name := range sized {

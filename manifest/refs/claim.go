@@ -185,9 +185,8 @@ func (i *claimIndex) isFree(pv *v1.PersistentVolume) bool {
 	return pv.Spec.ClaimRef == nil && !i.named[pv.Name]
 }
 
-// alsoNamedBy returns a message about another claim that names the volume and fits it, because
-// the data of a volume must not be shared with another claim, which may be in another
-// namespace.
+// alsoNamedBy returns a message if another claim also names the volume and fits it; otherwise
+// "". Two claims, which may be in different namespaces, must not share the data of a volume.
 func (o *lookup) alsoNamedBy(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
 	for _, key := range o.claimIndex().claims {
 		if other := o.Claims[key]; other != c && other.Spec.VolumeName == pv.Name && mismatch(pv, other) == "" {
@@ -197,7 +196,8 @@ func (o *lookup) alsoNamedBy(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolum
 	return ""
 }
 
-// alsoFits returns a message about another claim that the volume fits as well.
+// alsoFits returns a message if the volume also fits another claim that could be bound to it;
+// otherwise "".
 func (o *lookup) alsoFits(index *claimIndex, c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
 	for _, key := range index.claims {
 		other := o.Claims[key]

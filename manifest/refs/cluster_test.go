@@ -114,8 +114,8 @@ func TestResolveSet_ClusterWait(t *testing.T) {
 		want refs.Wait
 	}{
 		"all objects":         {func(*manifest.Objects) {}, refs.Wait{}},
-		"no response":         {func(o *manifest.Objects) { *o = manifest.Objects{} }, refs.Wait{Missing: "the Services of the cluster are not known yet", Soon: true}},
-		"no Services yet":     {func(o *manifest.Objects) { o.Cluster.Services = nil }, refs.Wait{Missing: "the Services of the cluster are not known yet", Soon: true}},
+		"no response":         {func(o *manifest.Objects) { *o = manifest.Objects{} }, refs.Wait{Missing: "the Services of the cluster were not listed yet", Soon: true}},
+		"no Services yet":     {func(o *manifest.Objects) { o.Cluster.Services = nil }, refs.Wait{Missing: "the Services of the cluster were not listed yet", Soon: true}},
 		"requested":           {without("ConfigMap", "conf", "", false), refs.Wait{Missing: "ConfigMap shop/conf is being looked up", Soon: true}},
 		"variables requested": {without("Secret", "env", "", false), refs.Wait{Missing: "Secret shop/env is being looked up", Soon: true}},
 		"optional requested":  {without("Secret", "maybe", "", false), refs.Wait{Missing: "Secret shop/maybe is being looked up", Soon: true}},

@@ -65,7 +65,7 @@ type Subject struct {
 	At  time.Time
 }
 
-// NewSubject returns the Subject for a version of a pod.
+// NewSubject returns the Subject for events of the version p at the time at.
 func NewSubject(p *manifest.Pod, at time.Time) Subject { return Subject{p.Key, p.UID, p, at} }
 
 // Normal returns a normal event of the named container, or of the whole pod if

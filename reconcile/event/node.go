@@ -44,9 +44,10 @@ func ForReboot(name, id string, at time.Time) Event {
 
 func ready(n runtime.Node) bool { return n.Ready && n.NetworkReady }
 
-// ForProblems returns events for the errors in now that are not in before; before may be
-// nil. The events are about the pod that the error names, else about every pod of the
-// file, which keeps running in an earlier version, else about the node.
+// ForProblems returns an event for each error in now that is not in before, which may be nil.
+// Each event is about the pod that the error names. If the error names no pod, there is one
+// event for every pod of the file, which keeps running in an earlier version. If the file has
+// no pods, the event is about the node.
 func ForProblems(before, now *manifest.Set, at time.Time) []Event {
 	recorded := map[manifest.Problem]bool{}
 	if before != nil {

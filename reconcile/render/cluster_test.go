@@ -48,8 +48,8 @@ func TestTokenFile(t *testing.T) {
 			DefaultMode: &mode, Sources: []v1.VolumeProjection{{ServiceAccountToken: source}}}}}}
 		p, none := ofCluster(&v1.Pod{Spec: test.spec}, manifest.Objects{Cluster: &manifest.Cluster{}})
 		v := &p.Spec.Spec.Volumes[0]
-		if _, err := (Content{Pod: p, Refs: none}).Files(v); err == nil || !strings.Contains(err.Error(), "is not there yet") {
-			t.Errorf("%s: without a token: got %v, want that it is not there yet", test.name, err)
+		if _, err := (Content{Pod: p, Refs: none}).Files(v); err == nil || !strings.Contains(err.Error(), "has not been issued yet") {
+			t.Errorf("%s: without a token: got %v, want that it has not been issued yet", test.name, err)
 		}
 		ref := refs.TokenRef(p.Spec, source)
 		p, s := ofCluster(p.Spec, manifest.Objects{Cluster: &manifest.Cluster{Tokens: map[types.NamespacedName]manifest.Token{ref.NamespacedName: {Text: []byte("t0ken")}}}})

@@ -24,7 +24,7 @@ type File struct {
 }
 
 // ErrMissing is wrapped by errors about a missing object or key.
-var ErrMissing = errors.New("is not there")
+var ErrMissing = errors.New("does not exist")
 
 // Volumes provides the content of a pod's volumes.
 type Volumes interface {
@@ -169,7 +169,7 @@ func (e missingError) Is(target error) bool { return target == ErrMissing }
 func (f *fileBuilder) token(t *v1.ServiceAccountTokenProjection) error {
 	text := f.Refs.Token(t)
 	if text == nil {
-		return missingError("the token of service account " + strconv.Quote(f.Pod.Spec.Spec.ServiceAccountName) + " is not there yet")
+		return missingError("the token of service account " + strconv.Quote(f.Pod.Spec.Spec.ServiceAccountName) + " has not been issued yet")
 	}
 	file := File{Data: text, Mode: uint32(f.mode), Owner: commonUser(&f.Pod.Spec.Spec)}
 	s := f.Pod.Spec.Spec.SecurityContext

@@ -17,7 +17,8 @@ type ImageVolumes struct {
 	Runtime      string // name and version of the runtime, for messages
 }
 
-// SupportedImageVolumes returns the support of a runtime according to its version.
+// SupportedImageVolumes returns which image volumes a runtime supports, according to its
+// version.
 func SupportedImageVolumes(n runtime.Node) ImageVolumes {
 	return ImageVolumes{
 		Whole:   n.Reaches(runtime.Since{"containerd": {2, 1}, "cri-o": {1, 31}}),
