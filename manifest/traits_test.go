@@ -19,7 +19,7 @@ func TestTraits_Copies(t *testing.T) {
 	}
 	p.Spec.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse("1")}
 	for name, got := range map[string]*Pod{
-		"Sized":         p.Sized(map[string]string{"app": "cpu=2/ memory=/"}),
+		"WithSizes":     p.WithSizes(map[string]string{"app": "cpu=2/ memory=/"}),
 		"WithEphemeral": p.WithEphemeral([]v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}}}),
 		"WithContent":   p.WithContent("files", "env"),
 		"withUID":       p.withUID("u2"),

@@ -53,7 +53,7 @@ func isKubeletPod(p *manifest.Pod, inc *runtime.Incarnation) bool {
 // recognize gives the pods of a set the UIDs by which this node knows them. A pod that was
 // started with its own UID keeps that, even if nothing of it exists at the moment. before is
 // the previous result; it may be nil.
-func (r *Router) recognize(s *manifest.Set, before *manifest.Known) *manifest.Known {
+func (r *Router) recognize(s *manifest.Set, before *manifest.RecognizedSet) *manifest.RecognizedSet {
 	return manifest.Recognize(s, before, func(p *manifest.Pod) types.UID {
 		if r.started && before != nil && before.Set.Pods[p.Key] != nil && state.SameVersion(before.Set.Pods[p.Key], p) {
 			return p.UID

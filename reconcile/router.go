@@ -290,7 +290,7 @@ func (r *Router) applySet(ctx context.Context, s *manifest.Set) {
 // desiredSet is the newest set of the sources and what was derived from it. It is immutable.
 type desiredSet struct {
 	received   *manifest.Set
-	recognized *manifest.Known // received, with the UIDs that pods have on this node
+	recognized *manifest.RecognizedSet // received, with the UIDs that pods have on this node
 	// ResolvedSet is recognized with the objects of its pods. Its Set is the one in effect.
 	*refs.ResolvedSet
 }
@@ -311,7 +311,7 @@ func (r *Router) resolve(received *manifest.Set) {
 	}
 	known := r.recognize(received, before.recognized)
 	resolved := refs.ResolveSet(known.Set, r.o.Render.Instance, r.keptClaims(known.Set), before.ResolvedSet)
-	r.events = append(r.events, event.Refused(r.desired.set(), resolved.Set, time.Now())...)
+	r.events = append(r.events, event.ForProblems(r.desired.set(), resolved.Set, time.Now())...)
 	r.desired, r.dirty, r.setChanged = &desiredSet{received, known, resolved}, true, true
 }
 
@@ -333,9 +333,9 @@ func (r *Router) applyNode(n runtime.Node) {
 	if r.node.Name != "" || r.node.Message != "" {
 		before = &r.node
 	}
-	r.events = append(r.events, event.NodeChanged(r.o.Render.Name, before, n, time.Now())...)
+	r.events = append(r.events, event.ForNodeChange(r.o.Render.Name, before, n, time.Now())...)
 	r.node, r.dirty = n, true
-	driver, images, cdi := cmp.Or(n.CgroupDriver, r.render.CgroupDriver), render.ImageVolumesOf(n), render.CDIOf(n)
+	driver, images, cdi := cmp.Or(n.CgroupDriver, r.render.CgroupDriver), render.SupportedImageVolumes(n), render.SupportsCDI(n)
 	if driver != r.render.CgroupDriver || !maps.Equal(n.Handlers, r.render.Handlers) || images != r.render.Images || cdi != r.render.CDI {
 		render := *r.render
 		render.CgroupDriver, render.Handlers, render.Images, render.CDI = driver, n.Handlers, images, cdi

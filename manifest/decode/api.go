@@ -43,8 +43,8 @@ func FromAPI(pod *v1.Pod, o Options) *manifest.Pod {
 	return p
 }
 
-// remainingGrace returns the remaining grace period of a pod that is being deleted: the one
-// of the deletion request, or else its own.
+// remainingGrace returns the remaining grace period of a pod that is being deleted: that of
+// the deletion request or, if the request has none, that of the pod spec.
 func remainingGrace(pod *v1.Pod) time.Duration {
 	seconds := int64(v1.DefaultTerminationGracePeriodSeconds)
 	switch {

@@ -12,16 +12,16 @@ import (
 	"podd/manifest/validate"
 )
 
-// object decodes a document other than a pod into into, whose metadata is meta, and adds it
-// to the file. complete sets the defaults and validates. object returns the object's
-// reference, and false if the document was refused.
-func (d *decoder) object(v value, kind string, s *shape, into any, meta *metav1.ObjectMeta, complete func(*notes) field.ErrorList) (manifest.ObjectRef, bool) {
+// object decodes a document other than a pod into the value into, whose metadata is meta, and
+// adds the value to the file. complete sets the defaults and validates. object returns the
+// reference of the object; ok is false if the document was refused.
+func (d *decoder) object(v value, kind string, s *shape, into any, meta *metav1.ObjectMeta, complete func(*notes) field.ErrorList) (ref manifest.ObjectRef, ok bool) {
 	n := d.notes(v)
 	v.index(s, n)
 	known := s.check(v.tree, "", n)
 	n.unmarshal(known, into)
 	n.invalid(validate.Meta(meta))
-	ref := manifest.ObjectRef{Kind: kind, NamespacedName: manifest.NewKey(meta.Namespace, meta.Name)}
+	ref = manifest.ObjectRef{Kind: kind, NamespacedName: manifest.NewKey(meta.Namespace, meta.Name)}
 	if kind == manifest.VolumeKind {
 		if meta.Namespace != "" {
 			n.fail("metadata.namespace", "a %s has no namespace; remove it", kind)
@@ -84,9 +84,9 @@ func (d *decoder) volume(v value) {
 		return validate.PersistentVolume(pv)
 	})
 	if a := pv.Spec.NodeAffinity; ok && a != nil && d.Labels != nil && !manifest.SelectsNode(a.Required, d.Node, d.Labels) {
-		if d.file.Objects.Elsewhere == nil {
-			d.file.Objects.Elsewhere = map[types.NamespacedName]bool{}
+		if d.file.Objects.OnOtherNodes == nil {
+			d.file.Objects.OnOtherNodes = map[types.NamespacedName]bool{}
 		}
-		d.file.Objects.Elsewhere[ref.NamespacedName] = true
+		d.file.Objects.OnOtherNodes[ref.NamespacedName] = true
 	}
 }

@@ -26,7 +26,7 @@ func (m *merger) dropSharedClaims(ordered []manifest.Batch) {
 		}
 		seen[b.Source] = true
 		o := m.set.Objects[b.Source]
-		o.Before = incomplete
+		o.PendingSource = incomplete
 		m.set.Objects[b.Source] = o
 		if !m.set.Complete[b.Source] {
 			incomplete = cmp.Or(incomplete, b.Source)

@@ -59,10 +59,10 @@ func (o *lookup) exists(ref manifest.ObjectRef) (is bool) {
 // variables are not included, because only their containers wait for them.
 func (o *lookup) wait(p *manifest.Pod, used []Ref, node *manifest.Node) Wait {
 	if o.server.Services == nil {
-		return Wait{Missing: "the Services of the cluster are not known yet", Soon: true}
+		return Wait{Missing: "the Services of the cluster were not listed yet", Soon: true}
 	}
 	if o.server.Drivers == nil && o.needsDriver(p.Spec) {
-		return Wait{Missing: "the CSIDrivers of the cluster are not known yet", Soon: true}
+		return Wait{Missing: "the CSIDrivers of the cluster were not listed yet", Soon: true}
 	}
 	for _, u := range used {
 		if !o.lookedUp(u.Object) && u.role != forEphemeral {

@@ -74,7 +74,7 @@ func (s *Resolved) addCSI(o *lookup, node *manifest.Node, before *Resolved) {
 	}
 }
 
-// complete reports whether everything is available that a volume's driver needs.
+// complete reports whether all objects that the driver of a volume needs are available.
 func (o *lookup) complete(p *manifest.Pod, d *csiVolume, node *manifest.Node) bool {
 	if o.server.Drivers == nil {
 		return false
@@ -125,9 +125,10 @@ func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSI {
 	return c
 }
 
-// ExpansionSize returns the size to which this node must expand the volume of a claim, and whether
-// it must. If the controller reports its progress in the claim's status, the node waits for
-// it. An older controller reports nothing, so the size of the volume decides.
+// ExpansionSize returns the size to which this node must expand the volume of a claim. grows
+// is false if the node must not expand it. If the status of the claim has the progress of the
+// controller, the node waits until the controller has expanded the volume. An older controller
+// sets no progress, so the capacity of the volume is the size.
 func ExpansionSize(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) (to resource.Quantity, grows bool) {
 	s := &c.Status
 	has, step := s.Capacity[v1.ResourceStorage], s.AllocatedResourceStatuses[v1.ResourceStorage]

@@ -23,7 +23,7 @@ type Resolved struct {
 	ConfigMaps map[string]*v1.ConfigMap // by name
 	Secrets    map[string]*v1.Secret
 	Claims     map[string]Claim
-	// Wait is the reason why the pod cannot be set up.
+	// Wait is why the pod cannot be set up; the zero value if it can.
 	Wait
 	// Files, Env, Pull, Mount and Ephemeral differ for different contents of the objects
 	// that are read in that role, also across restarts of podd. Without the salt they
@@ -95,7 +95,8 @@ func (s *Resolved) Token(t *v1.ServiceAccountTokenProjection) []byte {
 	return s.tokens[TokenRef(s.pod.Spec, t).Name]
 }
 
-// MissingObject returns the reason why an object is missing. The object must be missing.
+// MissingObject returns why an object is missing. The caller must have checked that it is
+// missing.
 func (s *Resolved) MissingObject(kind, name string) manifest.MissingObject {
 	if s == nil || s.pod == nil || !s.pod.Traits.RefsFromServer {
 		return manifest.MissingObject{Absent: true, Why: fmt.Sprintf("%s %q does not exist", kind, name)}
@@ -106,16 +107,17 @@ func (s *Resolved) MissingObject(kind, name string) manifest.MissingObject {
 	return manifest.MissingObject{Why: fmt.Sprintf("%s %q is being looked up", kind, name)}
 }
 
-// Same reports whether a failed start of the pod need not be retried when s replaces o.
-func (s *Resolved) Same(o *Resolved) bool {
+// EqualForStart reports whether a start of the pod that failed with o would fail in the same
+// way with s, so it need not be retried.
+func (s *Resolved) EqualForStart(o *Resolved) bool {
 	if s == nil || o == nil {
 		return s == o
 	}
 	return s == o || samePod(s.pod, o.pod) && s.sameText(o) && maps.Equal(s.missingObjects, o.missingObjects)
 }
 
-// samePod reports whether two versions read the same objects. Pods with the trait
-// KeepsVersion do if they have the same UID.
+// samePod reports whether a and b read the same objects: they are the same pod, or have the
+// trait KeepsVersion and the same UID.
 func samePod(a, b *manifest.Pod) bool {
 	return a == b || a != nil && b != nil && a.Traits.KeepsVersion && b.Traits.KeepsVersion && a.UID == b.UID
 }

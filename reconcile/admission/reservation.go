@@ -41,7 +41,7 @@ func (n *Name) reservations(wants *manifest.Pod) plan.Claimant {
 		c.Holds, c.Present = append(slices.Clone(c.Holds), p), true
 	}
 	c.Ends = n.Report != nil && n.Report.Finished != nil && !n.IsFinished() && wants != nil && state.SameVersion(wants, n.Report.Version)
-	c.Rests = c.Rests || wants.Over()
+	c.Rests = c.Rests || wants.FinishedAtSource()
 	if n.Reported {
 		return c
 	}
@@ -89,7 +89,7 @@ func (n *Name) runningVersion(wants *manifest.Pod, observed []runtime.Incarnatio
 	for _, j := range n.Past {
 		maps.Copy(given, j.Sizes)
 	}
-	return wants.Sized(plan.Sizes(wants, observed, given, false))
+	return wants.WithSizes(plan.Sizes(wants, observed, given, false))
 }
 
 // ApplyReport returns the memory after n.Report, the report of the worker that followed
@@ -141,7 +141,7 @@ func unknownVersions(observed []runtime.Incarnation, known []*manifest.Pod) []*m
 func unknownVersion(inc *runtime.Incarnation) *manifest.Pod {
 	p := &manifest.Pod{UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationHash], Spec: &v1.Pod{}}
 	p.Origin.Path = "an earlier version"
-	size := manifest.OfSize(inc.Annotations[runtime.AnnotationSize])
+	size := manifest.SizeRequests(inc.Annotations[runtime.AnnotationSize])
 	p.Spec.Spec.Resources = &size
 	if devices := devicesOf(inc); len(devices) > 0 {
 		c := v1.Container{Resources: v1.ResourceRequirements{Requests: devices}}

@@ -74,7 +74,7 @@ func (s Input) supplyFor(p *manifest.Pod) *refs.Resolved {
 
 // volumes returns the content of the volumes of a version.
 func (s Input) volumes(p *manifest.Pod) render.Volumes {
-	return render.Content{Pod: p, Supply: s.supplyFor(p), Node: *s.Node}
+	return render.Content{Pod: p, Refs: s.supplyFor(p), Node: *s.Node}
 }
 
 // writtenFiles returns the identity of the volume content that an effect has just written.

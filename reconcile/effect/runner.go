@@ -125,7 +125,7 @@ func (e *Runner) ensureImage(ctx context.Context, s Input, p *manifest.Pod, a pl
 	var err error
 	r.Image, err = e.Images.Ensure(ctx, a.Image, a.Policy, secrets, func() {
 		r.Tried = true
-		s.Pulling(ctx, a, event.Pulling(event.On(p, time.Now()), a))
+		s.Pulling(ctx, a, event.ForPull(event.NewSubject(p, time.Now()), a))
 	})
 	if err != nil && without != "" {
 		err = fmt.Errorf("%w%s", err, without)

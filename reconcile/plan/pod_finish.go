@@ -18,7 +18,7 @@ func (f *facts) finished() bool {
 
 // outcome returns how the pod ended; nil if it has not.
 func (f *facts) outcome() *Finished {
-	if f.in.Desired.Over() {
+	if f.in.Desired.FinishedAtSource() {
 		return f.recorded()
 	}
 	e := f.in.Eviction

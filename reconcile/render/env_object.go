@@ -17,7 +17,7 @@ func (e *environment) addFrom(in *ContainerInput) error {
 		kind, name, optional := envFromObject(from)
 		data, found := textData(in, kind, name)
 		if !found {
-			if err := missingObject(in.Supply, kind, name, optional); err != nil {
+			if err := missingObject(in.Refs, kind, name, optional); err != nil {
 				return fmt.Errorf("setting the environment of container %q: envFrom[%d]: %w", in.Container.Name, i, err)
 			}
 			continue
@@ -51,7 +51,7 @@ func keyValue(in *ContainerInput, kind, name, key string, optional *bool) (value
 	case ok:
 		return value, true, checkNoNUL(value)
 	case !found:
-		return "", false, missingObject(in.Supply, kind, name, optional)
+		return "", false, missingObject(in.Refs, kind, name, optional)
 	case isTrue(optional):
 		return "", false, nil
 	case in.Pod.Traits.RefsFromServer:
@@ -64,13 +64,13 @@ func keyValue(in *ContainerInput, kind, name, key string, optional *bool) (value
 // the object is missing.
 func textData(in *ContainerInput, kind, name string) (data map[string]string, found bool) {
 	if kind == "ConfigMap" {
-		c := in.Supply.ConfigMap(name)
+		c := in.Refs.ConfigMap(name)
 		if c == nil {
 			return nil, false
 		}
 		return c.Data, true
 	}
-	s := in.Supply.Secret(name)
+	s := in.Refs.Secret(name)
 	if s == nil {
 		return nil, false
 	}

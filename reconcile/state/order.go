@@ -127,7 +127,7 @@ func (s State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (Stat
 // wall clock.
 func (t *transition) recordStart() {
 	p := t.In.Desired
-	if p == nil || p.Spec.Spec.ActiveDeadlineSeconds == nil || p.Over() || t.Order.Desired == nil || !SameVersion(p, t.Order.Desired) {
+	if p == nil || p.Spec.Spec.ActiveDeadlineSeconds == nil || p.FinishedAtSource() || t.Order.Desired == nil || !SameVersion(p, t.Order.Desired) {
 		return
 	}
 	if !t.HasObserved || len(t.In.Observed) > 0 || t.In.Verdict.Answer != plan.Admit || t.In.History.Finished != nil || t.Unreadable[p.UID] != "" || t.isRemoving(p.UID) {
@@ -258,7 +258,7 @@ func (t *transition) applyRefs() {
 		t.FormerRefs = before
 	}
 	t.In.Objects, t.In.NextObjects = objectsOf(t.Refs), objectsOf(t.NextRefs)
-	if !t.Refs.Same(before) || !t.NextRefs.Same(next) {
+	if !t.Refs.EqualForStart(before) || !t.NextRefs.EqualForStart(next) {
 		t.retryAll()
 	}
 }

@@ -32,7 +32,7 @@ func (s State) Publish(d plan.Decision) (State, *v1.Pod) {
 
 // pod returns the version in force with its status.
 func (t *transition) pod(d plan.Decision) *v1.Pod {
-	if t.In.Desired.Over() && len(t.In.Observed) == 0 {
+	if t.In.Desired.FinishedAtSource() && len(t.In.Observed) == 0 {
 		t.published, t.publishedFrom = t.In.Desired.Spec, t.In.Desired
 		return t.published
 	}
@@ -41,7 +41,7 @@ func (t *transition) pod(d plan.Decision) *v1.Pod {
 		t.published, t.publishedFrom = t.In.Desired.Spec, t.In.Desired
 		return t.published
 	}
-	st := status.Of(t.statusFacts(d))
+	st := status.Compute(t.statusFacts(d))
 	if t.published != nil && t.publishedFrom == t.In.Desired && equality.Semantic.DeepEqual(t.published.Status, st) {
 		return t.published
 	}
@@ -79,7 +79,7 @@ func (t *transition) leaving() *v1.Pod {
 	}
 	t.addProbeFacts(&facts)
 	t.addHookFacts(&facts)
-	p.Status = status.Of(facts)
+	p.Status = status.Compute(facts)
 	t.published = &p
 	return t.published
 }

@@ -69,8 +69,8 @@ func isOwnCondition(t v1.PodConditionType) bool {
 	return false
 }
 
-// setTransitionTime sets the last transition time of c: that of the previous status if
-// c had the same status there, else now.
+// setTransitionTime sets the last transition time of c. If the previous status has the
+// condition with the same status, its time is kept; otherwise the time is now.
 func (o *observed) setTransitionTime(c *v1.PodCondition) {
 	c.LastTransitionTime = wholeSecond(o.f.Now)
 	if o.f.Previous == nil {

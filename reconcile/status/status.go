@@ -10,8 +10,8 @@ import (
 	"podd/runtime"
 )
 
-// Of returns the status of the pod.
-func Of(f Facts) v1.PodStatus {
+// Compute returns the status of the pod.
+func Compute(f Facts) v1.PodStatus {
 	o := observe(&f)
 	s := o.status()
 	if o.ended == "" && isFinal(&s) {

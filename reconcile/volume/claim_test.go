@@ -247,7 +247,7 @@ func TestClaimErrors(t *testing.T) {
 		"is not there; make or mount it": claimOf("file", localVolume("a", "/nowhere/at/all")),
 		"is a file":                      claimOf("file", localVolume("a", file)),
 		"volumeMode Block":               block,
-		`"data" is not there`:            nil,
+		`"data" does not exist`:          nil,
 	} {
 		d, _ := newClaims(t)
 		_, err := d.Prepare(t.Context(), claiming(), of)

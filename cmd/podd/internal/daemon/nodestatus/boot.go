@@ -23,7 +23,7 @@ func RebootEvents(root, node string, at time.Time, log *slog.Logger) []event.Eve
 	if !rebooted {
 		return nil
 	}
-	return []event.Event{event.Rebooted(node, id, at)}
+	return []event.Event{event.ForReboot(node, id, at)}
 }
 
 // recordBoot stores the boot ID now in a file. rebooted is true if the file contained

@@ -63,7 +63,7 @@ func (k *kernelLog) oomEvents(at time.Time) (all []event.Event) {
 	}
 	for _, line := range k.oomRecords() {
 		if message := systemOOM(line); message != "" && len(all) < maxOOMs {
-			all = append(all, event.Node(v1.EventTypeWarning, "SystemOOM", message, at))
+			all = append(all, event.NewNodeEvent(v1.EventTypeWarning, "SystemOOM", message, at))
 		}
 	}
 	return all

@@ -114,7 +114,7 @@ func (w *watcher) pressureEvents(now map[v1.NodeConditionType]bool, at time.Time
 	for _, kind := range view.PressureKinds {
 		current, isKnown := now[kind]
 		if previous, wasKnown := w.published.Pressure[kind]; isKnown && (!wasKnown || previous != current) {
-			all = append(all, event.NodeStatus(w.node, view.PressureMessage(kind, current)[2], at))
+			all = append(all, event.ForNodeCondition(w.node, view.PressureMessage(kind, current)[2], at))
 		}
 	}
 	return all
@@ -124,7 +124,7 @@ func (w *watcher) pressureEvents(now map[v1.NodeConditionType]bool, at time.Time
 func (w *watcher) checkImageDisk(r observations, at time.Time) {
 	invalid := r.images.known && r.images.bytes.capacity == 0
 	if invalid && !w.isInvalid {
-		w.record([]event.Event{event.Node(v1.EventTypeWarning, "InvalidDiskCapacity", "invalid capacity 0 on image filesystem", at)})
+		w.record([]event.Event{event.NewNodeEvent(v1.EventTypeWarning, "InvalidDiskCapacity", "invalid capacity 0 on image filesystem", at)})
 	}
 	w.isInvalid = invalid
 }

@@ -50,7 +50,7 @@ func TestProbes(t *testing.T) {
 	for _, tt := range tests {
 		f := runningFacts(v1.Container{ReadinessProbe: tt.readiness, StartupProbe: tt.startup})
 		f.Containers["main"] = ContainerFacts{Ready: tt.ready, Started: tt.started}
-		c := Of(f).ContainerStatuses[0]
+		c := Compute(f).ContainerStatuses[0]
 		if c.Ready != tt.wantReady || *c.Started != tt.want {
 			t.Errorf("%s: got ready %v, started %v; want %v, %v", tt.name, c.Ready, *c.Started, tt.wantReady, tt.want)
 		}
@@ -76,7 +76,7 @@ func TestAddresses(t *testing.T) {
 		f := runningFacts(v1.Container{})
 		f.HostIPs, f.Observed[0].IPs = tt.host, tt.ips
 		f.Pod.Spec.Spec.HostNetwork = tt.hostNet
-		s := Of(f)
+		s := Compute(f)
 		var ips []string
 		for _, ip := range s.PodIPs {
 			ips = append(ips, ip.IP)
@@ -104,7 +104,7 @@ func TestUser_FollowsRuntime(t *testing.T) {
 			f := runningFacts(v1.Container{})
 			f.Pod.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 			f.Observed[0].Containers[0].State, f.Observed[0].Containers[0].User = tt.state, tt.user
-			s := Of(f)
+			s := Compute(f)
 			if diff := cmp.Diff(tt.want, s.ContainerStatuses[0].User); diff != "" {
 				t.Errorf("user (-want +got):\n%s", diff)
 			}
@@ -113,7 +113,7 @@ func TestUser_FollowsRuntime(t *testing.T) {
 			}
 			f.Previous = &s
 			f.Observed[0].Containers = nil
-			if diff := cmp.Diff(tt.want, Of(f).ContainerStatuses[0].User); diff != "" && tt.state == runtime.Exited {
+			if diff := cmp.Diff(tt.want, Compute(f).ContainerStatuses[0].User); diff != "" && tt.state == runtime.Exited {
 				t.Errorf("user of a container that the runtime no longer lists (-want +got):\n%s", diff)
 			}
 		})
@@ -133,7 +133,7 @@ func TestImage_RuntimeReportsID(t *testing.T) {
 		"registry.example/" + id[:8]: "registry.example/" + id[:8],
 	} {
 		p := &manifest.Pod{UID: "u", Hash: "v1:0", Spec: &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app", Image: "web:1"}}}}}
-		s := Of(Facts{Pod: p, Now: time.Now(), Observed: []runtime.Incarnation{{
+		s := Compute(Facts{Pod: p, Now: time.Now(), Observed: []runtime.Incarnation{{
 			Sandbox:    runtime.Sandbox{ID: "s", UID: "u", Ready: true, Annotations: map[string]string{runtime.AnnotationHash: "v1:0"}},
 			Containers: []runtime.Container{{ID: "c", Name: "app", State: runtime.Running, Image: reported}},
 		}}})
@@ -143,9 +143,9 @@ func TestImage_RuntimeReportsID(t *testing.T) {
 	}
 }
 
-// TestOf_OtherIncarnations checks that sandboxes of another UID, another version or
+// TestCompute_OtherIncarnations checks that sandboxes of another UID, another version or
 // another podd do not affect the status.
-func TestOf_OtherIncarnations(t *testing.T) {
+func TestCompute_OtherIncarnations(t *testing.T) {
 	for name, change := range map[string]func(*runtime.Incarnation){
 		"UID":     func(i *runtime.Incarnation) { i.UID = "u2" },
 		"version": func(i *runtime.Incarnation) { i.Annotations = map[string]string{runtime.AnnotationHash: "v1:old"} },
@@ -153,13 +153,13 @@ func TestOf_OtherIncarnations(t *testing.T) {
 	} {
 		f := runningFacts(v1.Container{})
 		change(&f.Observed[0])
-		if s := Of(f); s.Phase != v1.PodPending || s.ContainerStatuses[0].State.Waiting == nil {
+		if s := Compute(f); s.Phase != v1.PodPending || s.ContainerStatuses[0].State.Waiting == nil {
 			t.Errorf("another %s: got %s, %+v", name, s.Phase, s.ContainerStatuses[0].State)
 		}
 	}
 	f := runningFacts(v1.Container{})
 	f.Observed[0].ID = "" // a container without its sandbox counts
-	if s := Of(f); s.ContainerStatuses[0].State.Running == nil {
+	if s := Compute(f); s.ContainerStatuses[0].State.Running == nil {
 		t.Errorf("without a sandbox: got %+v", s.ContainerStatuses[0].State)
 	}
 }
@@ -179,7 +179,7 @@ func TestReadinessGates(t *testing.T) {
 		f := runningFacts(v1.Container{})
 		f.Pod.Spec.Spec.ReadinessGates = []v1.PodReadinessGate{{ConditionType: "lb"}}
 		f.Pod.Spec.Status.Conditions = append(tt.conditions, v1.PodCondition{Type: v1.PodReady, Status: "Stale"})
-		conditions := Of(f).Conditions
+		conditions := Compute(f).Conditions
 		if len(conditions) != 5+len(tt.conditions) {
 			t.Errorf("%s: got %d conditions, want %d", tt.name, len(conditions), 5+len(tt.conditions))
 		}
@@ -201,7 +201,7 @@ func TestMessages_Limit(t *testing.T) {
 	f.Pod.Spec.Spec.Containers = append(f.Pod.Spec.Spec.Containers, v1.Container{Name: "b"}, v1.Container{Name: "c"}, v1.Container{Name: "d"}, v1.Container{Name: "e"})
 	r := &f.Observed[0].Containers[0]
 	r.State, r.Message = runtime.Exited, strings.Repeat("ü", 5000)
-	got := Of(f).ContainerStatuses[0].State.Terminated.Message
+	got := Compute(f).ContainerStatuses[0].State.Terminated.Message
 	if want := 12 << 10 / 5; len(got) > want || len(got) < want-1 || !strings.HasPrefix(r.Message, got) {
 		t.Errorf("got %d bytes, want %d at most and whole characters", len(got), want)
 	}
@@ -210,11 +210,11 @@ func TestMessages_Limit(t *testing.T) {
 // TestTransitions checks that a condition keeps its time until its status changes.
 func TestTransitions(t *testing.T) {
 	f := runningFacts(v1.Container{})
-	s := Of(f)
+	s := Compute(f)
 	f.Previous, f.Now = &s, epoch.Add(time.Minute)
 	f.Observed[0].Containers[0].State = runtime.Exited
 	changed := map[v1.PodConditionType]bool{}
-	for i, c := range Of(f).Conditions {
+	for i, c := range Compute(f).Conditions {
 		changed[c.Type] = !c.LastTransitionTime.Equal(&s.Conditions[i].LastTransitionTime)
 	}
 	want := map[v1.PodConditionType]bool{
@@ -232,7 +232,7 @@ func TestMonotonicNow(t *testing.T) {
 	f.Now = time.Now()
 	bare := f
 	bare.Now = f.Now.Round(0)
-	if diff := cmp.Diff(Of(bare), Of(f)); diff != "" {
+	if diff := cmp.Diff(Compute(bare), Compute(f)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -244,17 +244,17 @@ func TestRestartCount_Recorded(t *testing.T) {
 	exit := &v1.ContainerStateTerminated{ExitCode: 2, Reason: "Error", ContainerID: "old", FinishedAt: metav1.NewTime(epoch)}
 	f.Containers["main"] = ContainerFacts{Restarts: 7, LastExit: exit}
 	f.Observed[0].Containers[0].Attempt = 8
-	c := Of(f).ContainerStatuses[0]
+	c := Compute(f).ContainerStatuses[0]
 	if c.RestartCount != 8 || c.LastTerminationState.Terminated.ContainerID != "containerd://old" {
 		t.Errorf("with a record: got %d, %+v", c.RestartCount, c.LastTerminationState.Terminated)
 	}
 	f.Observed = nil
-	c = Of(f).ContainerStatuses[0]
+	c = Compute(f).ContainerStatuses[0]
 	if c.RestartCount != 7 || c.State.Waiting == nil || c.LastTerminationState.Terminated.ExitCode != 2 {
 		t.Errorf("without: got %d, %+v", c.RestartCount, c.State)
 	}
 	f.Terminating = true
-	if c = Of(f).ContainerStatuses[0]; c.State.Terminated == nil || c.ContainerID != "containerd://old" {
+	if c = Compute(f).ContainerStatuses[0]; c.State.Terminated == nil || c.ContainerID != "containerd://old" {
 		t.Errorf("terminating: got %+v", c)
 	}
 }

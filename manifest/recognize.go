@@ -7,21 +7,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Known is a Set whose pods have the UIDs under which this node already runs them. It is
+// A RecognizedSet is a Set whose pods have the UIDs under which this node already runs them. It is
 // immutable.
-type Known struct {
+type RecognizedSet struct {
 	Set     *Set
 	decoded map[types.NamespacedName]*Pod // pods whose UID was replaced, as decoded
 }
 
-// Recognize gives pods of files and URLs without a UID set by a user the UID that find
-// returns, or none if that is "". A pod keeps the UID that it got in before, which may be
-// nil, as long as its version is the same, and its pointer as long as the pod is the same.
-// A UID that cannot be the name of a directory, or that another pod has, is ignored. A pod
-// with AnnotationRestartOnChange is never changed, because each content of its objects is a
-// new version.
-func Recognize(s *Set, before *Known, find func(*Pod) types.UID) *Known {
-	k, found := &Known{Set: s, decoded: map[types.NamespacedName]*Pod{}}, map[types.NamespacedName]types.UID{}
+// Recognize returns s with the UIDs under which this node runs its pods. find returns the
+// recorded UID of a pod, or "". Recognize calls find only for pods whose UID is computed, and
+// not for pods with AnnotationRestartOnChange, because each content of their objects is a new
+// version. It ignores a UID that is not safe in a path or that another pod of s has. before is
+// the previous result, or nil: a pod of the same version keeps the UID that it has in before,
+// and an unchanged pod keeps its pointer.
+func Recognize(s *Set, before *RecognizedSet, find func(*Pod) types.UID) *RecognizedSet {
+	k, found := &RecognizedSet{Set: s, decoded: map[types.NamespacedName]*Pod{}}, map[types.NamespacedName]types.UID{}
 	for key, p := range s.Pods {
 		if p.FixedUID || RestartsOnChange(p) {
 			continue
@@ -58,8 +58,8 @@ func Recognize(s *Set, before *Known, find func(*Pod) types.UID) *Known {
 	return k
 }
 
-// uid returns the UID that this version got before; "" if none.
-func (k *Known) uid(p *Pod) types.UID {
+// uid returns the UID that k has for the version of p; "" if k has none.
+func (k *RecognizedSet) uid(p *Pod) types.UID {
 	if k == nil || k.decoded[p.Key] == nil || k.decoded[p.Key].Hash != p.Hash {
 		return ""
 	}
