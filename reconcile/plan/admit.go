@@ -11,6 +11,7 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/refs"
+	"podd/reconcile/device/allocation"
 )
 
 // A Claimant contains the reservations of one pod name.
@@ -49,9 +50,9 @@ type Limits struct {
 	// Amounts limits the requests of all pods together. A resource that is not in it has no
 	// limit.
 	Amounts Amounts
-	// Devices contains the devices of plugins by resource; nil: device plugins are not
+	// Devices contains the number of plugin devices by resource; nil: device plugins are not
 	// supported.
-	Devices map[v1.ResourceName]Devices
+	Devices map[v1.ResourceName]allocation.Count
 	// DevicesUnknown reports that Devices were not counted, so no pod waits for devices.
 	DevicesUnknown bool
 	Machine        Machine

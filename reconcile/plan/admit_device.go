@@ -10,15 +10,6 @@ import (
 	"podd/manifest"
 )
 
-// Devices are the devices of one extended resource.
-type Devices struct {
-	// Total is the number of devices: the healthy ones, and those that pods have, whether
-	// healthy or not.
-	Total int64
-	// Served reports that a plugin currently serves them.
-	Served bool
-}
-
 // noDevices is the reason with which Kubernetes rejects a pod because of missing devices.
 const noDevices = "UnexpectedAdmissionError"
 

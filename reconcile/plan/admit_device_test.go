@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/reconcile/device/allocation"
 )
 
 const gpu = "example.com/gpu"
@@ -27,13 +28,13 @@ func TestDevices(t *testing.T) {
 	claim := func(key types.NamespacedName, wants *manifest.Pod, holds ...*manifest.Pod) Claimant {
 		return Claimant{Key: key, Wants: wants, Holds: holds, Present: len(holds) > 0, UIDs: []types.UID{types.UID(key.Name)}}
 	}
-	of := func(n int64, served bool) map[v1.ResourceName]Devices {
-		return map[v1.ResourceName]Devices{gpu: {Total: n, Served: served}}
+	of := func(n int64, served bool) map[v1.ResourceName]allocation.Count {
+		return map[v1.ResourceName]allocation.Count{gpu: {Total: n, Served: served}}
 	}
 	const unserved = "it requests 1 of example.com/gpu, which no device plugin provides now; the pod starts when one registers"
 	tests := map[string]struct {
 		other, asks Claimant
-		devices     map[v1.ResourceName]Devices
+		devices     map[v1.ResourceName]allocation.Count
 		want        Verdict
 	}{
 		"enough":                                       {claim(a, one, one), claim(b, one), of(2, true), Verdict{}},
@@ -42,7 +43,7 @@ func TestDevices(t *testing.T) {
 		"their user is being deleted":                  {claim(a, nil, two), claim(b, one), of(2, true), Verdict{Answer: Wait, Reason: noDevices, Message: "it requests 1 of example.com/gpu; the node has 2 for pods, of which others request 2, which are being stopped"}},
 		"the first of two":                             {claim(a, one), claim(b, one), of(1, true), Verdict{Answer: Reject, Reason: noDevices, Message: "it requests 1 of example.com/gpu; the node has 1 for pods, of which others request 1"}},
 		"plugin not registered yet":                    {claim(a, none), claim(b, one), of(0, false), Verdict{Answer: Wait, Reason: noDevices, Message: unserved}},
-		"plugin never registered":                      {claim(a, none), claim(b, one), map[v1.ResourceName]Devices{}, Verdict{Answer: Wait, Reason: noDevices, Message: unserved}},
+		"plugin never registered":                      {claim(a, none), claim(b, one), map[v1.ResourceName]allocation.Count{}, Verdict{Answer: Wait, Reason: noDevices, Message: unserved}},
 		"running, and the plugin exited":               {claim(a, none), claim(b, one, one), of(1, false), Verdict{}},
 		"edit requests more, and the plugin exited":    {claim(a, none), claim(b, two, one), of(1, false), Verdict{Answer: Reject, Reason: noDevices, Message: "it requests 2 of example.com/gpu, which no device plugin provides now; the pod starts when one registers"}},
 		"edit requests as many, and the plugin exited": {claim(a, none), claim(b, one, needing(t, "was", 1)), of(1, false), Verdict{Answer: Reject, Reason: noDevices, Message: unserved}},
@@ -63,7 +64,7 @@ func TestDevices(t *testing.T) {
 // TestDevices_Unknown checks that no pod waits for devices while they are unknown.
 func TestDevices_Unknown(t *testing.T) {
 	a := types.NamespacedName{Name: "a"}
-	for _, devices := range []map[v1.ResourceName]Devices{nil, {}} {
+	for _, devices := range []map[v1.ResourceName]allocation.Count{nil, {}} {
 		limits := Limits{Amounts: Amounts{v1.ResourceCPU: 1000}, Devices: devices, DevicesUnknown: true}
 		if got := Admission([]Claimant{{Key: a, Wants: needing(t, "one", 1)}}, limits)[a]; got != (Verdict{}) {
 			t.Errorf("got %+v, want Admit", got)

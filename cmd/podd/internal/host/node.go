@@ -24,6 +24,7 @@ import (
 	"podd/cmd/podd/internal/config"
 	"podd/reconcile"
 	"podd/reconcile/cgroup"
+	"podd/reconcile/device/allocation"
 	"podd/reconcile/node"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
@@ -90,7 +91,7 @@ func Limits(cfg *config.Config, allocatable render.Resources) plan.Limits {
 		amounts[v1.ResourceEphemeralStorage] = allocatable.EphemeralStorage
 	}
 	maps.Copy(amounts, HugePages("/sys/kernel/mm/hugepages"))
-	return plan.Limits{MaxPods: cfg.MaxPods, Amounts: amounts, Devices: map[v1.ResourceName]plan.Devices{}, Machine: Machine(cfg)}
+	return plan.Limits{MaxPods: cfg.MaxPods, Amounts: amounts, Devices: map[v1.ResourceName]allocation.Count{}, Machine: Machine(cfg)}
 }
 
 // Machine returns the properties of the node that the admission of pods depends on, without
