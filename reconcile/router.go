@@ -16,6 +16,7 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/refs"
+	"podd/reconcile/admission"
 	"podd/reconcile/device/allocation"
 	"podd/reconcile/effect"
 	"podd/reconcile/event"
@@ -39,7 +40,7 @@ type Options struct {
 	Publish func(Change)
 	// SourceKinds maps the name of every configured source to its kind.
 	SourceKinds map[string]string
-	Limits      plan.Limits
+	Limits      admission.Limits
 	// Kept returns the PersistentVolumeClaims that have their data in a directory of podd;
 	// nil means that none has.
 	Kept func() (map[types.NamespacedName]bool, error)

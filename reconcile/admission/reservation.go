@@ -19,7 +19,7 @@ import (
 
 // claimant returns a name with its reservations; unwanted reports whether it is known that
 // no source has the pod.
-func (n *Name) claimant(wants *manifest.Pod, unwanted bool) plan.Claimant {
+func (n *Name) claimant(wants *manifest.Pod, unwanted bool) Claimant {
 	c := n.reservations(wants)
 	c.Yields = c.Yields || unwanted
 	c.Unconfirmed = wants == nil && !unwanted && cmp.Or(n.kind, kindOf(n.observed())) == manifest.KindAPI
@@ -29,9 +29,9 @@ func (n *Name) claimant(wants *manifest.Pod, unwanted bool) plan.Claimant {
 // reservations returns the present reservations of a name. Until the worker has reported on
 // its first observation, they are computed from the observation, because running pods had
 // their reservations first.
-func (n *Name) reservations(wants *manifest.Pod) plan.Claimant {
+func (n *Name) reservations(wants *manifest.Pod) Claimant {
 	last := n.Observed
-	c := plan.Claimant{Key: n.Key, Wants: wants, Holds: n.Holds}
+	c := Claimant{Key: n.Key, Wants: wants, Holds: n.Holds}
 	if n.Report != nil {
 		c.UIDs, c.Yields = n.Report.UIDs, n.Report.Decision.Yields
 		c.Rests = n.IsFinished() && wants != nil && state.SameVersion(wants, n.Report.Version)

@@ -15,10 +15,10 @@ import (
 	"podd/cmd/podd/internal/wiring"
 	"podd/manifest"
 	"podd/reconcile"
+	"podd/reconcile/admission"
 	"podd/reconcile/effect"
 	"podd/reconcile/eviction"
 	"podd/reconcile/node"
-	"podd/reconcile/plan"
 	"podd/reconcile/render"
 	"podd/reconcile/volume"
 	"podd/runtime"
@@ -79,7 +79,7 @@ func (m *podRunner) begin(ctx context.Context, publish func(reconcile.Change), w
 	m.router = reconcile.NewRouter(reconcile.Options{
 		Effects: effects, Journals: rootdir.Journals(m.dir), Log: m.log,
 		Refresh: observer.Refresh, Render: m.render, MaxBackoff: m.cfg.MaxRestartPeriod,
-		Limits: plan.Limits{Machine: host.Machine(m.cfg)}, Kept: volume.Claims{Root: rootdir.Claims(m.cfg.RootDir)}.Kept,
+		Limits: admission.Limits{Machine: host.Machine(m.cfg)}, Kept: volume.Claims{Root: rootdir.Claims(m.cfg.RootDir)}.Kept,
 		Publish: func(c reconcile.Change) {
 			pods.Take(c)
 			publish(c)
