@@ -55,9 +55,9 @@ type stopProgress struct {
 
 // add applies a progress report and returns a line for every pod that has stopped.
 func (t *stopProgress) add(d *server.StopProgress) string {
-	t.stopped, t.left = t.stopped+len(d.Gone), d.Left
+	t.stopped, t.left = t.stopped+len(d.Stopped), d.Remaining
 	var b strings.Builder
-	for _, k := range d.Gone {
+	for _, k := range d.Stopped {
 		fmt.Fprintf(&b, "%s stopped after %s\n", k, printer.Duration(time.Since(t.begin)))
 	}
 	return b.String()

@@ -52,11 +52,11 @@ func (l *listing) cells(v *server.View, p *server.PodView) []string {
 // one.
 func podCells(p *server.PodView, now time.Time) kubetable.PodCells {
 	c := kubetable.NewPodCells(p.Pod, now)
-	n := p.Earlier + p.Ending
+	n := p.OutdatedRunning + p.OutdatedStopping
 	if n > 0 {
 		c.Ready, c.Status = fmt.Sprintf("%d/%d", n, max(n, len(p.Pod.Spec.Containers))), string(v1.PodRunning)
 	}
-	if p.Ending > 0 {
+	if p.OutdatedStopping > 0 {
 		c.Status = "Terminating"
 	}
 	return c

@@ -27,7 +27,9 @@ func newCluster(b base, t telemetry, drivers *csi.Drivers) *cluster.Cluster {
 		ExternalCloud: c.ExternalCloud, ProvidedIP: providedIP(b.cfg.NodeIPs), AttachDetach: c.AttachDetach,
 		UpdateFrequency: c.UpdateFrequency, ReportFrequency: c.ReportFrequency, Lease: c.Lease,
 		Events: t.events, CSI: drivers, Log: b.log,
-		OnRenewal:  func(serving bool, made time.Time, err error) { t.metrics.Renewed(serving, made, time.Now(), err) },
+		OnRenewal: func(serving bool, made time.Time, err error) {
+			t.metrics.RecordCertificateRequest(serving, made, time.Now(), err)
+		},
 		OnRejected: func(_ context.Context, all []cluster.Rejection) { t.state.SetRejected(rejectionProblems(all)) },
 		OnProblem:  func(_ context.Context, problem string) { t.state.SetClusterProblem(problem) },
 	})

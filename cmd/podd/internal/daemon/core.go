@@ -47,7 +47,7 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 		return core{}, err
 	}
 	pods := client.NewObserver(cri.ObserverOptions{
-		Instance: b.instance.ID, Adopted: b.instance.Adopted, Nobodys: unlabelled, Slow: cfg.SyncFrequency, Looked: t.metrics.Relisted, Logger: b.log,
+		Instance: b.instance.ID, Adopted: b.instance.Adopted, Nobodys: unlabelled, Slow: cfg.SyncFrequency, Looked: t.metrics.RecordRelist, Logger: b.log,
 	})
 	devices, unreadable := openDeviceLedger(cfg.RootDir, b.log)
 	c := core{
@@ -85,10 +85,10 @@ func newView(b base, t telemetry, in inputs, on render.Node, initial []manifest.
 	return view.New(view.Options{
 		Self: server.View{
 			Node: cfg.NodeName, Version: b.version, Root: cfg.RootDir,
-			Endpoint: cfg.RuntimeEndpoint, RestartRules: cfg.RestartRules, Sources: sources.Names(in.sources), Written: sources.APIName(cfg),
+			Endpoint: cfg.RuntimeEndpoint, RestartRules: cfg.RestartRules, Sources: sources.Names(in.sources), WritableSource: sources.APIName(cfg),
 		},
 		Node: view.NewNode(object, on.HostIPs), State: t.state, Initial: initial,
-		APISource: sources.APIName(cfg), Changed: t.metrics.Pod, Removed: t.metrics.Delete,
+		APISource: sources.APIName(cfg), Changed: t.metrics.UpdatePod, Removed: t.metrics.DeletePod,
 		Advisor: view.NewAdvisor(on, cfg.ResolvConf, func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) }),
 	})
 }
@@ -107,7 +107,7 @@ func newEffects(b base, t telemetry, client *cri.Client, on render.Node, drivers
 	e := wiring.NewEffects(b.cfg, b.cfg.RootDir, client, on, drivers)
 	e.Devices, e.Done, e.MakeCgroup = devices, pullNotifier(pulled, outcomeCounter(t.metrics)), cgroupMaker(t.metrics)
 	leftovers := wiring.Leftovers(b.cfg)
-	leftovers.CgroupRemoved = func(took time.Duration) { t.metrics.Cgroup("destroy", took) }
+	leftovers.CgroupRemoved = func(took time.Duration) { t.metrics.RecordCgroup("destroy", took) }
 	e.Leftovers = leftovers
 	return e
 }

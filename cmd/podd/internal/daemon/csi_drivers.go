@@ -12,7 +12,7 @@ import (
 // newCSIDrivers returns the CSI drivers of this node.
 func newCSIDrivers(b base, t telemetry) (*csi.Drivers, error) {
 	return csi.New(csi.Options{
-		Root: b.cfg.RootDir, Node: b.cfg.NodeName, Log: b.log, Called: t.metrics.Driver,
+		Root: b.cfg.RootDir, Node: b.cfg.NodeName, Log: b.log, Called: t.metrics.RecordDriverCall,
 		Failed: func(v csi.Volume, err error) {
 			if step, ok := errors.AsType[*csi.StepError](err); ok {
 				t.record([]event.Event{event.On(v.Pod, time.Now()).VolumeFailed(step.Step, step.Volume, err.Error())})

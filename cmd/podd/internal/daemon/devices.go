@@ -62,7 +62,7 @@ func (p *parts) servePlugins(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &plugin.Server{Dir: dir, Ledger: p.devices, Log: p.log, Taken: p.metrics.PluginRegistered}
+	s := &plugin.Server{Dir: dir, Ledger: p.devices, Log: p.log, Taken: p.metrics.RecordPluginRegistration}
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -87,7 +87,7 @@ func (p *parts) servePodResources(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &podresources.Server{Source: &resourceSource{p.view.Latest, p.devices}, Requested: p.metrics.ResourcesRequested}
+	s := &podresources.Server{Source: &resourceSource{p.view.Latest, p.devices}, Requested: p.metrics.RecordPodResourcesRequest}
 	return s.Serve(ctx, ln)
 }
 

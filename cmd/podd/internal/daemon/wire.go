@@ -81,7 +81,7 @@ func wire(b base) (_ *parts, err error) {
 		state: view.NewNodeState(view.NodeProblems{NodeName: b.name.problem(b.name.configured), DNS: dns.Check()}),
 		beats: &heartbeat{began: b.began}, trimmer: memory.NewTrimmer(),
 	}
-	client, err := wiring.Dial(cfg, log, t.metrics.Call)
+	client, err := wiring.Dial(cfg, log, t.metrics.RecordCall)
 	if err != nil {
 		return nil, err
 	}

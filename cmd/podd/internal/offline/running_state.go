@@ -61,10 +61,10 @@ func useRunningSources(running *server.View, cfg *config.Config) {
 	if running == nil || len(cfg.ManifestPaths)+len(cfg.ManifestURLs) > 0 {
 		return
 	}
-	cfg.APIManifestDir = running.Written
+	cfg.APIManifestDir = running.WritableSource
 	for _, s := range running.Sources {
 		switch {
-		case s == running.Written, s == server.ClusterSource:
+		case s == running.WritableSource, s == server.ClusterSource:
 		case paths.IsURL(s):
 			cfg.ManifestURLs = append(cfg.ManifestURLs, s)
 		default:

@@ -20,7 +20,7 @@ var errNoSources = errors.New("the desired claims are unknown, because podd is n
 func desiredClaims(ctx context.Context, running *server.View, cfg *config.Config) ([]server.ClaimView, error) {
 	var all []server.ClaimView
 	if running != nil {
-		for _, source := range running.Unread {
+		for _, source := range running.UnreadSources {
 			if source != server.ClusterSource { // its claims have no data on this node
 				return nil, unreadError(source)
 			}

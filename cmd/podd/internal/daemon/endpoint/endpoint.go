@@ -50,7 +50,7 @@ type Options struct {
 	Meter    *meter.Meter
 	Checks   []server.Check // of /healthz
 	// Manifests is the directory that the Kubernetes API writes; nil: it is read-only.
-	Manifests write.Manifests
+	Manifests write.ManifestStore
 	// Accept applies a change of the host that podd reported.
 	Accept func(context.Context, server.Acceptance) (message string, err error)
 	// SetVerbosity changes the log level.
@@ -80,10 +80,10 @@ func Open(ctx context.Context, o Options) ([]Endpoint, error) {
 	if o.PKI != nil {
 		// The kubelet API has a Gate of its own, so that its clients cannot exhaust that
 		// of the socket.
-		kubelet = o.kubeletServer(access.guard(o.Node, server.NewGate(api)), certificate)
+		kubelet = o.kubeletServer(access.guard(o.Node, server.LimitConcurrency(api)), certificate)
 	}
 	creds := &credentials{Options: o, certificate: certificate, kubelet: kubelet}
-	socket, err := h.openSocket(ctx, creds, auth.ServeAs(auth.Root(), server.NewGate(api)))
+	socket, err := h.openSocket(ctx, creds, auth.ServeAs(auth.Root(), server.LimitConcurrency(api)))
 	if err != nil {
 		return nil, err
 	}

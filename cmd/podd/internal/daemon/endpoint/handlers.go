@@ -37,19 +37,19 @@ func (o *Options) statsHandler(certificate certificateFunc) http.Handler {
 }
 
 func (h *handlers) health() *server.Health {
-	return &server.Health{Observed: h.Metrics.Checked, Checks: h.Checks}
+	return &server.Health{Observed: h.Metrics.RecordHealthCheck, Checks: h.Checks}
 }
 
 func (h *handlers) cadvisor() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", stats.Cadvisor(h.Meter))
 	mux.Handle("GET /", h.page(nil, nil))
-	return server.NewGate(h.trimAfter(server.OwnOrigin(server.KnownHosts(h.Node, mux))))
+	return server.LimitConcurrency(h.trimAfter(server.OwnOrigin(server.KnownHosts(h.Node, mux))))
 }
 
 func (h *handlers) readOnly() http.Handler {
 	r := &server.ReadOnly{State: h.State, Health: h.health(), Page: h.page(nil, nil), Stats: h.stats, Node: h.Node}
-	return h.Metrics.Requests("readonly", server.NewGate(h.trimAfter(r)))
+	return h.Metrics.CountRequests("readonly", server.LimitConcurrency(h.trimAfter(r)))
 }
 
 // api returns the handler that the socket and the kubelet API have in common.

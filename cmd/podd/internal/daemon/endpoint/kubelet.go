@@ -44,7 +44,7 @@ func (h *handlers) kubeletAPI() http.Handler {
 // kubeletServer returns the server of the kubelet API.
 func (o *Options) kubeletServer(guard http.Handler, certificate certificateFunc) *server.Server {
 	return &server.Server{
-		Handler: o.Metrics.Requests("readwrite", guard), Guarded: true, Streams: true, MaxConns: maxKubeletConns, Log: o.Log,
+		Handler: o.Metrics.CountRequests("readwrite", guard), Guarded: true, Streams: true, MaxConns: maxKubeletConns, Log: o.Log,
 		MaxHeader: maxCommandLine, TLS: kubeletTLS(o.Server.API, certificate),
 	}
 }

@@ -45,8 +45,8 @@ func TestPodView_EarlierVersion(t *testing.T) {
 		"current version running":  {plan.PhaseWait, inc("new", "v1:b", false), 0, 0},
 	} {
 		r := &reconcile.Report{Key: key, Version: desired, Pod: desired.Spec, Observed: []runtime.Incarnation{test.observed}, Decision: plan.Decision{Phase: test.phase}}
-		if p := podView(r, desired); p.Pod != desired.Spec || p.Earlier != test.earlier || p.Ending != test.ending {
-			t.Errorf("%s: got %d earlier and %d ending, want %d and %d", name, p.Earlier, p.Ending, test.earlier, test.ending)
+		if p := podView(r, desired); p.Pod != desired.Spec || p.OutdatedRunning != test.earlier || p.OutdatedStopping != test.ending {
+			t.Errorf("%s: got %d earlier and %d ending, want %d and %d", name, p.OutdatedRunning, p.OutdatedStopping, test.earlier, test.ending)
 		}
 	}
 }

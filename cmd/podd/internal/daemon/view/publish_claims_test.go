@@ -18,13 +18,13 @@ func TestPublish_Claims(t *testing.T) {
 	b := merge.Files("/a", manifest.KindFile, f)
 	v := New(Options{Self: server.View{Sources: []string{"/a"}}})
 	for _, complete := range []bool{false, true} {
-		if unread := v.Latest.View().Unread; len(unread) != 1 {
+		if unread := v.Latest.View().UnreadSources; len(unread) != 1 {
 			t.Errorf("before a complete set: got unread sources %v, want one", unread)
 		}
 		b.Complete = complete
 		v.Publish(reconcile.Change{Set: merge.Batches([]manifest.Batch{b}), SetChanged: true})
 	}
-	if unread := v.Latest.View().Unread; len(unread) > 0 {
+	if unread := v.Latest.View().UnreadSources; len(unread) > 0 {
 		t.Errorf("after a complete set: got unread sources %v", unread)
 	}
 	got := v.Latest.View().Claims

@@ -66,7 +66,7 @@ func New(o Options) *Publisher {
 	self := o.Self
 	// Revisions must be later than those of an earlier process.
 	self.Revision, self.Starting = uint64(time.Now().UnixMicro()), true
-	self.Unread = self.Sources
+	self.UnreadSources = self.Sources
 	return &Publisher{
 		Latest:    server.NewLatest(&self),
 		reports:   map[types.NamespacedName]*reconcile.Report{},
@@ -112,8 +112,8 @@ func (v *Publisher) Publish(c reconcile.Change) Findings {
 		v.showDesired(c.Set, now)
 		v.findings = v.findingsIn(c.Set)
 		next.Files, next.Claims = fileViews(c.Set.Files), Claims(c.Set)
-		next.Unread = slices.DeleteFunc(slices.Clone(next.Sources), func(s string) bool { return c.Set.Complete[s] })
-		next.Taken = c.Set.Versions
+		next.UnreadSources = slices.DeleteFunc(slices.Clone(next.Sources), func(s string) bool { return c.Set.Complete[s] })
+		next.AppliedBatches = c.Set.Versions
 		set := c.Set
 		next.Objects = sync.OnceValue(func() *server.Objects { return v.objects.build(set) })
 	}
@@ -240,9 +240,9 @@ func podView(r *reconcile.Report, desired *manifest.Pod) *server.PodView {
 	}
 	switch d.Phase {
 	case plan.PhaseWait:
-		p.Earlier = countEarlier(r)
+		p.OutdatedRunning = countEarlier(r)
 	case plan.PhaseStop:
-		p.Ending = countEarlier(r)
+		p.OutdatedStopping = countEarlier(r)
 	}
 	p.Sandbox, p.Attempts = readySandbox(r.Observed), attempts(r.Observed)
 	p.Ready = isReady(p.Pod)
