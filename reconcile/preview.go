@@ -23,7 +23,7 @@ type PreviewInput struct {
 	Observed runtime.Snapshot
 	Node     runtime.Node
 	Journals journal.Store
-	Limits   plan.Limits
+	Limits   admission.Limits
 	Adopt    bool
 	// MaxBackoff and SourceKinds are those of Options.
 	MaxBackoff  time.Duration

@@ -16,6 +16,8 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/refs"
+	"podd/reconcile/admission"
+	"podd/reconcile/device/allocation"
 	"podd/reconcile/effect"
 	"podd/reconcile/event"
 	"podd/reconcile/journal"
@@ -38,7 +40,7 @@ type Options struct {
 	Publish func(Change)
 	// SourceKinds maps the name of every configured source to its kind.
 	SourceKinds map[string]string
-	Limits      plan.Limits
+	Limits      admission.Limits
 	// Kept returns the PersistentVolumeClaims that have their data in a directory of podd;
 	// nil means that none has.
 	Kept func() (map[types.NamespacedName]bool, error)
@@ -76,7 +78,7 @@ type Change struct {
 	// Capacity is the capacity of the node, Allocatable the part of it for pods, and
 	// Devices the devices by which pods were last admitted. All are read-only.
 	Capacity, Allocatable render.Resources
-	Devices               map[v1.ResourceName]plan.Devices
+	Devices               map[v1.ResourceName]allocation.Count
 	// Addresses are the addresses of the node that pods see.
 	Addresses node.Addresses
 	// Down reports whether every pod was told to stop and none is started any more,
@@ -106,12 +108,12 @@ type Router struct {
 	past          map[types.NamespacedName][]state.Record
 	node          runtime.Node
 	render        *render.Node
-	devices       map[v1.ResourceName]plan.Devices // as of the last admission
-	driverChanges uint64                           // number of changes of the volume drivers
-	addresses     node.Addresses                   // as last received
-	hasSnapshot   bool                             // a whole snapshot was received
-	started       bool                             // every worker has reported on its first observation, too
-	asOf          time.Time                        // time of the newest snapshot
+	devices       map[v1.ResourceName]allocation.Count // as of the last admission
+	driverChanges uint64                               // number of changes of the volume drivers
+	addresses     node.Addresses                       // as last received
+	hasSnapshot   bool                                 // a whole snapshot was received
+	started       bool                                 // every worker has reported on its first observation, too
+	asOf          time.Time                            // time of the newest snapshot
 	// orphans are the pod directories without a valid journal and without a known pod,
 	// inUse those of known pods with unreadable journals. unreadable has the error of
 	// every journal that could not be read when podd started.

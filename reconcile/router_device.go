@@ -1,10 +1,12 @@
 package reconcile
 
 import (
+	"maps"
+
 	v1 "k8s.io/api/core/v1"
 
 	"podd/reconcile/device"
-	"podd/reconcile/plan"
+	"podd/reconcile/device/allocation"
 )
 
 // Holdings manages the devices of device plugins, as a *device.Ledger does. Its methods do
@@ -12,20 +14,20 @@ import (
 type Holdings interface {
 	// Held reports whether any pod holds devices.
 	Held() bool
-	Hold(holders map[device.Holder]device.Held, whole bool)
-	Counts() map[v1.ResourceName]plan.Devices
+	Hold(holders map[allocation.PodVersion]allocation.IDs, whole bool)
+	Counts() map[v1.ResourceName]allocation.Count
 }
 
 var _ Holdings = (*device.Ledger)(nil)
 
 // holdDevices sets which pods may hold devices, and returns the available ones. Until every
 // worker has reported its first observation, no pod loses any.
-func (r *Router) holdDevices() map[v1.ResourceName]plan.Devices {
+func (r *Router) holdDevices() map[v1.ResourceName]allocation.Count {
 	if r.o.Devices.Held() || r.observesDevices() { // most nodes have no devices
-		holders := map[device.Holder]device.Held{}
+		holders := map[allocation.PodVersion]allocation.IDs{}
 		for key, e := range r.entries {
 			n := e.name(key, r.observed[key])
-			n.AddHolders(holders)
+			maps.Copy(holders, n.DeviceAllocations())
 		}
 		r.o.Devices.Hold(holders, r.started)
 	}
@@ -36,7 +38,7 @@ func (r *Router) holdDevices() map[v1.ResourceName]plan.Devices {
 // observesDevices reports whether a container was observed to have devices.
 func (r *Router) observesDevices() bool {
 	for key, e := range r.entries {
-		if n := e.name(key, r.observed[key]); n.HasDevices() {
+		if n := e.name(key, r.observed[key]); n.HasRecordedDevices() {
 			return true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/reconcile/admission"
 	"podd/reconcile/plan"
 	"podd/reconcile/state"
 )
@@ -97,7 +98,7 @@ func (r *Router) CancelDelete(ctx context.Context, key types.NamespacedName, uid
 // pods get new orders if a value differs by more than a tenth from the one that they have.
 func (r *Router) Disk(ctx context.Context, capacity, allocatable int64) error {
 	return r.call(ctx, func() error {
-		amounts := plan.Amounts{}
+		amounts := admission.Amounts{}
 		maps.Copy(amounts, r.o.Limits.Amounts)
 		delete(amounts, v1.ResourceEphemeralStorage)
 		if allocatable > 0 {

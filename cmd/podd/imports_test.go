@@ -113,12 +113,14 @@ var pureImports = map[string][]string{
 	"podd/manifest/refs":       {"context", "os", "sync"}, // net.JoinHostPort reads nothing
 	"podd/manifest/supported":  {"context", "os", "net"},
 	"podd/manifest/validate":   {"context", "os", "net", "sync"},
-	"podd/reconcile/plan":      {"context", "os", "net", "sync"},
-	"podd/reconcile/admission": {"context", "os", "net", "sync"},
-	"podd/reconcile/state":     {"context", "os", "net", "sync"},
+	"podd/reconcile/plan":      {"context", "os", "net", "sync", "podd/reconcile/device"},
+	"podd/reconcile/admission": {"context", "os", "net", "sync", "podd/reconcile/device"},
+	"podd/reconcile/state":     {"context", "os", "net", "sync", "podd/reconcile/device"},
 	"podd/reconcile/status":    {"context", "os", "net", "sync"},
 	"podd/reconcile/render":    {"context", "os", "net", "sync"},
 	"podd/reconcile/event":     {"context", "os", "net", "sync"},
+
+	"podd/reconcile/device/allocation": {"context", "os", "net", "sync"},
 }
 
 // listedPackage is a package in the output of go list.

@@ -32,7 +32,7 @@ type Node struct {
 	HasSnapshot, Started bool
 	// Down stops every pod, ForceStop without grace.
 	Down, ForceStop bool
-	Limits          plan.Limits
+	Limits          Limits
 	// Plan, RuntimeName, Render and DriverChanges are parts of every order.
 	Plan          plan.Node
 	RuntimeName   string
@@ -69,7 +69,7 @@ type decider struct {
 // admit returns the admission verdict of every name.
 func (d *decider) admit() map[types.NamespacedName]plan.Verdict {
 	n := d.node
-	claimants := make([]plan.Claimant, 0, len(d.names))
+	claimants := make([]Claimant, 0, len(d.names))
 	for i := range d.names {
 		name := &d.names[i]
 		wants := n.desired(name.Key)
@@ -77,7 +77,7 @@ func (d *decider) admit() map[types.NamespacedName]plan.Verdict {
 		c.Earlier = n.earlierNames(wants)
 		claimants = append(claimants, c)
 	}
-	verdicts := plan.Admission(claimants, n.Limits)
+	verdicts := Admission(claimants, n.Limits)
 	if n.Started {
 		return verdicts
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -67,6 +68,12 @@ func nodeOf(pods ...*manifest.Pod) Node {
 // TestDecide checks the order of a pod for what is known about the node.
 func TestDecide(t *testing.T) {
 	web, other := podWith("web", 80), podWith("other", 80)
+	unread := nodeOf()
+	unread.Set.Complete = nil
+	foreign := running(web) // another agent's pod of a cluster
+	foreign.Incarnations[0].Foreign = true
+	foreign.Incarnations[0].Annotations[manifest.AnnotationConfigSource] = manifest.KindAPI
+	shared := &runtime.Pod{Key: web.Key, Incarnations: slices.Concat(foreign.Incarnations, running(web).Incarnations)}
 	for name, test := range map[string]struct {
 		node    Node
 		names   []Name
@@ -77,7 +84,10 @@ func TestDecide(t *testing.T) {
 		"a port that another pod has":       {nodeOf(web, other), []Name{{Key: web.Key}, {Key: other.Key, Observed: running(other)}}, plan.Reject, false},
 		"a port of a pod that is removed":   {nodeOf(web), []Name{{Key: web.Key}, {Key: other.Key, Observed: running(other)}}, plan.Wait, false},
 		"not desired":                       {nodeOf(), []Name{{Key: web.Key, Observed: running(web)}}, plan.Admit, true},
-		"not desired, an unread source":     {func() Node { n := nodeOf(); n.Set.Complete = nil; return n }(), []Name{{Key: web.Key, Observed: running(web)}}, plan.Admit, false},
+		"not desired, an unread source":     {unread, []Name{{Key: web.Key, Observed: running(web)}}, plan.Admit, false},
+		"a foreign pod, an unread source":   {unread, []Name{{Key: web.Key, Observed: foreign}}, plan.Admit, false},
+		"also a foreign pod, unread source": {unread, []Name{{Key: web.Key, Observed: shared}}, plan.Admit, false},
+		"also a foreign pod, read sources":  {nodeOf(), []Name{{Key: web.Key, Observed: shared}}, plan.Admit, true},
 		"not desired, nothing was observed": {func() Node { n := nodeOf(); n.HasSnapshot = false; return n }(), []Name{{Key: web.Key}}, plan.Admit, false},
 		"all pods stop":                     {func() Node { n := nodeOf(web); n.Down = true; return n }(), []Name{{Key: web.Key}}, plan.Admit, true},
 	} {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"podd/manifest"
-	"podd/reconcile/device"
+	"podd/reconcile/device/allocation"
 	"podd/reconcile/plan"
 	"podd/reconcile/state"
 	"podd/runtime"
@@ -19,7 +19,7 @@ import (
 
 // claimant returns a name with its reservations; unwanted reports whether it is known that
 // no source has the pod.
-func (n *Name) claimant(wants *manifest.Pod, unwanted bool) plan.Claimant {
+func (n *Name) claimant(wants *manifest.Pod, unwanted bool) Claimant {
 	c := n.reservations(wants)
 	c.Yields = c.Yields || unwanted
 	c.Unconfirmed = wants == nil && !unwanted && manifest.KindTraits(cmp.Or(n.kind, kindOf(n.observed()))).DeletedAtSource
@@ -29,9 +29,9 @@ func (n *Name) claimant(wants *manifest.Pod, unwanted bool) plan.Claimant {
 // reservations returns the present reservations of a name. Until the worker has reported on
 // its first observation, they are computed from the observation, because running pods had
 // their reservations first.
-func (n *Name) reservations(wants *manifest.Pod) plan.Claimant {
+func (n *Name) reservations(wants *manifest.Pod) Claimant {
 	last := n.Observed
-	c := plan.Claimant{Key: n.Key, Wants: wants, Holds: n.Holds}
+	c := Claimant{Key: n.Key, Wants: wants, Holds: n.Holds}
 	if n.Report != nil {
 		c.UIDs, c.Yields = n.Report.UIDs, n.Report.Decision.Yields
 		c.Rests = n.IsFinished() && wants != nil && state.SameVersion(wants, n.Report.Version)
@@ -161,7 +161,7 @@ func unknownVersion(inc *runtime.Incarnation) *manifest.Pod {
 // may share them.
 func devicesOf(inc *runtime.Incarnation) v1.ResourceList {
 	all := map[string]sets.Set[string]{}
-	for _, resources := range device.Seen(inc) {
+	for _, resources := range allocation.Recorded(inc) {
 		for name, ids := range resources {
 			if all[name] == nil {
 				all[name] = sets.New[string]()
@@ -176,32 +176,36 @@ func devicesOf(inc *runtime.Incarnation) v1.ResourceList {
 	return list
 }
 
-// HasDevices reports whether a container was observed to have devices.
-func (n *Name) HasDevices() bool {
+// HasRecordedDevices reports whether an observed container has the annotation with the IDs of
+// its devices.
+func (n *Name) HasRecordedDevices() bool {
 	observed := n.observed()
 	for i := range observed {
-		if device.Sees(&observed[i]) {
+		if allocation.IsRecorded(&observed[i]) {
 			return true
 		}
 	}
 	return false
 }
 
-// AddHolders adds the versions of a name that may hold devices: those that were admitted
-// and have not finished, and those that are observed to run.
-func (n *Name) AddHolders(holders map[device.Holder]device.Held) {
-	observed := n.observed()
+// DeviceAllocations returns the versions of a name that may have devices: admitted versions
+// that have not finished, and observed versions that run. The values are the device IDs in
+// the annotations of their containers, nil if there are none.
+func (n *Name) DeviceAllocations() map[allocation.PodVersion]allocation.IDs {
+	all := map[allocation.PodVersion]allocation.IDs{}
 	for _, list := range [][]*manifest.Pod{n.Admitted, n.Holds} {
 		for _, p := range list {
 			if n.Report == nil || !n.IsFinished() || !state.SameVersion(p, n.Report.Version) {
-				holders[device.Holder{Key: n.Key, UID: p.UID, Hash: p.Hash}] = nil
+				all[allocation.PodVersion{Key: n.Key, UID: p.UID, Hash: p.Hash}] = nil
 			}
 		}
 	}
+	observed := n.observed()
 	for i := range observed {
 		if inc := &observed[i]; !inc.Foreign && plan.Live(inc) {
-			h := device.Holder{Key: n.Key, UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationHash]}
-			holders[h] = device.Seen(inc)
+			version := allocation.PodVersion{Key: n.Key, UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationHash]}
+			all[version] = allocation.Recorded(inc)
 		}
 	}
+	return all
 }

@@ -85,11 +85,11 @@ func isComplete(set *manifest.Set, kinds map[string]string, kind string) bool {
 	return !slices.ContainsFunc(set.Files, func(f manifest.FileState) bool { return f.Digest == "" })
 }
 
-// kindOf returns the kind of source that sandboxes record for their pod; "" if they record
-// none.
+// kindOf returns the kind of source in the annotations of sandboxes; "" if there is none. It
+// ignores foreign sandboxes because their sources are not those of this instance.
 func kindOf(incarnations []runtime.Incarnation) string {
 	for _, inc := range incarnations {
-		if kind := inc.Annotations[manifest.AnnotationConfigSource]; kind != "" {
+		if kind := inc.Annotations[manifest.AnnotationConfigSource]; kind != "" && !inc.Foreign {
 			return kind
 		}
 	}

@@ -8,17 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Terminated is the reason of a pod that was stopped because of a node shutdown,
-// nodeShutdown of one that is not started because of it.
+// The reason and message of a pod that was stopped because of a node shutdown, as in a
+// kubelet.
 const (
-	Terminated   = "Terminated"
-	nodeShutdown = "NodeShutdown"
-)
-
-// Messages of pods, as in a kubelet.
-const (
+	Terminated        = "Terminated"
 	TerminatedMessage = "Pod was terminated in response to imminent node shutdown."
-	rejectedMessage   = "Pod was rejected as the node is shutting down."
 )
 
 // A ShutdownGroup contains the pods with a priority of at least Priority and lower than

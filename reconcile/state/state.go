@@ -44,6 +44,7 @@ type State struct {
 	// withoutEphemeral is In.Desired as the router sent it, without the ephemeral containers
 	// that podd added.
 	withoutEphemeral *manifest.Pod
+	hasRecordedStart bool           // History.StartTime is from a journal that existed before In.Desired was set
 	hasDir           bool           // the UID of Order.Desired has a directory on disk
 	exitsLost        bool           // since the last Recall, see recordLost
 	finishing        *plan.Finished // the end of the pod that waits for the journal; nil if there is none

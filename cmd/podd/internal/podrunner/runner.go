@@ -17,11 +17,11 @@ import (
 	"podd/cmd/podd/internal/wiring"
 	"podd/manifest"
 	"podd/reconcile"
+	"podd/reconcile/admission"
 	"podd/reconcile/cgroup"
 	"podd/reconcile/effect"
 	"podd/reconcile/eviction"
 	"podd/reconcile/node"
-	"podd/reconcile/plan"
 	"podd/reconcile/render"
 	"podd/reconcile/volume/claim"
 	"podd/runtime"
@@ -82,7 +82,7 @@ func New(o Options) (*Runner, error) {
 		}),
 		Journals: rootdir.Journals(o.Dir), Log: log,
 		Refresh: observer.Refresh, Render: on, MaxBackoff: cfg.MaxRestartPeriod,
-		Limits: plan.Limits{Machine: host.Machine(cfg)}, Kept: claim.Store{Root: rootdir.Claims(cfg.RootDir)}.Kept,
+		Limits: admission.Limits{Machine: host.Machine(cfg)}, Kept: claim.Store{Root: rootdir.Claims(cfg.RootDir)}.Kept,
 		Publish: func(c reconcile.Change) {
 			pods.Take(c)
 			o.Publish(c)

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podd/cmd/podd/internal/host"
-	"podd/reconcile/plan"
+	"podd/reconcile/admission"
 	"podd/reconcile/render"
 	"podd/server"
 )
@@ -20,7 +20,7 @@ import (
 // ObjectOptions are the options of NewObject.
 type ObjectOptions struct {
 	Node     render.Node       // name and resources
-	Limits   plan.Limits       // including the node's labels
+	Limits   admission.Limits  // including the node's labels
 	Info     v1.NodeSystemInfo // of the host
 	Instance string            // ID of the podd instance
 	RootDir  string            // the Node was created when this directory was
@@ -50,7 +50,7 @@ func NewObject(o ObjectOptions) *v1.Node {
 
 // resourceList converts resources to the form of a Node, and adds the maximum number of
 // pods in limits.
-func resourceList(limits plan.Limits, r render.Resources) v1.ResourceList {
+func resourceList(limits admission.Limits, r render.Resources) v1.ResourceList {
 	all := v1.ResourceList{
 		v1.ResourceCPU:    *resource.NewMilliQuantity(r.MilliCPU, resource.DecimalSI),
 		v1.ResourceMemory: *resource.NewQuantity(r.Memory, resource.BinarySI),

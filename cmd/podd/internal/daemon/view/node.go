@@ -11,19 +11,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podd/reconcile"
-	"podd/reconcile/plan"
+	"podd/reconcile/device/allocation"
 	"podd/runtime"
 )
 
 // Node builds the Node object that kubectl shows. It is not safe for concurrent use.
 // Objects that it has returned do not change.
 type Node struct {
-	node       *v1.Node                         // only the constant parts
-	initialIPs []string                         // addresses before the first Change with addresses
-	state      runtimeState                     // of published
-	devices    map[v1.ResourceName]plan.Devices // of published
-	facts      *NodeFacts                       // of published
-	handlers   map[string]runtime.Handler       // of published
+	node       *v1.Node                             // only the constant parts
+	initialIPs []string                             // addresses before the first Change with addresses
+	state      runtimeState                         // of published
+	devices    map[v1.ResourceName]allocation.Count // of published
+	facts      *NodeFacts                           // of published
+	handlers   map[string]runtime.Handler           // of published
 	published  *v1.Node
 }
 

@@ -1,4 +1,4 @@
-package plan
+package admission
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
+	"podd/reconcile/plan"
 )
 
 // criticalPriority is the lowest priority of a critical pod.
@@ -36,7 +37,7 @@ func isPreemptible(c *Claimant, to *manifest.Pod) bool {
 
 // preempt makes a critical pod wait while the next pod is stopped for it. It rejects the
 // critical pod if stopping all possible pods would not make enough room.
-func (a *admissions) preempt(c Claimant) Verdict {
+func (a *admissions) preempt(c Claimant) plan.Verdict {
 	short := a.shortOf(c)
 	if len(short) == 0 { // the pods that are being stopped are sufficient
 		return waitForPreempted("the pods that it preempts are being stopped")
@@ -55,8 +56,8 @@ func (a *admissions) preempt(c Claimant) Verdict {
 	return v
 }
 
-func waitForPreempted(message string) Verdict {
-	return Verdict{Answer: Wait, Reason: Preempted, Message: message}
+func waitForPreempted(message string) plan.Verdict {
+	return plan.Verdict{Answer: plan.Wait, Reason: plan.Preempted, Message: message}
 }
 
 // shortOf returns what a pod lacks after all pods being stopped have exited.

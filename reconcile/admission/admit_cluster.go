@@ -1,4 +1,4 @@
-package plan
+package admission
 
 import (
 	"cmp"
@@ -10,43 +10,44 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
+	"podd/reconcile/plan"
 )
 
 // admitOfCluster returns the verdict for a pod of a cluster, with the order, reasons and
 // messages of a kubelet. Reject fails the pod. Temporary conditions, and those for which a
 // kubelet does not reject, make it wait. A pod that was admitted before is checked only for
 // larger requests.
-func (a *admissions) admitOfCluster(c Claimant) Verdict {
+func (a *admissions) admitOfCluster(c Claimant) plan.Verdict {
 	m, pod := &a.limits.Machine, c.Wants.Spec
 	if slices.ContainsFunc(c.Holds, func(p *manifest.Pod) bool { return p.UID == c.Wants.UID }) {
 		v := a.shares.admit(c)
-		v.Resize = v.Answer != Admit
+		v.Resize = v.Answer != plan.Admit
 		return v
 	}
 	places, taken := *a.places, a.shares.taken
 	v := firstRefusal(
-		func() Verdict { return clusterVerdict("UnexpectedAdmissionError", c.Wants.Refused) },
-		func() Verdict { return clusterVerdict("SysctlForbidden", m.unlistedSysctl(pod)) },
-		func() Verdict { return a.limits.admitDevices(c) },
-		func() Verdict { return clusterVerdict("PodOSSelectorNodeLabelDoesNotMatch", otherOSLabel(pod)) },
-		func() Verdict { return clusterVerdict("PodOSNotSupported", otherOS(pod)) },
-		func() Verdict {
+		func() plan.Verdict { return clusterVerdict("UnexpectedAdmissionError", c.Wants.Refused) },
+		func() plan.Verdict { return clusterVerdict("SysctlForbidden", m.unlistedSysctl(pod)) },
+		func() plan.Verdict { return a.limits.admitDevices(c) },
+		func() plan.Verdict { return clusterVerdict("PodOSSelectorNodeLabelDoesNotMatch", otherOSLabel(pod)) },
+		func() plan.Verdict { return clusterVerdict("PodOSNotSupported", otherOS(pod)) },
+		func() plan.Verdict {
 			return clusterVerdict("SupplementalGroupsPolicyNotSupported", m.noStrictGroupsHere(pod))
 		},
-		func() Verdict { return a.places.admit(c) },
-		func() Verdict { return a.shares.admit(c) },
-		func() Verdict { return a.admitExceptRoom(c) },
+		func() plan.Verdict { return a.places.admit(c) },
+		func() plan.Verdict { return a.shares.admit(c) },
+		func() plan.Verdict { return a.admitExceptRoom(c) },
 	)
-	if v.Answer == Reject { // a rejected pod reserves nothing
+	if v.Answer == plan.Reject { // a rejected pod reserves nothing
 		*a.places, a.shares.taken = places, taken
 	}
-	if v.Answer == Reject && critical(c.Wants) && short(v.Reason) {
-		if other := a.admitExceptRoom(c); other.Answer == Reject {
+	if v.Answer == plan.Reject && critical(c.Wants) && short(v.Reason) {
+		if other := a.admitExceptRoom(c); other.Answer == plan.Reject {
 			return other // preemption would not help
 		}
 		return a.preempt(c)
 	}
-	if v.Answer == Admit {
+	if v.Answer == plan.Admit {
 		a.ports.take(c)
 		a.claims.take(c)
 	}
@@ -54,20 +55,20 @@ func (a *admissions) admitOfCluster(c Claimant) Verdict {
 }
 
 // admitExceptRoom checks everything except the amounts.
-func (a *admissions) admitExceptRoom(c Claimant) Verdict {
+func (a *admissions) admitExceptRoom(c Claimant) plan.Verdict {
 	m, pod := &a.limits.Machine, c.Wants.Spec
 	return firstRefusal(
-		func() Verdict {
+		func() plan.Verdict {
 			return predicate("NodeAffinity", m.anotherNode(pod) != "", "node(s) didn't match Pod's node affinity/selector")
 		},
-		func() Verdict { return a.ports.check(c) },
-		func() Verdict {
+		func() plan.Verdict { return a.ports.check(c) },
+		func() plan.Verdict {
 			return predicate("TaintToleration", m.repels(pod), "node(s) had taints that the pod didn't tolerate")
 		},
-		func() Verdict { return clusterVerdict("AppArmor", m.unenforced(pod)) },
-		func() Verdict { return rejectToWait(m.admit(c.Wants)) },
-		func() Verdict { return a.uids.admit(c) },
-		func() Verdict { return rejectToWait(a.claims.check(c)) },
+		func() plan.Verdict { return clusterVerdict("AppArmor", m.unenforced(pod)) },
+		func() plan.Verdict { return rejectToWait(m.admit(c.Wants)) },
+		func() plan.Verdict { return a.uids.admit(c) },
+		func() plan.Verdict { return rejectToWait(a.claims.check(c)) },
 	)
 }
 
@@ -75,33 +76,33 @@ func (a *admissions) admitExceptRoom(c Claimant) Verdict {
 func short(reason string) bool { return strings.HasPrefix(reason, "OutOf") }
 
 // firstRefusal returns the first verdict that is not Admit.
-func firstRefusal(checks ...func() Verdict) (v Verdict) {
+func firstRefusal(checks ...func() plan.Verdict) (v plan.Verdict) {
 	for _, check := range checks {
-		if v = check(); v.Answer != Admit {
+		if v = check(); v.Answer != plan.Admit {
 			return v
 		}
 	}
 	return v
 }
 
-func clusterVerdict(reason, message string) Verdict {
+func clusterVerdict(reason, message string) plan.Verdict {
 	if message == "" {
-		return Verdict{}
+		return plan.Verdict{}
 	}
-	return Verdict{Answer: Reject, Reason: reason, Message: message}
+	return plan.Verdict{Answer: plan.Reject, Reason: reason, Message: message}
 }
 
-func predicate(name string, fails bool, why string) Verdict {
+func predicate(name string, fails bool, why string) plan.Verdict {
 	if !fails {
-		return Verdict{}
+		return plan.Verdict{}
 	}
 	return clusterVerdict(name, "Predicate "+name+" failed: "+why)
 }
 
 // rejectToWait turns Reject into Wait for conditions after which a kubelet retries too.
-func rejectToWait(v Verdict) Verdict {
-	if v.Answer == Reject {
-		v.Answer = Wait
+func rejectToWait(v plan.Verdict) plan.Verdict {
+	if v.Answer == plan.Reject {
+		v.Answer = plan.Wait
 	}
 	return v
 }

@@ -1,10 +1,11 @@
-package plan
+package admission
 
 import (
 	"strings"
 	"testing"
 
 	"podd/manifest/decode"
+	"podd/reconcile/plan"
 	"podd/runtime"
 )
 
@@ -82,9 +83,9 @@ func TestAdmission_Features(t *testing.T) {
 			}
 			p := f.Pods[0]
 			got := Admission([]Claimant{{Key: p.Key, Wants: p}}, Limits{Machine: tt.machine})[p.Key]
-			want := Verdict{}
+			want := plan.Verdict{}
 			if tt.reason != "" {
-				want = Verdict{Answer: Reject, Reason: tt.reason}
+				want = plan.Verdict{Answer: plan.Reject, Reason: tt.reason}
 			}
 			if got.Answer != want.Answer || got.Reason != want.Reason || !strings.Contains(got.Message, tt.message) {
 				t.Errorf("got %+v, want %+v with %q", got, want, tt.message)

@@ -1,4 +1,4 @@
-package plan
+package admission
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/decode"
+	"podd/reconcile/plan"
 )
 
 // TestAdmission_HostPorts checks the admission of a pod with a host port of a running pod.
@@ -28,18 +29,18 @@ func TestAdmission_HostPorts(t *testing.T) {
 	const every = "{containerPort: 80, hostPort: 80}"
 	tests := map[string]struct {
 		holds, keeps, wants string
-		want                Answer
+		want                plan.Answer
 	}{
-		"first of two host addresses": {ports(local + "," + other), ports(local + "," + other), ports(local), Reject},
-		"second of two addresses":     {ports(local + "," + other), ports(local + "," + other), ports(other), Reject},
-		"another address":             {ports(local), ports(local), ports(other), Admit},
-		"every address":               {ports(local), ports(local), ports(every), Reject},
-		"edit releases the port":      {ports(local), ports(other), ports(local), Wait},
-		"edit keeps another address":  {ports(every), ports(local), ports(other), Wait},
-		"edit keeps this address":     {ports(every), ports(local), ports(local), Reject},
-		"port of an init container":   {init(""), init(""), ports(every), Admit},
-		"port for an init container":  {ports(every), ports(every), init(""), Admit},
-		"port of a sidecar":           {init("restartPolicy: Always, "), init("restartPolicy: Always, "), ports(every), Reject},
+		"first of two host addresses": {ports(local + "," + other), ports(local + "," + other), ports(local), plan.Reject},
+		"second of two addresses":     {ports(local + "," + other), ports(local + "," + other), ports(other), plan.Reject},
+		"another address":             {ports(local), ports(local), ports(other), plan.Admit},
+		"every address":               {ports(local), ports(local), ports(every), plan.Reject},
+		"edit releases the port":      {ports(local), ports(other), ports(local), plan.Wait},
+		"edit keeps another address":  {ports(every), ports(local), ports(other), plan.Wait},
+		"edit keeps this address":     {ports(every), ports(local), ports(local), plan.Reject},
+		"port of an init container":   {init(""), init(""), ports(every), plan.Admit},
+		"port for an init container":  {ports(every), ports(every), init(""), plan.Admit},
+		"port of a sidecar":           {init("restartPolicy: Always, "), init("restartPolicy: Always, "), ports(every), plan.Reject},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -65,13 +66,13 @@ func TestAdmission_RenamedNode(t *testing.T) {
 	before := types.NamespacedName{Namespace: "default", Name: "p-a"}
 	for name, c := range map[string]struct {
 		other Claimant
-		want  Answer
+		want  plan.Answer
 	}{
-		"earlier name runs":                    {Claimant{Key: before, Present: true, UIDs: []types.UID{"u"}}, Wait},
-		"directory of the earlier name exists": {Claimant{Key: before, UIDs: []types.UID{"u"}}, Wait},
-		"nothing exists":                       {Claimant{Key: before}, Admit},
-		"another pod has the earlier name":     {Claimant{Key: before, Wants: &manifest.Pod{Key: before, UID: "other", Spec: pod.Spec}, Present: true}, Admit},
-		"pod with another name is removed":     {Claimant{Key: types.NamespacedName{Namespace: "default", Name: "q-a"}, Present: true}, Admit},
+		"earlier name runs":                    {Claimant{Key: before, Present: true, UIDs: []types.UID{"u"}}, plan.Wait},
+		"directory of the earlier name exists": {Claimant{Key: before, UIDs: []types.UID{"u"}}, plan.Wait},
+		"nothing exists":                       {Claimant{Key: before}, plan.Admit},
+		"another pod has the earlier name":     {Claimant{Key: before, Wants: &manifest.Pod{Key: before, UID: "other", Spec: pod.Spec}, Present: true}, plan.Admit},
+		"pod with another name is removed":     {Claimant{Key: types.NamespacedName{Namespace: "default", Name: "q-a"}, Present: true}, plan.Admit},
 	} {
 		got := Admission([]Claimant{c.other, {Key: pod.Key, Wants: pod, Earlier: []types.NamespacedName{{Namespace: "default", Name: "p-0"}, before}}}, Limits{})[pod.Key]
 		if got.Answer != c.want {

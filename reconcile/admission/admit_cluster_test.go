@@ -1,4 +1,4 @@
-package plan
+package admission
 
 import (
 	"strings"
@@ -12,6 +12,8 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/decode"
+	"podd/reconcile/device/allocation"
+	"podd/reconcile/plan"
 	"podd/runtime"
 )
 
@@ -59,7 +61,7 @@ func TestAdmission_ClusterPod(t *testing.T) {
 	}
 	limits := Limits{
 		MaxPods: 3, Amounts: Amounts{v1.ResourceCPU: 1000, v1.ResourceMemory: 1 << 30, v1.ResourceEphemeralStorage: 1 << 30},
-		Devices: map[v1.ResourceName]Devices{"example.com/gpu": {Total: 1, Served: true}, "example.com/late": {}},
+		Devices: map[v1.ResourceName]allocation.Count{"example.com/gpu": {Total: 1, Served: true}, "example.com/late": {}},
 		Machine: Machine{Labels: map[string]string{"tier": "edge"}, Runtime: runtime.Node{Reachable: true, Name: "containerd", Version: "v1.6.20"}},
 	}
 	tainted := limits
@@ -72,33 +74,33 @@ func TestAdmission_ClusterPod(t *testing.T) {
 		change func(*v1.Pod)
 		limits Limits
 		others []Claimant
-		want   Verdict
+		want   plan.Verdict
 	}{
-		{"no requirements", nil, limits, nil, Verdict{}},
-		{"node selector matches", here, limits, nil, Verdict{}},
-		{"sysctl", both(sysctl, elsewhere), limits, nil, Verdict{Answer: Reject, Reason: "SysctlForbidden", Message: `forbidden sysctl: "kernel.msgmax" not allowlisted`}},
-		{"cpu before node affinity", both(requesting("cpu", "3"), elsewhere), limits, nil, Verdict{Answer: Reject, Reason: "OutOfcpu", Message: "Node didn't have enough resource: cpu, requested: 3000, used: 0, capacity: 1000", Never: true}},
+		{"no requirements", nil, limits, nil, plan.Verdict{}},
+		{"node selector matches", here, limits, nil, plan.Verdict{}},
+		{"sysctl", both(sysctl, elsewhere), limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "SysctlForbidden", Message: `forbidden sysctl: "kernel.msgmax" not allowlisted`}},
+		{"cpu before node affinity", both(requesting("cpu", "3"), elsewhere), limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "OutOfcpu", Message: "Node didn't have enough resource: cpu, requested: 3000, used: 0, capacity: 1000", Never: true}},
 		{"memory before storage", func(p *v1.Pod) {
 			p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceMemory: resource.MustParse("2Gi"), v1.ResourceEphemeralStorage: resource.MustParse("2Gi")}
-		}, limits, nil, Verdict{Answer: Reject, Reason: "OutOfmemory", Message: "Node didn't have enough resource: memory, requested: 2147483648, used: 0, capacity: 1073741824", Never: true}},
-		{"storage", requesting(v1.ResourceEphemeralStorage, "2Gi"), limits, nil, Verdict{Answer: Reject, Reason: "OutOfephemeral-storage", Message: "Node didn't have enough resource: ephemeral-storage, requested: 2147483648, used: 0, capacity: 1073741824", Never: true}},
-		{"node", both(elsewhere, confined), limits, nil, Verdict{Answer: Reject, Reason: "NodeAffinity", Message: "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"}},
-		{"apparmor", confined, limits, nil, Verdict{Answer: Reject, Reason: "AppArmor", Message: "Cannot enforce AppArmor: AppArmor is not enabled on the host"}},
-		{"os", func(p *v1.Pod) { p.Spec.OS = &v1.PodOS{Name: v1.Windows} }, limits, nil, Verdict{Answer: Reject, Reason: "PodOSNotSupported", Message: "Failed to admit pod as the OS field doesn't match node OS"}},
-		{"os label", func(p *v1.Pod) { p.Labels = map[string]string{v1.LabelOSStable: "windows"} }, limits, nil, Verdict{Answer: Reject, Reason: "PodOSSelectorNodeLabelDoesNotMatch", Message: "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"}},
-		{"taint", nil, tainted, nil, Verdict{Answer: Reject, Reason: "TaintToleration", Message: "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"}},
-		{"taint tolerated", tolerant, tainted, nil, Verdict{}},
-		{"port", onPort, limits, []Claimant{{Key: named("b"), Wants: clusterPod("b", 0, onPort), Present: true}}, Verdict{Answer: Reject, Reason: "NodePorts", Message: "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"}},
-		{"port of a pod that is being edited", onPort, limits, []Claimant{{Key: named("b"), Holds: []*manifest.Pod{clusterPod("b", 0, onPort)}, Present: true, Yields: true}}, Verdict{Answer: Wait, Reason: "HostPortConflict"}},
-		{"port of a finished pod that is being stopped", onPort, limits, []Claimant{{Key: named("b"), Wants: clusterPod("b", 0, onPort), Holds: []*manifest.Pod{clusterPod("b", 0, onPort)}, Present: true, Ends: true}}, Verdict{Answer: Wait, Reason: "HostPortConflict"}},
-		{"port of a finished pod that still runs", onPort, limits, []Claimant{{Key: named("b"), Wants: clusterPod("b", 0, onPort), Holds: []*manifest.Pod{clusterPod("b", 0, onPort)}, Rests: true}}, Verdict{Answer: Wait, Reason: "HostPortConflict"}},
+		}, limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "OutOfmemory", Message: "Node didn't have enough resource: memory, requested: 2147483648, used: 0, capacity: 1073741824", Never: true}},
+		{"storage", requesting(v1.ResourceEphemeralStorage, "2Gi"), limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "OutOfephemeral-storage", Message: "Node didn't have enough resource: ephemeral-storage, requested: 2147483648, used: 0, capacity: 1073741824", Never: true}},
+		{"node", both(elsewhere, confined), limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "NodeAffinity", Message: "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"}},
+		{"apparmor", confined, limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "AppArmor", Message: "Cannot enforce AppArmor: AppArmor is not enabled on the host"}},
+		{"os", func(p *v1.Pod) { p.Spec.OS = &v1.PodOS{Name: v1.Windows} }, limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "PodOSNotSupported", Message: "Failed to admit pod as the OS field doesn't match node OS"}},
+		{"os label", func(p *v1.Pod) { p.Labels = map[string]string{v1.LabelOSStable: "windows"} }, limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "PodOSSelectorNodeLabelDoesNotMatch", Message: "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"}},
+		{"taint", nil, tainted, nil, plan.Verdict{Answer: plan.Reject, Reason: "TaintToleration", Message: "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"}},
+		{"taint tolerated", tolerant, tainted, nil, plan.Verdict{}},
+		{"port", onPort, limits, []Claimant{{Key: named("b"), Wants: clusterPod("b", 0, onPort), Present: true}}, plan.Verdict{Answer: plan.Reject, Reason: "NodePorts", Message: "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"}},
+		{"port of a pod that is being edited", onPort, limits, []Claimant{{Key: named("b"), Holds: []*manifest.Pod{clusterPod("b", 0, onPort)}, Present: true, Yields: true}}, plan.Verdict{Answer: plan.Wait, Reason: "HostPortConflict"}},
+		{"port of a finished pod that is being stopped", onPort, limits, []Claimant{{Key: named("b"), Wants: clusterPod("b", 0, onPort), Holds: []*manifest.Pod{clusterPod("b", 0, onPort)}, Present: true, Ends: true}}, plan.Verdict{Answer: plan.Wait, Reason: "HostPortConflict"}},
+		{"port of a finished pod that still runs", onPort, limits, []Claimant{{Key: named("b"), Wants: clusterPod("b", 0, onPort), Holds: []*manifest.Pod{clusterPod("b", 0, onPort)}, Rests: true}}, plan.Verdict{Answer: plan.Wait, Reason: "HostPortConflict"}},
 		{"pods", requesting("cpu", "3"), limits, []Claimant{{Key: named("b"), Present: true, Wants: clusterPod("b", 0, nil)}, {Key: named("c"), Present: true, Wants: clusterPod("c", 0, nil)}, {Key: named("d"), Present: true, Wants: clusterPod("d", 0, nil)}},
-			Verdict{Answer: Reject, Reason: "OutOfpods", Message: "Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3"}},
-		{"devices", requesting("example.com/gpu", "2"), limits, nil, Verdict{Answer: Reject, Reason: "UnexpectedAdmissionError", Message: "Allocate failed due to requested number of devices unavailable for example.com/gpu. Requested: 2, Available: 1, which is unexpected", Never: true}},
-		{"plugin not registered yet", requesting("example.com/late", "1"), limits, nil, Verdict{Answer: Wait, Reason: "UnexpectedAdmissionError"}},
-		{"resource that only the cluster counts", requesting("example.com/dongle", "1"), limits, nil, Verdict{}},
-		{"unsupported field", func(p *v1.Pod) { p.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "x"}} }, limits, nil, Verdict{Answer: Reject, Reason: "UnexpectedAdmissionError", Message: "spec.resourceClaims: is not supported for pods of a cluster"}},
-		{"feature that the runtime lacks", func(p *v1.Pod) { p.Spec.HostUsers = new(false) }, limits, nil, Verdict{Answer: Wait, Reason: "UserNamespacesNotSupported"}},
+			plan.Verdict{Answer: plan.Reject, Reason: "OutOfpods", Message: "Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3"}},
+		{"devices", requesting("example.com/gpu", "2"), limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "UnexpectedAdmissionError", Message: "Allocate failed due to requested number of devices unavailable for example.com/gpu. Requested: 2, Available: 1, which is unexpected", Never: true}},
+		{"plugin not registered yet", requesting("example.com/late", "1"), limits, nil, plan.Verdict{Answer: plan.Wait, Reason: "UnexpectedAdmissionError"}},
+		{"resource that only the cluster counts", requesting("example.com/dongle", "1"), limits, nil, plan.Verdict{}},
+		{"unsupported field", func(p *v1.Pod) { p.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "x"}} }, limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "UnexpectedAdmissionError", Message: "spec.resourceClaims: is not supported for pods of a cluster"}},
+		{"feature that the runtime lacks", func(p *v1.Pod) { p.Spec.HostUsers = new(false) }, limits, nil, plan.Verdict{Answer: plan.Wait, Reason: "UserNamespacesNotSupported"}},
 	} {
 		p := clusterPod("a", 10, test.change)
 		got := Admission(append(test.others, Claimant{Key: named("a"), Wants: p}), test.limits)[named("a")]
@@ -109,7 +111,7 @@ func TestAdmission_ClusterPod(t *testing.T) {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", test.name, got, test.want)
 		}
 		running := Claimant{Key: named("a"), Wants: p, Holds: []*manifest.Pod{p}, Present: true}
-		if got := Admission(append(test.others, running), test.limits)[named("a")]; got.Answer != Admit {
+		if got := Admission(append(test.others, running), test.limits)[named("a")]; got.Answer != plan.Admit {
 			t.Errorf("%s: got %+v for a running pod, want Admit", test.name, got)
 		}
 	}
@@ -125,7 +127,7 @@ func TestAdmission_ClusterPodOrder(t *testing.T) {
 		{Key: named("b"), Wants: clusterPod("b", 20, requesting("cpu", "1"))},
 		{Key: named("c"), Wants: clusterPod("c", 10, both(requesting("cpu", "1"), elsewhere))},
 	}, limits)
-	if verdicts[named("c")].Reason != "NodeAffinity" || verdicts[named("b")].Answer != Admit || verdicts[named("a")].Reason != "OutOfpods" {
+	if verdicts[named("c")].Reason != "NodeAffinity" || verdicts[named("b")].Answer != plan.Admit || verdicts[named("a")].Reason != "OutOfpods" {
 		t.Errorf("got %+v", verdicts)
 	}
 	over := clusterPod("a", 0, func(p *v1.Pod) { p.Status.Phase = v1.PodFailed })
@@ -183,7 +185,7 @@ func TestPreempt(t *testing.T) {
 		if got == "" {
 			got = v.Reason
 		}
-		if got != test.want || (v.Preempts.Name != "") != (v.Answer == Wait && v.Reason == "Preempting") {
+		if got != test.want || (v.Preempts.Name != "") != (v.Answer == plan.Wait && v.Reason == "Preempting") {
 			t.Errorf("%s: got %q of %+v, want %q", test.name, got, v, test.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package plan
+package admission
 
 import (
 	"fmt"
@@ -8,16 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
+	"podd/reconcile/plan"
 )
-
-// Devices are the devices of one extended resource.
-type Devices struct {
-	// Total is the number of devices: the healthy ones, and those that pods have, whether
-	// healthy or not.
-	Total int64
-	// Served reports that a plugin currently serves them.
-	Served bool
-}
 
 // noDevices is the reason with which Kubernetes rejects a pod because of missing devices.
 const noDevices = "UnexpectedAdmissionError"
@@ -40,9 +32,9 @@ func (l Limits) withDevices() Amounts {
 // admitDevices makes pods wait for devices that no plugin serves, because plugins start
 // late after a boot and may even be pods. A pod with devices keeps them, and a running
 // version is not stopped for one that cannot have devices.
-func (l Limits) admitDevices(c Claimant) Verdict {
+func (l Limits) admitDevices(c Claimant) plan.Verdict {
 	if l.DevicesUnknown {
-		return Verdict{}
+		return plan.Verdict{}
 	}
 	wants := manifest.PodRequests(&c.Wants.Spec.Spec)
 	for _, name := range slices.Sorted(maps.Keys(wants)) {
@@ -50,21 +42,21 @@ func (l Limits) admitDevices(c Claimant) Verdict {
 		if !manifest.IsExtended(name) || n.Sign() <= 0 {
 			continue
 		}
-		answer := Wait
+		answer := plan.Wait
 		if _, known := l.Devices[name]; !known && ofCluster(c.Wants) {
 			continue // the cluster counts it, or a driver outside the node does
 		}
 		switch {
 		case l.Devices == nil:
-			return Verdict{Answer: Reject, Reason: noDevices, Never: true, Message: fmt.Sprintf("it requests %s, and podd does not serve device plugins with --runonce; run it without", name)}
+			return plan.Verdict{Answer: plan.Reject, Reason: noDevices, Never: true, Message: fmt.Sprintf("it requests %s, and podd does not serve device plugins with --runonce; run it without", name)}
 		case l.Devices[name].Served || slices.ContainsFunc(c.Holds, func(p *manifest.Pod) bool { return p.UID == c.Wants.UID && p.Hash == c.Wants.Hash }):
 			continue
 		case len(c.Holds) > 0:
-			answer = Reject
+			answer = plan.Reject
 		}
-		return Verdict{Answer: answer, Reason: noDevices, Message: fmt.Sprintf("it requests %s of %s, which no device plugin provides now; the pod starts when one registers", text(name, amountOf(name, n)), name)}
+		return plan.Verdict{Answer: answer, Reason: noDevices, Message: fmt.Sprintf("it requests %s of %s, which no device plugin provides now; the pod starts when one registers", text(name, amountOf(name, n)), name)}
 	}
-	return Verdict{}
+	return plan.Verdict{}
 }
 
 // reasonOf returns the reason of a pod for which a resource is insufficient.

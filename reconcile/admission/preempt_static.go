@@ -1,20 +1,21 @@
-package plan
+package admission
 
 import (
 	"slices"
 
 	"podd/manifest"
+	"podd/reconcile/plan"
 )
 
 // makeRoom returns the verdict for a pod of a file or URL for which there is not enough
 // room. Pods that a cluster has bound to this node are stopped for it, as in a kubelet.
 // Pods that the cluster has not confirmed yet do not block it, because it may be what runs
 // the API server. Meanwhile an earlier version of it keeps running.
-func (a *admissions) makeRoom(c Claimant, why Verdict) Verdict {
-	if v := a.limits.admitDevices(c); v.Answer != Admit {
+func (a *admissions) makeRoom(c Claimant, why plan.Verdict) plan.Verdict {
+	if v := a.limits.admitDevices(c); v.Answer != plan.Admit {
 		return v // preemption would not help
 	}
-	if v := a.admitExclusive(c); v.Answer == Reject {
+	if v := a.admitExclusive(c); v.Answer == plan.Reject {
 		return v
 	}
 	places, amounts := 0, Amounts{}
@@ -27,14 +28,14 @@ func (a *admissions) makeRoom(c Claimant, why Verdict) Verdict {
 		}
 	}
 	if len(a.lacks(c, places, amounts)) == 0 {
-		if v := a.admitExclusive(c); v.Answer != Admit {
+		if v := a.admitExclusive(c); v.Answer != plan.Admit {
 			return v
 		}
 		if !c.Present {
 			a.places.taken++
 		}
 		a.shares.take(c)
-		return Verdict{}
+		return plan.Verdict{}
 	}
 	amounts.add(a.shares.leaving)
 	short := a.lacks(c, places+a.places.leaving, amounts)
@@ -47,7 +48,7 @@ func (a *admissions) makeRoom(c Claimant, why Verdict) Verdict {
 		v.Preempts, v.Message = next.Key, "it preempts "+next.Key.String()
 	}
 	if len(c.Holds) > 0 {
-		v.Answer = Reject
+		v.Answer = plan.Reject
 	}
 	return v
 }

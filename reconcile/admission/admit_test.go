@@ -1,4 +1,4 @@
-package plan
+package admission
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/reconcile/plan"
 )
 
 // TestAdmission checks the verdicts for several pod names at once. A pod name is written
@@ -53,7 +54,7 @@ func TestAdmission(t *testing.T) {
 			for _, c := range claimants {
 				if v, ok := verdicts[c.Key]; ok {
 					got = append(got, c.Key.Name+" "+[]string{"admit", "wait", "reject"}[v.Answer])
-					if v.Answer != Admit && (v.Message == "" || v.Reason == "") {
+					if v.Answer != plan.Admit && (v.Message == "" || v.Reason == "") {
 						t.Errorf("%s: got %+v, want a reason and a message", c.Key, v)
 					}
 				}
@@ -62,6 +63,25 @@ func TestAdmission(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 		})
+	}
+}
+
+// TestAdmission_Shutdown checks that a shutdown rejects only pods that are not present.
+func TestAdmission_Shutdown(t *testing.T) {
+	pod := &manifest.Pod{UID: "u", Spec: &v1.Pod{}}
+	for _, tt := range []struct {
+		name           string
+		present, rests bool
+		want           plan.Verdict
+	}{
+		{"new pod", false, false, plan.Verdict{Answer: plan.Reject, Reason: "NodeShutdown", Message: "Pod was rejected as the node is shutting down."}},
+		{"present pod", true, false, plan.Verdict{}},
+		{"finished pod", false, true, plan.Verdict{}},
+	} {
+		claimant := Claimant{Wants: pod, Present: tt.present, Rests: tt.rests}
+		if got := Admission([]Claimant{claimant}, Limits{ShuttingDown: true})[types.NamespacedName{}]; got != tt.want {
+			t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
+		}
 	}
 }
 

@@ -1,4 +1,4 @@
-package plan
+package admission
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
+	"podd/reconcile/plan"
 	"podd/runtime"
 )
 
@@ -60,7 +61,7 @@ var demands = []demand{
 
 // admit rejects a pod that could only run differently from its manifest, because a runtime
 // ignores unknown fields silently.
-func (m *Machine) admit(p *manifest.Pod) Verdict {
+func (m *Machine) admit(p *manifest.Pod) plan.Verdict {
 	if p.Handler != nil { // the handler from the cluster takes precedence
 		withHandler := *m
 		withHandler.RuntimeClasses = map[string]string{*p.Spec.Spec.RuntimeClassName: *p.Handler}
@@ -71,10 +72,10 @@ func (m *Machine) admit(p *manifest.Pod) Verdict {
 			continue // it would fail; as in a kubelet, its start is retried
 		}
 		if why := d.lacks(m, p.Spec); why != "" {
-			return Verdict{Answer: Reject, Reason: d.reason, Message: why}
+			return plan.Verdict{Answer: plan.Reject, Reason: d.reason, Message: why}
 		}
 	}
-	return Verdict{}
+	return plan.Verdict{}
 }
 
 // Refuses returns the feature that the ephemeral containers of a pod lack, or "". They are
@@ -134,12 +135,13 @@ func (m *Machine) noAppArmor(pod *v1.Pod) string {
 	if m.AppArmor {
 		return ""
 	}
-	added := ephemeralOf(&pod.Spec)
-	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers, added} {
-		for i := range list {
-			if p := manifest.AppArmorProfile(pod, &list[i]); p != nil && p.Type != v1.AppArmorProfileTypeUnconfined {
-				return fmt.Sprintf("container %s has an AppArmor profile, but AppArmor is disabled on this node; boot it with apparmor=1, or remove the profile", list[i].Name)
-			}
+	containers := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
+	for _, c := range pod.Spec.EphemeralContainers {
+		containers = append(containers, v1.Container(c.EphemeralContainerCommon))
+	}
+	for i := range containers {
+		if p := manifest.AppArmorProfile(pod, &containers[i]); p != nil && p.Type != v1.AppArmorProfileTypeUnconfined {
+			return fmt.Sprintf("container %s has an AppArmor profile, but AppArmor is disabled on this node; boot it with apparmor=1, or remove the profile", containers[i].Name)
 		}
 	}
 	return ""

@@ -1,4 +1,4 @@
-package plan
+package admission
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"podd/manifest"
+	"podd/reconcile/plan"
 )
 
 // Amounts are quantities of resources: millicores, bytes, or devices.
@@ -110,7 +111,7 @@ func (c *Claimant) leaving(limits Amounts) Amounts {
 }
 
 // admit checks the amounts. It never rejects what already runs because of its requests.
-func (s *shares) admit(c Claimant) Verdict {
+func (s *shares) admit(c Claimant) plan.Verdict {
 	held, wants := c.held(s.limits), needOf(c.Wants, s.limits)
 	others, leaving := maps.Clone(s.taken), maps.Clone(s.leaving)
 	others.take(held)
@@ -124,20 +125,20 @@ func (s *shares) admit(c Claimant) Verdict {
 		if wants[name] <= held[name] || others[name]+wants[name] <= limit {
 			continue
 		}
-		v := Verdict{Answer: Reject, Reason: reasonOf(name), Never: wants[name] > limit}
+		v := plan.Verdict{Answer: plan.Reject, Reason: reasonOf(name), Never: wants[name] > limit}
 		v.Message = fmt.Sprintf("it requests %s of %s; the node has %s for pods, of which others request %s",
 			text(name, wants[name]), name, text(name, limit), text(name, others[name]))
 		if ofCluster(c.Wants) {
 			v.Message = kubeletMessage(name, wants[name], others[name], limit)
 		}
 		if others[name]-leaving[name]+wants[name] <= limit {
-			v.Answer = Wait
+			v.Answer = plan.Wait
 			v.Message += ", which are being stopped"
 		}
 		return v
 	}
 	s.take(c)
-	return Verdict{}
+	return plan.Verdict{}
 }
 
 func (s *shares) take(c Claimant) {

@@ -1,4 +1,4 @@
-package plan
+package admission
 
 import (
 	"cmp"
@@ -11,6 +11,8 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/refs"
+	"podd/reconcile/device/allocation"
+	"podd/reconcile/plan"
 )
 
 // A Claimant contains the reservations of one pod name.
@@ -49,9 +51,9 @@ type Limits struct {
 	// Amounts limits the requests of all pods together. A resource that is not in it has no
 	// limit.
 	Amounts Amounts
-	// Devices contains the devices of plugins by resource; nil: device plugins are not
+	// Devices contains the number of plugin devices by resource; nil: device plugins are not
 	// supported.
-	Devices map[v1.ResourceName]Devices
+	Devices map[v1.ResourceName]allocation.Count
 	// DevicesUnknown reports that Devices were not counted, so no pod waits for devices.
 	DevicesUnknown bool
 	Machine        Machine
@@ -60,6 +62,13 @@ type Limits struct {
 	// Single contains the claims that only one pod at a time may use.
 	Single map[refs.ClaimRef]bool
 }
+
+// The reason and message of a pod that is rejected because of a node shutdown, as in a
+// kubelet.
+const (
+	nodeShutdown    = "NodeShutdown"
+	shutdownMessage = "Pod was rejected as the node is shutting down."
+)
 
 // binding is the reservation of a host port, with the ports that its pod desires.
 type binding struct {
@@ -80,7 +89,7 @@ func (b *binding) kept(claim manifest.PortReservation) bool {
 // while the holder is being stopped, the verdict is Wait. If an edit of the holder is
 // rejected, the holder is not stopped, which may reject others. Therefore the computation
 // is repeated until nothing changes, at most once for each claimant.
-func Admission(claimants []Claimant, limits Limits) map[types.NamespacedName]Verdict {
+func Admission(claimants []Claimant, limits Limits) map[types.NamespacedName]plan.Verdict {
 	ordered := slices.Clone(claimants)
 	slices.SortStableFunc(ordered, func(a, b Claimant) int {
 		if a.Present != b.Present {
@@ -94,7 +103,7 @@ func Admission(claimants []Claimant, limits Limits) map[types.NamespacedName]Ver
 	for {
 		verdicts, again := admission(ordered, limits), false
 		for i := range ordered {
-			if c := &ordered[i]; c.Yields && c.Wants != nil && verdicts[c.Key].Answer == Reject {
+			if c := &ordered[i]; c.Yields && c.Wants != nil && verdicts[c.Key].Answer == plan.Reject {
 				c.Yields, again = false, true
 			}
 		}
@@ -103,6 +112,9 @@ func Admission(claimants []Claimant, limits Limits) map[types.NamespacedName]Ver
 		}
 	}
 }
+
+// ofCluster reports whether the pod comes from a cluster. p may be nil.
+func ofCluster(p *manifest.Pod) bool { return p != nil && p.Origin.Kind == manifest.KindAPI }
 
 // madeAt returns when the cluster created the desired pod, because pods of a cluster are
 // ordered by that time, after all others.
@@ -125,22 +137,22 @@ type admissions struct {
 	going  removedTable
 }
 
-func admission(ordered []Claimant, limits Limits) map[types.NamespacedName]Verdict {
+func admission(ordered []Claimant, limits Limits) map[types.NamespacedName]plan.Verdict {
 	a := admissions{
 		all: ordered, limits: limits, ports: heldPorts(ordered), places: countPlaces(ordered, limits),
 		shares: heldShares(ordered, limits.withDevices()), uids: heldUIDs(ordered), claims: heldClaims(ordered, limits),
 		going: removedNames(ordered),
 	}
-	verdicts := map[types.NamespacedName]Verdict{}
+	verdicts := map[types.NamespacedName]plan.Verdict{}
 	for _, c := range ordered {
 		if c.Wants == nil {
 			continue
 		}
 		switch {
 		case c.Rests, c.Ends:
-			verdicts[c.Key] = Verdict{}
+			verdicts[c.Key] = plan.Verdict{}
 		case limits.ShuttingDown && !c.Present:
-			verdicts[c.Key] = Verdict{Answer: Reject, Reason: nodeShutdown, Message: rejectedMessage}
+			verdicts[c.Key] = plan.Verdict{Answer: plan.Reject, Reason: nodeShutdown, Message: shutdownMessage}
 		case ofCluster(c.Wants):
 			verdicts[c.Key] = a.admitOfCluster(c)
 		default:
@@ -150,22 +162,22 @@ func admission(ordered []Claimant, limits Limits) map[types.NamespacedName]Verdi
 	return verdicts
 }
 
-func (a *admissions) admit(c Claimant) Verdict {
+func (a *admissions) admit(c Claimant) plan.Verdict {
 	places, taken := *a.places, a.shares.taken
 	v := firstRefusal(
-		func() Verdict { return a.limits.Machine.admit(c.Wants) },
-		func() Verdict { return a.places.admit(c) },
-		func() Verdict { return a.limits.admitDevices(c) },
-		func() Verdict { return a.shares.admit(c) },
-		func() Verdict { return a.admitExclusive(c) },
+		func() plan.Verdict { return a.limits.Machine.admit(c.Wants) },
+		func() plan.Verdict { return a.places.admit(c) },
+		func() plan.Verdict { return a.limits.admitDevices(c) },
+		func() plan.Verdict { return a.shares.admit(c) },
+		func() plan.Verdict { return a.admitExclusive(c) },
 	)
-	if v.Answer == Reject { // a rejected pod reserves nothing
+	if v.Answer == plan.Reject { // a rejected pod reserves nothing
 		*a.places, a.shares.taken = places, taken
 	}
-	if v.Answer == Reject && short(v.Reason) && !c.resizes() {
+	if v.Answer == plan.Reject && short(v.Reason) && !c.resizes() {
 		v = a.makeRoom(c, v)
 	}
-	if v.Answer == Admit {
+	if v.Answer == plan.Admit {
 		a.ports.take(c)
 		a.claims.take(c)
 	}
@@ -174,12 +186,12 @@ func (a *admissions) admit(c Claimant) Verdict {
 
 // admitExclusive checks the resources that only one pod at a time can have, if there is
 // room for the pod.
-func (a *admissions) admitExclusive(c Claimant) Verdict {
+func (a *admissions) admitExclusive(c Claimant) plan.Verdict {
 	return firstRefusal(
-		func() Verdict { return a.ports.check(c) },
-		func() Verdict { return a.uids.admit(c) },
-		func() Verdict { return a.going.admit(c) },
-		func() Verdict { return a.claims.check(c) },
+		func() plan.Verdict { return a.ports.check(c) },
+		func() plan.Verdict { return a.uids.admit(c) },
+		func() plan.Verdict { return a.going.admit(c) },
+		func() plan.Verdict { return a.claims.check(c) },
 	)
 }
 
@@ -200,12 +212,12 @@ func heldUIDs(claimants []Claimant) uidTable {
 
 // admit makes a pod wait until nothing is left of another name that had its UID before an
 // edit.
-func (t uidTable) admit(c Claimant) Verdict {
+func (t uidTable) admit(c Claimant) plan.Verdict {
 	holder, held := t[c.Wants.UID]
 	if !held || holder == c.Key {
-		return Verdict{}
+		return plan.Verdict{}
 	}
-	return Verdict{Answer: Wait, Reason: "UIDInUse", Message: fmt.Sprintf("metadata.uid %s is still used by %s, which is being stopped", c.Wants.UID, holder)}
+	return plan.Verdict{Answer: plan.Wait, Reason: "UIDInUse", Message: fmt.Sprintf("metadata.uid %s is still used by %s, which is being stopped", c.Wants.UID, holder)}
 }
 
 // removedTable contains the names that are not desired any more and have left something on
@@ -224,13 +236,13 @@ func removedNames(claimants []Claimant) removedTable {
 
 // admit makes a pod wait for its own earlier incarnations if the node was renamed, because
 // all have one manifest and must not run at the same time.
-func (t removedTable) admit(c Claimant) Verdict {
+func (t removedTable) admit(c Claimant) plan.Verdict {
 	for _, name := range c.Earlier {
 		if t[name] {
-			return Verdict{Answer: Wait, Reason: "NodeRenamed", Message: fmt.Sprintf("%s, this pod under an earlier name of the node, is being stopped", name)}
+			return plan.Verdict{Answer: plan.Wait, Reason: "NodeRenamed", Message: fmt.Sprintf("%s, this pod under an earlier name of the node, is being stopped", name)}
 		}
 	}
-	return Verdict{}
+	return plan.Verdict{}
 }
 
 type portTable map[int32][]binding
@@ -263,17 +275,17 @@ func (t portTable) add(key types.NamespacedName, p *manifest.Pod, keeps []manife
 func (t portTable) take(c Claimant) { t.add(c.Key, c.Wants, manifest.PortReservations(c.Wants)) }
 
 // check checks the ports without reserving them.
-func (t portTable) check(c Claimant) Verdict {
-	answer := Verdict{}
+func (t portTable) check(c Claimant) plan.Verdict {
+	answer := plan.Verdict{}
 	for _, claim := range manifest.PortReservations(c.Wants) {
 		for _, b := range t[claim.Number] {
 			if b.key == c.Key || !claim.ConflictsWith(b.PortReservation) {
 				continue
 			}
-			v := Verdict{Answer: Reject, Reason: "HostPortConflict"}
+			v := plan.Verdict{Answer: plan.Reject, Reason: "HostPortConflict"}
 			v.Message = fmt.Sprintf("host port %d/%s is taken by %s (%s)", claim.Number, claim.Protocol, b.key, b.pod.Origin)
 			if !b.kept(claim) {
-				v.Answer = Wait
+				v.Answer = plan.Wait
 				v.Message = fmt.Sprintf("host port %d/%s is still used by %s, which is being stopped", claim.Number, claim.Protocol, b.key)
 			}
 			if v.Answer > answer.Answer || v.Answer == answer.Answer && v.Message < answer.Message {
@@ -281,7 +293,7 @@ func (t portTable) check(c Claimant) Verdict {
 			}
 		}
 	}
-	if answer.Answer == Reject && ofCluster(c.Wants) {
+	if answer.Answer == plan.Reject && ofCluster(c.Wants) {
 		return predicate("NodePorts", true, "node(s) didn't have free ports for the requested pod ports")
 	}
 	return answer
@@ -305,22 +317,22 @@ func countPlaces(claimants []Claimant, limits Limits) *places {
 	return p
 }
 
-func (p *places) admit(c Claimant) Verdict {
+func (p *places) admit(c Claimant) plan.Verdict {
 	if c.Present || p.max <= 0 {
-		return Verdict{}
+		return plan.Verdict{}
 	}
 	if p.taken < p.max {
 		p.taken++
-		return Verdict{}
+		return plan.Verdict{}
 	}
-	v := Verdict{Answer: Reject, Reason: "OutOfpods"}
+	v := plan.Verdict{Answer: plan.Reject, Reason: "OutOfpods"}
 	v.Message = fmt.Sprintf("the node is full: %d of %d pods (--max-pods)", p.taken, p.max)
 	if ofCluster(c.Wants) {
 		v.Message = kubeletMessage(v1.ResourcePods, 1, int64(p.taken), int64(p.max))
 	}
 	if p.leaving > 0 {
 		p.leaving--
-		v.Answer = Wait
+		v.Answer = plan.Wait
 		v.Message += ", one of them is being stopped"
 	}
 	return v

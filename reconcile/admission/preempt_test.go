@@ -1,4 +1,4 @@
-package plan
+package admission
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/decode"
+	"podd/reconcile/plan"
 )
 
 // TestPreempt_StaticPod checks that a pod of a file or URL preempts pods of the cluster,
@@ -63,26 +64,26 @@ func TestPreempt_StaticPod(t *testing.T) {
 		claims    Claimant
 		others    []Claimant
 		preempted string
-		answer    Answer
+		answer    plan.Answer
 		reason    string
 	}{
-		{"enough room", fresh("", "600m"), []Claimant{bound("a", "300m")}, "", Admit, ""},
-		{"one pod suffices", fresh("", "600m"), []Claimant{bound("a", "300m"), bound("b", "500m")}, "b", Wait, "Preempting"},
-		{"too many pods", fresh("", "1m"), []Claimant{bound("a", "2m"), bound("b", "1m"), bound("c", "3m")}, "b", Wait, "Preempting"},
-		{"exceeds the node", fresh("", "2"), []Claimant{bound("a", "500m")}, "", Reject, "OutOfcpu"},
-		{"other pod of a file", fresh("", "600m"), []Claimant{runs(static("a", "", "500m"))}, "", Reject, "OutOfcpu"},
-		{"other pod is critical", fresh("", "600m"), []Claimant{bound("a", "500m", critical)}, "", Reject, "OutOfcpu"},
-		{"other pod is less critical", fresh("priorityClassName: system-node-critical,", "600m"), []Claimant{bound("a", "500m", critical)}, "a", Wait, "Preempting"},
-		{"host port conflict", fresh("", "600m"), []Claimant{bound("a", "500m", onPort)}, "", Reject, "HostPortConflict"},
-		{"device plugin not registered", holding(gpu, 1, fresh("", "1m")), []Claimant{bound("a", "2m"), bound("b", "1m"), bound("c", "3m")}, "", Reject, "UnexpectedAdmissionError"},
-		{"device plugin not registered, other pods unconfirmed", holding(gpu, 1, fresh("", "1m")), []Claimant{unconfirmed(bound("a", "1m")), unconfirmed(bound("b", "1m")), unconfirmed(bound("c", "1m"))}, "", Reject, "UnexpectedAdmissionError"},
-		{"edit, earlier version keeps running", edited("300m", "600m"), []Claimant{bound("a", "600m")}, "a", Reject, "Preempting"},
-		{"edit that has enough room", edited("500m", "600m"), []Claimant{bound("a", "400m")}, "", Admit, ""},
-		{"edit that requests more of one resource", holding(v1.ResourceMemory, 10, edited("300m", "600m")), []Claimant{bound("a", "600m"), holding(v1.ResourceMemory, 2000, bound("b", "1m"))}, "a", Reject, "Preempting"},
-		{"resize waits for room", resized("300m", "600m"), []Claimant{bound("a", "600m")}, "", Reject, "OutOfcpu"},
-		{"other pod unconfirmed", fresh("", "600m"), []Claimant{unconfirmed(bound("a", "600m"))}, "", Admit, ""},
-		{"too many unconfirmed pods", fresh("", "1m"), []Claimant{unconfirmed(bound("a", "1m")), unconfirmed(bound("b", "1m")), unconfirmed(bound("c", "1m"))}, "", Admit, ""},
-		{"one other pod unconfirmed", fresh("", "600m"), []Claimant{unconfirmed(bound("a", "300m")), bound("b", "500m")}, "b", Wait, "Preempting"},
+		{"enough room", fresh("", "600m"), []Claimant{bound("a", "300m")}, "", plan.Admit, ""},
+		{"one pod suffices", fresh("", "600m"), []Claimant{bound("a", "300m"), bound("b", "500m")}, "b", plan.Wait, "Preempting"},
+		{"too many pods", fresh("", "1m"), []Claimant{bound("a", "2m"), bound("b", "1m"), bound("c", "3m")}, "b", plan.Wait, "Preempting"},
+		{"exceeds the node", fresh("", "2"), []Claimant{bound("a", "500m")}, "", plan.Reject, "OutOfcpu"},
+		{"other pod of a file", fresh("", "600m"), []Claimant{runs(static("a", "", "500m"))}, "", plan.Reject, "OutOfcpu"},
+		{"other pod is critical", fresh("", "600m"), []Claimant{bound("a", "500m", critical)}, "", plan.Reject, "OutOfcpu"},
+		{"other pod is less critical", fresh("priorityClassName: system-node-critical,", "600m"), []Claimant{bound("a", "500m", critical)}, "a", plan.Wait, "Preempting"},
+		{"host port conflict", fresh("", "600m"), []Claimant{bound("a", "500m", onPort)}, "", plan.Reject, "HostPortConflict"},
+		{"device plugin not registered", holding(gpu, 1, fresh("", "1m")), []Claimant{bound("a", "2m"), bound("b", "1m"), bound("c", "3m")}, "", plan.Reject, "UnexpectedAdmissionError"},
+		{"device plugin not registered, other pods unconfirmed", holding(gpu, 1, fresh("", "1m")), []Claimant{unconfirmed(bound("a", "1m")), unconfirmed(bound("b", "1m")), unconfirmed(bound("c", "1m"))}, "", plan.Reject, "UnexpectedAdmissionError"},
+		{"edit, earlier version keeps running", edited("300m", "600m"), []Claimant{bound("a", "600m")}, "a", plan.Reject, "Preempting"},
+		{"edit that has enough room", edited("500m", "600m"), []Claimant{bound("a", "400m")}, "", plan.Admit, ""},
+		{"edit that requests more of one resource", holding(v1.ResourceMemory, 10, edited("300m", "600m")), []Claimant{bound("a", "600m"), holding(v1.ResourceMemory, 2000, bound("b", "1m"))}, "a", plan.Reject, "Preempting"},
+		{"resize waits for room", resized("300m", "600m"), []Claimant{bound("a", "600m")}, "", plan.Reject, "OutOfcpu"},
+		{"other pod unconfirmed", fresh("", "600m"), []Claimant{unconfirmed(bound("a", "600m"))}, "", plan.Admit, ""},
+		{"too many unconfirmed pods", fresh("", "1m"), []Claimant{unconfirmed(bound("a", "1m")), unconfirmed(bound("b", "1m")), unconfirmed(bound("c", "1m"))}, "", plan.Admit, ""},
+		{"one other pod unconfirmed", fresh("", "600m"), []Claimant{unconfirmed(bound("a", "300m")), bound("b", "500m")}, "b", plan.Wait, "Preempting"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := Admission(append(test.others, test.claims), limits)[test.claims.Key]

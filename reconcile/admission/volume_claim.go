@@ -1,4 +1,4 @@
-package plan
+package admission
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest/refs"
+	"podd/reconcile/plan"
 )
 
 // claimTable contains the users of the claims that only one pod at a time may use.
@@ -41,16 +42,16 @@ func (t claimTable) take(c Claimant) {
 }
 
 // check checks the claims without reserving them.
-func (t claimTable) check(c Claimant) Verdict {
-	answer := Verdict{}
+func (t claimTable) check(c Claimant) plan.Verdict {
+	answer := plan.Verdict{}
 	for _, name := range refs.ListClaims(c.Wants) {
 		for _, u := range t.users[name] {
-			if !t.single[name] || u.key == c.Key || answer.Answer == Reject {
+			if !t.single[name] || u.key == c.Key || answer.Answer == plan.Reject {
 				continue
 			}
-			answer = Verdict{Answer: Wait, Reason: "ReadWriteOncePodConflict", Message: fmt.Sprintf("claim %s is ReadWriteOncePod and still used by %s, which is being stopped", name.Name, u.key)}
+			answer = plan.Verdict{Answer: plan.Wait, Reason: "ReadWriteOncePodConflict", Message: fmt.Sprintf("claim %s is ReadWriteOncePod and still used by %s, which is being stopped", name.Name, u.key)}
 			if u.keeps {
-				answer.Answer = Reject
+				answer.Answer = plan.Reject
 				answer.Message = fmt.Sprintf("claim %s is ReadWriteOncePod and used by %s", name.Name, u.key)
 			}
 		}

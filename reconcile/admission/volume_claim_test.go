@@ -1,4 +1,4 @@
-package plan
+package admission
 
 import (
 	"testing"
@@ -8,6 +8,7 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/refs"
+	"podd/reconcile/plan"
 )
 
 // TestAdmission_ReadWriteOncePod checks the admission of a pod with a claim that another pod
@@ -26,23 +27,23 @@ func TestAdmission_ReadWriteOncePod(t *testing.T) {
 	for name, test := range map[string]struct {
 		holder Claimant
 		claim  string
-		want   Answer
+		want   plan.Answer
 	}{
-		"in use":                              {Claimant{Wants: using("a", "one"), Holds: []*manifest.Pod{using("a", "one")}}, "one", Reject},
-		"desired by an admitted pod":          {Claimant{Wants: using("a", "one")}, "one", Reject},
-		"claim with another access mode":      {Claimant{Wants: using("a", "many"), Holds: []*manifest.Pod{using("a", "many")}}, "many", Admit},
-		"another claim":                       {Claimant{Wants: using("a", "one"), Holds: []*manifest.Pod{using("a", "one")}}, "many", Admit},
-		"user is being deleted":               {Claimant{Holds: []*manifest.Pod{using("a", "one")}, Yields: true}, "one", Wait},
-		"user is edited to use another claim": {Claimant{Wants: using("a", "two"), Holds: []*manifest.Pod{using("a", "one")}, Yields: true}, "one", Wait},
-		"edit of the user waits":              {Claimant{Wants: using("a", "two"), Holds: []*manifest.Pod{using("a", "one")}}, "one", Reject},
-		"claim of the cluster with this name": {Claimant{Wants: bound(using("a", "one")), Holds: []*manifest.Pod{bound(using("a", "one"))}}, "one", Admit},
+		"in use":                              {Claimant{Wants: using("a", "one"), Holds: []*manifest.Pod{using("a", "one")}}, "one", plan.Reject},
+		"desired by an admitted pod":          {Claimant{Wants: using("a", "one")}, "one", plan.Reject},
+		"claim with another access mode":      {Claimant{Wants: using("a", "many"), Holds: []*manifest.Pod{using("a", "many")}}, "many", plan.Admit},
+		"another claim":                       {Claimant{Wants: using("a", "one"), Holds: []*manifest.Pod{using("a", "one")}}, "many", plan.Admit},
+		"user is being deleted":               {Claimant{Holds: []*manifest.Pod{using("a", "one")}, Yields: true}, "one", plan.Wait},
+		"user is edited to use another claim": {Claimant{Wants: using("a", "two"), Holds: []*manifest.Pod{using("a", "one")}, Yields: true}, "one", plan.Wait},
+		"edit of the user waits":              {Claimant{Wants: using("a", "two"), Holds: []*manifest.Pod{using("a", "one")}}, "one", plan.Reject},
+		"claim of the cluster with this name": {Claimant{Wants: bound(using("a", "one")), Holds: []*manifest.Pod{bound(using("a", "one"))}}, "one", plan.Admit},
 	} {
 		test.holder.Key, test.holder.Present = a, true
 		verdicts := Admission([]Claimant{test.holder, {Key: b, Wants: using("b", test.claim)}}, single)
 		if got := verdicts[b]; got.Answer != test.want {
 			t.Errorf("%s: got %+v, want %v", name, got, test.want)
 		}
-		if got := verdicts[a]; got.Answer != Admit {
+		if got := verdicts[a]; got.Answer != plan.Admit {
 			t.Errorf("%s: got %+v for the user of the claim, want Admit", name, got)
 		}
 	}
