@@ -72,10 +72,10 @@ type Outputs struct {
 	News bool
 }
 
-// A Write is a journal to write. Lasting reports whether it must survive a power cut.
+// A Write is a journal to write. Durable reports whether it must survive a power cut.
 type Write struct {
 	Record  Record
-	Lasting bool
+	Durable bool
 }
 
 // A Request is a request for an observation of the pod.

@@ -31,7 +31,7 @@ func (p *publisher) publish(c reconcile.Change) {
 		return
 	}
 	found := p.view.Publish(c)
-	p.reports.Take(c)
+	p.reports.Apply(c)
 	p.qos.take(c)
 	if c.SetChanged {
 		before := p.reported

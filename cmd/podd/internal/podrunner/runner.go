@@ -84,7 +84,7 @@ func New(o Options) (*Runner, error) {
 		Refresh: observer.Refresh, Render: on, MaxBackoff: cfg.MaxRestartPeriod,
 		Limits: admission.Limits{Machine: host.Machine(cfg)}, Kept: claim.Store{Root: rootdir.Claims(cfg.RootDir)}.Kept,
 		Publish: func(c reconcile.Change) {
-			pods.Take(c)
+			pods.Apply(c)
 			o.Publish(c)
 		},
 	})
