@@ -10,7 +10,7 @@ import (
 // suggest returns a suggestion for an unknown field as the rest of a sentence: the known
 // field that was probably meant.
 func suggest(key string, fields map[string]*shape) string {
-	best := wording.Closest(key, slices.Values(slices.Sorted(maps.Keys(fields))))
+	best := wording.Closest(key, slices.Sorted(maps.Keys(fields)))
 	if best == "" {
 		return "; remove it"
 	}

@@ -20,7 +20,8 @@ func TestSuggest(t *testing.T) {
 		{container, "securitycontext", `; did you mean "securityContext"?`},
 		{fields, "hostnetwork", `; did you mean "hostNetwork"?`},
 		{fields, "container", `; did you mean "containers"?`},
-		{fields, "restartpolicies", "; remove it"},
+		{fields, "restartpolicies", `; did you mean "restartPolicy"?`},
+		{fields, "restartrules", "; remove it"},
 		{fields, "", "; remove it"},
 		{nil, "a", "; remove it"},
 	}

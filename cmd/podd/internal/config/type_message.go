@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 
+	"podd/manifest/wording"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	logs "k8s.io/component-base/logs/api/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
@@ -20,7 +22,7 @@ func unknownField(key string, siblings map[string]reflect.Type) string {
 	if path := findField(reflect.TypeFor[kubelet.KubeletConfiguration](), "", key); path != "" {
 		return fmt.Sprintf("unknown field, ignored; did you mean %s?", path)
 	}
-	if near := Nearest(key, names); near != "" {
+	if near := wording.Closest(key, names); near != "" {
 		return fmt.Sprintf("unknown field, ignored; did you mean %q?", near)
 	}
 	return "unknown field, ignored"
