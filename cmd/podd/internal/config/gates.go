@@ -105,5 +105,5 @@ func unknownGate(name string, o origin) manifest.Problem {
 	if o.flag != "" {
 		text = name + ": " + text
 	}
-	return o.problem(manifest.Warning, join("featureGates", name), text)
+	return o.problem(manifest.Warning, joinKey("featureGates", name), text)
 }
