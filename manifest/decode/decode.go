@@ -145,7 +145,7 @@ func (d *decoder) pod(v document.Value) {
 	known := podSchema().Check(written, n.addFault)
 	spec := &v1.Pod{}
 	n.unmarshal(known, spec)
-	p := &manifest.Pod{Spec: spec, Origin: d.origin(v, n), Written: d.Written}
+	p := &manifest.Pod{Spec: spec, Origin: d.origin(v, n), Traits: d.traits()}
 	n.adviseGrace(spec)
 	defaults.Pod(spec)
 	n.invalid(validate.Pod(spec, d.validation()))
@@ -158,6 +158,13 @@ func (d *decoder) pod(v document.Value) {
 	if !n.refused {
 		d.file.Pods = append(d.file.Pods, p)
 	}
+}
+
+// traits returns the traits of the pods of the source.
+func (o Options) traits() manifest.Traits {
+	t := manifest.KindTraits(o.Kind)
+	t.AdoptsMetadata = t.AdoptsMetadata || o.Written
+	return t
 }
 
 // effective returns the manifest without generateName if podd's API wrote it, because the

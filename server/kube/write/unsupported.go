@@ -13,9 +13,9 @@ import (
 	"podd/server/kube/resource"
 )
 
-// refusal returns the error for a request that is not supported. It names the file
+// unsupported returns the error for a request that is not supported. The error names the file
 // of the object, which users can edit instead.
-func (h *Handler) refusal(res *resource.Definition, i request.Info) error {
+func (h *Handler) unsupported(res *resource.Definition, i request.Info) error {
 	key := res.Key(i.Namespace, i.Name)
 	if isAllNamespaces(res, i) && slices.Contains(res.Verbs, i.Verb) && (i.Verb == "create" || i.Verb == "deletecollection") {
 		return notAllowed(res, i, fmt.Sprintf("%s of %s is supported for one namespace only; name it in the path", i.Verb, res.Name))
@@ -56,8 +56,8 @@ func verbName(i request.Info) string {
 	return i.Verb
 }
 
-// flagHint returns the part of an error that recommends the flag for writing
-// through this API, or "" if that has no effect.
+// flagHint returns the part of an error that recommends the flag --api-manifest-dir, or "" if
+// the flag has no effect.
 func (h *Handler) flagHint() string {
 	if h.manifests != nil || h.inCluster {
 		return ""
@@ -75,14 +75,14 @@ func (h *Handler) sourceHint() string {
 	return " in " + v.Sources[0]
 }
 
-// location returns the file and line of an object as file:line; "" for one that is
-// in no file.
+// location returns the position of an object as file:line, or "" if the object is in no
+// file. exists reports whether the object exists.
 func (h *Handler) location(res *resource.Definition, key server.Key) (at string, exists bool) {
 	path, line, exists := h.origin(res, key)
 	return position(path, line), exists
 }
 
-// origin returns the file and line of an object.
+// origin returns the file and line of an object. exists reports whether the object exists.
 func (h *Handler) origin(res *resource.Definition, key server.Key) (path string, line int, exists bool) {
 	v := h.state.View()
 	if res.Name == "pods" {
