@@ -17,6 +17,7 @@ import (
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/cmd/podd/internal/offline"
+	"podd/manifest/wording"
 )
 
 // verbs is the grammar of the command line. Each field is a verb; podd help prints them in
@@ -191,7 +192,7 @@ func unknownVerb(app *kong.Application, word string) error {
 	if _, err := os.Stat(word); err == nil {
 		return fmt.Errorf("%q is a file, not a verb; to run it once, use podd run --runonce %s", word, word)
 	}
-	if near := config.Nearest(word, names); near != "" {
+	if near := wording.Closest(word, names); near != "" {
 		return fmt.Errorf("unknown verb %q; did you mean %q?", word, near)
 	}
 	return fmt.Errorf("unknown verb %q; podd help lists the verbs", word)

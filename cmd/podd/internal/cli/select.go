@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"podd/cmd/podd/internal/config"
+	"podd/manifest/wording"
 	"podd/server"
 )
 
@@ -92,7 +92,7 @@ func unknownPodError(v *server.View, keys []server.Key, word, name string) error
 	for _, k := range keys {
 		names = append(names, shortName(v, k.Name))
 	}
-	if near := config.Nearest(name, names); near != "" {
+	if near := wording.Closest(name, names); near != "" {
 		return fmt.Errorf("no pod %q; did you mean %q?", word, near)
 	}
 	return fmt.Errorf("no pod %q; podd ps lists them", word)

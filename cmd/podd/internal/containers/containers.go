@@ -8,7 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/config"
+	"podd/manifest/wording"
 	"podd/server"
 )
 
@@ -19,7 +19,7 @@ func Check(p *server.PodView, name string) error {
 	if len(names) == 0 || slices.Contains(names, name) {
 		return nil
 	}
-	if near := config.Nearest(name, names); near != "" {
+	if near := wording.Closest(name, names); near != "" {
 		return fmt.Errorf("pod %s has no container %q; did you mean %q?", p.Key(), name, near)
 	}
 	return fmt.Errorf("pod %s has no container %q; it has %s", p.Key(), name, strings.Join(names, ", "))

@@ -1,4 +1,4 @@
-package decode
+package document
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
-// FuzzSplit checks that split returns the same documents at the same lines as the YAML
+// FuzzSplit checks that Split returns the same documents at the same lines as the YAML
 // library, if that can decode the whole text.
 func FuzzSplit(f *testing.F) {
 	paths, err := filepath.Glob("../../testdata/manifests/*.yaml")
@@ -27,7 +27,7 @@ func FuzzSplit(f *testing.F) {
 	}
 	f.Add([]byte("--- |\n ---\n ...\n--- >\n a\n...\n# c\n%YAML 1.1\n--- 'a\n --- b'\n---\n--- # c\nd"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		parts, err := split(data)
+		parts, err := Split(data)
 		if err != nil || hasUnicodeBreak(data) {
 			return
 		}
@@ -37,9 +37,9 @@ func FuzzSplit(f *testing.F) {
 		}
 		var got []comparedDocument
 		for _, p := range parts {
-			node, err := nodes(p.text)
+			node, err := parseYAML(p.text)
 			if err != nil {
-				t.Fatalf("split returned an invalid document: %v\n%q of %q", err, p.text, data)
+				t.Fatalf("Split returned an invalid document: %v\n%q of %q", err, p.text, data)
 			}
 			if node != nil && node.Tag != "!!null" {
 				got = append(got, comparedDocument{node.Kind, node.Value, node.Line + p.before, node.Column})

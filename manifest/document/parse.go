@@ -1,4 +1,4 @@
-package decode
+package document
 
 import (
 	"bytes"
@@ -12,47 +12,60 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// document is a parsed text: the values as the API server reads them, and the nodes that
-// have their positions.
-type document struct {
-	part
-	// tree consists of map[string]any, []any, string, bool, int64, float64 and nil. It is
+// A Value is a parsed document, or a part of one.
+type Value struct {
+	// Tree consists of map[string]any, []any, string, bool, int64, float64 and nil. It is
 	// nil for an empty document.
-	tree any
-	// node is the document's content; nil if there are no positions.
-	node *yamlv3.Node
+	Tree any
+	Node
 }
 
-// parse parses one document.
-func parse(p part) (*document, *syntaxError) {
+// Parse parses one document.
+func Parse(p Part) (Value, *SyntaxError) {
 	if tooMany(p.text) {
-		return nil, &syntaxError{p.firstPosition(), fmt.Errorf("document too large: more than %d lines and items; split it", maxMarks)}
+		return Value{}, &SyntaxError{p.firstPosition(), fmt.Errorf("document too large: more than %d lines and items; split it", maxMarks)}
 	}
 	asJSON := looksLikeJSON(p.text)
 	text := p.text
 	if asJSON {
 		text = maskEscapes(text)
 	}
-	node, err := nodes(text)
+	node, err := parseYAML(text)
 	if err != nil && !asJSON {
-		return nil, p.syntax(err)
+		return Value{}, p.syntax(err)
 	}
-	doc := &document{part: p, node: node}
+	v := Value{Node: Node{yaml: node, before: p.before, fallback: p.firstPosition()}}
 	if node != nil {
 		if err := measure(node); err != nil {
-			return nil, &syntaxError{doc.root().position(), err}
+			return Value{}, &SyntaxError{v.Position(), err}
 		}
 	}
 	raw := p.text
 	if !asJSON {
 		if raw, err = yaml.YAMLToJSON(p.text); err != nil {
-			return nil, p.syntax(err)
+			return Value{}, p.syntax(err)
 		}
 	}
-	if err := utiljson.Unmarshal(raw, &doc.tree); err != nil {
-		return nil, p.syntax(err)
+	if err := utiljson.Unmarshal(raw, &v.Tree); err != nil {
+		return Value{}, p.syntax(err)
 	}
-	return doc, nil
+	return v, nil
+}
+
+// Items returns the elements of the list at a key of an object. It returns none if the value
+// at the key is not a list.
+func (v Value) Items(key string) []Value {
+	object, _ := v.Tree.(map[string]any)
+	list, _ := object[key].([]any)
+	nodes := v.member(key).Elements()
+	out := make([]Value, len(list))
+	for i := range list {
+		out[i] = Value{Tree: list[i], Node: Node{before: v.before, fallback: v.Position()}}
+		if i < len(nodes) {
+			out[i].yaml = nodes[i].resolve().yaml
+		}
+	}
+	return out
 }
 
 // looksLikeJSON reports whether the whole text is one JSON object. The values are then
@@ -80,8 +93,9 @@ func maskEscapes(text []byte) []byte {
 	return out
 }
 
-// nodes parses a text that contains at most one document. It returns nil if there is none.
-func nodes(text []byte) (*yamlv3.Node, error) {
+// parseYAML parses a text that contains at most one document. It returns nil if the text
+// contains no document.
+func parseYAML(text []byte) (*yamlv3.Node, error) {
 	decoder := yamlv3.NewDecoder(bytes.NewReader(text))
 	var doc, more yamlv3.Node
 	switch err := decoder.Decode(&doc); {

@@ -1,4 +1,4 @@
-package decode
+package document
 
 import (
 	"bytes"
@@ -13,23 +13,31 @@ import (
 	"podd/manifest/wording"
 )
 
-// syntaxError is the reason why a document could not be parsed, with its position.
-type syntaxError struct {
-	at manifest.Position
+// A SyntaxError is the reason why a document could not be parsed.
+type SyntaxError struct {
+	Position manifest.Position
 	error
 }
 
-// firstPosition returns the position of the first line with content.
-func (p part) firstPosition() manifest.Position {
+// FirstLine returns the position of the first line that is neither blank, a comment nor a
+// document marker. isBlank reports that p has no such line; the position is then that of the
+// first line.
+func (p Part) FirstLine() (at manifest.Position, isBlank bool) {
 	line := p.before + 1
 	for at := 0; at < len(p.text); line++ {
 		end := lineEnd(p.text, at)
-		if s := bytes.TrimSpace(p.text[at:end]); len(s) > 0 && s[0] != '#' && string(s) != "---" {
-			return manifest.Position{Line: uint32(line), Column: 1}
+		if s := bytes.TrimSpace(p.text[at:end]); len(s) > 0 && s[0] != '#' && string(s) != "---" && string(s) != "..." {
+			return manifest.Position{Line: uint32(line), Column: 1}, false
 		}
 		at = end
 	}
-	return manifest.Position{Line: uint32(p.before + 1), Column: 1}
+	return manifest.Position{Line: uint32(p.before + 1), Column: 1}, true
+}
+
+// firstPosition returns the position that FirstLine returns.
+func (p Part) firstPosition() manifest.Position {
+	at, _ := p.FirstLine()
+	return at
 }
 
 // yamlError splits the libraries' errors into prefixes, line and message.
@@ -49,10 +57,10 @@ var quotation = regexp.MustCompile("(anchor) '[^']*'| `[^`]*`")
 // was noticed. For an error of its parser, v3 reports where the surrounding block begins,
 // which is not helpful, and v2 the line before the error. Both omit the number of the first
 // line.
-func (p part) syntax(err error) *syntaxError {
+func (p Part) syntax(err error) *SyntaxError {
 	found := yamlError.FindStringSubmatch(err.Error())
 	if found == nil {
-		return &syntaxError{p.firstPosition(), errors.New("parsing: " + wording.Clip(err.Error(), 300))}
+		return &SyntaxError{p.firstPosition(), errors.New("parsing: " + wording.Clip(err.Error(), 300))}
 	}
 	message := quotation.ReplaceAllString(strings.TrimSpace(found[2]), "$1")
 	if strings.HasPrefix(message, "unknown anchor") {
@@ -66,12 +74,12 @@ func (p part) syntax(err error) *syntaxError {
 	if p.hasTabIndent(line) {
 		message += "; the line is indented with a tab, use spaces"
 	}
-	return &syntaxError{manifest.Position{Line: uint32(p.before + line)}, errors.New("parsing YAML: " + wording.Clip(message, 300))}
+	return &SyntaxError{manifest.Position{Line: uint32(p.before + line)}, errors.New("parsing YAML: " + wording.Clip(message, 300))}
 }
 
 // grammarLine returns the line of a parser's error, using the line before it from v2. For
 // garbage after the document, which v2 does not reach, v3 reports the line in the same way.
-func (p part) grammarLine(v3 int) int {
+func (p Part) grammarLine(v3 int) int {
 	_, err := yaml.YAMLToJSON(p.text)
 	if err == nil {
 		return v3
@@ -85,7 +93,7 @@ func (p part) grammarLine(v3 int) int {
 }
 
 // hasTabIndent reports whether line n of the part has a tab in its indentation.
-func (p part) hasTabIndent(n int) bool {
+func (p Part) hasTabIndent(n int) bool {
 	at := 0
 	for ; n > 1 && at < len(p.text); n-- {
 		at = lineEnd(p.text, at)

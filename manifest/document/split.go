@@ -1,4 +1,4 @@
-package decode
+package document
 
 import (
 	"bytes"
@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits for File, so that no manifest can exhaust podd's memory.
+// Limits of a text, so that no file can exhaust podd's memory.
 const (
 	// maxBytes is the maximum size of a text, which is the kubelet's.
 	maxBytes = 10 << 20
@@ -22,18 +22,18 @@ const (
 	maxExpandedBytes = 4 << 20
 )
 
-// part is the text of one document and the number of lines before it.
-type part struct {
+// A Part is the text of one document.
+type Part struct {
 	text   []byte
-	before int
+	before int // number of lines of the file before text
 }
 
-// split cuts a text into documents. It only needs to check lines: in YAML a "---" or "..."
+// Split cuts a text into documents. It only needs to check lines: in YAML a "---" or "..."
 // in the first column with a blank behind it ends all open constructs, even a block scalar,
 // and text inside a scalar is indented (YAML 1.2, production c-forbidden). If a part still
-// has more than one document, parse refuses it. FuzzSplit compares the result with that of
+// contains more than one document, Parse returns an error. FuzzSplit compares the result with that of
 // the library.
-func split(data []byte) ([]part, error) {
+func Split(data []byte) ([]Part, error) {
 	if len(data) > maxBytes {
 		return nil, fmt.Errorf("file too large: %d bytes (limit %d); split it", len(data), maxBytes)
 	}
@@ -44,13 +44,13 @@ func split(data []byte) ([]part, error) {
 	if !utf8.Valid(data) {
 		return nil, fmt.Errorf("the file is not valid UTF-8; write YAML or JSON")
 	}
-	var parts []part
-	current := part{}
+	var parts []Part
+	current := Part{}
 	begin, lines, at := 0, 0, 0
 	cut := func(end int) {
 		current.text = data[begin:end]
 		parts = append(parts, current)
-		begin, current = end, part{before: lines}
+		begin, current = end, Part{before: lines}
 	}
 	for at < len(data) {
 		end := lineEnd(data, at)
