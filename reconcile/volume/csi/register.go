@@ -170,15 +170,15 @@ func checkInfo(of *Driver) error {
 	return nil
 }
 
-// Gone implements plugins.Registration.
-func (r *registration) Gone() <-chan struct{} { return r.gone }
+// Done implements plugins.Registration.
+func (r *registration) Done() <-chan struct{} { return r.gone }
 
-// Displaced implements plugins.Registration. It is always true, because Gone is closed only
-// if another driver displaces this one or after End.
+// Displaced implements plugins.Registration. It always returns true, because the
+// channel of Done is closed only if another driver displaces this one, or by Unregister.
 func (r *registration) Displaced() bool { return true }
 
-// End implements plugins.Registration.
-func (r *registration) End() {
+// Unregister implements plugins.Registration.
+func (r *registration) Unregister() {
 	d := r.drivers
 	d.mu.Lock()
 	defer d.mu.Unlock()
