@@ -26,7 +26,7 @@ type Hashes struct {
 }
 
 // HashManifest returns the hashes of a pod of a manifest. user is the pod as the user wrote
-// it, pod the same with defaults. written has the meaning of Pod.Written.
+// it, pod the same with defaults. written has the meaning of decode.Options.Written.
 func HashManifest(user map[string]any, pod *v1.Pod, written bool) Hashes {
 	user = canonical(user)
 	lasting := user

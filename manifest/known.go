@@ -23,7 +23,7 @@ type Known struct {
 func Recognize(s *Set, before *Known, find func(*Pod) types.UID) *Known {
 	k, found := &Known{Set: s, decoded: map[types.NamespacedName]*Pod{}}, map[types.NamespacedName]types.UID{}
 	for key, p := range s.Pods {
-		if p.FixedUID || p.Origin.Kind == KindAPI || RestartsOnChange(p) {
+		if p.FixedUID || RestartsOnChange(p) {
 			continue
 		}
 		uid := before.uid(p)

@@ -29,6 +29,10 @@ type Objects struct {
 	Cluster *Cluster
 }
 
+// FromServer reports whether an API server has returned the objects. Then names are unique, the
+// cluster has bound the claims, and the API server decides which users may read the objects.
+func (o *Objects) FromServer() bool { return o.Cluster != nil }
+
 // Add adds an object, whose type must be that of ref.Kind.
 func (o *Objects) Add(ref ObjectRef, object any, origin Origin) {
 	origin.Fields = nil // unused for objects, and large

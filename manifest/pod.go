@@ -31,10 +31,10 @@ type Pod struct {
 	// FixedUID reports whether the user set the UID, or a kubelet had assigned it; see
 	// Recognize.
 	FixedUID bool
-	// Written reports that podd's own API wrote the manifest; see decode.Options.Written.
-	Written bool
 	// Origin is where the pod was decoded from.
 	Origin Origin
+	// Traits are the differences from the pods of other kinds of sources.
+	Traits Traits
 	// Refused is the first field of a pod of an API server that podd does not support, as
 	// "field: message". Such a pod never runs. Other sources omit refused pods.
 	Refused string
@@ -42,11 +42,12 @@ type Pod struct {
 	Deletion *Deletion
 	// Spec is the complete object with defaults; never nil, never written.
 	Spec *v1.Pod
-	// Hash is "v1:<hex>" of the user's canonical JSON. If restartPolicy is Always, the
-	// amounts of cpu and memory of containers are not included; Written excludes
-	// further fields. If two pods have the same UID and different hashes, the newer one
-	// replaces the older one. If the hashes are equal, the amounts of the newer one are
-	// applied, and only containers with a different Start are restarted.
+	// Hash is "v1:<hex>" of the user's canonical JSON. It does not include the amounts of
+	// cpu and memory of containers if restartPolicy is Always, nor the mutable fields of a
+	// manifest that podd's own API wrote (decode.Options.Written). If two pods have the same
+	// UID and different hashes, the newer one replaces the older one. If the hashes are
+	// equal, the amounts of the newer one are applied, and only containers with a different
+	// Start are restarted.
 	Hash string
 	// SandboxHash is like Hash, but only of the fields that affect the sandbox. If it is
 	// equal, the sandbox can be kept. "v1:<hex>".
@@ -61,7 +62,7 @@ type Pod struct {
 // Over reports whether the pod has already finished according to its source. Such a pod
 // never runs again, whatever state this node has.
 func (p *Pod) Over() bool {
-	if p == nil || p.Origin.Kind != KindAPI {
+	if p == nil || !p.Traits.StateAtSource {
 		return false
 	}
 	phase := p.Spec.Status.Phase

@@ -29,7 +29,8 @@ func FromAPI(pod *v1.Pod, o Options) *manifest.Pod {
 	}
 	p := &manifest.Pod{
 		Key: manifest.NewKey(pod.Namespace, pod.Name), UID: pod.UID, FixedUID: true,
-		Origin: manifest.Origin{Kind: manifest.KindAPI, Source: o.Source, Path: o.Path}, Spec: pod.DeepCopy(),
+		Origin: manifest.Origin{Kind: manifest.KindAPI, Source: o.Source, Path: o.Path},
+		Traits: manifest.KindTraits(manifest.KindAPI), Spec: pod.DeepCopy(),
 	}
 	defaults.Pod(p.Spec)
 	p.Spec.Annotations = annotationsOf(pod, o)

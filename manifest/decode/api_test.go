@@ -65,6 +65,9 @@ func TestFromAPI(t *testing.T) {
 	if p.Refused != "" || p.Key.String() != "default/web-7d4b-x2x9z" || p.UID != pod.UID || p.Origin.Kind != manifest.KindAPI || p.Origin.Source != "the cluster" || p.Deletion != nil || p.Over() {
 		t.Fatalf("got %+v", p)
 	}
+	if want := manifest.KindTraits(manifest.KindAPI); p.Traits != want {
+		t.Errorf("got traits %+v, want %+v", p.Traits, want)
+	}
 	if a := p.Spec.Annotations; a[manifest.AnnotationConfigSource] != "api" || a[manifest.AnnotationConfigSeen] == "" || a[manifest.AnnotationConfigHash] != "" {
 		t.Errorf("annotations: got %v", a)
 	}

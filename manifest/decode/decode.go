@@ -141,7 +141,7 @@ func (d *decoder) pod(v value) {
 	known := podShape().check(written, "", n)
 	spec := &v1.Pod{}
 	n.unmarshal(known, spec)
-	p := &manifest.Pod{Spec: spec, Origin: d.origin(v, n), Written: d.Written}
+	p := &manifest.Pod{Spec: spec, Origin: d.origin(v, n), Traits: d.traits()}
 	n.adviseGrace(spec)
 	defaults.Pod(spec)
 	n.invalid(validate.Pod(spec, d.validation()))
@@ -154,6 +154,13 @@ func (d *decoder) pod(v value) {
 	if !n.refused {
 		d.file.Pods = append(d.file.Pods, p)
 	}
+}
+
+// traits returns the traits of the pods of the source.
+func (o Options) traits() manifest.Traits {
+	t := manifest.KindTraits(o.Kind)
+	t.AdoptsMetadata = t.AdoptsMetadata || o.Written
+	return t
 }
 
 // effective returns the manifest without generateName if podd's API wrote it, because the

@@ -64,7 +64,7 @@ func (m *merger) warnSharedGroups() {
 	first := map[claimOf]groupOf{}
 	for _, key := range slices.SortedFunc(maps.Keys(m.set.Pods), manifest.CompareKeys) {
 		p := m.set.Pods[key]
-		if p.Origin.Kind == manifest.KindAPI {
+		if p.Traits.RefsFromServer {
 			continue // the cluster decides which pods may use its claims
 		}
 		s := p.Spec.Spec.SecurityContext

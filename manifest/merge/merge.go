@@ -98,7 +98,7 @@ func (m *merger) add(b *manifest.Batch) {
 
 // objects adds the objects of a batch. An API server has only one of each name.
 func (m *merger) objects(b *manifest.Batch) {
-	if b.Objects.Cluster != nil {
+	if b.Objects.FromServer() {
 		m.set.Objects[b.Source] = b.Objects
 		return
 	}

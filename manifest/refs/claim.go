@@ -51,7 +51,7 @@ func SingleClaims(s *manifest.Set) map[ClaimRef]bool {
 				if single == nil {
 					single = map[ClaimRef]bool{}
 				}
-				single[ClaimRef{key, o.Cluster != nil}] = true
+				single[ClaimRef{key, o.FromServer()}] = true
 			}
 		}
 	}
@@ -77,7 +77,7 @@ func ListClaims(p *manifest.Pod) []ClaimRef {
 	for i := range p.Spec.Spec.Volumes {
 		if s := p.Spec.Spec.Volumes[i].PersistentVolumeClaim; s != nil {
 			key := types.NamespacedName{Namespace: p.Key.Namespace, Name: s.ClaimName}
-			names = append(names, ClaimRef{key, p.Origin.Kind == manifest.KindAPI})
+			names = append(names, ClaimRef{key, p.Traits.RefsFromServer})
 		}
 	}
 	return names
@@ -99,10 +99,10 @@ func (c *Claim) text() []byte {
 
 // Claims binds the claims of one source to its volumes. It remembers what it has computed
 // about all claims and volumes, so use one for all claims of the same Objects.
-type Claims struct{ of lookup }
+type Claims struct{ of *lookup }
 
 // NewClaims returns the Claims for objects, which must not be modified afterwards.
-func NewClaims(o *manifest.Objects) *Claims { return &Claims{lookup{Objects: o}} }
+func NewClaims(o *manifest.Objects) *Claims { return &Claims{newLookup(o)} }
 
 // Binding returns the volume of a claim: the one that the claim names, the one that names
 // the claim, or the only one that fits it and no other claim. It never chooses between
@@ -115,7 +115,7 @@ func (cs *Claims) Binding(c *v1.PersistentVolumeClaim) (bound Claim, reason stri
 }
 
 func (o *lookup) binding(c *v1.PersistentVolumeClaim) (bound Claim, reason string) {
-	if o.Cluster != nil {
+	if o.FromServer() {
 		pv := o.Volumes[types.NamespacedName{Name: c.Spec.VolumeName}]
 		return Claim{PersistentVolumeClaim: c, Volume: pv}, UnboundReason(c, pv)
 	}

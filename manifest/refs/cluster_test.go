@@ -43,7 +43,7 @@ func clusterPod() *manifest.Pod {
 	}
 	return &manifest.Pod{
 		Key: types.NamespacedName{Namespace: "shop", Name: "web"}, UID: "u1", FixedUID: true, Spec: pod,
-		Origin: manifest.Origin{Kind: manifest.KindAPI, Source: apiSource},
+		Origin: manifest.Origin{Kind: manifest.KindAPI, Source: apiSource}, Traits: manifest.KindTraits(manifest.KindAPI),
 	}
 }
 
@@ -176,6 +176,9 @@ func TestResolveSet_ClusterUnchanged(t *testing.T) {
 	b, was := resolve(p, o, nil)
 	if h := b.Set.Pods[p.Key].Handler; h == nil || *h != "runsc" {
 		t.Fatalf("handler: got %v", h)
+	}
+	if got := b.Set.Pods[p.Key].Traits; got != p.Traits {
+		t.Errorf("pod with a handler: got traits %+v, want %+v", got, p.Traits)
 	}
 	again := func(edit func(*manifest.Cluster)) (*refs.ResolvedSet, *refs.Resolved) {
 		next, c := o, *o.Cluster

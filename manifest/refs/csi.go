@@ -76,7 +76,7 @@ func (s *Resolved) addCSI(o *lookup, node *manifest.Node, before *Resolved) {
 
 // complete reports whether everything is available that a volume's driver needs.
 func (o *lookup) complete(p *manifest.Pod, d *csiVolume, node *manifest.Node) bool {
-	if o.Cluster.Drivers == nil {
+	if o.server.Drivers == nil {
 		return false
 	}
 	all := o.refsOf(p.Spec, d)
@@ -93,7 +93,7 @@ func (o *lookup) complete(p *manifest.Pod, d *csiVolume, node *manifest.Node) bo
 
 // csiParameters returns the parameters for a volume for which everything is available.
 func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSI {
-	c := &CSI{Driver: d.driver, DriverSpec: o.Cluster.Drivers[d.driver], Tokens: o.tokensFor(pod, d.driver)}
+	c := &CSI{Driver: d.driver, DriverSpec: o.server.Drivers[d.driver], Tokens: o.tokensFor(pod, d.driver)}
 	secret := func(u *Ref) map[string][]byte {
 		if u == nil || o.Secrets[u.Object.NamespacedName] == nil {
 			return nil
@@ -120,7 +120,7 @@ func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSI {
 		c.AccessMode = d.pv.Spec.AccessModes[0]
 	}
 	if o.attaches(d) {
-		c.Published = o.Cluster.Attached[AttachmentName(d.driver, s.VolumeHandle, pod.Spec.NodeName)]
+		c.Published = o.server.Attached[AttachmentName(d.driver, s.VolumeHandle, pod.Spec.NodeName)]
 	}
 	return c
 }
@@ -143,13 +143,13 @@ func ExpansionSize(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) (to res
 // tokensFor returns the tokens that a driver requests for a pod, as JSON for the volume
 // context.
 func (o *lookup) tokensFor(pod *v1.Pod, driver string) string {
-	spec := o.Cluster.Drivers[driver]
+	spec := o.server.Drivers[driver]
 	if spec == nil || len(spec.TokenRequests) == 0 {
 		return ""
 	}
 	all := map[string]authentication.TokenRequestStatus{}
 	for i := range spec.TokenRequests {
-		token := o.Cluster.Tokens[tokenRef(pod, &spec.TokenRequests[i], "").Object.NamespacedName]
+		token := o.server.Tokens[tokenRef(pod, &spec.TokenRequests[i], "").Object.NamespacedName]
 		all[spec.TokenRequests[i].Audience] = authentication.TokenRequestStatus{Token: string(token.Text), ExpirationTimestamp: token.Expires}
 	}
 	text, err := json.Marshal(all)

@@ -49,7 +49,7 @@ func List(p *manifest.Pod) []Ref {
 	if p == nil {
 		return nil
 	}
-	if p.Origin.Kind == manifest.KindAPI {
+	if p.Traits.RefsFromServer {
 		return ListCluster(p.Spec)
 	}
 	return (&lister{namespace: p.Key.Namespace}).of(&p.Spec.Spec)

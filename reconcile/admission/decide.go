@@ -84,7 +84,7 @@ func (d *decider) admit() map[types.NamespacedName]plan.Verdict {
 	for key, v := range verdicts {
 		// A rejected pod of a cluster fails for good, and a preempted one, too. Neither may
 		// happen while the reservations of other pods are not known yet.
-		if v.Preempts = (types.NamespacedName{}); v.Answer == plan.Reject && n.desired(key).Origin.Kind == manifest.KindAPI {
+		if v.Preempts = (types.NamespacedName{}); v.Answer == plan.Reject && n.desired(key).Traits.FailsIfRejected {
 			v.Answer = plan.Wait
 		}
 		verdicts[key] = v

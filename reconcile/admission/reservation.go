@@ -22,7 +22,7 @@ import (
 func (n *Name) claimant(wants *manifest.Pod, unwanted bool) plan.Claimant {
 	c := n.reservations(wants)
 	c.Yields = c.Yields || unwanted
-	c.Unconfirmed = wants == nil && !unwanted && cmp.Or(n.kind, kindOf(n.observed())) == manifest.KindAPI
+	c.Unconfirmed = wants == nil && !unwanted && manifest.KindTraits(cmp.Or(n.kind, kindOf(n.observed()))).DeletedAtSource
 	return c
 }
 

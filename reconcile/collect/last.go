@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -26,7 +25,7 @@ func (l Leftovers) LastLines(ctx context.Context, key types.NamespacedName, uid 
 	ended := make(chan struct{})
 	close(ended)
 	err := logs.Read(ctx, logs.Options{
-		Dir:       filepath.Join(l.Logs.Dir, key.Namespace+"_"+key.Name+"_"+string(uid)),
+		Dir:       logs.Dir(l.Logs.Dir, key, uid),
 		Container: container, Attempt: &attempt, Tail: lastLines,
 		Follow: true, Ended: logs.Closed(ended),
 	}, func(e logs.Entry) error {

@@ -13,6 +13,7 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile/cgroup"
+	"podd/runtime/logs"
 	"podd/runtime/shim"
 )
 
@@ -29,7 +30,7 @@ type Leftovers struct {
 
 // podLogs returns the log directory of a pod.
 func (l Leftovers) podLogs(pod *manifest.Pod) string {
-	return filepath.Join(l.Logs.Dir, pod.Key.Namespace+"_"+pod.Key.Name+"_"+string(pod.UID))
+	return logs.Dir(l.Logs.Dir, pod.Key, pod.UID)
 }
 
 // NextAttempts returns the number of the next attempt of each container of a pod, by container

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"podd/manifest"
+	"podd/runtime/logs"
 	"podd/runtime/safepath"
 )
 
@@ -20,7 +21,7 @@ const logsMode = 0o755
 // directories. CRI-O fails to create a container if the container's directory is missing, and
 // creates the pod's directory with a mode that only root can read.
 func (l Leftovers) MakeLogs(pod *manifest.Pod, container string) error {
-	if err := l.makeLogs(filepath.Base(l.podLogs(pod)), container); err != nil {
+	if err := l.makeLogs(logs.DirName(pod.Key, pod.UID), container); err != nil {
 		return fmt.Errorf("creating the log directory: %w", err)
 	}
 	return nil

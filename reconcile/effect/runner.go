@@ -186,7 +186,7 @@ func (s Input) needsExitCodes(inc *runtime.Incarnation) bool {
 	if s.Desired != nil {
 		return inc.UID == s.Desired.UID
 	}
-	return s.Leaving != nil && s.Leaving.Origin.Kind == manifest.KindAPI && inc.UID == s.Leaving.UID
+	return s.Leaving != nil && s.Leaving.Traits.StateAtSource && inc.UID == s.Leaving.UID
 }
 
 // removeSandbox removes a sandbox. Unless it was released already, it is stopped first,

@@ -67,8 +67,8 @@ func (m *Machine) admit(p *manifest.Pod) Verdict {
 		m = &withHandler
 	}
 	for _, d := range demands {
-		if d.reason == noHandlerReason && p.Origin.Kind == manifest.KindAPI {
-			continue // a pod of a cluster is not rejected; its start is retried
+		if d.reason == noHandlerReason && p.Traits.FailsIfRejected {
+			continue // it would fail; as in a kubelet, its start is retried
 		}
 		if why := d.lacks(m, p.Spec); why != "" {
 			return Verdict{Answer: Reject, Reason: d.reason, Message: why}

@@ -18,7 +18,7 @@ func ofCluster(pod *v1.Pod, o manifest.Objects) (*manifest.Pod, *refs.Resolved) 
 	pod.Namespace, pod.Name, pod.UID = "shop", "web", "u1"
 	p := &manifest.Pod{
 		Key: types.NamespacedName{Namespace: "shop", Name: "web"}, UID: "u1", FixedUID: true, Spec: pod,
-		Origin: manifest.Origin{Kind: manifest.KindAPI, Source: "cluster"},
+		Origin: manifest.Origin{Kind: manifest.KindAPI, Source: "cluster"}, Traits: manifest.KindTraits(manifest.KindAPI),
 	}
 	set := merge.Batches([]manifest.Batch{{Source: "cluster", Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Objects: o, Complete: true}})
 	return p, refs.ResolveSet(set, "salt", nil, nil).Refs[p.Key]

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-
-	"podd/manifest"
 )
 
 // addFrom adds the variables of envFrom: one for each key, sorted within an object. A
@@ -56,7 +54,7 @@ func keyValue(in *ContainerInput, kind, name, key string, optional *bool) (value
 		return "", false, missingObject(in.Supply, kind, name, optional)
 	case isTrue(optional):
 		return "", false, nil
-	case in.Pod.Origin.Kind == manifest.KindAPI:
+	case in.Pod.Traits.RefsFromServer:
 		return "", false, missingError(fmt.Sprintf("couldn't find key %s in %s %s/%s", key, kind, in.Pod.Key.Namespace, name))
 	}
 	return "", false, fmt.Errorf("key %q of %s %q %w", key, kind, name, ErrMissing)

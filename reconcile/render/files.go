@@ -61,7 +61,7 @@ func ClaimName(p *manifest.Pod, v *v1.Volume) string {
 	switch {
 	case v.PersistentVolumeClaim != nil:
 		return v.PersistentVolumeClaim.ClaimName
-	case v.Ephemeral != nil && p.Origin.Kind == manifest.KindAPI:
+	case v.Ephemeral != nil && p.Traits.EphemeralClaims:
 		return refs.EphemeralClaim(p.Spec, v.Name)
 	}
 	return ""

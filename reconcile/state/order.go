@@ -197,14 +197,14 @@ func (t *transition) setVersion(p *manifest.Pod) {
 			t.StartTime, h.StartTime, recorded = r.StartTime, r.Started, true
 		}
 	}
-	if at := p.Spec.Status.StartTime; ofCluster(p) && at != nil {
+	if at := p.Spec.Status.StartTime; p.Traits.StateAtSource && at != nil {
 		if t.StartTime = at.Time; !recorded {
 			h.StartTime = h.StartTime.Add(-max(h.StartTime.Sub(at.Time), 0))
 		}
 	}
 	t.withoutEphemeral = p
 	t.In.Desired, t.In.Successor, t.In.History, t.In.Eviction = p, nil, h, nil
-	if !ofCluster(p) {
+	if !p.Traits.StateAtSource {
 		t.In.Desired = p.WithEphemeral(added)
 	}
 	if t.hasDir && t.dir(p.UID).Hash == "" { // the journal is lost, or was never written

@@ -36,7 +36,7 @@ func (t *transition) pod(d plan.Decision) *v1.Pod {
 		t.published, t.publishedFrom = t.In.Desired.Spec, t.In.Desired
 		return t.published
 	}
-	if !t.HasObserved && ofCluster(t.In.Desired) && t.In.Desired.Spec.Status.Phase != "" {
+	if !t.HasObserved && t.In.Desired.Traits.StateAtSource && t.In.Desired.Spec.Status.Phase != "" {
 		// The runtime was not observed yet, so nothing is known to be lost.
 		t.published, t.publishedFrom = t.In.Desired.Spec, t.In.Desired
 		return t.published
@@ -128,7 +128,7 @@ func (t *transition) statusFacts(d plan.Decision) status.Facts {
 	}
 	if t.published != nil && t.publishedFrom != nil && SameVersion(t.publishedFrom, t.In.Desired) {
 		f.Previous = &t.published.Status
-	} else if ofCluster(t.In.Desired) && t.In.Desired.Spec.Status.Phase != "" {
+	} else if t.In.Desired.Traits.StateAtSource && t.In.Desired.Spec.Status.Phase != "" {
 		f.Previous = &t.In.Desired.Spec.Status // the status that an earlier podd reported
 	}
 	if d.Phase == plan.PhaseWait {

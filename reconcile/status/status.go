@@ -64,7 +64,7 @@ func (o *observed) setPhase(s *v1.PodStatus) {
 		s.Phase = f.Finished
 	case o.ended != "":
 		s.Phase = o.ended
-	case s.Phase == v1.PodPending && !o.fromAPI(): // for pods of an API server, events have the reason
+	case s.Phase == v1.PodPending && !o.f.Pod.Traits.StateAtSource: // a kubelet reports the reason in events only
 		s.Reason, s.Message = f.Waiting.Reason, f.Waiting.Message
 	}
 }

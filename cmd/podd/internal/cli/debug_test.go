@@ -16,7 +16,7 @@ import (
 	"podd/server"
 )
 
-// serveDebug serves a podd in which an added container has one of states after the other.
+// serveDebug serves a podd in which an added container passes through states.
 func serveDebug(t *testing.T, states ...v1.ContainerState) (f *poddtest.Podd, patches func() []string) {
 	t.Helper()
 	web := poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app"))

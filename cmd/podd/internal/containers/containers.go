@@ -12,7 +12,7 @@ import (
 	"podd/server"
 )
 
-// Check returns an error if p does not have the container. It returns nil if the
+// Check returns an error if p has no container with this name. It returns nil if the
 // containers of p are unknown.
 func Check(p *server.PodView, name string) error {
 	names := Names(p.Pod)

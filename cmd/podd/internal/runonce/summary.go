@@ -6,13 +6,13 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/printer"
 )
 
 // A runResult is the result of a run.
 type runResult struct {
 	Verdict verdict
-	// Pods is the number of pods, and Failed that of failed pods.
+	// Pods is the number of pods. Failed is the number of failed pods.
 	Pods, Failed int
 	Rows         []resultRow
 	Began        time.Time
@@ -31,13 +31,13 @@ func newResult(v verdict, rows []resultRow, pods int, began, now time.Time) runR
 	return runResult{Verdict: v, Pods: pods, Failed: len(failed), Rows: rows, Began: began, Took: now.Sub(began)}
 }
 
-// shownLines is the number of last lines that a summary repeats.
+// shownLines is the number of last lines of output in a summary.
 const shownLines = 5
 
-// Summary returns the messages at the end of a run: a line for the run and one for each
-// row. If several containers have output, it repeats the last lines of the failed ones,
-// because output of the others may be between them.
-func (r *runResult) Summary() string {
+// summary returns the messages at the end of a run: a line for the run, and a line for each
+// row. If several containers have output, it repeats the last lines of failed containers,
+// because lines of other containers may be between them.
+func (r *runResult) summary() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "podd: %s, %d failed, %s%s\n", printer.Plural(r.Pods, "pod"), r.Failed, formatDuration(r.Took), r.outcomeText())
 	width := 0
@@ -57,7 +57,8 @@ func (r *runResult) Summary() string {
 	return b.String()
 }
 
-// outcomeText describes the outcome, or returns "" if every pod that ends has ended.
+// outcomeText describes the outcome. It returns "" if all pods that end by themselves have
+// ended.
 func (r *runResult) outcomeText() string {
 	switch r.Verdict.Outcome {
 	case outcomeTimedOut:

@@ -139,7 +139,7 @@ func TestSummary(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			r := newTestResultOf(test.verdict, 12.4, test.last, test.pods...)
-			if diff := cmp.Diff(test.want, r.Summary()); diff != "" {
+			if diff := cmp.Diff(test.want, r.summary()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

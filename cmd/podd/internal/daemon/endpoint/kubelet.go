@@ -13,7 +13,7 @@ import (
 )
 
 // maxKubeletConns limits the connections of the kubelet API. Clients that follow logs,
-// watch or run a shell keep one open.
+// watch or run a shell keep a connection open.
 const maxKubeletConns = 2048
 
 // maxCommandLine limits the request line, which contains the command of an exec.
@@ -52,7 +52,8 @@ func (o *Options) kubeletServer(guard http.Handler, certificate certificateFunc)
 // kubeletTLS returns the TLS settings of the kubelet API.
 func kubeletTLS(a config.KubeletAPI, certificate certificateFunc) *tls.Config {
 	return &tls.Config{
-		// Without a list of authorities, clients send whatever certificate they have.
+		// Without a list of accepted authorities, clients send any certificate that they
+		// have.
 		GetCertificate: certificate, ClientAuth: tls.RequestClientCert,
 		MinVersion: a.MinTLS, CipherSuites: a.Ciphers,
 	}

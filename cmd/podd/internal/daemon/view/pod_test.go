@@ -62,8 +62,8 @@ func TestPodView_Unknown(t *testing.T) {
 	}
 }
 
-// TestPodView_Attempts checks that attempt numbers are included if they differ from the
-// restart count, which they exceed if the runtime rejected an attempt.
+// TestPodView_Attempts checks that a view contains the attempt numbers that differ from the
+// restart counts. They differ if the runtime has rejected an attempt.
 func TestPodView_Attempts(t *testing.T) {
 	observed := []runtime.Incarnation{{Containers: []runtime.Container{
 		{ID: "a", Attempt: 3, Annotations: map[string]string{runtime.AnnotationRestartCount: "2"}},

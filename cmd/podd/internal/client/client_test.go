@@ -46,7 +46,7 @@ func TestWatch_PoddStops(t *testing.T) {
 	stop := f.Start(t)
 	p := New(f.Dir)
 	err := p.Watch(t.Context(), func(*server.View) (bool, error) {
-		go stop() // the cleanup of Start waits for it
+		go stop() // the cleanup of Start waits for the request
 		return false, nil
 	})
 	if !errors.Is(err, ErrEnded) {
@@ -58,7 +58,7 @@ func TestConnect_NoPermission(t *testing.T) {
 	dir := poddtest.ShortDir(t)
 	p := New(dir)
 	err := p.connectionError(t.Context(), &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", os.ErrPermission)})
-	if err == nil || !strings.HasSuffix(err.Error(), "only root is allowed to, try sudo") {
+	if err == nil || !strings.HasSuffix(err.Error(), "only root may connect, try sudo") {
 		t.Errorf("got error %v, want a hint to use sudo", err)
 	}
 }
@@ -68,7 +68,8 @@ type failingWriter struct{}
 
 func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("no space") }
 
-// TestLogs_WriteError checks that an error of the output is not reported as one of podd.
+// TestLogs_WriteError checks the error if the output cannot be written. It must not be
+// reported as an error of podd.
 func TestLogs_WriteError(t *testing.T) {
 	f := poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app"))))
 	f.OnLogs = func(_ context.Context, _ server.LogRequest, w io.Writer) error {

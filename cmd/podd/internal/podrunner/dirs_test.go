@@ -1,4 +1,4 @@
-package runonce
+package podrunner
 
 import (
 	"fmt"
@@ -9,18 +9,18 @@ import (
 	"testing"
 )
 
-// TestRunDirs_Dead checks that a run is dead if its process has ended, even if another
+// TestDirs_Dead checks that a run is dead if its process has ended, even if another
 // process has the same ID.
-func TestRunDirs_Dead(t *testing.T) {
-	p := RunDirs{Root: t.TempDir()}
+func TestDirs_Dead(t *testing.T) {
+	p := Dirs{Root: t.TempDir()}
 	if dead, err := p.Dead(); err != nil || dead != nil {
 		t.Errorf("no runs: got %v, %v", dead, err)
 	}
-	alive, err := p.create(newSuffix())
+	alive, err := p.Create(NewSuffix())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.create(filepath.Base(alive)[len(filepath.Base(alive))-10:]); err == nil {
+	if _, err := p.Create(filepath.Base(alive)[len(filepath.Base(alive))-10:]); err == nil {
 		t.Error("second create with the same suffix: got no error")
 	}
 	start, err := startTime(os.Getpid())
@@ -41,7 +41,7 @@ func TestRunDirs_Dead(t *testing.T) {
 	}
 	for {
 		if _, err := startTime(zombie.Process.Pid); err != nil {
-			break // it has ended, and Wait has not been called
+			break // the process has ended, and Wait has not been called
 		}
 	}
 	defer zombie.Wait()

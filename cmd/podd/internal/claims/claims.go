@@ -1,4 +1,5 @@
-package view
+// Package claims lists the PersistentVolumeClaims of manifests.
+package claims
 
 import (
 	"cmp"
@@ -8,12 +9,12 @@ import (
 	"podd/server"
 )
 
-// Claims returns the claims of a set except those of a cluster, which stores their
-// data elsewhere.
-func Claims(set *manifest.Set) []server.ClaimView {
+// Views returns the claims of set, sorted by name and path. Claims of a cluster are omitted,
+// because their data is not in podd's root directory.
+func Views(set *manifest.Set) []server.ClaimView {
 	var all []server.ClaimView
 	for _, o := range set.Objects {
-		if o.Cluster != nil {
+		if o.FromServer() {
 			continue
 		}
 		for key, c := range o.Claims {

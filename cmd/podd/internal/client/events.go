@@ -17,8 +17,9 @@ func (p *Client) Events(ctx context.Context) (*v1.EventList, error) {
 	return list, nil
 }
 
-// WatchEvents calls each with every event that is newer than revision.
-func (p *Client) WatchEvents(ctx context.Context, revision string, each func(*v1.Event) (bool, error)) error {
+// WatchEvents calls each with every event that is newer than revision until each returns
+// done or an error.
+func (p *Client) WatchEvents(ctx context.Context, revision string, each func(*v1.Event) (done bool, err error)) error {
 	resp, err := p.call(ctx, http.MethodGet, "/v1/events", url.Values{"watch": {"1"}, "revision": {revision}}, nil)
 	if err != nil {
 		return err

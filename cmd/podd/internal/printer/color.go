@@ -31,7 +31,7 @@ func EventType(kind string) string {
 	return "\x1b[33m" + kind + "\x1b[0m"
 }
 
-// isFailure reports whether a STATUS is that of a failure.
+// isFailure reports whether a STATUS reports a failure.
 func isFailure(status string) bool {
 	for _, part := range []string{"Err", "BackOff", "Failed", "OOMKilled", "Evicted", "Lost", "Invalid", "CannotRun", "ExitCode:", "Signal:", "NotReady", "RegistryUnavailable", "DeadlineExceeded"} {
 		if strings.Contains(status, part) {
@@ -41,8 +41,8 @@ func isFailure(status string) bool {
 	return false
 }
 
-// SupportsColor reports whether w is a terminal on which the user wants colors (NO_COLOR,
-// TERM).
+// SupportsColor reports whether w is a terminal that supports colors (TERM), and the user
+// has not disabled them (NO_COLOR).
 func SupportsColor(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {

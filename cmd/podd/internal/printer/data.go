@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Data writes v as JSON or YAML.
+// Data writes v in a format: "json" or "yaml".
 func Data(w io.Writer, format string, v any) error {
 	if format == "json" {
 		return JSON(w, v)
@@ -21,7 +21,7 @@ func Data(w io.Writer, format string, v any) error {
 	return err
 }
 
-// JSON writes v as JSON with one field a line.
+// JSON writes v as indented JSON.
 func JSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

@@ -1,4 +1,4 @@
-package runonce
+package podrunner
 
 import (
 	"context"
@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/wiring"
 	"podd/reconcile"
-	"podd/reconcile/effect"
 	"podd/runtime/cri"
 )
 
@@ -17,7 +17,7 @@ const sweepTimeout = 30 * time.Second
 
 // Sweep removes the pods of runs whose podd was killed. The pods get no grace period,
 // because their results are no longer used. If a removal fails, the next call tries again.
-func Sweep(ctx context.Context, cfg *config.Config, runs RunDirs, client *cri.Client, log *slog.Logger) {
+func Sweep(ctx context.Context, cfg *config.Config, runs Dirs, client *cri.Client, log *slog.Logger) {
 	dead, err := runs.Dead()
 	if err != nil {
 		log.Warn("listing killed runs failed; the next podd tries again", "err", err)
@@ -33,25 +33,26 @@ func Sweep(ctx context.Context, cfg *config.Config, runs RunDirs, client *cri.Cl
 func sweepRun(ctx context.Context, cfg *config.Config, dir string, client *cri.Client, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
-	m, err := newPodRunner(cfg, dir, client, log)
+	r, err := New(Options{
+		Config: cfg, Dir: dir, Client: client, Leftovers: wiring.NewLeftovers(cfg, nil), Publish: func(reconcile.Change) {}, Log: log,
+	})
 	if err != nil {
-		return err // another podd may be removing it
+		return err // another podd may be removing this run
 	}
-	defer m.Close()
-	unwrapped := func(l effect.Leftovers) effect.Leftovers { return l }
-	m.begin(ctx, func(reconcile.Change) {}, unwrapped)
+	defer r.Close()
+	r.Begin(ctx)
 	select {
-	case <-m.observed:
-	case <-m.Failed():
-		return m.Err()
+	case <-r.observed:
+	case <-r.Failed():
+		return r.Err()
 	case <-ctx.Done():
-		return fmt.Errorf("listing its pods: %w", ctx.Err())
+		return fmt.Errorf("listing the pods of run %s: %w", dir, ctx.Err())
 	}
-	if err := m.ForceStop(ctx); err != nil {
+	if err := r.ForceStop(ctx); err != nil {
 		return err
 	}
-	if err := m.Down(ctx); err != nil {
+	if err := r.Down(ctx); err != nil {
 		return err
 	}
-	return m.remove(ctx)
+	return r.Remove(ctx)
 }

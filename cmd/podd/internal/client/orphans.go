@@ -22,7 +22,8 @@ func (p *Client) Orphans(ctx context.Context) ([]server.Orphan, error) {
 	return all, nil
 }
 
-// RemoveOrphan removes a directory. The duration depends on the amount of data.
+// RemoveOrphan removes the pod directory with a UID, and returns when it is removed. A
+// large directory takes long.
 func (p *Client) RemoveOrphan(ctx context.Context, uid types.UID) error {
 	resp, err := p.call(ctx, http.MethodPost, "/v1/orphans/remove", nil, server.OrphanTarget{UID: uid})
 	if err != nil {

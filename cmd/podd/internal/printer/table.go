@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// A Table pads cells to columns. The zero value is an empty table. Columns only become
-// wider, so that later rows stay aligned.
+// A Table aligns cells in columns. The zero value is an empty table. Columns never become
+// narrower, so that later rows stay aligned.
 type Table struct {
 	widths []int
 	// Kubectl makes the columns as wide as those of kubectl.
@@ -27,7 +27,7 @@ func (t *Table) width(i int) int {
 // IsEmpty reports whether no line has been fitted yet.
 func (t *Table) IsEmpty() bool { return t.widths == nil }
 
-// Fit makes the columns at least as wide as those of lines.
+// Fit widens the columns so that the cells of lines fit into them.
 func (t *Table) Fit(lines [][]string) {
 	for _, line := range lines {
 		for i, cell := range line {

@@ -19,7 +19,8 @@ type Resource struct {
 	Root string
 }
 
-// Path returns the URL path of the resource, or that of the object if name is not empty.
+// Path returns the URL path of the object with a name, or of the whole resource if name is
+// empty.
 func (r Resource) Path(namespace, name string) string {
 	path := r.Root
 	if r.Namespaced && namespace != "" {
@@ -64,7 +65,7 @@ func acceptHeader(accept string) http.Header {
 	return http.Header{"Accept": {accept}}
 }
 
-// KubeResources returns all resource types that can be listed, those of the core group
+// KubeResources returns all resource types that can be listed. Those of the core group come
 // first.
 func (p *Client) KubeResources(ctx context.Context) ([]Resource, error) {
 	roots := []string{"/api/v1"}
@@ -95,7 +96,7 @@ func (p *Client) KubeResources(ctx context.Context) ([]Resource, error) {
 	return all, nil
 }
 
-// Matches reports whether word is one of the names of the resource type.
+// Matches reports whether word is a name of the resource type: plural, singular or short.
 func (r Resource) Matches(word string) bool {
 	return word == r.Name || word == r.SingularName || word == r.Name+"."+r.Group || slices.Contains(r.ShortNames, word)
 }

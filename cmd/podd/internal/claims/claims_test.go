@@ -1,4 +1,4 @@
-package view
+package claims
 
 import (
 	"testing"
@@ -9,15 +9,15 @@ import (
 	"podd/manifest"
 )
 
-// TestClaims_Cluster checks that claims of a cluster are omitted, because their data is
+// TestViews_Cluster checks that claims of a cluster are omitted, because their data is
 // stored elsewhere.
-func TestClaims_Cluster(t *testing.T) {
+func TestViews_Cluster(t *testing.T) {
 	of := func(name string, cluster *manifest.Cluster) manifest.Objects {
 		key := types.NamespacedName{Namespace: "default", Name: name}
 		return manifest.Objects{Claims: map[types.NamespacedName]*v1.PersistentVolumeClaim{key: {}}, Cluster: cluster}
 	}
 	set := &manifest.Set{Objects: map[string]manifest.Objects{"/etc/m": of("data", nil), "the cluster": of("remote", &manifest.Cluster{})}}
-	if got := Claims(set); len(got) != 1 || got[0].Claim.Name != "data" {
+	if got := Views(set); len(got) != 1 || got[0].Claim.Name != "data" {
 		t.Errorf("got %+v, want the claim data", got)
 	}
 }

@@ -1,4 +1,4 @@
-package runonce
+package podrunner
 
 import (
 	"crypto/rand"
@@ -11,21 +11,22 @@ import (
 	"strings"
 )
 
-// RunDirs manages the root directories of the runs below one root directory:
+// Dirs manages the root directories of the runs below one root directory:
 //
 //	<root>/once/<pid>-<start time>-<random>
 //
-// The process ID and start time distinguish running and dead runs. Every root directory
-// is also locked.
-type RunDirs struct{ Root string }
+// The process ID and start time identify the process of the run, which also locks the
+// directory.
+type Dirs struct{ Root string }
 
-func (d RunDirs) dir() string { return filepath.Join(d.Root, "once") }
+func (d Dirs) dir() string { return filepath.Join(d.Root, "once") }
 
-// newSuffix returns a random suffix for the names of a run's pods.
-func newSuffix() string { return strings.ToLower(rand.Text()[:10]) }
+// NewSuffix returns a random suffix for the names of a run's pods.
+func NewSuffix() string { return strings.ToLower(rand.Text()[:10]) }
 
-// create creates the directory of a run of this process.
-func (d RunDirs) create(suffix string) (dir string, err error) {
+// Create creates the root directory of a run of this process. It returns an error if there is
+// a run with the same suffix.
+func (d Dirs) Create(suffix string) (dir string, err error) {
 	self := os.Getpid()
 	start, err := startTime(self)
 	if err != nil {
@@ -42,13 +43,13 @@ func (d RunDirs) create(suffix string) (dir string, err error) {
 }
 
 // All returns the directories of all runs, including dead ones.
-func (d RunDirs) All() []string {
+func (d Dirs) All() []string {
 	all, _ := filepath.Glob(filepath.Join(d.dir(), "*")) // the pattern is valid
 	return all
 }
 
 // Dead returns the directories of runs whose process has ended.
-func (d RunDirs) Dead() ([]string, error) {
+func (d Dirs) Dead() ([]string, error) {
 	entries, err := os.ReadDir(d.dir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -80,17 +81,17 @@ func parseRun(name string) (pid int, start uint64, ok bool) {
 	return pid, start, err1 == nil && err2 == nil && pid > 0
 }
 
-// startTime returns the start time of a process in clock ticks since boot: field 22 of
-// /proc/PID/stat (proc_pid_stat(5)). The name in field 2 may contain any characters and
-// ends with the last parenthesis. A zombie is an error, as is a process that does not
-// exist.
+// startTime returns the start time of a process in clock ticks since boot, which is field
+// 22 of /proc/PID/stat (proc_pid_stat(5)). The process name in field 2 may contain any
+// characters and ends with the last parenthesis. startTime returns an error if the process
+// does not exist or is a zombie.
 func startTime(pid int) (uint64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	const field = 22 - 3 // fields starts with field 3
+	const field = 22 - 3 // the first element is field 3
 	if len(fields) <= field {
 		return 0, fmt.Errorf("reading /proc/%d/stat: got %d fields, want at least %d", pid, len(fields), field+1)
 	}

@@ -42,8 +42,8 @@ func (p *Client) Down(ctx context.Context, each func(*server.StopProgress)) erro
 	return p.stopAll(ctx, "/v1/down", nil, each)
 }
 
-// Shutdown is like Down but stops the pods in the order of a node shutdown, within grace
-// if it is not zero.
+// Shutdown is like Down, but stops the pods in the order of a node shutdown. grace limits
+// the duration of the shutdown; 0 means the configured limits.
 func (p *Client) Shutdown(ctx context.Context, grace time.Duration, each func(*server.StopProgress)) error {
 	query := url.Values{}
 	if grace > 0 {
@@ -77,7 +77,7 @@ func (p *Client) stopAll(ctx context.Context, path string, query url.Values, eac
 }
 
 // eachValue decodes a stream of JSON values until each returns done or an error.
-func eachValue[T any](ctx context.Context, from io.Reader, each func(*T) (bool, error)) error {
+func eachValue[T any](ctx context.Context, from io.Reader, each func(*T) (done bool, err error)) error {
 	decoder := json.NewDecoder(from)
 	for {
 		value := new(T)
@@ -90,7 +90,7 @@ func eachValue[T any](ctx context.Context, from io.Reader, each func(*T) (bool, 
 	}
 }
 
-// streamError returns the error of a response that ended too early.
+// streamError returns the error for users of a response that ended too early.
 func streamError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -101,7 +101,8 @@ func streamError(ctx context.Context, err error) error {
 	return ErrEnded
 }
 
-// Restart requests a restart. It returns when podd has accepted or rejected it.
+// Restart requests a restart of containers. It returns when podd has accepted or rejected
+// the request.
 func (p *Client) Restart(ctx context.Context, t server.Target) error {
 	return p.fetch(ctx, http.MethodPost, "/v1/restart", nil, t, nil, nil)
 }

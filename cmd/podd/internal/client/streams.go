@@ -10,7 +10,8 @@ import (
 	"podd/server"
 )
 
-// OpenStreams opens streams into a pod at path, which is a path of the kubelet's API.
+// OpenStreams opens streams into a pod. path is a path of the kubelet API. dial performs
+// the handshake of the protocol.
 func (p *Client) OpenStreams(ctx context.Context, dial func(context.Context, net.Conn, *url.URL) (*stream.Conn, error), path string, q url.Values) (*stream.Conn, error) {
 	conn, err := p.dial(ctx)
 	if err != nil {
@@ -26,8 +27,8 @@ func (p *Client) OpenStreams(ctx context.Context, dial func(context.Context, net
 	return streams, nil
 }
 
-// RunCommand runs a command in a container, or attaches to it, until it has ended. A
-// non-zero exit code is returned as a stream.ExitError.
+// RunCommand runs a command in a container, or attaches to a container. It returns when the
+// command has ended. If the exit code is not zero, the error is a stream.ExitError.
 func (p *Client) RunCommand(ctx context.Context, path string, q url.Values, c *stream.Command) error {
 	for name, isSet := range map[string]bool{"input": c.Stdin != nil, "output": c.Stdout != nil, "error": c.Stderr != nil, "tty": c.TTY} {
 		if isSet {

@@ -33,8 +33,8 @@ type Flags struct {
 	RunDir string `env:"PODD_RUN_DIR" placeholder:"DIR" help:"Directory with the socket of the running podd (/run/podd, or .run/run in a checkout where make run has started podd)."`
 }
 
-// A Client sends requests to the podd that serves a socket. Its errors are meant for
-// users.
+// A Client sends requests to the podd that serves a socket. The messages of its errors are
+// for users.
 type Client struct {
 	socket string
 	http   *http.Client
@@ -50,8 +50,9 @@ func (c Flags) Connect(ctx context.Context) (*Client, error) {
 	return firstReachable(ctx, New(checkoutRunDir), New(config.DefaultRunDir))
 }
 
-// firstReachable returns the first Client whose podd accepts connections. If neither does,
-// it returns the one whose podd exited without removing its socket, or else second.
+// firstReachable returns the first of two Clients whose podd accepts connections. If
+// neither podd does, it prefers the Client whose socket exists, because its podd exited
+// without removing the socket. If there is no socket, it returns second.
 func firstReachable(ctx context.Context, first, second *Client) (*Client, error) {
 	firstErr := first.ping(ctx)
 	if firstErr == nil || errors.Is(firstErr, fs.ErrPermission) {
@@ -102,8 +103,8 @@ func (p *Client) ping(ctx context.Context) error {
 	return c.Close()
 }
 
-// NotRunning is the error of a socket that does not exist or, if dead, refuses
-// connections.
+// NotRunning is the error of a podd that does not run. Its socket does not exist or, if
+// dead is set, refuses connections.
 type NotRunning struct {
 	socket string
 	dead   bool
@@ -125,7 +126,7 @@ func (e NotRunning) Error() string {
 	return fmt.Sprintf("podd is not running (%s %s); start it with: %s", reason, e.socket, start)
 }
 
-// connectionError turns a connection error into an error for users.
+// connectionError returns the error for users of a failed request.
 func (p *Client) connectionError(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -135,7 +136,7 @@ func (p *Client) connectionError(ctx context.Context, err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return NotRunning{p.socket, true}
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("connecting to podd at %s: %w; only root is allowed to, try sudo", p.socket, fs.ErrPermission)
+		return fmt.Errorf("connecting to podd at %s: %w; only root may connect, try sudo", p.socket, fs.ErrPermission)
 	}
 	if u := (*url.Error)(nil); errors.As(err, &u) {
 		err = u.Err
@@ -179,8 +180,8 @@ func (p *Client) callWithHeader(ctx context.Context, method, path string, q url.
 	return nil, p.responseError(resp, method, path)
 }
 
-// fetch sends a request and decodes the response into to, both within ResponseTimeout. If
-// to is nil, it ignores the body.
+// fetch sends a request and decodes the response into to. Both must complete within
+// ResponseTimeout. If to is nil, fetch ignores the body.
 func (p *Client) fetch(ctx context.Context, method, path string, q url.Values, body any, header http.Header, to any) error {
 	limited, cancel := context.WithTimeout(ctx, ResponseTimeout)
 	defer cancel()
@@ -198,15 +199,16 @@ func (p *Client) fetch(ctx context.Context, method, path string, q url.Values, b
 	return err
 }
 
-// responseError returns the error in a response, in podd's or in Kubernetes' format.
+// responseError returns the error in a response. The body may be in the format of podd or
+// of Kubernetes.
 func (p *Client) responseError(resp *http.Response, method, path string) error {
 	var reply struct {
 		Error, Message string
 		Reason         server.Reason
 	}
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // a partial body is still shown
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // use a partial body, too
 	if json.Unmarshal(text, &reply) != nil || reply.Error+reply.Message == "" {
-		reply.Error = fmt.Sprintf("podd at %s returned %s for %s %s; it may be of another version", p.socket, resp.Status, method, path)
+		reply.Error = fmt.Sprintf("podd at %s returned %s for %s %s; its version may differ", p.socket, resp.Status, method, path)
 	}
 	return &server.Error{Status: resp.StatusCode, Message: cmp.Or(reply.Error, reply.Message), Reason: reply.Reason}
 }
