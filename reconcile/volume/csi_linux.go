@@ -44,7 +44,7 @@ func (p *place) csiVolume(ctx context.Context, v *v1.Volume) (string, error) {
 	}
 	known := p.of.CSI(v)
 	if known == nil {
-		if path := p.all.CSI.Has(p.pod.UID, v.Name); path != "" {
+		if path := p.all.CSI.PublishedPath(p.pod.UID, v.Name); path != "" {
 			return path, nil
 		}
 		return "", fmt.Errorf("the data for its driver %w", render.ErrMissing)
@@ -121,7 +121,7 @@ func (d Dir) unpublish(ctx context.Context, uid types.UID) error {
 	if d.CSI != nil {
 		return d.CSI.Unpublish(ctx, uid)
 	}
-	has, err := csi.Left(filepath.Join(d.Root, string(uid)))
+	has, err := csi.HasVolumes(filepath.Join(d.Root, string(uid)))
 	if has && err == nil {
 		err = fmt.Errorf("removing the directory of pod %s: CSI volumes are published in it; start podd with --kubeconfig to unpublish them", uid)
 	}

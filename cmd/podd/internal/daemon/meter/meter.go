@@ -49,7 +49,7 @@ func New(o Options) *Meter {
 	// cAdvisor's library logs each value that it cannot read with klog. Discard these
 	// messages, because users cannot act on them.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
-	all, classes := cgroup.Groups(o.Node.CgroupRoot)
+	all, classes := cgroup.QOSPaths(o.Node.CgroupRoot)
 	disks := &diskMeter{root: o.RootDir, node: o.Node, runtime: o.Runtime, state: o.State, csi: o.CSI}
 	return &Meter{
 		node: stats.Node{Name: o.Node.Name, Began: o.Began}, state: o.State,
@@ -79,7 +79,7 @@ func sampledPods(v *server.View, root string) []stats.Pod {
 		}
 		s := stats.Pod{
 			Key: types.NamespacedName(p.Key()), UID: p.Pod.UID,
-			Cgroups: cgroup.Places(root, p.Pod.UID), Sandbox: p.Sandbox,
+			Cgroups: cgroup.PodPaths(root, p.Pod.UID), Sandbox: p.Sandbox,
 		}
 		if t := p.Pod.Status.StartTime; t != nil {
 			s.Started = t.Time

@@ -31,7 +31,7 @@ func TestTwoNames(t *testing.T) {
 		m.publish(t, v)
 	}
 	gone := func(v Volume) func() bool {
-		return func() bool { _, err := os.Lstat(m.placeFor(v).stageData); return os.IsNotExist(err) }
+		return func() bool { _, err := os.Lstat(m.pathsFor(v).stageData); return os.IsNotExist(err) }
 	}
 	m.unpublish(t, one)
 	m.until(t, "the one is unstaged", func() bool { return m.logged.has("volume unstaged because no pod uses it") })
@@ -45,7 +45,7 @@ func TestTwoNames(t *testing.T) {
 func TestStageLost(t *testing.T) {
 	m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	m.publish(t, volumeOf(one))
-	must(t, unix.Unmount(m.placeFor(volumeOf(one)).staging, 0))
+	must(t, unix.Unmount(m.pathsFor(volumeOf(one)).staging, 0))
 	must(t, m.driver.Set("NodeStageVolume", "Internal no disk"))
 	if _, err := m.Publish(t.Context(), volumeOf(two)); err == nil {
 		t.Error("it was published without being staged")
@@ -75,7 +75,7 @@ func TestStrange(t *testing.T) {
 	m.begin(t, Options{})
 	m.registered(t)
 	m.publish(t, volumeOf(one))
-	must(t, os.WriteFile(filepath.Join(m.placeFor(volumeOf(one)).stageData, "lock"), nil, 0o600))
+	must(t, os.WriteFile(filepath.Join(m.pathsFor(volumeOf(one)).stageData, "lock"), nil, 0o600))
 	m.unpublish(t, one)
 	m.inUse(t)
 	m.unpublish(t, "x")
@@ -93,7 +93,7 @@ func TestMendedHandle(t *testing.T) {
 		t.Error("what is not there was published")
 	}
 	m.unpublish(t, one)
-	m.until(t, "it is forgotten", func() bool { _, err := os.Lstat(m.placeFor(wrong).data); return os.IsNotExist(err) })
+	m.until(t, "it is forgotten", func() bool { _, err := os.Lstat(m.pathsFor(wrong).data); return os.IsNotExist(err) })
 	m.publish(t, with(volumeOf(two), func(c *refs.CSI) { c.Block = true }))
 	m.unpublish(t, two)
 	m.inUse(t)
@@ -108,7 +108,7 @@ func TestLostFacts(t *testing.T) {
 		c.DriverSpec = wishes(func(s *storage.CSIDriverSpec) { s.RequiresRepublish = ptr(true) })
 	})
 	m.publish(t, v)
-	p := m.placeFor(v)
+	p := m.pathsFor(v)
 	must(t, unix.Unmount(p.target, 0))
 	must(t, os.Remove(filepath.Join(p.data, dataFile)))
 	m.unpublish(t, one)
@@ -130,7 +130,7 @@ func TestLostStageFacts(t *testing.T) {
 				m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 				v := volumeOf(one)
 				m.publish(t, v)
-				must(t, lose(filepath.Join(m.placeFor(v).stageData, dataFile)))
+				must(t, lose(filepath.Join(m.pathsFor(v).stageData, dataFile)))
 				if restarts {
 					m.restart(t, Options{})
 				}
@@ -151,7 +151,7 @@ func TestUnwritableStageFacts(t *testing.T) {
 	m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	v := volumeOf(one)
 	m.publish(t, v)
-	p := m.placeFor(v)
+	p := m.pathsFor(v)
 	must(t, os.Remove(filepath.Join(p.stageData, dataFile)))
 	must(t, os.Mkdir(filepath.Join(p.stageData, dataFile), 0o750)) // a file cannot take its place
 	if err := m.Unpublish(t.Context(), one); err == nil || !strings.Contains(err.Error(), "pv-1") || !strings.Contains(err.Error(), p.stageData) {
@@ -173,18 +173,18 @@ func TestUnknownUser(t *testing.T) {
 	m.publish(t, volumeOf(one))
 	m.publish(t, volumeOf(two))
 	m.publish(t, second)
-	must(t, os.WriteFile(filepath.Join(m.placeFor(volumeOf(one)).data, dataFile), nil, 0o600))
+	must(t, os.WriteFile(filepath.Join(m.pathsFor(volumeOf(one)).data, dataFile), nil, 0o600))
 	m.unpublish(t, two)
 	m.inUse(t, "vol-1")
 	m.until(t, "podd names the pod", func() bool { return m.logged.has("pod-1") && m.logged.has("pv-1") })
 	m.done(t, "NodeStageVolume vol-1", "NodePublishVolume vol-1", "NodePublishVolume vol-1", "NodeStageVolume vol-2", "NodePublishVolume vol-2",
 		"NodeUnpublishVolume vol-1", "NodeUnpublishVolume vol-2", "NodeUnstageVolume vol-2")
-	must(t, unix.Unmount(m.placeFor(volumeOf(one)).target, 0))
+	must(t, unix.Unmount(m.pathsFor(volumeOf(one)).target, 0))
 	m.unpublish(t, one)
 	m.inUse(t)
 	told := strings.Count(m.logged.String(), "a pod may use it")
 	m.publish(t, volumeOf(one))
-	must(t, os.WriteFile(filepath.Join(m.placeFor(volumeOf(one)).data, dataFile), nil, 0o600))
+	must(t, os.WriteFile(filepath.Join(m.pathsFor(volumeOf(one)).data, dataFile), nil, 0o600))
 	m.wakeRun()
 	m.until(t, "podd tells it again", func() bool { return strings.Count(m.logged.String(), "a pod may use it") > told })
 }
@@ -196,7 +196,7 @@ func TestSecondName(t *testing.T) {
 	other := with(volumeOf(two), func(c *refs.CSI) { c.Volume = "pv-2" })
 	m.publish(t, volumeOf(one))
 	m.publish(t, other)
-	must(t, os.WriteFile(filepath.Join(m.placeFor(other).data, dataFile), nil, 0o600))
+	must(t, os.WriteFile(filepath.Join(m.pathsFor(other).data, dataFile), nil, 0o600))
 	m.unpublish(t, one)
 	m.until(t, "podd names the pod", func() bool { return m.logged.has("pod-2") })
 	m.inUse(t, "vol-1")
@@ -213,8 +213,8 @@ func TestLongHandle(t *testing.T) {
 	m.inUse(t)
 	m.done(t)
 	most := with(volumeOf(one), func(c *refs.CSI) { c.Handle = strings.Repeat("\x01", refs.MaxHandleLength) })
-	must(t, facts{keyDriver: driver, keyHandle: most.Handle}.save(m.placeFor(most).stageData))
-	if f, err := load(m.placeFor(most).stageData); err != nil || f[keyHandle] != most.Handle {
+	must(t, facts{keyDriver: driver, keyHandle: most.Handle}.save(m.pathsFor(most).stageData))
+	if f, err := load(m.pathsFor(most).stageData); err != nil || f[keyHandle] != most.Handle {
 		t.Error(err)
 	}
 }

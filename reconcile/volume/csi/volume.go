@@ -31,11 +31,11 @@ const (
 type Volume struct {
 	*refs.CSI
 	Pod  *manifest.Pod
-	Name string // of the pod's volume
+	Name string // name of the volume in the pod
 }
 
-// spec returns the kubelet's name of the volume: that of the PersistentVolume, if any,
-// else that of the pod's volume.
+// spec returns the kubelet's name of the volume. This is the name of the PersistentVolume, or the
+// name of the volume in the pod if the volume is inline.
 func (v Volume) spec() string {
 	if v.Volume != "" {
 		return v.Volume
@@ -43,10 +43,11 @@ func (v Volume) spec() string {
 	return v.Name
 }
 
+// persistent reports whether v is a PersistentVolume. Otherwise, v is an inline volume.
 func (v Volume) persistent() bool { return v.Volume != "" }
 
-// id identifies the volume for its driver. An inline volume has the handle that the
-// kubelet generates.
+// id returns the driver and the handle of the volume. The handle of an inline volume is generated
+// as in the kubelet.
 func (v Volume) id() Use {
 	if v.persistent() {
 		return Use{v.Driver, v.Handle}
@@ -54,6 +55,7 @@ func (v Volume) id() Use {
 	return Use{v.Driver, fmt.Sprintf("csi-%x", sha256.Sum256([]byte(string(v.Pod.UID)+v.Name)))}
 }
 
+// check returns an error if the names in v are not valid in paths and requests.
 func (v Volume) check() error {
 	switch {
 	case !manifest.SafeUID(v.Pod.UID):
@@ -65,7 +67,7 @@ func (v Volume) check() error {
 	case v.persistent() && len(v.Handle) > refs.MaxHandleLength:
 		return fmt.Errorf("the volumeHandle of the PersistentVolume %q has %d bytes, more than %d", v.Volume, len(v.Handle), refs.MaxHandleLength)
 	case v.Block && (v.Volume == "staging" || v.Volume == "publish"):
-		return fmt.Errorf("the name of the PersistentVolume %q of a block device is that of a directory; rename it", v.Volume)
+		return fmt.Errorf("the PersistentVolume %q of a block device has the name of a directory that podd uses; rename the PersistentVolume", v.Volume)
 	case v.Block && !v.persistent():
 		return errors.New("an inline volume cannot be a block device")
 	}
@@ -75,6 +77,7 @@ func (v Volume) check() error {
 	return v.checkLifecycle()
 }
 
+// lifecycle returns the lifecycle mode of the volume.
 func (v Volume) lifecycle() string {
 	if v.persistent() {
 		return persistent
@@ -100,14 +103,14 @@ func (v Volume) checkLifecycle() error {
 	return fmt.Errorf("volume mode %q not supported by driver %s (only supports %q)", mode, v.Driver, v.DriverSpec.VolumeLifecycleModes)
 }
 
-// A place has the paths of a volume on this node.
-type place struct {
+// volumePaths are the paths of a volume on this node, and the keys of its facts.
+type volumePaths struct {
 	staging   string // path at which the volume is staged
-	stageData string // directory of the facts of staging
+	stageData string // directory of the data file of the staged volume
 	target    string // path at which the volume is published for the pod
-	data      string // directory of the facts of publishing
-	state     string // key of the state in these facts
-	name      string // key of the pod's name of the volume in these facts
+	data      string // directory of the data file of the published volume
+	state     string // key of the state in the data file of the published volume
+	name      string // key, in the same data file, of the name of the volume in the pod
 	link      string // path of the link in the pod's directory; only for block devices
 }
 
@@ -119,22 +122,25 @@ func (d *Drivers) plugins() string { return filepath.Join(d.o.Root, "plugins", p
 
 func (d *Drivers) devices() string { return filepath.Join(d.plugins(), DevicesDir) }
 
-func (d *Drivers) placeFor(v Volume) place {
+// pathsFor returns the paths of v.
+func (d *Drivers) pathsFor(v Volume) volumePaths {
 	if v.Block {
 		return d.device(v.Volume, v.Pod.UID)
 	}
 	return d.mount(v.id(), v.spec(), v.Pod.UID)
 }
 
-func (d *Drivers) mount(u Use, spec string, pod types.UID) place {
+// mount returns the paths of a volume with a file system. spec is the kubelet's name of the volume.
+func (d *Drivers) mount(u Use, spec string, pod types.UID) volumePaths {
 	dir := filepath.Join(d.pods(), string(pod), "volumes", podPlugin, spec)
 	stage := filepath.Join(d.plugins(), u.Driver, fmt.Sprintf("%x", sha256.Sum256([]byte(u.Handle))))
-	return place{staging: filepath.Join(stage, globalDir), stageData: stage, target: filepath.Join(dir, targetName), data: dir, state: keyState, name: keyName}
+	return volumePaths{staging: filepath.Join(stage, globalDir), stageData: stage, target: filepath.Join(dir, targetName), data: dir, state: keyState, name: keyName}
 }
 
-func (d *Drivers) device(volume string, pod types.UID) place {
+// device returns the paths of a block device. volume is the name of the PersistentVolume.
+func (d *Drivers) device(volume string, pod types.UID) volumePaths {
 	data := filepath.Join(d.devices(), volume, "data")
-	return place{
+	return volumePaths{
 		staging: filepath.Join(d.devices(), "staging", volume), stageData: data,
 		target: filepath.Join(d.devices(), "publish", volume, string(pod)), data: data,
 		state: keyState + "." + string(pod), name: keyName + "." + string(pod),

@@ -11,8 +11,9 @@ import (
 	"podd/runtime/safepath"
 )
 
-// Left reports whether a pod's directory has, or may have, a volume of a driver.
-func Left(pod string) (bool, error) {
+// HasVolumes reports whether a CSI volume is, or may be, published in pod, the directory of a
+// pod. It returns true for a volume whose data file is unreadable.
+func HasVolumes(pod string) (bool, error) {
 	mounts := filepath.Join(pod, "volumes", podPlugin)
 	volumes, err := safepath.Names(mounts)
 	if err != nil {
@@ -27,12 +28,13 @@ func Left(pod string) (bool, error) {
 	return len(devices) > 0, err
 }
 
-// Has returns the path at which a volume of a pod is published; "" if it is not.
-func (d *Drivers) Has(pod types.UID, volume string) string {
+// PublishedPath returns the path at which a volume is published for a pod, or "" if the volume is
+// not published. volume is the name of the volume in the pod.
+func (d *Drivers) PublishedPath(pod types.UID, volume string) string {
 	if !manifest.SafeUID(pod) {
 		return ""
 	}
-	for _, p := range d.podPlaces(pod) {
+	for _, p := range d.podVolumePaths(pod) {
 		if f, err := load(p.data); err == nil && f[p.name] == volume && d.isValid(f[p.state], p.target) {
 			return p.target
 		}
@@ -40,9 +42,9 @@ func (d *Drivers) Has(pod types.UID, volume string) string {
 	return ""
 }
 
-// podPlaces returns the places of the volumes that a pod has or may have.
-func (d *Drivers) podPlaces(pod types.UID) []place {
-	var all []place
+// podVolumePaths returns the paths of all CSI volumes that are, or may be, published for a pod.
+func (d *Drivers) podVolumePaths(pod types.UID) []volumePaths {
+	var all []volumePaths
 	volumes, _ := safepath.Names(filepath.Join(d.pods(), string(pod), "volumes", podPlugin))
 	for _, name := range volumes {
 		all = append(all, d.mount(Use{}, name, pod))
