@@ -95,8 +95,8 @@ func Preview(in PreviewInput) ([]Planned, error) {
 // node returns what admission needs to know of the node. It is as if podd had just started
 // and observed the runtime.
 func (in PreviewInput) node(bound *refs.ResolvedSet) admission.Node {
-	in.Limits.Machine.Runtime = in.Node
-	in.Limits.Single = refs.SingleClaims(in.Set)
+	in.Limits.Features.Runtime = in.Node
+	in.Limits.ReadWriteOncePod = refs.SingleClaims(in.Set)
 	return admission.Node{
 		Set: in.Set, Refs: bound.Refs, Instance: in.Instance, SourceKinds: in.SourceKinds,
 		Observed: in.Observed.Pods, HasSnapshot: true, Started: true,

@@ -61,15 +61,15 @@ func (r *Router) admissionNode() admission.Node {
 	if r.o.Devices != nil {
 		n.Limits.Devices = r.holdDevices()
 	}
-	n.Limits.Machine.Runtime = r.node
+	n.Limits.Features.Runtime = r.node
 	n.Limits.ShuttingDown = r.shutdown != nil
-	n.Limits.Single = refs.SingleClaims(n.Set)
+	n.Limits.ReadWriteOncePod = refs.SingleClaims(n.Set)
 	if r.desired == nil {
 		return n
 	}
 	n.Refs = r.desired.Refs
 	if own := n.Set.Node; own != nil {
-		n.Limits.Machine.Labels, n.Limits.Machine.Taints = own.Labels, own.Taints
+		n.Limits.Features.Labels, n.Limits.Features.Taints = own.Labels, own.Taints
 	}
 	return n
 }

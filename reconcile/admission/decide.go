@@ -69,22 +69,22 @@ type decider struct {
 // admit returns the admission verdict of every name.
 func (d *decider) admit() map[types.NamespacedName]plan.Verdict {
 	n := d.node
-	claimants := make([]Claimant, 0, len(d.names))
+	candidates := make([]candidate, 0, len(d.names))
 	for i := range d.names {
 		name := &d.names[i]
 		wants := n.desired(name.Key)
-		c := name.claimant(wants, wants == nil && n.isRemoved(name))
-		c.Earlier = n.earlierNames(wants)
-		claimants = append(claimants, c)
+		c := name.candidate(wants, wants == nil && n.isRemoved(name))
+		c.EarlierNames = n.earlierNames(wants)
+		candidates = append(candidates, c)
 	}
-	verdicts := Admission(claimants, n.Limits)
+	verdicts := admitAll(candidates, n.Limits)
 	if n.Started {
 		return verdicts
 	}
 	for key, v := range verdicts {
 		// A rejected pod of a cluster fails for good, and a preempted one, too. Neither may
 		// happen while the reservations of other pods are not known yet.
-		if v.Preempts = (types.NamespacedName{}); v.Answer == plan.Reject && n.desired(key).Origin.Kind == manifest.KindAPI {
+		if v.Victim = (types.NamespacedName{}); v.Answer == plan.Reject && n.desired(key).Origin.Kind == manifest.KindAPI {
 			v.Answer = plan.Wait
 		}
 		verdicts[key] = v
@@ -151,11 +151,11 @@ func (d *decider) addRefs(name *Name, o *state.Order) {
 // same UID, is in force. It records the versions in memories.
 func (d *decider) preempt(memories map[types.NamespacedName]Memory, verdicts map[types.NamespacedName]plan.Verdict) (requests []Request) {
 	for _, v := range verdicts {
-		if v.Preempts == (types.NamespacedName{}) {
+		if v.Victim == (types.NamespacedName{}) {
 			continue
 		}
-		at := slices.IndexFunc(d.names, func(n Name) bool { return n.Key == v.Preempts })
-		m, ok := memories[v.Preempts]
+		at := slices.IndexFunc(d.names, func(n Name) bool { return n.Key == v.Victim })
+		m, ok := memories[v.Victim]
 		if at < 0 || !ok || m.Order.Desired == nil {
 			continue
 		}
@@ -167,8 +167,8 @@ func (d *decider) preempt(memories map[types.NamespacedName]Memory, verdicts map
 			continue
 		}
 		m.preempted = p
-		memories[v.Preempts] = m
-		requests = append(requests, Request{v.Preempts, state.Requests{Evict: &plan.Eviction{
+		memories[v.Victim] = m
+		requests = append(requests, Request{v.Victim, state.Requests{Evict: &plan.Eviction{
 			UID: p.UID, Hash: p.Hash, Reason: plan.Preempted, Message: "Preempted in order to admit critical pod",
 		}}})
 	}

@@ -127,7 +127,7 @@ func TestPreempt_Edit(t *testing.T) {
 		}
 		d := decider{names: []Name{name}}
 		memories := map[types.NamespacedName]Memory{name.Key: name.Memory}
-		requests := d.preempt(memories, map[types.NamespacedName]plan.Verdict{keyOf("critical"): {Preempts: name.Key}})
+		requests := d.preempt(memories, map[types.NamespacedName]plan.Verdict{keyOf("critical"): {Victim: name.Key}})
 		name.Memory = memories[name.Key]
 		got := ""
 		if len(requests) > 0 {

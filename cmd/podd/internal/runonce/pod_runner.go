@@ -79,7 +79,7 @@ func (m *podRunner) begin(ctx context.Context, publish func(reconcile.Change), w
 	m.router = reconcile.NewRouter(reconcile.Options{
 		Effects: effects, Journals: rootdir.Journals(m.dir), Log: m.log,
 		Refresh: observer.Refresh, Render: m.render, MaxBackoff: m.cfg.MaxRestartPeriod,
-		Limits: admission.Limits{Machine: host.Machine(m.cfg)}, Kept: volume.Claims{Root: rootdir.Claims(m.cfg.RootDir)}.Kept,
+		Limits: admission.Limits{Features: host.Features(m.cfg)}, Kept: volume.Claims{Root: rootdir.Claims(m.cfg.RootDir)}.Kept,
 		Publish: func(c reconcile.Change) {
 			pods.Take(c)
 			publish(c)
