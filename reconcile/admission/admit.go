@@ -15,35 +15,37 @@ import (
 	"podd/reconcile/plan"
 )
 
-// A Claimant contains the reservations of one pod name.
-type Claimant struct {
+// A candidate is a pod name with the version to admit and the reservations that its earlier
+// versions have.
+type candidate struct {
 	Key types.NamespacedName
-	// Wants is the newest desired version; nil if the pod is to be deleted.
-	Wants *manifest.Pod
-	// Holds contains the versions that may still run, including those that were admitted
+	// Desired is the newest desired version; nil if the pod is to be deleted.
+	Desired *manifest.Pod
+	// Held contains the versions that may still run, including those that were admitted
 	// and are being started.
-	Holds []*manifest.Pod
+	Held []*manifest.Pod
 	// UIDs contains the UIDs for which the name has a directory or sandbox on this node.
 	UIDs []types.UID
-	// Yields reports that reservations that are not desired any more are being released.
-	// Otherwise a running version keeps them as long as it runs.
-	Yields bool
-	// Rests reports that the desired version has finished, so it reserves nothing.
-	Rests bool
-	// Ends reports that the desired version has finished and its reservations are being
+	// Releasing reports whether reservations that Desired does not request are being released.
+	// Otherwise a running version keeps its reservations until it has stopped.
+	Releasing bool
+	// Finished reports whether the desired version has finished and nothing of it runs, so it
+	// reserves nothing.
+	Finished bool
+	// WindingDown reports whether the desired version has finished and its reservations are being
 	// released.
-	Ends bool
-	// Present reports that the name counts as one pod on the node.
-	Present bool
-	// Earlier contains the names of the same pod under earlier names of the node.
-	Earlier []types.NamespacedName
+	WindingDown bool
+	// Active reports whether the name counts toward Limits.MaxPods.
+	Active bool
+	// EarlierNames contains the names of the same pod under earlier names of the node.
+	EarlierNames []types.NamespacedName
 	// Unconfirmed reports a pod of a cluster that has not confirmed yet whether it desires the
 	// pod.
 	Unconfirmed bool
 }
 
 // hasFinished reports whether the desired version has finished, so that nothing is kept.
-func (c *Claimant) hasFinished() bool { return c.Rests || c.Ends }
+func (c *candidate) hasFinished() bool { return c.Finished || c.WindingDown }
 
 // Limits are the limits of the node.
 type Limits struct {
@@ -56,11 +58,11 @@ type Limits struct {
 	Devices map[v1.ResourceName]allocation.Count
 	// DevicesUnknown reports that Devices were not counted, so no pod waits for devices.
 	DevicesUnknown bool
-	Machine        Machine
+	Features       Features
 	// ShuttingDown prevents the admission of pods that are not present yet.
 	ShuttingDown bool
-	// Single contains the claims that only one pod at a time may use.
-	Single map[refs.ClaimRef]bool
+	// ReadWriteOncePod contains the claims that only one pod at a time may use.
+	ReadWriteOncePod map[refs.ClaimRef]bool
 }
 
 // The reason and message of a pod that is rejected because of a node shutdown, as in a
@@ -70,41 +72,42 @@ const (
 	shutdownMessage = "Pod was rejected as the node is shutting down."
 )
 
-// binding is the reservation of a host port, with the ports that its pod desires.
-type binding struct {
+// portHolder is a pod that has reserved a host port. The pod keeps the ports in retained when
+// its other reservations are released.
+type portHolder struct {
 	manifest.PortReservation
-	key   types.NamespacedName
-	pod   *manifest.Pod
-	keeps []manifest.PortReservation
+	key      types.NamespacedName
+	pod      *manifest.Pod
+	retained []manifest.PortReservation
 }
 
-// kept reports whether the pod still desires the port, or another reservation that
+// isRetained reports whether the pod still desires the port, or another reservation that
 // conflicts with claim.
-func (b *binding) kept(claim manifest.PortReservation) bool {
-	return slices.ContainsFunc(b.keeps, claim.ConflictsWith)
+func (b *portHolder) isRetained(claim manifest.PortReservation) bool {
+	return slices.ContainsFunc(b.retained, claim.ConflictsWith)
 }
 
-// Admission returns a verdict for every claimant that desires a pod. Present pods come
+// admitAll returns a verdict for every candidate with a desired version. Active pods come
 // first, then the others ordered by name. A reservation is free once its holder is deleted;
 // while the holder is being stopped, the verdict is Wait. If an edit of the holder is
 // rejected, the holder is not stopped, which may reject others. Therefore the computation
 // is repeated until nothing changes, at most once for each claimant.
-func Admission(claimants []Claimant, limits Limits) map[types.NamespacedName]plan.Verdict {
-	ordered := slices.Clone(claimants)
-	slices.SortStableFunc(ordered, func(a, b Claimant) int {
-		if a.Present != b.Present {
-			if a.Present {
+func admitAll(candidates []candidate, limits Limits) map[types.NamespacedName]plan.Verdict {
+	ordered := slices.Clone(candidates)
+	slices.SortStableFunc(ordered, func(a, b candidate) int {
+		if a.Active != b.Active {
+			if a.Active {
 				return -1
 			}
 			return 1
 		}
-		return cmp.Or(madeAt(&a).Compare(madeAt(&b)), cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
+		return cmp.Or(createdAt(&a).Compare(createdAt(&b)), cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
 	})
 	for {
-		verdicts, again := admission(ordered, limits), false
+		verdicts, again := admitInOrder(ordered, limits), false
 		for i := range ordered {
-			if c := &ordered[i]; c.Yields && c.Wants != nil && verdicts[c.Key].Answer == plan.Reject {
-				c.Yields, again = false, true
+			if c := &ordered[i]; c.Releasing && c.Desired != nil && verdicts[c.Key].Answer == plan.Reject {
+				c.Releasing, again = false, true
 			}
 		}
 		if !again {
@@ -113,47 +116,53 @@ func Admission(claimants []Claimant, limits Limits) map[types.NamespacedName]pla
 	}
 }
 
-// ofCluster reports whether the pod comes from a cluster. p may be nil.
-func ofCluster(p *manifest.Pod) bool { return p != nil && p.Origin.Kind == manifest.KindAPI }
+// traits returns the traits of the desired version; zero if there is none.
+func (c *candidate) traits() manifest.Traits {
+	if c.Desired == nil {
+		return manifest.Traits{}
+	}
+	return c.Desired.Traits
+}
 
-// madeAt returns when the cluster created the desired pod, because pods of a cluster are
+// createdAt returns when the cluster created the desired pod, because pods of a cluster are
 // ordered by that time, after all others.
-func madeAt(c *Claimant) (at time.Time) {
-	if ofCluster(c.Wants) {
-		at = c.Wants.Spec.CreationTimestamp.Time
+func createdAt(c *candidate) (at time.Time) {
+	if c.traits().FailsIfRejected {
+		at = c.Desired.Spec.CreationTimestamp.Time
 	}
 	return at
 }
 
-// admissions contains the resources that are left for the claimants that follow.
-type admissions struct {
-	all    []Claimant
-	limits Limits
-	ports  portTable
-	places *places
-	shares *shares
-	uids   uidTable
-	claims claimTable
-	going  removedTable
+// admitter decides about candidates one after the other. Its tables contain the reservations
+// of running versions and of the candidates that were admitted before.
+type admitter struct {
+	all      []candidate
+	limits   Limits
+	ports    portTable
+	pods     *podCount
+	requests *nodeRequests
+	uids     uidTable
+	claims   claimTable
+	removed  removedTable
 }
 
-func admission(ordered []Claimant, limits Limits) map[types.NamespacedName]plan.Verdict {
-	a := admissions{
-		all: ordered, limits: limits, ports: heldPorts(ordered), places: countPlaces(ordered, limits),
-		shares: heldShares(ordered, limits.withDevices()), uids: heldUIDs(ordered), claims: heldClaims(ordered, limits),
-		going: removedNames(ordered),
+func admitInOrder(ordered []candidate, limits Limits) map[types.NamespacedName]plan.Verdict {
+	a := admitter{
+		all: ordered, limits: limits, ports: heldPorts(ordered), pods: countPods(ordered, limits),
+		requests: heldRequests(ordered, limits.withDevices()), uids: heldUIDs(ordered), claims: heldClaims(ordered, limits),
+		removed: removedNames(ordered),
 	}
 	verdicts := map[types.NamespacedName]plan.Verdict{}
 	for _, c := range ordered {
-		if c.Wants == nil {
+		if c.Desired == nil {
 			continue
 		}
 		switch {
-		case c.Rests, c.Ends:
+		case c.Finished, c.WindingDown:
 			verdicts[c.Key] = plan.Verdict{}
-		case limits.ShuttingDown && !c.Present:
+		case limits.ShuttingDown && !c.Active:
 			verdicts[c.Key] = plan.Verdict{Answer: plan.Reject, Reason: nodeShutdown, Message: shutdownMessage}
-		case ofCluster(c.Wants):
+		case c.traits().FailsIfRejected:
 			verdicts[c.Key] = a.admitOfCluster(c)
 		default:
 			verdicts[c.Key] = a.admit(c)
@@ -162,20 +171,20 @@ func admission(ordered []Claimant, limits Limits) map[types.NamespacedName]plan.
 	return verdicts
 }
 
-func (a *admissions) admit(c Claimant) plan.Verdict {
-	places, taken := *a.places, a.shares.taken
-	v := firstRefusal(
-		func() plan.Verdict { return a.limits.Machine.admit(c.Wants) },
-		func() plan.Verdict { return a.places.admit(c) },
+func (a *admitter) admit(c candidate) plan.Verdict {
+	pods, taken := *a.pods, a.requests.taken
+	v := firstNotAdmitted(
+		func() plan.Verdict { return a.limits.Features.admit(c.Desired) },
+		func() plan.Verdict { return a.pods.admit(c) },
 		func() plan.Verdict { return a.limits.admitDevices(c) },
-		func() plan.Verdict { return a.shares.admit(c) },
+		func() plan.Verdict { return a.requests.admit(c) },
 		func() plan.Verdict { return a.admitExclusive(c) },
 	)
 	if v.Answer == plan.Reject { // a rejected pod reserves nothing
-		*a.places, a.shares.taken = places, taken
+		*a.pods, a.requests.taken = pods, taken
 	}
-	if v.Answer == plan.Reject && short(v.Reason) && !c.resizes() {
-		v = a.makeRoom(c, v)
+	if v.Answer == plan.Reject && isOutOf(v.Reason) && !c.isResize() {
+		v = a.preemptForStatic(c, v)
 	}
 	if v.Answer == plan.Admit {
 		a.ports.take(c)
@@ -186,11 +195,11 @@ func (a *admissions) admit(c Claimant) plan.Verdict {
 
 // admitExclusive checks the resources that only one pod at a time can have, if there is
 // room for the pod.
-func (a *admissions) admitExclusive(c Claimant) plan.Verdict {
-	return firstRefusal(
+func (a *admitter) admitExclusive(c candidate) plan.Verdict {
+	return firstNotAdmitted(
 		func() plan.Verdict { return a.ports.check(c) },
 		func() plan.Verdict { return a.uids.admit(c) },
-		func() plan.Verdict { return a.going.admit(c) },
+		func() plan.Verdict { return a.removed.admit(c) },
 		func() plan.Verdict { return a.claims.check(c) },
 	)
 }
@@ -198,11 +207,11 @@ func (a *admissions) admitExclusive(c Claimant) plan.Verdict {
 // uidTable contains the holder of each UID.
 type uidTable map[types.UID]types.NamespacedName
 
-func heldUIDs(claimants []Claimant) uidTable {
+func heldUIDs(candidates []candidate) uidTable {
 	t := uidTable{}
-	for _, c := range claimants {
+	for _, c := range candidates {
 		for _, uid := range c.UIDs {
-			if c.Wants == nil || c.Wants.UID != uid {
+			if c.Desired == nil || c.Desired.UID != uid {
 				t[uid] = c.Key
 			}
 		}
@@ -212,22 +221,22 @@ func heldUIDs(claimants []Claimant) uidTable {
 
 // admit makes a pod wait until nothing is left of another name that had its UID before an
 // edit.
-func (t uidTable) admit(c Claimant) plan.Verdict {
-	holder, held := t[c.Wants.UID]
+func (t uidTable) admit(c candidate) plan.Verdict {
+	holder, held := t[c.Desired.UID]
 	if !held || holder == c.Key {
 		return plan.Verdict{}
 	}
-	return plan.Verdict{Answer: plan.Wait, Reason: "UIDInUse", Message: fmt.Sprintf("metadata.uid %s is still used by %s, which is being stopped", c.Wants.UID, holder)}
+	return plan.Verdict{Answer: plan.Wait, Reason: "UIDInUse", Message: fmt.Sprintf("metadata.uid %s is still used by %s, which is being stopped", c.Desired.UID, holder)}
 }
 
 // removedTable contains the names that are not desired any more and have left something on
 // this node.
 type removedTable map[types.NamespacedName]bool
 
-func removedNames(claimants []Claimant) removedTable {
+func removedNames(candidates []candidate) removedTable {
 	t := removedTable{}
-	for _, c := range claimants {
-		if c.Wants == nil && (c.Present || len(c.UIDs) > 0) {
+	for _, c := range candidates {
+		if c.Desired == nil && (c.Active || len(c.UIDs) > 0) {
 			t[c.Key] = true
 		}
 	}
@@ -236,8 +245,8 @@ func removedNames(claimants []Claimant) removedTable {
 
 // admit makes a pod wait for its own earlier incarnations if the node was renamed, because
 // all have one manifest and must not run at the same time.
-func (t removedTable) admit(c Claimant) plan.Verdict {
-	for _, name := range c.Earlier {
+func (t removedTable) admit(c candidate) plan.Verdict {
+	for _, name := range c.EarlierNames {
 		if t[name] {
 			return plan.Verdict{Answer: plan.Wait, Reason: "NodeRenamed", Message: fmt.Sprintf("%s, this pod under an earlier name of the node, is being stopped", name)}
 		}
@@ -245,46 +254,46 @@ func (t removedTable) admit(c Claimant) plan.Verdict {
 	return plan.Verdict{}
 }
 
-type portTable map[int32][]binding
+type portTable map[int32][]portHolder
 
 // heldPorts returns the ports of all versions that may run.
-func heldPorts(claimants []Claimant) portTable {
+func heldPorts(candidates []candidate) portTable {
 	t := portTable{}
-	for _, c := range claimants {
-		var keeps []manifest.PortReservation
+	for _, c := range candidates {
+		var retained []manifest.PortReservation
 		if !c.hasFinished() {
-			keeps = manifest.PortReservations(c.Wants)
+			retained = manifest.PortReservations(c.Desired)
 		}
-		for _, held := range c.Holds {
-			if !c.Yields && !c.hasFinished() {
-				keeps = append(keeps, manifest.PortReservations(held)...)
+		for _, held := range c.Held {
+			if !c.Releasing && !c.hasFinished() {
+				retained = append(retained, manifest.PortReservations(held)...)
 			}
-			t.add(c.Key, held, keeps)
+			t.add(c.Key, held, retained)
 		}
 	}
 	return t
 }
 
-func (t portTable) add(key types.NamespacedName, p *manifest.Pod, keeps []manifest.PortReservation) {
+func (t portTable) add(key types.NamespacedName, p *manifest.Pod, retained []manifest.PortReservation) {
 	for _, claim := range manifest.PortReservations(p) {
-		t[claim.Number] = append(t[claim.Number], binding{PortReservation: claim, key: key, pod: p, keeps: keeps})
+		t[claim.Number] = append(t[claim.Number], portHolder{PortReservation: claim, key: key, pod: p, retained: retained})
 	}
 }
 
 // take adds the ports of the desired version.
-func (t portTable) take(c Claimant) { t.add(c.Key, c.Wants, manifest.PortReservations(c.Wants)) }
+func (t portTable) take(c candidate) { t.add(c.Key, c.Desired, manifest.PortReservations(c.Desired)) }
 
 // check checks the ports without reserving them.
-func (t portTable) check(c Claimant) plan.Verdict {
+func (t portTable) check(c candidate) plan.Verdict {
 	answer := plan.Verdict{}
-	for _, claim := range manifest.PortReservations(c.Wants) {
+	for _, claim := range manifest.PortReservations(c.Desired) {
 		for _, b := range t[claim.Number] {
 			if b.key == c.Key || !claim.ConflictsWith(b.PortReservation) {
 				continue
 			}
 			v := plan.Verdict{Answer: plan.Reject, Reason: "HostPortConflict"}
 			v.Message = fmt.Sprintf("host port %d/%s is taken by %s (%s)", claim.Number, claim.Protocol, b.key, b.pod.Origin)
-			if !b.kept(claim) {
+			if !b.isRetained(claim) {
 				v.Answer = plan.Wait
 				v.Message = fmt.Sprintf("host port %d/%s is still used by %s, which is being stopped", claim.Number, claim.Protocol, b.key)
 			}
@@ -293,23 +302,23 @@ func (t portTable) check(c Claimant) plan.Verdict {
 			}
 		}
 	}
-	if answer.Answer == plan.Reject && ofCluster(c.Wants) {
+	if answer.Answer == plan.Reject && c.traits().FailsIfRejected {
 		return predicate("NodePorts", true, "node(s) didn't have free ports for the requested pod ports")
 	}
 	return answer
 }
 
-// places counts pods against the maximum of the node. leaving is the part of taken that is
-// being released.
-type places struct{ max, taken, leaving int }
+// podCount counts active pods. taken includes the leaving pods, which are being stopped. max is
+// Limits.MaxPods.
+type podCount struct{ max, taken, leaving int }
 
-// countPlaces counts the pods that are present, and those of them that are leaving.
-func countPlaces(claimants []Claimant, limits Limits) *places {
-	p := &places{max: limits.MaxPods}
-	for _, c := range claimants {
-		if c.Present {
+// countPods counts the active pods, and the active pods that are being stopped.
+func countPods(candidates []candidate, limits Limits) *podCount {
+	p := &podCount{max: limits.MaxPods}
+	for _, c := range candidates {
+		if c.Active {
 			p.taken++
-			if c.Wants == nil && !c.Unconfirmed || c.Ends {
+			if c.Desired == nil && !c.Unconfirmed || c.WindingDown {
 				p.leaving++
 			}
 		}
@@ -317,8 +326,8 @@ func countPlaces(claimants []Claimant, limits Limits) *places {
 	return p
 }
 
-func (p *places) admit(c Claimant) plan.Verdict {
-	if c.Present || p.max <= 0 {
+func (p *podCount) admit(c candidate) plan.Verdict {
+	if c.Active || p.max <= 0 {
 		return plan.Verdict{}
 	}
 	if p.taken < p.max {
@@ -327,7 +336,7 @@ func (p *places) admit(c Claimant) plan.Verdict {
 	}
 	v := plan.Verdict{Answer: plan.Reject, Reason: "OutOfpods"}
 	v.Message = fmt.Sprintf("the node is full: %d of %d pods (--max-pods)", p.taken, p.max)
-	if ofCluster(c.Wants) {
+	if c.traits().FailsIfRejected {
 		v.Message = kubeletMessage(v1.ResourcePods, 1, int64(p.taken), int64(p.max))
 	}
 	if p.leaving > 0 {

@@ -45,13 +45,13 @@ func TestAdmission(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			var claimants []Claimant
+			var candidates []candidate
 			for _, text := range test.names {
-				claimants = append(claimants, claimant(text))
+				candidates = append(candidates, parseCandidate(text))
 			}
-			verdicts := Admission(claimants, Limits{MaxPods: test.max})
+			verdicts := admitAll(candidates, Limits{MaxPods: test.max})
 			var got []string
-			for _, c := range claimants {
+			for _, c := range candidates {
 				if v, ok := verdicts[c.Key]; ok {
 					got = append(got, c.Key.Name+" "+[]string{"admit", "wait", "reject"}[v.Answer])
 					if v.Answer != plan.Admit && (v.Message == "" || v.Reason == "") {
@@ -78,33 +78,34 @@ func TestAdmission_Shutdown(t *testing.T) {
 		{"present pod", true, false, plan.Verdict{}},
 		{"finished pod", false, true, plan.Verdict{}},
 	} {
-		claimant := Claimant{Wants: pod, Present: tt.present, Rests: tt.rests}
-		if got := Admission([]Claimant{claimant}, Limits{ShuttingDown: true})[types.NamespacedName{}]; got != tt.want {
+		c := candidate{Desired: pod, Active: tt.present, Finished: tt.rests}
+		if got := admitAll([]candidate{c}, Limits{ShuttingDown: true})[types.NamespacedName{}]; got != tt.want {
 			t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
 		}
 	}
 }
 
-func claimant(text string) Claimant {
+// parseCandidate returns the candidate for a text as in TestAdmission.
+func parseCandidate(text string) candidate {
 	words := strings.Fields(text)
-	c := Claimant{Key: types.NamespacedName{Namespace: "default", Name: words[0]}}
+	c := candidate{Key: types.NamespacedName{Namespace: "default", Name: words[0]}}
 	if words[2] != "-" {
-		c.Holds = []*manifest.Pod{withPort(words[2])}
+		c.Held = []*manifest.Pod{withPort(words[2])}
 	}
 	if words[4] != "-" {
-		c.Wants = withPort(words[4])
-		c.Wants.UID = types.UID(words[0])
+		c.Desired = withPort(words[4])
+		c.Desired.UID = types.UID(words[0])
 	}
 	for i, word := range words {
 		switch word {
 		case "present":
-			c.Present = true
+			c.Active = true
 		case "rests":
-			c.Rests = true
+			c.Finished = true
 		case "yields":
-			c.Yields = true
+			c.Releasing = true
 		case "uid":
-			c.Wants.UID = types.UID(words[i+1])
+			c.Desired.UID = types.UID(words[i+1])
 		case "has":
 			c.UIDs = []types.UID{types.UID(words[i+1])}
 		}

@@ -26,21 +26,21 @@ func needing(t *testing.T, name string, n int64) *manifest.Pod {
 func TestDevices(t *testing.T) {
 	a, b := types.NamespacedName{Name: "a"}, types.NamespacedName{Name: "b"}
 	one, two, none := needing(t, "one", 1), needing(t, "two", 2), needing(t, "none", 0)
-	claim := func(key types.NamespacedName, wants *manifest.Pod, holds ...*manifest.Pod) Claimant {
-		return Claimant{Key: key, Wants: wants, Holds: holds, Present: len(holds) > 0, UIDs: []types.UID{types.UID(key.Name)}}
+	claim := func(key types.NamespacedName, wants *manifest.Pod, holds ...*manifest.Pod) candidate {
+		return candidate{Key: key, Desired: wants, Held: holds, Active: len(holds) > 0, UIDs: []types.UID{types.UID(key.Name)}}
 	}
 	of := func(n int64, served bool) map[v1.ResourceName]allocation.Count {
 		return map[v1.ResourceName]allocation.Count{gpu: {Total: n, Served: served}}
 	}
 	const unserved = "it requests 1 of example.com/gpu, which no device plugin provides now; the pod starts when one registers"
 	tests := map[string]struct {
-		other, asks Claimant
+		other, asks candidate
 		devices     map[v1.ResourceName]allocation.Count
 		want        plan.Verdict
 	}{
 		"enough":                                       {claim(a, one, one), claim(b, one), of(2, true), plan.Verdict{}},
 		"too few":                                      {claim(a, one, one), claim(b, two), of(2, true), plan.Verdict{Answer: plan.Reject, Reason: noDevices, Message: "it requests 2 of example.com/gpu; the node has 2 for pods, of which others request 1"}},
-		"exceeds the node":                             {claim(a, none), claim(b, two), of(1, true), plan.Verdict{Answer: plan.Reject, Reason: noDevices, Message: "it requests 2 of example.com/gpu; the node has 1 for pods, of which others request 0", Never: true}},
+		"exceeds the node":                             {claim(a, none), claim(b, two), of(1, true), plan.Verdict{Answer: plan.Reject, Reason: noDevices, Message: "it requests 2 of example.com/gpu; the node has 1 for pods, of which others request 0", NeverFits: true}},
 		"their user is being deleted":                  {claim(a, nil, two), claim(b, one), of(2, true), plan.Verdict{Answer: plan.Wait, Reason: noDevices, Message: "it requests 1 of example.com/gpu; the node has 2 for pods, of which others request 2, which are being stopped"}},
 		"the first of two":                             {claim(a, one), claim(b, one), of(1, true), plan.Verdict{Answer: plan.Reject, Reason: noDevices, Message: "it requests 1 of example.com/gpu; the node has 1 for pods, of which others request 1"}},
 		"plugin not registered yet":                    {claim(a, none), claim(b, one), of(0, false), plan.Verdict{Answer: plan.Wait, Reason: noDevices, Message: unserved}},
@@ -49,12 +49,12 @@ func TestDevices(t *testing.T) {
 		"edit requests more, and the plugin exited":    {claim(a, none), claim(b, two, one), of(1, false), plan.Verdict{Answer: plan.Reject, Reason: noDevices, Message: "it requests 2 of example.com/gpu, which no device plugin provides now; the pod starts when one registers"}},
 		"edit requests as many, and the plugin exited": {claim(a, none), claim(b, one, needing(t, "was", 1)), of(1, false), plan.Verdict{Answer: plan.Reject, Reason: noDevices, Message: unserved}},
 		"requests none":                                {claim(a, none), claim(b, none), nil, plan.Verdict{}},
-		"device plugins not supported":                 {claim(a, none), claim(b, one), nil, plan.Verdict{Answer: plan.Reject, Reason: noDevices, Message: "it requests example.com/gpu, and podd does not serve device plugins with --runonce; run it without", Never: true}},
+		"device plugins not supported":                 {claim(a, none), claim(b, one), nil, plan.Verdict{Answer: plan.Reject, Reason: noDevices, Message: "it requests example.com/gpu, and podd does not serve device plugins with --runonce; run it without", NeverFits: true}},
 		"edit requests as many":                        {claim(a, none), claim(b, one, needing(t, "was", 1)), of(1, true), plan.Verdict{}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := Admission([]Claimant{tt.other, tt.asks}, Limits{Devices: tt.devices})[b]
+			got := admitAll([]candidate{tt.other, tt.asks}, Limits{Devices: tt.devices})[b]
 			if got != tt.want {
 				t.Errorf("got %+v, want %+v", got, tt.want)
 			}
@@ -67,7 +67,7 @@ func TestDevices_Unknown(t *testing.T) {
 	a := types.NamespacedName{Name: "a"}
 	for _, devices := range []map[v1.ResourceName]allocation.Count{nil, {}} {
 		limits := Limits{Amounts: Amounts{v1.ResourceCPU: 1000}, Devices: devices, DevicesUnknown: true}
-		if got := Admission([]Claimant{{Key: a, Wants: needing(t, "one", 1)}}, limits)[a]; got != (plan.Verdict{}) {
+		if got := admitAll([]candidate{{Key: a, Desired: needing(t, "one", 1)}}, limits)[a]; got != (plan.Verdict{}) {
 			t.Errorf("got %+v, want Admit", got)
 		}
 	}

@@ -14,9 +14,9 @@ import (
 	"podd/runtime"
 )
 
-// Machine contains the features of the node that pods can require. The zero value has only
+// Features are the properties of the node that pods can require. The zero value has only
 // features that every node has.
-type Machine struct {
+type Features struct {
 	// Runtime is the last status of the runtime. Its features are checked only when it has
 	// been reached.
 	Runtime runtime.Node
@@ -32,107 +32,107 @@ type Machine struct {
 	AppArmor bool
 }
 
-// demand is a row of the table of features that pods can require.
-type demand struct {
+// requirement is a row of the table of features that pods can require.
+type requirement struct {
 	reason string // Kubernetes' reason for a rejected pod
-	// lacks returns the missing feature and the remedy, or "".
-	lacks func(*Machine, *v1.Pod) string
+	// unmet returns the missing feature and the remedy, or "".
+	unmet func(*Features, *v1.Pod) string
 }
 
-const noHandlerReason = "RuntimeHandlerNotFound"
+const missingHandlerReason = "RuntimeHandlerNotFound"
 
-// demands are checked in this order; the first missing feature rejects the pod.
-var demands = []demand{
+// requirements are checked in this order; the first missing feature rejects the pod.
+var requirements = []requirement{
 	// The pod is for another node, because a manifest may be given to many nodes.
-	{"NodeAffinity", (*Machine).anotherNode},
+	{"NodeAffinity", (*Features).unmatchedAffinity},
 	// An unsafe sysctl of one pod could starve or slow down others.
-	{"SysctlForbidden", (*Machine).forbiddenSysctl},
+	{"SysctlForbidden", (*Features).forbiddenSysctl},
 	// A container must not run unconfined if its manifest requires a profile.
-	{"AppArmor", (*Machine).noAppArmor},
+	{"AppArmor", (*Features).disabledAppArmor},
 	// The default handler might isolate less, or not at all.
-	{noHandlerReason, (*Machine).noHandler},
+	{missingHandlerReason, (*Features).missingHandler},
 	// Older runtimes ignore the field and run the pod's root as the node's root.
-	{"UserNamespacesNotSupported", (*Machine).noUserNamespaces},
+	{"UserNamespacesNotSupported", (*Features).missingUserNamespaces},
 	// Older runtimes ignore the field and add the groups of the image.
-	{"SupplementalGroupsPolicyNotSupported", (*Machine).noStrictGroups},
+	{"SupplementalGroupsPolicyNotSupported", (*Features).missingStrictGroups},
 	// Older runtimes ignore the field and send another signal.
-	{"StopSignalNotSupported", (*Machine).noStopSignals},
+	{"StopSignalNotSupported", (*Features).missingStopSignals},
 }
 
 // admit rejects a pod that could only run differently from its manifest, because a runtime
 // ignores unknown fields silently.
-func (m *Machine) admit(p *manifest.Pod) plan.Verdict {
+func (f *Features) admit(p *manifest.Pod) plan.Verdict {
 	if p.Handler != nil { // the handler from the cluster takes precedence
-		withHandler := *m
+		withHandler := *f
 		withHandler.RuntimeClasses = map[string]string{*p.Spec.Spec.RuntimeClassName: *p.Handler}
-		m = &withHandler
+		f = &withHandler
 	}
-	for _, d := range demands {
-		if d.reason == noHandlerReason && p.Traits.FailsIfRejected {
+	for _, r := range requirements {
+		if r.reason == missingHandlerReason && p.Traits.FailsIfRejected {
 			continue // it would fail; as in a kubelet, its start is retried
 		}
-		if why := d.lacks(m, p.Spec); why != "" {
-			return plan.Verdict{Answer: plan.Reject, Reason: d.reason, Message: why}
+		if why := r.unmet(f, p.Spec); why != "" {
+			return plan.Verdict{Answer: plan.Reject, Reason: r.reason, Message: why}
 		}
 	}
 	return plan.Verdict{}
 }
 
-// Refuses returns the feature that the ephemeral containers of a pod lack, or "". They are
-// added after the pod was admitted.
-func (m *Machine) Refuses(pod *v1.Pod) string { return m.noAppArmor(pod) }
+// RejectEphemeral returns why the node cannot run the ephemeral containers of a pod, which are
+// added after its admission; "" if it can.
+func (f *Features) RejectEphemeral(pod *v1.Pod) string { return f.disabledAppArmor(pod) }
 
-func (m *Machine) forbiddenSysctl(pod *v1.Pod) string {
-	if name := m.unsafeSysctl(pod); name != "" {
+func (f *Features) forbiddenSysctl(pod *v1.Pod) string {
+	if name := f.unsafeSysctl(pod); name != "" {
 		return fmt.Sprintf("sysctl %s is not safe and not allowed on this node; remove it, or allow it with --allowed-unsafe-sysctls", name)
 	}
 	return ""
 }
 
 // unsafeSysctl returns the first sysctl that the node does not allow, or "".
-func (m *Machine) unsafeSysctl(pod *v1.Pod) string {
+func (f *Features) unsafeSysctl(pod *v1.Pod) string {
 	if pod.Spec.SecurityContext == nil {
 		return ""
 	}
 	for _, s := range pod.Spec.SecurityContext.Sysctls {
-		if !manifest.SysctlAllowed(s.Name, m.UnsafeSysctls) {
+		if !manifest.SysctlAllowed(s.Name, f.UnsafeSysctls) {
 			return s.Name
 		}
 	}
 	return ""
 }
 
-func (m *Machine) anotherNode(pod *v1.Pod) string {
-	if manifest.MatchesNode(pod, pod.Spec.NodeName, m.Labels) {
+func (f *Features) unmatchedAffinity(pod *v1.Pod) string {
+	if manifest.MatchesNode(pod, pod.Spec.NodeName, f.Labels) {
 		return ""
 	}
 	return "the node does not match the nodeSelector or nodeAffinity of the pod; change them, or label the node with --node-labels"
 }
 
-func (m *Machine) handler(pod *v1.Pod) string {
-	return manifest.RuntimeHandler(&pod.Spec, m.RuntimeClasses)
+func (f *Features) handler(pod *v1.Pod) string {
+	return manifest.RuntimeHandler(&pod.Spec, f.RuntimeClasses)
 }
 
-// noHandler accepts every handler if the runtime does not list its handlers, because then
+// missingHandler accepts every handler if the runtime does not list its handlers, because then
 // the runtime checks it.
-func (m *Machine) noHandler(pod *v1.Pod) string {
-	handler := m.handler(pod)
-	_, known := m.Runtime.Handlers[handler]
-	if handler == "" || known || !m.hasReported() || len(m.Runtime.Handlers) == 0 {
+func (f *Features) missingHandler(pod *v1.Pod) string {
+	handler := f.handler(pod)
+	_, known := f.Runtime.Handlers[handler]
+	if handler == "" || known || !f.hasReported() || len(f.Runtime.Handlers) == 0 {
 		return ""
 	}
 	var has []string
-	for _, name := range slices.Sorted(maps.Keys(m.Runtime.Handlers)) {
+	for _, name := range slices.Sorted(maps.Keys(f.Runtime.Handlers)) {
 		if name != "" {
 			has = append(has, name)
 		}
 	}
 	return fmt.Sprintf("runtimeClassName %q: %s has no handler %q, only %s; name one of them, or map the class with --runtime-class=%s=HANDLER",
-		*pod.Spec.RuntimeClassName, m.runtime(), handler, cmp.Or(strings.Join(has, ", "), "its default"), *pod.Spec.RuntimeClassName)
+		*pod.Spec.RuntimeClassName, f.runtime(), handler, cmp.Or(strings.Join(has, ", "), "its default"), *pod.Spec.RuntimeClassName)
 }
 
-func (m *Machine) noAppArmor(pod *v1.Pod) string {
-	if m.AppArmor {
+func (f *Features) disabledAppArmor(pod *v1.Pod) string {
+	if f.AppArmor {
 		return ""
 	}
 	containers := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
@@ -147,33 +147,33 @@ func (m *Machine) noAppArmor(pod *v1.Pod) string {
 	return ""
 }
 
-func (m *Machine) noUserNamespaces(pod *v1.Pod) string {
-	if !manifest.HasUserNamespace(&pod.Spec) || !m.hasReported() || m.Runtime.Handlers[m.handler(pod)].UserNamespaces {
+func (f *Features) missingUserNamespaces(pod *v1.Pod) string {
+	if !manifest.HasUserNamespace(&pod.Spec) || !f.hasReported() || f.Runtime.Handlers[f.handler(pod)].UserNamespaces {
 		return ""
 	}
-	return fmt.Sprintf("hostUsers: false needs a user namespace, which %s does not support; use containerd 2 or CRI-O 1.31, or later, with runc 1.2 on Linux 6.3, or remove it", m.runtime())
+	return fmt.Sprintf("hostUsers: false needs a user namespace, which %s does not support; use containerd 2 or CRI-O 1.31, or later, with runc 1.2 on Linux 6.3, or remove it", f.runtime())
 }
 
-func (m *Machine) noStrictGroups(pod *v1.Pod) string {
+func (f *Features) missingStrictGroups(pod *v1.Pod) string {
 	sc := pod.Spec.SecurityContext
 	if sc == nil || sc.SupplementalGroupsPolicy == nil || *sc.SupplementalGroupsPolicy != v1.SupplementalGroupsPolicyStrict ||
-		!m.hasReported() || m.Runtime.SupplementalGroupsPolicy {
+		!f.hasReported() || f.Runtime.SupplementalGroupsPolicy {
 		return ""
 	}
-	return fmt.Sprintf("supplementalGroupsPolicy Strict is not supported by %s; use containerd 2 or CRI-O 1.31, or later, or remove it", m.runtime())
+	return fmt.Sprintf("supplementalGroupsPolicy Strict is not supported by %s; use containerd 2 or CRI-O 1.31, or later, or remove it", f.runtime())
 }
 
 // stopSignals lists the runtimes that support stop signals of containers.
 var stopSignals = runtime.Since{"containerd": {2, 3}, "cri-o": {1, 34}}
 
-func (m *Machine) noStopSignals(pod *v1.Pod) string {
-	if !m.hasReported() || m.Runtime.Reaches(stopSignals) {
+func (f *Features) missingStopSignals(pod *v1.Pod) string {
+	if !f.hasReported() || f.Runtime.Reaches(stopSignals) {
 		return ""
 	}
 	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			if l := list[i].Lifecycle; l != nil && l.StopSignal != nil {
-				return fmt.Sprintf("lifecycle.stopSignal of container %s is not supported by %s; use containerd 2.3 or CRI-O 1.34, or later, or give the image a STOPSIGNAL", list[i].Name, m.runtime())
+				return fmt.Sprintf("lifecycle.stopSignal of container %s is not supported by %s; use containerd 2.3 or CRI-O 1.34, or later, or give the image a STOPSIGNAL", list[i].Name, f.runtime())
 			}
 		}
 	}
@@ -181,9 +181,9 @@ func (m *Machine) noStopSignals(pod *v1.Pod) string {
 }
 
 // hasReported reports whether the runtime has reported its status.
-func (m *Machine) hasReported() bool { return m.Runtime.Reachable && m.Runtime.Name != "" }
+func (f *Features) hasReported() bool { return f.Runtime.Reachable && f.Runtime.Name != "" }
 
 // runtime returns the runtime's name and version, like "containerd v2.4.2".
-func (m *Machine) runtime() string {
-	return strings.TrimSpace(m.Runtime.Name + " " + m.Runtime.Version)
+func (f *Features) runtime() string {
+	return strings.TrimSpace(f.Runtime.Name + " " + f.Runtime.Version)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // TestAdmission_HostPorts checks the admission of a pod with a host port of a running pod.
-// The running pod holds, and after its edit keeps, these ports.
+// The running pod has the ports in holds, and its edit keeps those in retained.
 func TestAdmission_HostPorts(t *testing.T) {
 	one := func(spec string) *manifest.Pod {
 		text := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {" + spec + "}\n"
@@ -28,8 +28,8 @@ func TestAdmission_HostPorts(t *testing.T) {
 	const local, other = "{containerPort: 80, hostPort: 80, hostIP: 127.0.0.1}", "{containerPort: 80, hostPort: 80, hostIP: 10.0.0.1}"
 	const every = "{containerPort: 80, hostPort: 80}"
 	tests := map[string]struct {
-		holds, keeps, wants string
-		want                plan.Answer
+		holds, retained, wants string
+		want                   plan.Answer
 	}{
 		"first of two host addresses": {ports(local + "," + other), ports(local + "," + other), ports(local), plan.Reject},
 		"second of two addresses":     {ports(local + "," + other), ports(local + "," + other), ports(other), plan.Reject},
@@ -45,11 +45,11 @@ func TestAdmission_HostPorts(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			a, b := types.NamespacedName{Name: "a"}, types.NamespacedName{Name: "b"}
-			kept, wanted := one(tt.keeps), one(tt.wants)
+			kept, wanted := one(tt.retained), one(tt.wants)
 			kept.UID, wanted.UID = "a", "b"
-			got := Admission([]Claimant{
-				{Key: a, Wants: kept, Holds: []*manifest.Pod{one(tt.holds)}, Present: true, Yields: true},
-				{Key: b, Wants: wanted},
+			got := admitAll([]candidate{
+				{Key: a, Desired: kept, Held: []*manifest.Pod{one(tt.holds)}, Active: true, Releasing: true},
+				{Key: b, Desired: wanted},
 			}, Limits{})[b]
 			if got.Answer != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
@@ -65,16 +65,16 @@ func TestAdmission_RenamedNode(t *testing.T) {
 	pod := f.Pods[0]
 	before := types.NamespacedName{Namespace: "default", Name: "p-a"}
 	for name, c := range map[string]struct {
-		other Claimant
+		other candidate
 		want  plan.Answer
 	}{
-		"earlier name runs":                    {Claimant{Key: before, Present: true, UIDs: []types.UID{"u"}}, plan.Wait},
-		"directory of the earlier name exists": {Claimant{Key: before, UIDs: []types.UID{"u"}}, plan.Wait},
-		"nothing exists":                       {Claimant{Key: before}, plan.Admit},
-		"another pod has the earlier name":     {Claimant{Key: before, Wants: &manifest.Pod{Key: before, UID: "other", Spec: pod.Spec}, Present: true}, plan.Admit},
-		"pod with another name is removed":     {Claimant{Key: types.NamespacedName{Namespace: "default", Name: "q-a"}, Present: true}, plan.Admit},
+		"earlier name runs":                    {candidate{Key: before, Active: true, UIDs: []types.UID{"u"}}, plan.Wait},
+		"directory of the earlier name exists": {candidate{Key: before, UIDs: []types.UID{"u"}}, plan.Wait},
+		"nothing exists":                       {candidate{Key: before}, plan.Admit},
+		"another pod has the earlier name":     {candidate{Key: before, Desired: &manifest.Pod{Key: before, UID: "other", Spec: pod.Spec}, Active: true}, plan.Admit},
+		"pod with another name is removed":     {candidate{Key: types.NamespacedName{Namespace: "default", Name: "q-a"}, Active: true}, plan.Admit},
 	} {
-		got := Admission([]Claimant{c.other, {Key: pod.Key, Wants: pod, Earlier: []types.NamespacedName{{Namespace: "default", Name: "p-0"}, before}}}, Limits{})[pod.Key]
+		got := admitAll([]candidate{c.other, {Key: pod.Key, Desired: pod, EarlierNames: []types.NamespacedName{{Namespace: "default", Name: "p-0"}, before}}}, Limits{})[pod.Key]
 		if got.Answer != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}

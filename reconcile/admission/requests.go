@@ -16,9 +16,9 @@ import (
 // Amounts are quantities of resources: millicores, bytes, or devices.
 type Amounts map[v1.ResourceName]int64
 
-// needOf returns what a pod requests from a node with these limits. The node has only the
+// requestsOf returns what a pod requests from a node with these limits. The node has only the
 // sizes of huge pages that are in limits.
-func needOf(p *manifest.Pod, limits Amounts) Amounts {
+func requestsOf(p *manifest.Pod, limits Amounts) Amounts {
 	n := Amounts{}
 	if len(limits) == 0 {
 		return n
@@ -66,58 +66,58 @@ func (a Amounts) take(b Amounts) {
 	}
 }
 
-// shares contains the amounts in use on the node. Versions of one name never run at the
+// nodeRequests contains the amounts in use on the node. Versions of one name never run at the
 // same time, so for each resource a name takes the maximum over its versions.
-type shares struct {
+type nodeRequests struct {
 	limits  Amounts
 	taken   Amounts
 	leaving Amounts // the part of taken that is being released
 }
 
-func heldShares(claimants []Claimant, limits Amounts) *shares {
-	s := &shares{limits: limits, taken: Amounts{}, leaving: Amounts{}}
+func heldRequests(candidates []candidate, limits Amounts) *nodeRequests {
+	s := &nodeRequests{limits: limits, taken: Amounts{}, leaving: Amounts{}}
 	if len(limits) == 0 {
 		return s
 	}
-	for i := range claimants {
-		s.taken.add(claimants[i].held(limits))
-		s.leaving.add(claimants[i].leaving(limits))
+	for i := range candidates {
+		s.taken.add(candidates[i].held(limits))
+		s.leaving.add(candidates[i].leaving(limits))
 	}
 	return s
 }
 
 // held returns what the name already has.
-func (c *Claimant) held(limits Amounts) Amounts {
+func (c *candidate) held(limits Amounts) Amounts {
 	n := Amounts{}
-	for _, p := range c.Holds {
-		n = n.maximum(needOf(p, limits))
+	for _, p := range c.Held {
+		n = n.maximum(requestsOf(p, limits))
 	}
 	return n
 }
 
 // leaving returns the part of held that is being released.
-func (c *Claimant) leaving(limits Amounts) Amounts {
+func (c *candidate) leaving(limits Amounts) Amounts {
 	n := c.held(limits)
 	switch {
-	case c.Wants == nil && !c.Unconfirmed || c.hasFinished():
+	case c.Desired == nil && !c.Unconfirmed || c.hasFinished():
 		return n
-	case !c.Yields:
+	case !c.Releasing:
 		return nil
 	}
-	for name, wants := range needOf(c.Wants, limits) {
+	for name, wants := range requestsOf(c.Desired, limits) {
 		n[name] = max(n[name]-wants, 0)
 	}
 	return n
 }
 
 // admit checks the amounts. It never rejects what already runs because of its requests.
-func (s *shares) admit(c Claimant) plan.Verdict {
-	held, wants := c.held(s.limits), needOf(c.Wants, s.limits)
+func (s *nodeRequests) admit(c candidate) plan.Verdict {
+	held, wants := c.held(s.limits), requestsOf(c.Desired, s.limits)
 	others, leaving := maps.Clone(s.taken), maps.Clone(s.leaving)
 	others.take(held)
 	leaving.take(c.leaving(s.limits))
 	names := slices.Sorted(maps.Keys(wants))
-	if ofCluster(c.Wants) {
+	if c.traits().FailsIfRejected {
 		names = inKubeletOrder(names)
 	}
 	for _, name := range names {
@@ -125,10 +125,10 @@ func (s *shares) admit(c Claimant) plan.Verdict {
 		if wants[name] <= held[name] || others[name]+wants[name] <= limit {
 			continue
 		}
-		v := plan.Verdict{Answer: plan.Reject, Reason: reasonOf(name), Never: wants[name] > limit}
+		v := plan.Verdict{Answer: plan.Reject, Reason: reasonOf(name), NeverFits: wants[name] > limit}
 		v.Message = fmt.Sprintf("it requests %s of %s; the node has %s for pods, of which others request %s",
-			text(name, wants[name]), name, text(name, limit), text(name, others[name]))
-		if ofCluster(c.Wants) {
+			formatAmount(name, wants[name]), name, formatAmount(name, limit), formatAmount(name, others[name]))
+		if c.traits().FailsIfRejected {
 			v.Message = kubeletMessage(name, wants[name], others[name], limit)
 		}
 		if others[name]-leaving[name]+wants[name] <= limit {
@@ -141,15 +141,15 @@ func (s *shares) admit(c Claimant) plan.Verdict {
 	return plan.Verdict{}
 }
 
-func (s *shares) take(c Claimant) {
+func (s *nodeRequests) take(c candidate) {
 	held, taken := c.held(s.limits), maps.Clone(s.taken)
 	taken.take(held)
-	taken.add(held.maximum(needOf(c.Wants, s.limits)))
+	taken.add(held.maximum(requestsOf(c.Desired, s.limits)))
 	s.taken = taken
 }
 
-// text returns an amount in the format of manifests.
-func text(name v1.ResourceName, n int64) string {
+// formatAmount returns an amount in the format of manifests.
+func formatAmount(name v1.ResourceName, n int64) string {
 	if name == v1.ResourceCPU {
 		return resource.NewMilliQuantity(n, resource.DecimalSI).String()
 	}

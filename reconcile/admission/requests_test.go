@@ -27,12 +27,12 @@ func asking(t *testing.T, name, cpu, memory string) *manifest.Pod {
 func TestAmounts(t *testing.T) {
 	small, half, big, fat := asking(t, "s", "100m", "1Mi"), asking(t, "h", "500m", "1Mi"), asking(t, "b", "800m", "1Mi"), asking(t, "f", "1m", "1Gi")
 	a, b := types.NamespacedName{Name: "a"}, types.NamespacedName{Name: "b"}
-	claim := func(key types.NamespacedName, wants *manifest.Pod, holds ...*manifest.Pod) Claimant {
-		return Claimant{Key: key, Wants: wants, Holds: holds, Present: len(holds) > 0, UIDs: []types.UID{types.UID(key.Name)}}
+	claim := func(key types.NamespacedName, wants *manifest.Pod, holds ...*manifest.Pod) candidate {
+		return candidate{Key: key, Desired: wants, Held: holds, Active: len(holds) > 0, UIDs: []types.UID{types.UID(key.Name)}}
 	}
-	yields := func(c Claimant) Claimant { c.Yields = true; return c }
+	yields := func(c candidate) candidate { c.Releasing = true; return c }
 	tests := map[string]struct {
-		other, asks Claimant
+		other, asks candidate
 		want        plan.Answer
 	}{
 		"both fit":                                     {claim(a, half, half), claim(b, half), plan.Admit},
@@ -46,25 +46,25 @@ func TestAmounts(t *testing.T) {
 		"running and unchanged":                        {claim(a, big, big), claim(b, half, half), plan.Admit},
 		"running and smaller":                          {claim(a, big, big), claim(b, small, half), plan.Admit},
 		"running and larger":                           {claim(a, half, half), claim(b, big, half), plan.Reject},
-		"present without a running version":            {claim(a, big, big), Claimant{Key: b, Wants: half, Present: true}, plan.Reject},
+		"present without a running version":            {claim(a, big, big), candidate{Key: b, Desired: half, Active: true}, plan.Reject},
 		"memory exceeds any node":                      {claim(a, small, small), claim(b, asking(t, "x", "1m", "8Ei")), plan.Reject},
 		"cpu exceeds any node":                         {claim(a, small, small), claim(b, asking(t, "x", "18446744073709552", "1Mi")), plan.Reject},
 		"cpu and memory overflow":                      {claim(a, small, small), claim(b, asking(t, "x", "100E", "100Ei")), plan.Reject},
-		"other pod has finished":                       {Claimant{Key: a, Wants: big, Rests: true}, claim(b, half), plan.Admit},
+		"other pod has finished":                       {candidate{Key: a, Desired: big, Finished: true}, claim(b, half), plan.Admit},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := Admission([]Claimant{tt.other, tt.asks}, Limits{Amounts: Amounts{"cpu": 1000, "memory": 1 << 30}})[b]
+			got := admitAll([]candidate{tt.other, tt.asks}, Limits{Amounts: Amounts{"cpu": 1000, "memory": 1 << 30}})[b]
 			if got.Answer != tt.want {
 				t.Errorf("got %+v, want %v", got, tt.want)
 			}
 		})
 	}
-	got := Admission([]Claimant{claim(a, half, half), claim(b, big)}, Limits{Amounts: Amounts{"cpu": 1000}})[b]
+	got := admitAll([]candidate{claim(a, half, half), claim(b, big)}, Limits{Amounts: Amounts{"cpu": 1000}})[b]
 	disk := asking(t, "d", "1m", "1Mi")
 	disk.Spec.Spec.Containers[0].Resources.Requests["ephemeral-storage"] = resource.MustParse("2Gi")
-	full := Admission([]Claimant{claim(a, half, half), claim(b, disk)}, Limits{Amounts: Amounts{"ephemeral-storage": 1 << 30}})[b]
-	if want := (plan.Verdict{Answer: plan.Reject, Reason: "OutOfephemeral-storage", Message: "it requests 2Gi of ephemeral-storage; the node has 1Gi for pods, of which others request 0", Never: true}); full != want {
+	full := admitAll([]candidate{claim(a, half, half), claim(b, disk)}, Limits{Amounts: Amounts{"ephemeral-storage": 1 << 30}})[b]
+	if want := (plan.Verdict{Answer: plan.Reject, Reason: "OutOfephemeral-storage", Message: "it requests 2Gi of ephemeral-storage; the node has 1Gi for pods, of which others request 0", NeverFits: true}); full != want {
 		t.Errorf("got %+v, want %+v", full, want)
 	}
 	want := plan.Verdict{Answer: plan.Reject, Reason: "OutOfcpu", Message: "it requests 800m of cpu; the node has 1 for pods, of which others request 500m"}

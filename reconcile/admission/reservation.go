@@ -19,9 +19,9 @@ import (
 
 // claimant returns a name with its reservations; unwanted reports whether it is known that
 // no source has the pod.
-func (n *Name) claimant(wants *manifest.Pod, unwanted bool) Claimant {
+func (n *Name) candidate(wants *manifest.Pod, unwanted bool) candidate {
 	c := n.reservations(wants)
-	c.Yields = c.Yields || unwanted
+	c.Releasing = c.Releasing || unwanted
 	c.Unconfirmed = wants == nil && !unwanted && manifest.KindTraits(cmp.Or(n.kind, kindOf(n.observed()))).DeletedAtSource
 	return c
 }
@@ -29,39 +29,39 @@ func (n *Name) claimant(wants *manifest.Pod, unwanted bool) Claimant {
 // reservations returns the present reservations of a name. Until the worker has reported on
 // its first observation, they are computed from the observation, because running pods had
 // their reservations first.
-func (n *Name) reservations(wants *manifest.Pod) Claimant {
+func (n *Name) reservations(wants *manifest.Pod) candidate {
 	last := n.Observed
-	c := Claimant{Key: n.Key, Wants: wants, Holds: n.Holds}
+	c := candidate{Key: n.Key, Desired: wants, Held: n.Held}
 	if n.Report != nil {
-		c.UIDs, c.Yields = n.Report.UIDs, n.Report.Decision.Yields
-		c.Rests = n.IsFinished() && wants != nil && state.SameVersion(wants, n.Report.Version)
-		c.Present = (len(n.Admitted) > 0 || n.Report.Exists) && !n.IsFinished()
+		c.UIDs, c.Releasing = n.Report.UIDs, n.Report.Decision.Releasing
+		c.Finished = n.IsFinished() && wants != nil && state.SameVersion(wants, n.Report.Version)
+		c.Active = (len(n.Admitted) > 0 || n.Report.Exists) && !n.IsFinished()
 	}
-	if p := n.startable(); p != nil && !c.Rests {
-		c.Holds, c.Present = append(slices.Clone(c.Holds), p), true
+	if p := n.startable(); p != nil && !c.Finished {
+		c.Held, c.Active = append(slices.Clone(c.Held), p), true
 	}
-	c.Ends = n.Report != nil && n.Report.Finished != nil && !n.IsFinished() && wants != nil && state.SameVersion(wants, n.Report.Version)
-	c.Rests = c.Rests || wants.FinishedAtSource()
+	c.WindingDown = n.Report != nil && n.Report.Finished != nil && !n.IsFinished() && wants != nil && state.SameVersion(wants, n.Report.Version)
+	c.Finished = c.Finished || wants.FinishedAtSource()
 	if n.Reported {
 		return c
 	}
 	for _, j := range n.Past {
 		c.UIDs = append(slices.Clone(c.UIDs), j.UID)
-		c.Rests = c.Rests || wants != nil && j.Finished.AppliesTo(wants)
+		c.Finished = c.Finished || wants != nil && j.Finished.AppliesTo(wants)
 	}
 	if last == nil {
 		return c
 	}
-	if held := n.runningVersion(wants, last.Incarnations); held != nil && !c.Rests {
-		c.Holds = append(slices.Clone(c.Holds), held)
+	if held := n.runningVersion(wants, last.Incarnations); held != nil && !c.Finished {
+		c.Held = append(slices.Clone(c.Held), held)
 	}
 	for i := range last.Incarnations {
 		if inc := &last.Incarnations[i]; !inc.Foreign {
 			c.UIDs = append(slices.Clone(c.UIDs), inc.UID)
-			c.Present = !c.Rests
+			c.Active = !c.Finished
 		}
 	}
-	c.Holds = append(slices.Clone(c.Holds), unknownVersions(last.Incarnations, c.Holds)...)
+	c.Held = append(slices.Clone(c.Held), unknownVersions(last.Incarnations, c.Held)...)
 	return c
 }
 
@@ -114,10 +114,10 @@ func (n Name) ApplyReport(before *state.Report) (m Memory, changed bool) {
 		holds = append(holds, n.Report.Held...)
 	}
 	holds = append(holds, unknownVersions(n.Report.Observed, append(slices.Clone(n.Admitted), n.Report.Version))...)
-	changed = !slices.EqualFunc(holds, n.Holds, state.SameSize) || len(admitted) != len(n.Admitted) || before == nil ||
-		(before.Finished == nil) != (n.Report.Finished == nil) || !slices.Equal(before.UIDs, n.Report.UIDs) || before.Decision.Yields != n.Report.Decision.Yields
+	changed = !slices.EqualFunc(holds, n.Held, state.SameSize) || len(admitted) != len(n.Admitted) || before == nil ||
+		(before.Finished == nil) != (n.Report.Finished == nil) || !slices.Equal(before.UIDs, n.Report.UIDs) || before.Decision.Releasing != n.Report.Decision.Releasing
 	m = n.Memory
-	m.Holds, m.Admitted = holds, admitted
+	m.Held, m.Admitted = holds, admitted
 	return m, changed
 }
 
@@ -193,7 +193,7 @@ func (n *Name) HasRecordedDevices() bool {
 // the annotations of their containers, nil if there are none.
 func (n *Name) DeviceAllocations() map[allocation.PodVersion]allocation.IDs {
 	all := map[allocation.PodVersion]allocation.IDs{}
-	for _, list := range [][]*manifest.Pod{n.Admitted, n.Holds} {
+	for _, list := range [][]*manifest.Pod{n.Admitted, n.Held} {
 		for _, p := range list {
 			if n.Report == nil || !n.IsFinished() || !state.SameVersion(p, n.Report.Version) {
 				all[allocation.PodVersion{Key: n.Key, UID: p.UID, Hash: p.Hash}] = nil

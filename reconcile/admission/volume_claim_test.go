@@ -23,23 +23,23 @@ func TestAdmission_ReadWriteOncePod(t *testing.T) {
 	}
 	bound := func(p *manifest.Pod) *manifest.Pod { p.Traits = manifest.KindTraits(manifest.KindAPI); return p }
 	a, b := types.NamespacedName{Namespace: "default", Name: "a"}, types.NamespacedName{Namespace: "default", Name: "b"}
-	single := Limits{Single: map[refs.ClaimRef]bool{{NamespacedName: types.NamespacedName{Namespace: "default", Name: "one"}}: true}}
+	single := Limits{ReadWriteOncePod: map[refs.ClaimRef]bool{{NamespacedName: types.NamespacedName{Namespace: "default", Name: "one"}}: true}}
 	for name, test := range map[string]struct {
-		holder Claimant
+		holder candidate
 		claim  string
 		want   plan.Answer
 	}{
-		"in use":                              {Claimant{Wants: using("a", "one"), Holds: []*manifest.Pod{using("a", "one")}}, "one", plan.Reject},
-		"desired by an admitted pod":          {Claimant{Wants: using("a", "one")}, "one", plan.Reject},
-		"claim with another access mode":      {Claimant{Wants: using("a", "many"), Holds: []*manifest.Pod{using("a", "many")}}, "many", plan.Admit},
-		"another claim":                       {Claimant{Wants: using("a", "one"), Holds: []*manifest.Pod{using("a", "one")}}, "many", plan.Admit},
-		"user is being deleted":               {Claimant{Holds: []*manifest.Pod{using("a", "one")}, Yields: true}, "one", plan.Wait},
-		"user is edited to use another claim": {Claimant{Wants: using("a", "two"), Holds: []*manifest.Pod{using("a", "one")}, Yields: true}, "one", plan.Wait},
-		"edit of the user waits":              {Claimant{Wants: using("a", "two"), Holds: []*manifest.Pod{using("a", "one")}}, "one", plan.Reject},
-		"claim of the cluster with this name": {Claimant{Wants: bound(using("a", "one")), Holds: []*manifest.Pod{bound(using("a", "one"))}}, "one", plan.Admit},
+		"in use":                              {candidate{Desired: using("a", "one"), Held: []*manifest.Pod{using("a", "one")}}, "one", plan.Reject},
+		"desired by an admitted pod":          {candidate{Desired: using("a", "one")}, "one", plan.Reject},
+		"claim with another access mode":      {candidate{Desired: using("a", "many"), Held: []*manifest.Pod{using("a", "many")}}, "many", plan.Admit},
+		"another claim":                       {candidate{Desired: using("a", "one"), Held: []*manifest.Pod{using("a", "one")}}, "many", plan.Admit},
+		"user is being deleted":               {candidate{Held: []*manifest.Pod{using("a", "one")}, Releasing: true}, "one", plan.Wait},
+		"user is edited to use another claim": {candidate{Desired: using("a", "two"), Held: []*manifest.Pod{using("a", "one")}, Releasing: true}, "one", plan.Wait},
+		"edit of the user waits":              {candidate{Desired: using("a", "two"), Held: []*manifest.Pod{using("a", "one")}}, "one", plan.Reject},
+		"claim of the cluster with this name": {candidate{Desired: bound(using("a", "one")), Held: []*manifest.Pod{bound(using("a", "one"))}}, "one", plan.Admit},
 	} {
-		test.holder.Key, test.holder.Present = a, true
-		verdicts := Admission([]Claimant{test.holder, {Key: b, Wants: using("b", test.claim)}}, single)
+		test.holder.Key, test.holder.Active = a, true
+		verdicts := admitAll([]candidate{test.holder, {Key: b, Desired: using("b", test.claim)}}, single)
 		if got := verdicts[b]; got.Answer != test.want {
 			t.Errorf("%s: got %+v, want %v", name, got, test.want)
 		}

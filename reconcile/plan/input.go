@@ -124,13 +124,13 @@ type Verdict struct {
 	Answer  Answer
 	Reason  string
 	Message string
-	// Never reports that the pod would be rejected even if nothing else ran on the node.
-	Never bool
+	// NeverFits reports that the pod would be rejected even if nothing else ran on the node.
+	NeverFits bool
 	// Resize reports that the version was admitted before, and the answer is for its new
 	// size.
 	Resize bool
-	// Preempts is the pod that is stopped to make room; zero: none.
-	Preempts types.NamespacedName
+	// Victim is the pod that is stopped to make room; zero: none.
+	Victim types.NamespacedName
 }
 
 // History is the memory of one worker about its pod name. The zero value is always valid.
@@ -206,9 +206,6 @@ type Finished struct {
 func (f *Finished) AppliesTo(p *manifest.Pod) bool {
 	return f != nil && f.UID == p.UID && f.Hash == p.Hash && (f.Size == p.PodSize() || p.Traits.RunsOnce)
 }
-
-// ofCluster reports whether a rejection by admission fails the pod, which may be nil.
-func ofCluster(p *manifest.Pod) bool { return p != nil && p.Traits.FailsIfRejected }
 
 // Stopping is a termination in progress.
 type Stopping struct {

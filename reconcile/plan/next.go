@@ -20,7 +20,7 @@ func Next(in Input) Decision {
 	f.applyAdditionalRules(&d, true)
 	r.then(f, &d)
 	f.applyAdditionalRules(&d, false)
-	d.Yields = d.Yields || d.Phase == PhaseStop || f.in.Desired == nil && f.in.SourcesRead
+	d.Releasing = d.Releasing || d.Phase == PhaseStop || f.in.Desired == nil && f.in.SourcesRead
 	return d
 }
 
@@ -88,7 +88,7 @@ func (f *facts) nodeWaits(p *manifest.Pod) string {
 // whyNotReplaced returns why the running version cannot be stopped for the newer one; "" if
 // it can. waits is what the newer version itself needs.
 func (f *facts) whyNotReplaced(d *Decision, waits string, problem bool) (string, bool) {
-	d.Yields = waits == ""
+	d.Releasing = waits == ""
 	if f.in.Verdict.Answer == Reject {
 		return f.in.Verdict.Message, true
 	}

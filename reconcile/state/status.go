@@ -176,7 +176,7 @@ func (t *transition) resize() status.Resize {
 		return r
 	}
 	if v := t.In.Verdict; v.Answer != plan.Admit {
-		if r.Pending = (status.Reason{Reason: v1.PodReasonDeferred, Message: v.Message}); v.Never {
+		if r.Pending = (status.Reason{Reason: v1.PodReasonDeferred, Message: v.Message}); v.NeverFits {
 			r.Pending.Reason = v1.PodReasonInfeasible // the node is too small
 		}
 		return r

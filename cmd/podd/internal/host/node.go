@@ -91,13 +91,13 @@ func Limits(cfg *config.Config, allocatable render.Resources) admission.Limits {
 		amounts[v1.ResourceEphemeralStorage] = allocatable.EphemeralStorage
 	}
 	maps.Copy(amounts, HugePages("/sys/kernel/mm/hugepages"))
-	return admission.Limits{MaxPods: cfg.MaxPods, Amounts: amounts, Devices: map[v1.ResourceName]allocation.Count{}, Machine: Machine(cfg)}
+	return admission.Limits{MaxPods: cfg.MaxPods, Amounts: amounts, Devices: map[v1.ResourceName]allocation.Count{}, Features: Features(cfg)}
 }
 
-// Machine returns the properties of the node that the admission of pods depends on, without
+// Features returns the properties of the node that the admission of pods depends on, without
 // those that the runtime reports.
-func Machine(cfg *config.Config) admission.Machine {
-	return admission.Machine{
+func Features(cfg *config.Config) admission.Features {
+	return admission.Features{
 		UnsafeSysctls: cfg.UnsafeSysctls, RuntimeClasses: cfg.RuntimeClasses, Labels: Labels(cfg),
 		AppArmor: appArmor("/sys/module/apparmor/parameters/enabled"),
 	}

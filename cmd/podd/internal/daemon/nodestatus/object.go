@@ -37,7 +37,7 @@ func NewObject(o ObjectOptions) *v1.Node {
 	return &v1.Node{
 		TypeMeta: metav1.TypeMeta{Kind: "Node", APIVersion: "v1"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: o.Node.Name, UID: server.DeriveUID("Node", o.Instance), Labels: o.Limits.Machine.Labels,
+			Name: o.Node.Name, UID: server.DeriveUID("Node", o.Instance), Labels: o.Limits.Features.Labels,
 			CreationTimestamp: modTime(filepath.Join(o.RootDir, "instance")),
 		},
 		Status: v1.NodeStatus{
