@@ -134,23 +134,23 @@ func TestProbes_LostAddress(t *testing.T) {
 		m.setPods(pod(t, "web", onHost+fmt.Sprintf(`  livenessProbe: {tcpSocket: {port: %[1]d}, periodSeconds: 1, failureThreshold: 1}
   readinessProbe: {tcpSocket: {port: %[1]d}, periodSeconds: 1, failureThreshold: 1}`, port)))
 		m.settle()
-		m.isHealth("web", "true true True")
+		m.wantProbeState("web", "true true True")
 
 		m.Forget()
 		lost.Store(new("127.0.0.3"))
 		closeOld()
 		m.advance(time.Minute)
-		m.isHealth("web", "true true True")
+		m.wantProbeState("web", "true true True")
 		m.wantCalls()
 		m.restart()
 		m.advance(time.Minute)
-		m.isHealth("web", "true true True")
+		m.wantProbeState("web", "true true True")
 		m.wantCalls()
 
 		_, closeNew := listen(t, "127.0.0.4", port)
 		m.addresses <- nodeAddress("127.0.0.4", "")
 		m.advance(time.Minute)
-		m.isHealth("web", "true true True")
+		m.wantProbeState("web", "true true True")
 		m.wantCalls()
 
 		closeNew()

@@ -45,10 +45,10 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 1.7; exit 0"]}
 		failure := ""
 		synctest.Test(t, func(t *testing.T) {
 			m := newMachine(t)
-			m.keep = true
+			m.keepSnapshots = true
 			m.watchStarts(&failure, 0)
 			m.start()
-			defer m.end()
+			defer m.finish()
 			for _, s := range steps {
 				var pods []*manifest.Pod
 				for i, v := range s.want {
@@ -76,8 +76,8 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 1.7; exit 0"]}
 func (m *machine) deliver(n int) {
 	m.mu.Lock()
 	var s runtime.Snapshot
-	if len(m.seen) > 0 {
-		s = m.seen[n%len(m.seen)]
+	if len(m.snapshots) > 0 {
+		s = m.snapshots[n%len(m.snapshots)]
 	}
 	m.mu.Unlock()
 	if s.Pods != nil {
@@ -143,7 +143,7 @@ func TestSlowObserver(t *testing.T) {
 				m.Inject(runtimetest.Fault{Method: method, After: afterwards, Delay: slow + time.Millisecond})
 			}
 			m.start()
-			defer m.end()
+			defer m.finish()
 			for i, v := range steps {
 				if p := versions[v]; p != nil {
 					m.setPods(p)

@@ -175,7 +175,7 @@ func TestClockStep_AnotherBoot(t *testing.T) {
 // object. The cluster has its start time by the wall clock of the node.
 func TestClockStep_Waiting(t *testing.T) {
 	waiting := func(started *metav1.Time) *manifest.Pod {
-		return ofCluster("web", func(p *v1.Pod) {
+		return clusterPod("web", func(p *v1.Pod) {
 			p.Spec.ActiveDeadlineSeconds, p.Status.StartTime = new(int64(100)), started
 			p.Spec.Containers[0].EnvFrom = []v1.EnvFromSource{{ConfigMapRef: &v1.ConfigMapEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "missing"}}}}
 		})
@@ -183,7 +183,7 @@ func TestClockStep_Waiting(t *testing.T) {
 	for _, step := range clockSteps {
 		t.Run(fmt.Sprint(step), func(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
-				m.options = inCluster
+				m.options = useCluster
 				m.start()
 				p := waiting(nil)
 				m.setClusterPods(true, p)

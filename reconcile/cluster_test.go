@@ -19,8 +19,8 @@ import (
 
 const clusterSource = "the cluster"
 
-// ofCluster returns a pod as an API server has it.
-func ofCluster(name string, change func(*v1.Pod)) *manifest.Pod {
+// clusterPod returns a pod as an API server has it.
+func clusterPod(name string, change func(*v1.Pod)) *manifest.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name), Generation: 1}}
 	p.Spec.NodeName, p.Spec.TerminationGracePeriodSeconds = "node", new(int64(30))
 	p.Spec.Containers = []v1.Container{{Name: "app", Image: "job:1", Command: []string{"sleep", "inf"}}}
@@ -31,14 +31,14 @@ func ofCluster(name string, change func(*v1.Pod)) *manifest.Pod {
 	return decode.FromAPI(p, decode.Options{Kind: manifest.KindAPI, Source: clusterSource, Path: clusterSource, Node: "node"})
 }
 
-func deleted(seconds int64) func(*v1.Pod) {
+func withDeletion(seconds int64) func(*v1.Pod) {
 	return func(p *v1.Pod) {
 		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Now()}, &seconds
 	}
 }
 
-// inCluster configures podd for a cluster.
-func inCluster(o *reconcile.Options) {
+// useCluster configures podd for a cluster.
+func useCluster(o *reconcile.Options) {
 	o.SourceKinds = map[string]string{source: manifest.KindFile, clusterSource: manifest.KindAPI}
 }
 
@@ -51,8 +51,8 @@ func (m *machine) setClusterPods(complete bool, pods ...*manifest.Pod) {
 		{Source: clusterSource, Kind: manifest.KindAPI, Pods: pods, Complete: complete, Objects: known},
 	})
 	for _, p := range pods {
-		if m.given[p] == nil {
-			m.given[p] = p.Spec.DeepCopy()
+		if m.shared[p] == nil {
+			m.shared[p] = p.Spec.DeepCopy()
 		}
 	}
 	m.mu.Lock()
@@ -76,21 +76,21 @@ func TestClusterDeletes(t *testing.T) {
 		killed time.Duration
 	}{
 		{"its own grace, forgotten at once", func(m *machine) { m.setClusterPods(true) }, 30 * time.Second},
-		{"asked for", func(m *machine) { m.setClusterPods(true, ofCluster("web", both(hooked, deleted(12)))) }, 12 * time.Second},
-		{"a longer one", func(m *machine) { m.setClusterPods(true, ofCluster("web", both(hooked, deleted(50)))) }, 50 * time.Second},
-		{"at once", func(m *machine) { m.setClusterPods(true, ofCluster("web", both(hooked, deleted(0)))) }, 3 * time.Second},
+		{"asked for", func(m *machine) { m.setClusterPods(true, clusterPod("web", allOf(hooked, withDeletion(12)))) }, 12 * time.Second},
+		{"a longer one", func(m *machine) { m.setClusterPods(true, clusterPod("web", allOf(hooked, withDeletion(50)))) }, 50 * time.Second},
+		{"at once", func(m *machine) { m.setClusterPods(true, clusterPod("web", allOf(hooked, withDeletion(0)))) }, 3 * time.Second},
 		{"less, later", func(m *machine) {
-			m.setClusterPods(true, ofCluster("web", both(hooked, deleted(25))))
+			m.setClusterPods(true, clusterPod("web", allOf(hooked, withDeletion(25))))
 			m.advance(5 * time.Second)
-			m.setClusterPods(true, ofCluster("web", both(hooked, deleted(4))))
+			m.setClusterPods(true, clusterPod("web", allOf(hooked, withDeletion(4))))
 		}, 9 * time.Second},
 		{"while podd was away", func(m *machine) {
 			m.kill()
-			m.setClusterPods(false, ofCluster("web", both(hooked, deleted(12))))
+			m.setClusterPods(false, clusterPod("web", allOf(hooked, withDeletion(12))))
 			m.start()
 		}, 12 * time.Second},
 		{"and it was killed meanwhile", func(m *machine) {
-			m.setClusterPods(true, ofCluster("web", both(hooked, deleted(12))))
+			m.setClusterPods(true, clusterPod("web", allOf(hooked, withDeletion(12))))
 			m.advance(4 * time.Second)
 			m.kill()
 			m.advance(2 * time.Second)
@@ -99,9 +99,9 @@ func TestClusterDeletes(t *testing.T) {
 	} {
 		t.Run(test.note, func(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
-				m.options = inCluster
+				m.options = useCluster
 				m.start()
-				m.setClusterPods(true, ofCluster("web", hooked))
+				m.setClusterPods(true, clusterPod("web", hooked))
 				m.settle()
 				m.wantState("web 0 ready", "web/app 0 running")
 				m.Forget()
@@ -127,7 +127,7 @@ func TestClusterDeletes(t *testing.T) {
 	}
 }
 
-func both(changes ...func(*v1.Pod)) func(*v1.Pod) {
+func allOf(changes ...func(*v1.Pod)) func(*v1.Pod) {
 	return func(p *v1.Pod) {
 		for _, change := range changes {
 			change(p)
@@ -140,9 +140,9 @@ func both(changes ...func(*v1.Pod)) func(*v1.Pod) {
 // reported all pods.
 func TestClusterUnreachable(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		m.options = inCluster
+		m.options = useCluster
 		m.start()
-		web, lost := ofCluster("web", nil), ofCluster("lost", nil)
+		web, lost := clusterPod("web", nil), clusterPod("lost", nil)
 		m.setClusterPods(true, web, lost)
 		m.settle()
 		m.Forget()
@@ -161,7 +161,7 @@ func TestClusterUnreachable(t *testing.T) {
 // pod of that name whose manifest podd has not read yet.
 func TestClusterDeletes_OtherUID(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		m.options = inCluster
+		m.options = useCluster
 		m.start()
 		static := pod(t, "web", web)
 		m.setPods(static)
@@ -170,7 +170,7 @@ func TestClusterDeletes_OtherUID(t *testing.T) {
 		m.kill()
 		set := merge.Batches([]manifest.Batch{
 			{Source: source, Kind: manifest.KindFile},
-			{Source: clusterSource, Kind: manifest.KindAPI, Complete: true, Pods: []*manifest.Pod{ofCluster("web", deleted(1))}},
+			{Source: clusterSource, Kind: manifest.KindAPI, Complete: true, Pods: []*manifest.Pod{clusterPod("web", withDeletion(1))}},
 		})
 		m.set = set
 		m.start()
@@ -186,15 +186,15 @@ func TestClusterDeletes_OtherUID(t *testing.T) {
 // container with a new image.
 func TestClusterEdits(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		m.options = inCluster
+		m.options = useCluster
 		two := func(p *v1.Pod) {
 			p.Spec.Containers = append(p.Spec.Containers, v1.Container{Name: "side", Image: "side:1", Command: []string{"sleep", "inf"}})
 		}
 		m.start()
-		m.setClusterPods(true, ofCluster("web", two))
+		m.setClusterPods(true, clusterPod("web", two))
 		m.settle()
 		m.Forget()
-		m.setClusterPods(true, ofCluster("web", both(two, func(p *v1.Pod) {
+		m.setClusterPods(true, clusterPod("web", allOf(two, func(p *v1.Pod) {
 			p.Labels, p.Spec.ActiveDeadlineSeconds, p.Generation = map[string]string{"a": "b"}, new(int64(10000)), 2
 		})))
 		m.settle()
@@ -202,11 +202,11 @@ func TestClusterEdits(t *testing.T) {
 		if p := m.report("web").Pod; p.Labels["a"] != "b" || p.Status.ObservedGeneration != 2 || p.Status.Conditions[0].ObservedGeneration != 2 {
 			t.Errorf("published pod: got %v, want label a=b and observedGeneration 2", p)
 		}
-		m.setClusterPods(true, ofCluster("web", both(two, func(p *v1.Pod) { p.Spec.Containers[0].Image = "web:2" })))
+		m.setClusterPods(true, clusterPod("web", allOf(two, func(p *v1.Pod) { p.Spec.Containers[0].Image = "web:2" })))
 		m.advance(time.Minute)
 		m.wantState("web 0 ready", "web/app 1 running", "web/side 0 running", "web/app 0 exited 137")
 		// Another pod of the name waits only for the end of the first one.
-		m.setClusterPods(true, ofCluster("web", func(p *v1.Pod) { p.UID, p.Spec.Containers[0].Image = "other", "absent:1" }))
+		m.setClusterPods(true, clusterPod("web", func(p *v1.Pod) { p.UID, p.Spec.Containers[0].Image = "other", "absent:1" }))
 		m.advance(2 * time.Minute)
 		m.wantState("web 0 ready")
 	})
@@ -216,9 +216,9 @@ func TestClusterEdits(t *testing.T) {
 // if there is room later and podd is restarted.
 func TestClusterRejects(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		m.options = func(o *reconcile.Options) { inCluster(o); o.Limits.MaxPods = 1 }
+		m.options = func(o *reconcile.Options) { useCluster(o); o.Limits.MaxPods = 1 }
 		m.start()
-		first, second := ofCluster("first", nil), ofCluster("second", nil)
+		first, second := clusterPod("first", nil), clusterPod("second", nil)
 		m.setClusterPods(true, first)
 		m.settle()
 		m.setClusterPods(true, first, second)
@@ -240,7 +240,7 @@ func TestClusterRejects(t *testing.T) {
 		}
 		// The cluster has its final status by now.
 		m.kill()
-		m.setClusterPods(true, ofCluster("second", func(p *v1.Pod) {
+		m.setClusterPods(true, clusterPod("second", func(p *v1.Pod) {
 			p.Status.Phase, p.Status.Reason, p.Status.Message = v1.PodFailed, "OutOfpods", "Pod was rejected: so"
 		}))
 		m.start()
@@ -263,16 +263,16 @@ func TestClusterTakesOver(t *testing.T) {
 	onPort := func(p *v1.Pod) { p.Spec.Containers[0].Ports = []v1.ContainerPort{{HostPort: 80, ContainerPort: 80}} }
 	for note, first := range map[string][]*manifest.Pod{
 		"forgotten at once": nil,
-		"deleted":           {ofCluster("first", both(onPort, deleted(20)))},
-		"over":              {ofCluster("first", both(onPort, func(p *v1.Pod) { p.Status.Phase = v1.PodFailed }))},
+		"deleted":           {clusterPod("first", allOf(onPort, withDeletion(20)))},
+		"over":              {clusterPod("first", allOf(onPort, func(p *v1.Pod) { p.Status.Phase = v1.PodFailed }))},
 	} {
 		t.Run(note, func(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
-				m.options = inCluster
+				m.options = useCluster
 				m.start()
-				m.setClusterPods(true, ofCluster("first", onPort))
+				m.setClusterPods(true, clusterPod("first", onPort))
 				m.settle()
-				m.setClusterPods(true, append(first, ofCluster("second", onPort))...)
+				m.setClusterPods(true, append(first, clusterPod("second", onPort))...)
 				m.advance(2 * time.Minute)
 				if s := m.report("second").Pod.Status; s.Phase != v1.PodRunning {
 					t.Errorf("status of the second pod: got %+v, want Running\n%s", s, m.state())
@@ -286,9 +286,9 @@ func TestClusterTakesOver(t *testing.T) {
 // controllers see that the node evicted it.
 func TestClusterEvicts(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		m.options = inCluster
+		m.options = useCluster
 		m.start()
-		web := ofCluster("web", nil)
+		web := clusterPod("web", nil)
 		m.setClusterPods(true, web)
 		m.settle()
 		if err := m.current().router.Evict(context.Background(), key("web"), plan.Eviction{UID: web.UID, Hash: web.Hash, Message: "The node was low on resource: memory. "}); err != nil {
@@ -315,13 +315,13 @@ func hasDisruption(all []v1.PodCondition) bool {
 // and is stopped if it runs.
 func TestClusterFinished(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		m.options = inCluster
+		m.options = useCluster
 		over := func(p *v1.Pod) { p.Status.Phase, p.Status.Reason = v1.PodFailed, "Preempted" }
 		m.start()
-		m.setClusterPods(true, ofCluster("never", over), ofCluster("runs", nil))
+		m.setClusterPods(true, clusterPod("never", over), clusterPod("runs", nil))
 		m.settle()
 		m.wantState("runs 0 ready", "runs/app 0 running")
-		m.setClusterPods(true, ofCluster("never", over), ofCluster("runs", over))
+		m.setClusterPods(true, clusterPod("never", over), clusterPod("runs", over))
 		m.advance(2 * time.Minute)
 		m.wantState("runs 0 dead", "runs/app 0 exited 137")
 		if s := m.report("runs").Pod.Status; s.Phase != v1.PodFailed || s.Reason != "Preempted" || s.ContainerStatuses[0].State.Terminated == nil {
@@ -336,7 +336,7 @@ func TestClusterFinished(t *testing.T) {
 // that finished pods are not resized.
 func TestClusterResizes(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		m.options = inCluster
+		m.options = useCluster
 		sized := func(amount string) func(*v1.Pod) {
 			return func(p *v1.Pod) {
 				p.Spec.RestartPolicy = v1.RestartPolicyNever
@@ -344,9 +344,9 @@ func TestClusterResizes(t *testing.T) {
 			}
 		}
 		m.start()
-		m.setClusterPods(true, ofCluster("web", sized("100m")))
+		m.setClusterPods(true, clusterPod("web", sized("100m")))
 		m.settle()
-		m.setClusterPods(true, ofCluster("web", sized("200m")))
+		m.setClusterPods(true, clusterPod("web", sized("200m")))
 		m.advance(time.Minute)
 		m.wantState("web 0 ready", "web/app 0 running")
 		if got := m.report("web").Pod.Status.ContainerStatuses[0].AllocatedResources.Cpu().String(); got != "200m" {
@@ -359,9 +359,9 @@ func TestClusterResizes(t *testing.T) {
 // critical pod, which starts then.
 func TestClusterPreempts(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		m.options = func(o *reconcile.Options) { inCluster(o); o.Limits.MaxPods = 2 }
-		one, two := ofCluster("one", nil), ofCluster("two", nil)
-		critical := ofCluster("critical", func(p *v1.Pod) { p.Spec.Priority = new(int32(2_000_000_000)) })
+		m.options = func(o *reconcile.Options) { useCluster(o); o.Limits.MaxPods = 2 }
+		one, two := clusterPod("one", nil), clusterPod("two", nil)
+		critical := clusterPod("critical", func(p *v1.Pod) { p.Spec.Priority = new(int32(2_000_000_000)) })
 		m.start()
 		m.setClusterPods(true, one, two)
 		m.settle()
@@ -379,9 +379,9 @@ func TestClusterPreempts(t *testing.T) {
 // TestStaticPreempts checks that a pod of a file starts on a full node, even before its
 // cluster was read, because the pod may be what serves the cluster.
 func TestStaticPreempts(t *testing.T) {
-	full := func(o *reconcile.Options) { inCluster(o); o.Limits.MaxPods = 2 }
-	one, two := ofCluster("one", nil), ofCluster("two", nil)
-	both := func(m *machine, static *manifest.Pod, seen bool) {
+	full := func(o *reconcile.Options) { useCluster(o); o.Limits.MaxPods = 2 }
+	one, two := clusterPod("one", nil), clusterPod("two", nil)
+	setBoth := func(m *machine, static *manifest.Pod, seen bool) {
 		api := manifest.Batch{Source: clusterSource, Kind: manifest.KindAPI, Complete: seen}
 		if seen {
 			api.Pods = []*manifest.Pod{one, two}
@@ -401,7 +401,7 @@ func TestStaticPreempts(t *testing.T) {
 			m.start()
 			m.setClusterPods(true, one, two)
 			m.settle()
-			both(m, pod(t, "static", web), true)
+			setBoth(m, pod(t, "static", web), true)
 			m.advance(time.Minute)
 			m.wantState("one 0 dead", "one/app 0 exited 137", "static 0 ready", "static/app 0 running", "two 0 ready", "two/app 0 running")
 			if s := m.report("one").Pod.Status; s.Phase != v1.PodFailed || s.Reason != "Preempting" {
@@ -416,12 +416,12 @@ func TestStaticPreempts(t *testing.T) {
 			m.setClusterPods(true, one, two)
 			m.settle()
 			m.kill()
-			both(m, pod(t, "static", web), false)
+			setBoth(m, pod(t, "static", web), false)
 			m.start()
 			m.settle()
 			all := []string{"one 0 ready", "one/app 0 running", "static 0 ready", "static/app 0 running", "two 0 ready", "two/app 0 running"}
 			m.wantState(all...)
-			both(m, pod(t, "static", web), true)
+			setBoth(m, pod(t, "static", web), true)
 			m.advance(time.Minute)
 			m.wantState(all...)
 		})
@@ -436,13 +436,13 @@ func TestClusterAdmitsOnce(t *testing.T) {
 	}
 	for range 20 {
 		run(t, func(t *testing.T, m *machine) {
-			m.options = func(o *reconcile.Options) { inCluster(o); o.Limits.MaxPods = 1 }
+			m.options = func(o *reconcile.Options) { useCluster(o); o.Limits.MaxPods = 1 }
 			m.start()
 			m.setClusterPods(true)
 			m.settle()
-			younger := ofCluster("younger", made(9))
+			younger := clusterPod("younger", made(9))
 			m.setClusterPods(true, younger)
-			m.setClusterPods(true, younger, ofCluster("older", made(1)))
+			m.setClusterPods(true, younger, clusterPod("older", made(1)))
 			m.settle()
 			m.wantState("younger 0 ready", "younger/app 0 running")
 			if s := m.report("older").Pod.Status; s.Reason != "OutOfpods" {
@@ -456,8 +456,8 @@ func TestClusterAdmitsOnce(t *testing.T) {
 // again, as a kubelet does for all pods.
 func TestClusterRebooted(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		web := ofCluster("web", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} })
-		m.options = func(o *reconcile.Options) { inCluster(o); o.Limits.Features.Labels = map[string]string{"disk": "ssd"} }
+		web := clusterPod("web", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} })
+		m.options = func(o *reconcile.Options) { useCluster(o); o.Limits.Features.Labels = map[string]string{"disk": "ssd"} }
 		m.start()
 		m.setClusterPods(true, web)
 		m.settle()
@@ -471,7 +471,7 @@ func TestClusterRebooted(t *testing.T) {
 		if len(m.dirs()) != 1 {
 			t.Fatalf("pod directories: got %v, want one", m.dirs())
 		}
-		m.options = inCluster
+		m.options = useCluster
 		m.start()
 		m.advance(time.Minute)
 		m.wantState()

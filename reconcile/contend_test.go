@@ -15,9 +15,9 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// neighbor returns another podd on the runtime of m, with its own root directory.
-func (m *machine) neighbor() *machine {
-	other := newMachineBeside(m.t, m.Runtime)
+// addPodd returns another podd on the runtime of m, with its own root directory.
+func (m *machine) addPodd() *machine {
+	other := newMachineWithRuntime(m.t, m.Runtime)
 	other.instance = "other-" + instance
 	return other
 }
@@ -44,9 +44,9 @@ func TestConcurrentInstances(t *testing.T) {
 
 func testTwoStartTogether(t *testing.T, r *rand.Rand) {
 	a := newMachine(t)
-	b := a.neighbor()
-	defer a.end()
-	defer b.end()
+	b := a.addPodd()
+	defer a.finish()
+	defer b.finish()
 	upTo := func(d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
 	for n := range 12 { // the delay differs for each sandbox
 		a.Inject(runtimetest.Fault{Method: "RunPodSandbox", Nth: n + 1, Delay: upTo(20 * time.Second), Alone: true})

@@ -29,15 +29,15 @@ type gpus struct {
 	broken    error
 }
 
-// gave returns the IDs of each allocation.
-func (g *gpus) gave() []string {
+// allocations returns the IDs of each allocation.
+func (g *gpus) allocations() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.allocated)
 }
 
-// fails makes allocations fail with err, or succeed again if it is nil.
-func (g *gpus) fails(err error) {
+// failWith makes allocations fail with err, or succeed again if it is nil.
+func (g *gpus) failWith(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.broken = err
@@ -82,13 +82,13 @@ func runDevices(t *testing.T, test func(t *testing.T, m *machine, g *gpus, regis
 	})
 }
 
-func needing(t *testing.T, name string, n int, more string) *manifest.Pod {
+func gpuPod(t *testing.T, name string, n int, more string) *manifest.Pod {
 	t.Helper()
 	return pod(t, name, fmt.Sprintf(`containers: [{name: app, image: "web:1", resources: {limits: {%s: %d}}}]`+"\n%s", gpu, n, more))
 }
 
-// gpu returns the devices of a pod's running containers.
-func (m *machine) gpu(name string) string {
+// gpusOf returns the devices of a pod's running containers.
+func (m *machine) gpusOf(name string) string {
 	var all []string
 	for _, inc := range m.report(name).Observed {
 		for _, c := range inc.Containers {
@@ -104,7 +104,7 @@ func (m *machine) gpu(name string) string {
 // restart of podd changes nothing, and that freed devices go to the next pod.
 func TestDevices(t *testing.T) {
 	runDevices(t, func(t *testing.T, m *machine, g *gpus, register func()) {
-		one, two := needing(t, "one", 1, ""), needing(t, "two", 2, "")
+		one, two := gpuPod(t, "one", 1, ""), gpuPod(t, "two", 2, "")
 		m.start()
 		m.setPods(one)
 		m.settle()
@@ -128,13 +128,13 @@ func TestDevices(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.settle()
-		if got := m.gpu("one"); got != "a" {
+		if got := m.gpusOf("one"); got != "a" {
 			t.Errorf("device of pod one: got %q, want a", got)
 		}
 		m.setPods(two)
 		m.settle()
 		m.wantState("two 0 ready", "two/app 0 running")
-		if got, want := strings.Join(g.gave(), " "), "a a+b"; got != want {
+		if got, want := strings.Join(g.allocations(), " "), "a a+b"; got != want {
 			t.Errorf("allocated were %s, want %s", got, want)
 		}
 	})
@@ -149,8 +149,8 @@ func TestDevicesArePublished(t *testing.T) {
 		m.settle()
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if n := m.counted[gpu]; n.Total == 0 || !n.Served {
-			t.Errorf("published devices: got %v, want a served resource with devices", m.counted)
+		if n := m.devicesPublished[gpu]; n.Total == 0 || !n.Served {
+			t.Errorf("published devices: got %v, want a served resource with devices", m.devicesPublished)
 		}
 	})
 }
@@ -162,24 +162,24 @@ func TestDevices_EarlierVersion(t *testing.T) {
 		g.ids = []string{"a"}
 		m.start()
 		register()
-		m.setPods(needing(t, "one", 1, ""))
+		m.setPods(gpuPod(t, "one", 1, ""))
 		m.settle()
-		m.setPods(needing(t, "one", 1, "terminationGracePeriodSeconds: 1"))
+		m.setPods(gpuPod(t, "one", 1, "terminationGracePeriodSeconds: 1"))
 		m.advance(2 * time.Second)
-		if got := m.gpu("one"); got != "a" || len(g.gave()) != 2 {
-			t.Errorf("device of pod one: got %q after allocations %q, want a after two\n%s", got, g.gave(), m.state())
+		if got := m.gpusOf("one"); got != "a" || len(g.allocations()) != 2 {
+			t.Errorf("device of pod one: got %q after allocations %q, want a after two\n%s", got, g.allocations(), m.state())
 		}
 		// Without a plugin the successor would get no device, so the running version stays.
 		m.restart()
-		m.setPods(needing(t, "one", 1, "terminationGracePeriodSeconds: 2"))
+		m.setPods(gpuPod(t, "one", 1, "terminationGracePeriodSeconds: 2"))
 		m.settle()
-		if got := m.gpu("one"); got != "a" || !strings.Contains(m.why("one"), "the earlier version keeps running") {
+		if got := m.gpusOf("one"); got != "a" || !strings.Contains(m.why("one"), "the earlier version keeps running") {
 			t.Errorf("pod one: got device %q and reason %q, want device a and the earlier version running\n%s", got, m.why("one"), m.state())
 		}
 		register()
 		m.settle()
-		if got := m.gpu("one"); got != "a" || len(g.gave()) != 3 || m.why("one") != "" {
-			t.Errorf("pod one: got device %q, allocations %q and reason %q, want device a after three and no reason\n%s", got, g.gave(), m.why("one"), m.state())
+		if got := m.gpusOf("one"); got != "a" || len(g.allocations()) != 3 || m.why("one") != "" {
+			t.Errorf("pod one: got device %q, allocations %q and reason %q, want device a after three and no reason\n%s", got, g.allocations(), m.why("one"), m.state())
 		}
 	})
 }
@@ -192,7 +192,7 @@ func TestDevices_Finished(t *testing.T) {
 		register()
 		done := pod(t, "done", `restartPolicy: Never
 containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"], resources: {limits: {example.com/gpu: 1}}}]`)
-		m.setPods(done, needing(t, "one", 1, ""))
+		m.setPods(done, gpuPod(t, "one", 1, ""))
 		m.settle()
 		m.wantState("done 0 dead", "done/app 0 exited 0", "one 0 ready", "one/app 0 running")
 	})
@@ -202,16 +202,16 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"], resources:
 // other pods do not wait.
 func TestBrokenPlugin(t *testing.T) {
 	runDevices(t, func(t *testing.T, m *machine, g *gpus, register func()) {
-		g.fails(errors.New("it burns"))
+		g.failWith(errors.New("it burns"))
 		m.start()
 		register()
-		m.setPods(needing(t, "one", 1, ""), pod(t, "web", `containers: [{name: app, image: "web:1"}]`))
+		m.setPods(gpuPod(t, "one", 1, ""), pod(t, "web", `containers: [{name: app, image: "web:1"}]`))
 		m.settle()
 		m.wantState("web 0 ready", "web/app 0 running")
 		if why := m.why("one"); why != "allocating 1 of example.com/gpu for container app: it burns" {
 			t.Errorf("reason why pod one waits: got %q, want the error of the plugin", why)
 		}
-		g.fails(nil)
+		g.failWith(nil)
 		m.advance(time.Minute)
 		m.wantState("one 0 ready", "one/app 0 running", "web 0 ready", "web/app 0 running")
 	})
@@ -224,13 +224,13 @@ func TestDevicesKilled(t *testing.T) {
 		runDevices(t, func(t *testing.T, m *machine, g *gpus, register func()) {
 			m.start()
 			register()
-			m.setPods(needing(t, "one", 1, ""), needing(t, "two", 1, ""))
+			m.setPods(gpuPod(t, "one", 1, ""), gpuPod(t, "two", 1, ""))
 			m.advance(time.Duration(at) * time.Millisecond / 2)
 			m.restart()
 			register()
 			m.settle()
 			m.wantState("one 0 ready", "one/app 0 running", "two 0 ready", "two/app 0 running")
-			if one, two := m.gpu("one"), m.gpu("two"); one+two != "ab" && one+two != "ba" {
+			if one, two := m.gpusOf("one"), m.gpusOf("two"); one+two != "ab" && one+two != "ba" {
 				t.Errorf("podd killed after %d half milliseconds: got devices %q and %q, want a and b", at, one, two)
 			}
 		})
@@ -244,14 +244,14 @@ func TestDevices_UnknownVersion(t *testing.T) {
 		g.ids = []string{"a"}
 		m.start()
 		register()
-		m.setPods(needing(t, "one", 1, "terminationGracePeriodSeconds: 1"))
+		m.setPods(gpuPod(t, "one", 1, "terminationGracePeriodSeconds: 1"))
 		m.settle()
 		m.kill()
-		m.setPods(needing(t, "one", 1, ""), needing(t, "other", 1, ""))
+		m.setPods(gpuPod(t, "one", 1, ""), gpuPod(t, "other", 1, ""))
 		m.start()
 		register()
 		m.settle()
-		if got := m.gpu("one"); got != "a" || m.report("other").Decision.Reason != "UnexpectedAdmissionError" {
+		if got := m.gpusOf("one"); got != "a" || m.report("other").Decision.Reason != "UnexpectedAdmissionError" {
 			t.Errorf("got device %q of pod one and decision %s about the other, want device a and reason UnexpectedAdmissionError\n%s", got, m.report("other").Decision, m.state())
 		}
 	})

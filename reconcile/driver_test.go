@@ -14,13 +14,13 @@ import (
 	"podd/reconcile/render"
 )
 
-// needy is a Disk whose volumes need a driver.
-type needy struct {
+// driverDisk is a Disk whose volumes need a driver.
+type driverDisk struct {
 	effect.Disk
 	driver *atomic.Bool
 }
 
-func (n needy) Prepare(ctx context.Context, pod *manifest.Pod, of render.Volumes) (map[string]string, error) {
+func (n driverDisk) Prepare(ctx context.Context, pod *manifest.Pod, of render.Volumes) (map[string]string, error) {
 	if !n.driver.Load() {
 		return nil, errors.New("driver x is not there")
 	}
@@ -30,7 +30,7 @@ func (n needy) Prepare(ctx context.Context, pod *manifest.Pod, of render.Volumes
 	return n.Disk.Prepare(ctx, &own, of)
 }
 
-func (n needy) Remove(ctx context.Context, uid types.UID) error {
+func (n driverDisk) Remove(ctx context.Context, uid types.UID) error {
 	if !n.driver.Load() {
 		return errors.New("driver x is not there")
 	}
@@ -43,7 +43,7 @@ func TestDrivers(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		came := make(chan struct{}, 1)
 		var driver atomic.Bool
-		m.disk, m.drivers = needy{m.disk, &driver}, came
+		m.disk, m.drivers = driverDisk{m.disk, &driver}, came
 		m.start()
 		m.setPods(pod(t, "db", `
 containers: [{name: app, image: "web:1"}]

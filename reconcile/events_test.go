@@ -53,8 +53,8 @@ func (m *machine) takeEvents() string {
 	return strings.Join(append(lines, ""), "\n")
 }
 
-// tales are the scenarios whose events are in testdata/event.
-var tales = map[string]func(t *testing.T, m *machine, then func(string)){
+// eventScenarios are the scenarios whose events are in testdata/event.
+var eventScenarios = map[string]func(t *testing.T, m *machine, then func(string)){
 	"life": func(t *testing.T, m *machine, then func(string)) {
 		m.start()
 		m.setPods(pod(t, "web", `containers: [{name: app, image: "web:1"}]`))
@@ -92,32 +92,32 @@ var tales = map[string]func(t *testing.T, m *machine, then func(string)){
 		then("cannot be started")
 	},
 	"probes": func(t *testing.T, m *machine, then func(string)) {
-		c := newClinic(m)
-		c.falls("started", bad)
+		c := newCommands(m)
+		c.setResult("started", bad)
 		m.start()
 		m.setPods(pod(t, "web", probed))
 		m.advance(2500 * time.Millisecond)
 		then("is starting")
-		c.heals("started")
+		c.succeed("started")
 		m.advance(6 * time.Second)
 		then("has started")
-		c.falls("alive", bad)
+		c.setResult("alive", bad)
 		m.advance(17 * time.Second)
 		then("is not alive")
-		c.falls("ready", runtimetest.Program{Ends: true, Code: 1, Output: strings.Repeat("word ", 5000)})
-		c.heals("alive")
+		c.setResult("ready", runtimetest.Program{Ends: true, Code: 1, Output: strings.Repeat("word ", 5000)})
+		c.succeed("alive")
 		m.advance(25 * time.Second)
 		then("is not ready")
 	},
 	"hooks": func(t *testing.T, m *machine, then func(string)) {
-		c := newClinic(m)
-		c.falls("warm", bad)
-		c.falls("drain", bad)
+		c := newCommands(m)
+		c.setResult("warm", bad)
+		c.setResult("drain", bad)
 		m.start()
 		m.setPods(pod(t, "web", `containers: [{name: app, image: "web:1", lifecycle: {postStart: {exec: {command: [warm]}}, preStop: {exec: {command: [drain]}}}}]`))
 		m.advance(5 * time.Second)
 		then("both hooks fail")
-		c.heals("warm")
+		c.succeed("warm")
 		m.advance(time.Minute)
 		then("heals")
 		m.setPods()
@@ -183,7 +183,7 @@ containers: [{name: app, image: "web:1"}]`))
 
 // TestEvents checks which events a pod has, with their messages and counts.
 func TestEvents(t *testing.T) {
-	for name, tale := range tales {
+	for name, tale := range eventScenarios {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
 				var b strings.Builder

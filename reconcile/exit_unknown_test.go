@@ -274,7 +274,7 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`))
 				var mu sync.Mutex
 				last := int32(-2) // -1: none is shown
 				m.options = func(o *reconcile.Options) {
-					inCluster(o)
+					useCluster(o)
 					publish := o.Publish
 					o.Publish = func(c reconcile.Change) {
 						mu.Lock()
@@ -291,12 +291,12 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`))
 					}
 				}
 				m.start()
-				m.setClusterPods(true, ofCluster("job", func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever }))
+				m.setClusterPods(true, clusterPod("job", func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever }))
 				m.settle()
 				heal := m.hideExits()
 				m.Exit("default/job/app", 0)
 				m.advance(time.Second)
-				m.setClusterPods(true, ofCluster("job", both(func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever }, deleted(5))))
+				m.setClusterPods(true, clusterPod("job", allOf(func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever }, withDeletion(5))))
 				shown := func() int32 { mu.Lock(); defer mu.Unlock(); return last }
 				m.advance(cmp.Or(c.heals, 110*time.Second))
 				if got := shown(); got != -1 {

@@ -69,9 +69,9 @@ func (m *machine) waitingReason(name string, container string) string {
 // TestHooks checks that hooks delay the steps after them, and share the grace.
 func TestHooks(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		c := newClinic(m)
-		c.falls("warm", slow)
-		c.falls("drain", slow)
+		c := newCommands(m)
+		c.setResult("warm", slow)
+		c.setResult("drain", slow)
 		m.start()
 		began := time.Now()
 		m.setPods(pod(t, "web", hooked))
@@ -107,9 +107,9 @@ func TestHookFails(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		var log bytes.Buffer
 		m.log = slog.NewTextHandler(&log, nil)
-		c := newClinic(m)
-		c.falls("warm", bad)
-		c.falls("drain", slow)
+		c := newCommands(m)
+		c.setResult("warm", bad)
+		c.setResult("drain", slow)
 		m.start()
 		m.setPods(pod(t, "web", hooked))
 		m.advance(4 * time.Second)
@@ -126,13 +126,13 @@ func TestHookFails(t *testing.T) {
 		if got := m.report("web").Decision.Steps[1].Why; !strings.HasSuffix(got, "last exit 143, postStart hook failed: exit 1: [1mno disk") {
 			t.Errorf("reason of the decision: got %q, want the exit code and the output of the hook", got)
 		}
-		c.heals("warm")
+		c.succeed("warm")
 		m.settle()
 		if m.waitingReason("web", "app") != "" {
 			t.Errorf("waiting reason: got %q, want none\n%s", m.waitingReason("web", "app"), m.state())
 		}
 		// A failed preStop hook is reported and delays nothing.
-		c.falls("drain", bad)
+		c.setResult("drain", bad)
 		m.setPods()
 		m.settle()
 		m.wantState()
@@ -147,8 +147,8 @@ func TestHookFails(t *testing.T) {
 // container then gets two seconds.
 func TestHookTooSlow(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		c := newClinic(m)
-		c.falls("drain", runtimetest.Program{}) // never ends
+		c := newCommands(m)
+		c.setResult("drain", runtimetest.Program{}) // never ends
 		m.start()
 		m.setPods(pod(t, "web", `terminationGracePeriodSeconds: 5
 containers: [{name: app, image: "web:1", lifecycle: {preStop: {exec: {command: [drain]}}}}]`))
@@ -165,9 +165,9 @@ containers: [{name: app, image: "web:1", lifecycle: {preStop: {exec: {command: [
 // the hook again with the rest of the grace, and does not repeat a finished hook.
 func TestHookAfterKill(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		c := newClinic(m)
-		c.falls("warm", slow)
-		c.falls("drain", slow)
+		c := newCommands(m)
+		c.setResult("warm", slow)
+		c.setResult("drain", slow)
 		web := pod(t, "web", hooked)
 		m.start()
 		m.setPods(web)
@@ -201,7 +201,7 @@ func TestHookAfterKill(t *testing.T) {
 // running container.
 func TestHookWithoutJournal(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		newClinic(m)
+		newCommands(m)
 		web := pod(t, "web", hooked)
 		m.start()
 		m.setPods(web)
@@ -224,8 +224,8 @@ func TestHookWithoutJournal(t *testing.T) {
 // stopped without grace.
 func TestHook_ForceStop(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		c := newClinic(m)
-		c.falls("warm", runtimetest.Program{}) // never ends
+		c := newCommands(m)
+		c.setResult("warm", runtimetest.Program{}) // never ends
 		m.start()
 		m.setPods(pod(t, "web", `terminationGracePeriodSeconds: 0
 containers: [{name: app, image: "web:1", lifecycle: {postStart: {exec: {command: [warm]}}, preStop: {exec: {command: [drain]}}}}]`))
@@ -236,7 +236,7 @@ containers: [{name: app, image: "web:1", lifecycle: {postStart: {exec: {command:
 		m.setPods()
 		m.advance(time.Second)
 		m.wantState()
-		if c.times("drain") > 0 {
+		if c.takeCount("drain") > 0 {
 			t.Error("preStop hook without a grace period: got a call, want none")
 		}
 	})
@@ -246,7 +246,7 @@ containers: [{name: app, image: "web:1", lifecycle: {postStart: {exec: {command:
 // plan.Cancellable), but that nothing waits for it and its result is ignored.
 func TestHook_NotCanceled(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		c := newClinic(m)
+		c := newCommands(m)
 		m.start()
 		m.setPods(pod(t, "web", `terminationGracePeriodSeconds: 2
 containers: [{name: app, image: "web:1", command: [sleep, inf], lifecycle: {preStop: {exec: {command: [drain]}}}}]`))
@@ -258,12 +258,12 @@ containers: [{name: app, image: "web:1", command: [sleep, inf], lifecycle: {preS
 		m.settle()
 		m.wantState()
 		wantHookCalls(t, m.hookCalls(ends), "0s [drain] within 2", "2s stop web/app within 2", "4s PodSandbox web")
-		if n := c.times("drain"); n != 1 {
+		if n := c.takeCount("drain"); n != 1 {
 			t.Errorf("completed calls of the hook: got %d, want 1", n)
 		}
 		slowly()
 
-		c.falls("warm", runtimetest.Program{Ends: true, Code: 1, Run: 5 * time.Second})
+		c.setResult("warm", runtimetest.Program{Ends: true, Code: 1, Run: 5 * time.Second})
 		m.setPods(pod(t, "web", `terminationGracePeriodSeconds: 10
 containers: [{name: app, image: "web:1", command: [sleep, inf], lifecycle: {postStart: {exec: {command: [warm]}}}}]`))
 		m.advance(time.Second)

@@ -13,17 +13,17 @@ import (
 	"podd/reconcile/journal"
 )
 
-// hungDisk is a disk whose writes do not end while hung is set, until answers is called.
+// hungDisk is a disk whose writes do not end while hung is set, until respond is called.
 type hungDisk struct {
 	hung   atomic.Bool
 	answer chan struct{}
 }
 
-// hangingDisk gives the node such a disk.
-func hangingDisk(m *machine) *hungDisk {
+// useHungDisk gives the node such a disk.
+func useHungDisk(m *machine) *hungDisk {
 	d := &hungDisk{answer: make(chan struct{})}
 	m.options = func(o *reconcile.Options) {
-		o.Journals.Replace = waitingDisk(func() {
+		o.Journals.Replace = slowJournals(func() {
 			if d.hung.Load() {
 				<-d.answer
 			}
@@ -32,15 +32,15 @@ func hangingDisk(m *machine) *hungDisk {
 	return d
 }
 
-// waitingDisk stores journals in files, and calls wait before each write.
-func waitingDisk(wait func()) func(dir string, data []byte, durable bool) error {
+// slowJournals stores journals in files, and calls wait before each write.
+func slowJournals(wait func()) func(dir string, data []byte, durable bool) error {
 	return func(dir string, data []byte, durable bool) error {
 		wait()
 		return journal.Replace(dir, data, durable)
 	}
 }
 
-func (d *hungDisk) answers() { d.hung.Store(false); close(d.answer) }
+func (d *hungDisk) respond() { d.hung.Store(false); close(d.answer) }
 
 // TestProtectionOnHungDisk checks that a pod that exceeds a storage limit or its deadline,
 // or is on a node that shuts down, is stopped with its sidecars although the disk does not
@@ -49,7 +49,7 @@ func TestProtectionOnHungDisk(t *testing.T) {
 	for name, test := range protections {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
-				d := hangingDisk(m)
+				d := useHungDisk(m)
 				m.start()
 				p := pod(t, "web", `activeDeadlineSeconds: 100
 terminationGracePeriodSeconds: 5
@@ -61,7 +61,7 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
 				test.end(m, p)
 				m.settle()
 				m.wantState("web 0 dead", "web/app 0 exited 137", "web/side 0 exited 143")
-				d.answers()
+				d.respond()
 				m.settle()
 				if fin := m.journaledEnd(p); fin == nil || fin.Reason != test.reason {
 					t.Errorf("end in the journal: got %+v, want reason %s", fin, test.reason)
@@ -79,7 +79,7 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
 // disk does not respond, and that its directory is removed once the disk does.
 func TestRemovalOnHungDisk(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		d := hangingDisk(m)
+		d := useHungDisk(m)
 		m.runLimited("Always")
 		d.hung.Store(true)
 		m.setPods()
@@ -88,7 +88,7 @@ func TestRemovalOnHungDisk(t *testing.T) {
 		if len(m.dirs()) != 1 {
 			t.Errorf("pod directories during a write: got %q, want one", m.dirs())
 		}
-		d.answers()
+		d.respond()
 		m.settle()
 		if len(m.dirs()) > 0 || m.report("web") != nil {
 			t.Errorf("after the removal: got directories %q and report %v, want none\n%s", m.dirs(), m.report("web"), m.state())
@@ -102,7 +102,7 @@ func TestEndOnSlowDisk(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		var slow atomic.Bool
 		m.options = func(o *reconcile.Options) {
-			o.Journals.Replace = waitingDisk(func() {
+			o.Journals.Replace = slowJournals(func() {
 				if slow.Load() {
 					<-time.After(30 * time.Second)
 				}
@@ -135,7 +135,7 @@ func TestEndOnSlowDisk(t *testing.T) {
 // TestStopPoddOnHungDisk checks that podd ends soon although the disk does not respond.
 func TestStopPoddOnHungDisk(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		d := hangingDisk(m)
+		d := useHungDisk(m)
 		p := m.runLimited("Always")
 		d.hung.Store(true)
 		protections["storage limit"].end(m, p)
@@ -145,7 +145,7 @@ func TestStopPoddOnHungDisk(t *testing.T) {
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("exit of podd: got it after %s, want it within 5s", took)
 		}
-		d.answers()
+		d.respond()
 		synctest.Wait()
 	})
 }

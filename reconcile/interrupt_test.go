@@ -157,19 +157,19 @@ func TestPoddDies(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			for nth, more := 1, true; more; nth++ {
 				t.Run(fmt.Sprintf("%s/call %d after %v", s.name, nth, after), func(t *testing.T) {
-					run(t, func(t *testing.T, m *machine) { more = dies(t, m, s, nth, after) })
+					run(t, func(t *testing.T, m *machine) { more = playWithKill(t, m, s, nth, after) })
 				})
 			}
 		}
 	}
 }
 
-// dies plays a story in which podd is killed at a call. It returns false if there are fewer
+// playWithKill plays a story in which podd is killed at a call. It returns false if there are fewer
 // calls.
-func dies(t *testing.T, m *machine, s story, nth int, after bool) bool {
+func playWithKill(t *testing.T, m *machine, s story, nth int, after bool) bool {
 	m.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "remote:1"}, Takes: time.Second})
 	struck := make(chan struct{})
-	m.Inject(runtimetest.Fault{Nth: nth, After: after, Match: changes, Hang: true, Do: func() {
+	m.Inject(runtimetest.Fault{Nth: nth, After: after, Match: isChange, Hang: true, Do: func() {
 		m.current().cancel()
 		close(struck)
 	}})
@@ -198,8 +198,8 @@ func dies(t *testing.T, m *machine, s story, nth int, after bool) bool {
 	}
 }
 
-// changes reports whether a request changes something.
-func changes(request any) bool {
+// isChange reports whether a request changes something.
+func isChange(request any) bool {
 	switch request.(type) {
 	case *cri.RunPodSandboxRequest, *cri.StopPodSandboxRequest, *cri.RemovePodSandboxRequest, *cri.CreateContainerRequest,
 		*cri.StartContainerRequest, *cri.StopContainerRequest, *cri.RemoveContainerRequest, *cri.PullImageRequest, *cri.ExecSyncRequest:

@@ -230,11 +230,11 @@ func (s *kubeletStory) ordered(text string) (all []string) {
 	var pod []string
 	containers := map[string][]string{}
 	end := func() {
-		s.sortBeside(pod)
+		s.sortConcurrent(pod)
 		all = append(all, step)
 		all = append(all, pod...)
 		for _, name := range slices.Sorted(maps.Keys(containers)) {
-			s.sortBeside(containers[name])
+			s.sortConcurrent(containers[name])
 			all = append(all, "of "+name)
 			all = append(all, containers[name]...)
 		}
@@ -259,10 +259,10 @@ func (s *kubeletStory) ordered(text string) (all []string) {
 	return all
 }
 
-func (s *kubeletStory) sortBeside(lines []string) {
+func (s *kubeletStory) sortConcurrent(lines []string) {
 	for from := 0; from < len(lines); {
 		to := from + 1
-		for kind := s.beside(lines[from]); kind != "" && to < len(lines) && s.beside(lines[to]) == kind; {
+		for kind := s.concurrentWith(lines[from]); kind != "" && to < len(lines) && s.concurrentWith(lines[to]) == kind; {
 			to++
 		}
 		slices.Sort(lines[from:to])
@@ -270,8 +270,8 @@ func (s *kubeletStory) sortBeside(lines []string) {
 	}
 }
 
-// beside returns the requests that may be in progress at the same time as a request.
-func (s *kubeletStory) beside(line string) string {
+// concurrentWith returns the requests that may be in progress at the same time as a request.
+func (s *kubeletStory) concurrentWith(line string) string {
 	switch words := strings.Fields(line); words[0] {
 	case "StopContainer", "UpdateContainerResources":
 		return words[0]

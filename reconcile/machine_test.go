@@ -53,23 +53,23 @@ type machine struct {
 	booted    time.Time
 	addresses chan node.Addresses // as in reconcile.Inputs, for the next start
 
-	given map[*manifest.Pod]*v1.Pod // every pod given, and a copy of it
+	shared map[*manifest.Pod]*v1.Pod // every pod given, and a copy of it
 
-	mu      sync.Mutex // guards all following fields
-	set     *manifest.Set
-	objects map[string]manifest.Objects          // for the next set
-	node    render.Resources                     // as published last
-	counted map[v1.ResourceName]allocation.Count // likewise
-	podd    *podd                                // nil before the first start
-	reports map[types.NamespacedName]*reconcile.Report
-	gone    []types.NamespacedName
-	events  []event.Event
+	mu               sync.Mutex // guards all following fields
+	set              *manifest.Set
+	objects          map[string]manifest.Objects          // for the next set
+	node             render.Resources                     // as published last
+	devicesPublished map[v1.ResourceName]allocation.Count // likewise
+	podd             *podd                                // nil before the first start
+	reports          map[types.NamespacedName]*reconcile.Report
+	removed          []types.NamespacedName
+	events           []event.Event
 	// problems are those of no single pod, as last published.
-	problems []manifest.Problem
-	knew     []string           // pods in the first Change of this podd after its start
-	seen     []runtime.Snapshot // every snapshot of the observer, if keep is set
-	keep     bool
-	adopts   bool // as with --adopt
+	problems      []manifest.Problem
+	firstPods     []string           // pods in the first Change of this podd after its start
+	snapshots     []runtime.Snapshot // every snapshot of the observer, if keep is set
+	keepSnapshots bool
+	adopt         bool // as with --adopt
 	// instance is the ID of the next podd, adopted are the instances that it adopted.
 	instance string
 	adopted  []string
@@ -91,15 +91,15 @@ const listTime = time.Millisecond
 func newMachine(t *testing.T) *machine { return newMachineOn(t, runtimetest.Options{}) }
 
 func newMachineOn(t *testing.T, o runtimetest.Options) *machine {
-	m := newMachineBeside(t, runtimetest.New(t, o))
+	m := newMachineWithRuntime(t, runtimetest.New(t, o))
 	// Each call takes time, so that an observation begins after the change that it shows.
 	m.Inject(runtimetest.Fault{Method: "ListContainers", Delay: listTime})
 	m.AddImages("web:1", "web:2", "job:1", "init:1", "side:1")
 	return m
 }
 
-// newMachineBeside returns a machine on a runtime that others may use, too.
-func newMachineBeside(t *testing.T, on *runtimetest.Runtime) *machine {
+// newMachineWithRuntime returns a machine on a runtime that others may use, too.
+func newMachineWithRuntime(t *testing.T, on *runtimetest.Runtime) *machine {
 	root := t.TempDir()
 	return &machine{
 		Runtime: on, t: t, root: root, instance: instance,
@@ -107,7 +107,7 @@ func newMachineBeside(t *testing.T, on *runtimetest.Runtime) *machine {
 		leftovers: newLeftovers(filepath.Join(root, "logs")),
 		log:       slog.DiscardHandler,
 		set:       &manifest.Set{},
-		given:     map[*manifest.Pod]*v1.Pod{},
+		shared:    map[*manifest.Pod]*v1.Pod{},
 		boot:      "boot 1", booted: time.Now().Add(-time.Hour),
 	}
 }
@@ -120,7 +120,7 @@ func (m *machine) start() {
 	if err != nil {
 		m.t.Error(err)
 	}
-	observer := m.NewObserver(cri.ObserverOptions{Instance: m.instance, Adopted: m.adopted, Nobodys: m.adopts || took, Logger: slog.New(m.log)})
+	observer := m.NewObserver(cri.ObserverOptions{Instance: m.instance, Adopted: m.adopted, Nobodys: m.adopt || took, Logger: slog.New(m.log)})
 	node := m.NewNodeObserver(cri.NodeObserverOptions{Logger: slog.New(m.log)})
 	d.router = m.newRouter(observer.Refresh)
 	d.parts.Go(func() {
@@ -128,10 +128,12 @@ func (m *machine) start() {
 			m.t.Errorf("Router.Run: got error %v, want none", err)
 		}
 	})
-	d.parts.Go(func() { observer.Run(d.ctx, func(s runtime.Snapshot) { m.note(s); send(d.ctx, d.snapshots, s) }) })
+	d.parts.Go(func() {
+		observer.Run(d.ctx, func(s runtime.Snapshot) { m.recordSnapshot(s); send(d.ctx, d.snapshots, s) })
+	})
 	d.parts.Go(func() { node.Run(d.ctx, func(n runtime.Node) { send(d.ctx, d.nodes, n) }) })
 	m.mu.Lock()
-	m.podd, m.reports, m.knew = d, map[types.NamespacedName]*reconcile.Report{}, nil
+	m.podd, m.reports, m.firstPods = d, map[types.NamespacedName]*reconcile.Report{}, nil
 	set := m.set
 	m.mu.Unlock()
 	if set.Complete != nil {
@@ -191,11 +193,11 @@ func send[T any](ctx context.Context, c chan<- T, v T) {
 	}
 }
 
-func (m *machine) note(s runtime.Snapshot) {
+func (m *machine) recordSnapshot(s runtime.Snapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.keep {
-		m.seen = append(m.seen, s)
+	if m.keepSnapshots {
+		m.snapshots = append(m.snapshots, s)
 	}
 }
 
@@ -205,28 +207,28 @@ func (m *machine) publish(c reconcile.Change) {
 	m.events = append(m.events, c.Events...)
 	m.node, m.problems = c.Capacity, c.Problems
 	if c.Devices != nil {
-		m.counted = c.Devices
+		m.devicesPublished = c.Devices
 	}
 	for _, r := range c.Reports {
 		m.reports[r.Key] = r
 	}
 	for _, key := range c.Gone {
 		delete(m.reports, key)
-		m.gone = append(m.gone, key)
+		m.removed = append(m.removed, key)
 	}
-	if m.knew == nil && !c.Starting {
-		m.knew = []string{}
+	if m.firstPods == nil && !c.Starting {
+		m.firstPods = []string{}
 		for key := range m.reports {
-			m.knew = append(m.knew, key.Name)
+			m.firstPods = append(m.firstPods, key.Name)
 		}
 	}
 }
 
-// shownAtStart returns the pods that podd showed when it had started.
-func (m *machine) shownAtStart() []string {
+// podsAfterStart returns the pods that podd showed when it had started.
+func (m *machine) podsAfterStart() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.knew
+	return m.firstPods
 }
 
 // report returns the published report of a pod; nil if there is none.
@@ -254,8 +256,8 @@ func (m *machine) setPods(pods ...*manifest.Pod) {
 	set = m.withObjects(set)
 	for _, p := range pods {
 		set.Pods[p.Key] = p
-		if m.given[p] == nil {
-			m.given[p] = p.Spec.DeepCopy()
+		if m.shared[p] == nil {
+			m.shared[p] = p.Spec.DeepCopy()
 		}
 	}
 	m.mu.Lock()
@@ -364,15 +366,15 @@ func runOn(t *testing.T, o runtimetest.Options, test func(t *testing.T, m *machi
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachineOn(t, o)
-		defer m.end()
+		defer m.finish()
 		test(t, m)
 	})
 }
 
-// end kills podd if it runs, and checks that no shared pod was modified.
-func (m *machine) end() {
+// finish kills podd if it runs, and checks that no shared pod was modified.
+func (m *machine) finish() {
 	m.kill()
-	for p, copy := range m.given {
+	for p, copy := range m.shared {
 		if diff := cmp.Diff(copy, p.Spec); diff != "" {
 			m.t.Errorf("the shared pod %s was modified (-before +after)\n%s", p.Key, diff)
 		}

@@ -10,8 +10,8 @@ import (
 	"podd/manifest"
 )
 
-// ended returns the published termination state of a container.
-func (m *machine) ended(name string) *v1.ContainerStateTerminated {
+// termination returns the published termination state of a container.
+func (m *machine) termination(name string) *v1.ContainerStateTerminated {
 	m.t.Helper()
 	c := m.report(name).Pod.Status.ContainerStatuses[0]
 	for _, state := range []v1.ContainerState{c.State, c.LastTerminationState} {
@@ -23,7 +23,7 @@ func (m *machine) ended(name string) *v1.ContainerStateTerminated {
 	return nil
 }
 
-func (m *machine) says(p *manifest.Pod, attempt, text string) {
+func (m *machine) writeMessage(p *manifest.Pod, attempt, text string) {
 	m.t.Helper()
 	path := filepath.Join(m.root, "pods", string(p.UID), "containers/app", attempt)
 	if err := os.WriteFile(path, []byte(text), 0); err != nil {
@@ -45,14 +45,14 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 3; exit 0"], t
 		m.start()
 		m.setPods(job, web, talks, well)
 		m.advance(1e9)
-		m.says(job, "00000000", "no disk\n")
-		m.says(web, "00000000", "first")
+		m.writeMessage(job, "00000000", "no disk\n")
+		m.writeMessage(web, "00000000", "first")
 		m.settle()
 		m.Exit("default/web/app", 1)
 		m.settle()
 		is := func(name, want string) {
 			t.Helper()
-			if got := m.ended(name).Message; got != want {
+			if got := m.termination(name).Message; got != want {
 				t.Errorf("%s says %q, want %q", name, got, want)
 			}
 		}
@@ -86,7 +86,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 3; exit 0"], t
 		}
 		m.Exit("default/web/app", 1)
 		m.advance(1e9)
-		if got := m.ended("web").Message; len(got) > 200 {
+		if got := m.termination("web").Message; len(got) > 200 {
 			t.Errorf("termination message: got %q, want at most 200 bytes", got)
 		}
 	})

@@ -17,8 +17,8 @@ import (
 	"podd/manifest"
 )
 
-// orphaned makes a pod directory with a file in a volume and returns its path.
-func (m *machine) orphaned(t *testing.T, uid string) string {
+// makeOrphan creates a pod directory with a file in a volume and returns its path.
+func (m *machine) makeOrphan(t *testing.T, uid string) string {
 	t.Helper()
 	dir := filepath.Join(m.root, "pods", uid)
 	if err := os.MkdirAll(filepath.Join(dir, "volumes/kubernetes.io~empty-dir/v"), 0o750); err != nil {
@@ -30,8 +30,8 @@ func (m *machine) orphaned(t *testing.T, uid string) string {
 	return dir
 }
 
-// reported waits until podd is idle and returns its problems of no single pod.
-func (m *machine) reported() []string {
+// nodeProblems waits until podd is idle and returns its problems of no single pod.
+func (m *machine) nodeProblems() []string {
 	m.settle()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,7 +72,7 @@ func TestUnreadableJournal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
-				dir := m.orphaned(t, "of-nobody")
+				dir := m.makeOrphan(t, "of-nobody")
 				journal := filepath.Join(dir, "journal.json")
 				if err := c.damage(journal); err != nil {
 					t.Fatal(err)
@@ -81,7 +81,7 @@ func TestUnreadableJournal(t *testing.T) {
 				m.setPods()
 				for range 2 {
 					m.start()
-					all := m.reported()
+					all := m.nodeProblems()
 					if len(all) != 1 || !strings.Contains(all[0], journal) || !strings.Contains(all[0], c.cause) || !strings.Contains(all[0], "podd orphans rm of-nobody") {
 						t.Errorf("problems: got %q, want one about %s because of %q", all, journal, c.cause)
 					}
@@ -102,7 +102,7 @@ func TestUnreadableJournal(t *testing.T) {
 				if err != nil || len(m.dirs()) > 0 {
 					t.Errorf("removing the directory: got error %v and directories %q, want none", err, m.dirs())
 				}
-				if all := m.reported(); len(all) > 0 {
+				if all := m.nodeProblems(); len(all) > 0 {
 					t.Errorf("problems after the removal: got %q, want none", all)
 				}
 			})
@@ -115,8 +115,8 @@ func TestUnreadableJournal(t *testing.T) {
 func TestUnreadableJournal_IncompleteSources(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		p := pod(t, "web", `containers: [{name: app, image: "web:1"}]`)
-		of := filepath.Join(m.orphaned(t, string(p.UID)), "journal.json")
-		ofNobody := filepath.Join(m.orphaned(t, "of-nobody"), "journal.json")
+		of := filepath.Join(m.makeOrphan(t, string(p.UID)), "journal.json")
+		ofNobody := filepath.Join(m.makeOrphan(t, "of-nobody"), "journal.json")
 		for _, journal := range []string{of, ofNobody} {
 			if err := os.WriteFile(journal, []byte("bad"), 0o600); err != nil {
 				t.Fatal(err)
@@ -124,7 +124,7 @@ func TestUnreadableJournal_IncompleteSources(t *testing.T) {
 		}
 		problems := func(when string, want ...string) {
 			t.Helper()
-			all := m.reported()
+			all := m.nodeProblems()
 			for _, w := range want {
 				if !slices.ContainsFunc(all, func(s string) bool {
 					return strings.Contains(s, w) && strings.Contains(s, "cannot be read: invalid JSON")
@@ -156,7 +156,7 @@ func TestEmptyJournal(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		p := pod(t, "job", `restartPolicy: Never
 containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
-		m.orphaned(t, "of-nobody")
+		m.makeOrphan(t, "of-nobody")
 		for _, dir := range []string{"of-nobody", "bare", string(p.UID)} {
 			journal := filepath.Join(m.root, "pods", dir, "journal.json")
 			if err := errors.Join(os.MkdirAll(filepath.Dir(journal), 0o750), os.WriteFile(journal, nil, 0o600)); err != nil {
@@ -165,7 +165,7 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
 		}
 		m.setPods(p)
 		m.start()
-		all := m.reported()
+		all := m.nodeProblems()
 		if len(all) != 1 || !strings.Contains(all[0], "pod directories without a journal") || !strings.Contains(all[0], "of-nobody") {
 			t.Errorf("problems: got %q, want one about the directory without a journal", all)
 		}
@@ -181,9 +181,9 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
 func TestOtherAgentsDirectories(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.makeForeign("other")
-		m.orphaned(t, "with-data")
-		m.orphaned(t, "with-data-too")
-		m.orphaned(t, "foreign-other")
+		m.makeOrphan(t, "with-data")
+		m.makeOrphan(t, "with-data-too")
+		m.makeOrphan(t, "foreign-other")
 		for _, dir := range []string{"without/volumes/kubernetes.io~empty-dir/v", "mounted/volumes/kubernetes.io~nfs/v"} {
 			if err := os.MkdirAll(filepath.Join(m.root, "pods", dir), 0o750); err != nil {
 				t.Fatal(err)
@@ -196,7 +196,7 @@ func TestOtherAgentsDirectories(t *testing.T) {
 		t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
 		m.start()
 		m.setPods()
-		all := m.reported()
+		all := m.nodeProblems()
 		if want := []string{"foreign-other", "mounted", "with-data", "with-data-too"}; !slices.Equal(m.dirs(), want) {
 			t.Fatalf("pod directories: got %q, want %q", m.dirs(), want)
 		}
@@ -259,7 +259,7 @@ func TestUnreadableJournalInUse(t *testing.T) {
 		p := m.runUnreadable()
 		m.Forget()
 		m.start()
-		all := m.reported()
+		all := m.nodeProblems()
 		if len(all) != 1 || !strings.Contains(all[0], m.journal(p)) || !strings.Contains(all[0], "version 999") {
 			t.Errorf("problems: got %q, want one about version 999 of the journal", all)
 		}
@@ -269,7 +269,7 @@ func TestUnreadableJournalInUse(t *testing.T) {
 		if kept, err := os.ReadFile(m.journal(p) + ".unreadable"); err != nil || string(kept) != newerJournal {
 			t.Errorf("unreadable journal under its second name: got %q (error %v), want its content unchanged", kept, err)
 		}
-		if all := m.reported(); len(all) > 0 {
+		if all := m.nodeProblems(); len(all) > 0 {
 			t.Errorf("problems after the new journal: got %q, want none", all)
 		}
 		m.restart()
@@ -286,7 +286,7 @@ func TestUnreadableJournal_FullDisk(t *testing.T) {
 		for _, life := range []string{"first", "second"} {
 			m.start()
 			m.advance(2 * time.Minute)
-			if all := m.reported(); len(all) != 1 || !strings.Contains(all[0], "version 999") {
+			if all := m.nodeProblems(); len(all) != 1 || !strings.Contains(all[0], "version 999") {
 				t.Errorf("problems of the %s podd: got %q, want one about version 999", life, all)
 			}
 			if kept, err := os.ReadFile(m.journal(p)); err != nil || string(kept) != newerJournal {
@@ -297,7 +297,7 @@ func TestUnreadableJournal_FullDisk(t *testing.T) {
 		m.unblockJournal(p)
 		m.start()
 		m.advance(2 * time.Minute)
-		if all := m.reported(); len(all) > 0 {
+		if all := m.nodeProblems(); len(all) > 0 {
 			t.Errorf("problems after the new journal: got %q, want none", all)
 		}
 		if kept, err := os.ReadFile(m.journal(p) + ".unreadable"); err != nil || string(kept) != newerJournal {
@@ -346,7 +346,7 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
 					if !d.Problem || !strings.Contains(d.Why, m.journal(p)) || !strings.Contains(d.Why, "version 999") || !strings.Contains(d.Why, "remove it") {
 						t.Errorf("decision: got %s, want a problem that names the journal, its version and the remedy", d)
 					}
-					if all := m.reported(); len(all) != 1 {
+					if all := m.nodeProblems(); len(all) != 1 {
 						t.Errorf("problems: got %q, want one", all)
 					}
 					if kept, err := os.ReadFile(m.journal(p)); err != nil || string(kept) != newerJournal {
@@ -358,7 +358,7 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
 					m.advance(3 * time.Minute)
 				}
 				m.wantState(test.want...)
-				if all := m.reported(); len(all) > 0 {
+				if all := m.nodeProblems(); len(all) > 0 {
 					t.Errorf("problems in the end: got %q, want none", all)
 				}
 				if phase := m.report("job").Pod.Status.Phase; (phase == v1.PodSucceeded) != (len(test.want) == 0) {

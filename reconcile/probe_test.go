@@ -27,20 +27,20 @@ const probed = `containers:
   livenessProbe: {exec: {command: [alive]}, periodSeconds: 5, terminationGracePeriodSeconds: 3}
   readinessProbe: {exec: {command: [ready]}, periodSeconds: 10}`
 
-// clinic configures the results of commands in containers.
-type clinic struct {
-	mu    sync.Mutex                     // guards all following fields
-	ill   map[string]runtimetest.Program // what a command does, by its first word; a missing one succeeds
-	asked []string
+// commands configures the results of commands in containers.
+type commands struct {
+	mu      sync.Mutex                     // guards all following fields
+	results map[string]runtimetest.Program // what a command does, by its first word; a missing one succeeds
+	ran     []string
 }
 
-func newClinic(m *machine) *clinic {
-	c := &clinic{ill: map[string]runtimetest.Program{}}
+func newCommands(m *machine) *commands {
+	c := &commands{results: map[string]runtimetest.Program{}}
 	m.OnExec(func(_ string, command []string) runtimetest.Program {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.asked = append(c.asked, strings.Join(command, " "))
-		if p, ill := c.ill[command[0]]; ill {
+		c.ran = append(c.ran, strings.Join(command, " "))
+		if p, found := c.results[command[0]]; found {
 			return p
 		}
 		return runtimetest.Program{Ends: true}
@@ -48,31 +48,31 @@ func newClinic(m *machine) *clinic {
 	return c
 }
 
-func (c *clinic) falls(command string, p runtimetest.Program) {
+func (c *commands) setResult(command string, p runtimetest.Program) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ill[command] = p
+	c.results[command] = p
 }
 
-func (c *clinic) heals(command string) {
+func (c *commands) succeed(command string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.ill, command)
+	delete(c.results, command)
 }
 
-// times returns how often a command was run since the last call.
-func (c *clinic) times(command string) int {
+// takeCount returns how often a command was run since the last call.
+func (c *commands) takeCount(command string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := len(c.asked)
-	c.asked = slices.DeleteFunc(c.asked, func(asked string) bool { return strings.HasPrefix(asked, command) })
-	return n - len(c.asked)
+	n := len(c.ran)
+	c.ran = slices.DeleteFunc(c.ran, func(line string) bool { return strings.HasPrefix(line, command) })
+	return n - len(c.ran)
 }
 
 var bad = runtimetest.Program{Ends: true, Code: 1, Output: "\x1b[1mno disk\nmore\n"}
 
-// health returns "started ready condition" of the pod's container as published.
-func (m *machine) health(name string) string {
+// probeState returns "started ready condition" of the pod's container as published.
+func (m *machine) probeState(name string) string {
 	r := m.report(name)
 	if r == nil || r.Pod == nil || len(r.Pod.Status.ContainerStatuses) == 0 {
 		return "unknown"
@@ -87,9 +87,9 @@ func (m *machine) health(name string) string {
 	return fmt.Sprintf("%v %v %s", *c.Started, c.Ready, condition)
 }
 
-func (m *machine) isHealth(name, want string) {
+func (m *machine) wantProbeState(name, want string) {
 	m.t.Helper()
-	if got := m.health(name); got != want {
+	if got := m.probeState(name); got != want {
 		m.t.Fatalf("started, ready, Ready are %s, want %s\n%s", got, want, m.state())
 	}
 }
@@ -100,48 +100,48 @@ func TestProbes(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		var log bytes.Buffer
 		m.log = slog.NewTextHandler(&log, nil)
-		c := newClinic(m)
-		c.falls("started", bad)
-		c.falls("ready", bad)
+		c := newCommands(m)
+		c.setResult("started", bad)
+		c.setResult("ready", bad)
 		m.start()
 		m.setPods(pod(t, "web", probed))
 		m.advance(1500 * time.Millisecond)
-		m.isHealth("web", "false false False")
-		if got := c.asked[0]; got != "started hello $(OTHER)" {
+		m.wantProbeState("web", "false false False")
+		if got := c.ran[0]; got != "started hello $(OTHER)" {
 			t.Errorf("command of the probe: got %q, want the expanded variable", got)
 		}
-		c.heals("started")
+		c.succeed("started")
 		m.advance(2 * time.Second)
-		m.isHealth("web", "true false False")
+		m.wantProbeState("web", "true false False")
 		if got := m.report("web").Decision.Steps[0].Why; got != "readiness probe failed: exit 1: [1mno disk" {
 			t.Errorf("reason of the step: got %q, want the output of the probe", got)
 		}
-		c.heals("ready")
+		c.succeed("ready")
 		m.advance(10 * time.Second)
-		m.isHealth("web", "true true True")
-		if c.times("started"); c.times("alive") < 2 {
+		m.wantProbeState("web", "true true True")
+		if c.takeCount("started"); c.takeCount("alive") < 2 {
 			t.Error("liveness probes after the startup probe: got fewer than 2, want at least 2")
 		}
 
-		c.falls("ready", bad)
+		c.setResult("ready", bad)
 		m.advance(21 * time.Second)
-		m.isHealth("web", "true true True")
+		m.wantProbeState("web", "true true True")
 		m.advance(10 * time.Second)
-		m.isHealth("web", "true false False")
-		c.heals("ready")
+		m.wantProbeState("web", "true false False")
+		c.succeed("ready")
 		m.advance(11 * time.Second)
-		m.isHealth("web", "true true True")
-		if n := c.times("started"); n > 0 {
+		m.wantProbeState("web", "true true True")
+		if n := c.takeCount("started"); n > 0 {
 			t.Errorf("startup probes after the startup: got %d, want none", n)
 		}
 
 		m.Forget()
-		c.falls("alive", runtimetest.Program{Ends: true, Run: 5 * time.Second}) // too slow
+		c.setResult("alive", runtimetest.Program{Ends: true, Run: 5 * time.Second}) // too slow
 		m.advance(20 * time.Second)
-		c.heals("alive")
+		c.succeed("alive")
 		m.wantCalls("StopContainer web/app", "CreateContainer web/app", "StartContainer web/app")
 		m.settle()
-		m.isHealth("web", "true true True")
+		m.wantProbeState("web", "true true True")
 		m.kill()
 		for _, want := range []string{
 			`msg="container is unhealthy" pod=default/web container=app rule=NotReady why="readiness probe failed: exit 1: [1mno disk"`,
@@ -159,12 +159,12 @@ func TestProbes(t *testing.T) {
 // nothing, with its journal and without.
 func TestProbesAfterRestart(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		newClinic(m)
+		newCommands(m)
 		web := pod(t, "web", probed)
 		m.start()
 		m.setPods(web)
 		m.settle()
-		m.isHealth("web", "true true True")
+		m.wantProbeState("web", "true true True")
 		m.kill()
 		m.advance(time.Hour)
 		m.Forget()
@@ -174,7 +174,7 @@ func TestProbesAfterRestart(t *testing.T) {
 			o.Publish = func(c reconcile.Change) {
 				publish(c)
 				if r := m.report("web"); r != nil && len(r.Observed) > 0 {
-					health := m.health("web")
+					health := m.probeState("web")
 					first.CompareAndSwap(nil, &health)
 				}
 			}
@@ -184,7 +184,7 @@ func TestProbesAfterRestart(t *testing.T) {
 		if got := *first.Load(); got != "true true True" {
 			t.Errorf("first report: got %s, want started, ready and condition True", got)
 		}
-		m.isHealth("web", "true true True")
+		m.wantProbeState("web", "true true True")
 		m.wantCalls()
 
 		m.kill()
@@ -193,11 +193,11 @@ func TestProbesAfterRestart(t *testing.T) {
 		}
 		m.start()
 		m.advance(100 * time.Millisecond)
-		if got := m.health("web"); got != "false false False" {
+		if got := m.probeState("web"); got != "false false False" {
 			t.Errorf("first report without a journal: got %s, want false for all", got)
 		}
 		m.settle()
-		m.isHealth("web", "true true True")
+		m.wantProbeState("web", "true true True")
 		m.wantCalls()
 	})
 }
@@ -206,17 +206,17 @@ func TestProbesAfterRestart(t *testing.T) {
 // even if podd was killed before it could do so.
 func TestLivenessFailure_Restart(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		c := newClinic(m)
+		c := newCommands(m)
 		m.start()
 		m.setPods(pod(t, "web", probed))
 		m.settle()
 		m.Forget()
 		remove := m.Inject(runtimetest.Fault{Method: "StopContainer", Hang: true})
-		c.falls("alive", bad)
+		c.setResult("alive", bad)
 		m.advance(16 * time.Second)
 		m.kill()
 		remove()
-		c.heals("alive")
+		c.succeed("alive")
 		m.start()
 		m.advance(5 * time.Second)
 		m.wantCalls("StopContainer web/app", "CreateContainer web/app", "StartContainer web/app")
@@ -233,29 +233,29 @@ var deaf = strings.NewReplacer(`image: "web:1"`, `image: "web:1"
 // nothing.
 func TestReadiness_Stopping(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		c := newClinic(m)
+		c := newCommands(m)
 		m.start()
 		m.setPods(pod(t, "web", deaf))
 		m.settle()
-		m.isHealth("web", "true true True")
+		m.wantProbeState("web", "true true True")
 		m.setPods()
 		m.advance(time.Second)
-		c.times("")
+		c.takeCount("")
 		m.advance(8 * time.Second)
-		m.isHealth("web", "true true True")
-		if ready, all := c.times("ready"), c.times(""); ready != 4 || all != 0 {
+		m.wantProbeState("web", "true true True")
+		if ready, all := c.takeCount("ready"), c.takeCount(""); ready != 4 || all != 0 {
 			t.Errorf("probes: got %d readiness and %d other ones, want 4 and none", ready, all)
 		}
-		c.falls("ready", bad)
+		c.setResult("ready", bad)
 		m.advance(3 * time.Second)
-		m.isHealth("web", "true false False")
-		c.heals("ready")
+		m.wantProbeState("web", "true false False")
+		c.succeed("ready")
 		m.advance(3 * time.Second)
-		m.isHealth("web", "true true True")
+		m.wantProbeState("web", "true true True")
 
 		m.Inject(runtimetest.Fault{Method: "ExecSync", Hang: true})
 		m.advance(14 * time.Second)
-		m.isHealth("web", "true true True")
+		m.wantProbeState("web", "true true True")
 		m.advance(2 * time.Second)
 		m.wantState()
 	})
@@ -265,21 +265,21 @@ func TestReadiness_Stopping(t *testing.T) {
 // by its own manifest.
 func TestReadiness_Replaced(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		c := newClinic(m)
+		c := newCommands(m)
 		m.start()
 		m.setPods(pod(t, "web", deaf))
 		m.settle()
 		m.Forget()
 		m.setPods(pod(t, "web", `containers: [{name: app, image: "web:1", readinessProbe: {exec: {command: [other]}}}]`))
 		m.advance(time.Second)
-		c.times("")
+		c.takeCount("")
 		m.advance(20 * time.Second)
-		if ready, all := c.times("ready"), c.times(""); ready != 10 || all != 0 {
+		if ready, all := c.takeCount("ready"), c.takeCount(""); ready != 10 || all != 0 {
 			t.Errorf("probes: got %d readiness and %d other ones, want 10 and none", ready, all)
 		}
 		m.settle()
-		m.isHealth("web", "true true True")
-		if ready, other := c.times("ready"), c.times("other"); ready > 5 || other == 0 {
+		m.wantProbeState("web", "true true True")
+		if ready, other := c.takeCount("ready"), c.takeCount("other"); ready > 5 || other == 0 {
 			t.Errorf("probes: got %d of the removed version and %d of the new one, want at most 5 and at least one", ready, other)
 		}
 		m.wantCallsWith("RemovePodSandbox web", "StopContainer web/app", "StopPodSandbox web", "RunPodSandbox web", "CreateContainer web/app", "StartContainer web/app")
@@ -300,15 +300,15 @@ func TestProbes_FailedPod(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
-				c := newClinic(m)
+				c := newCommands(m)
 				m.start()
 				m.setPods(pod(t, "web", "activeDeadlineSeconds: 20\n"+deaf))
 				m.advance(20*time.Second - time.Millisecond)
 				end(t, m)
 				m.advance(time.Second)
-				c.times("")
+				c.takeCount("")
 				m.advance(20 * time.Second)
-				if n := c.times(""); n > 0 {
+				if n := c.takeCount(""); n > 0 {
 					t.Errorf("probes: got %d, want none", n)
 				}
 			})
@@ -320,21 +320,21 @@ func TestProbes_FailedPod(t *testing.T) {
 // is not canceled; see plan.Cancellable.
 func TestProbes_NotCanceled(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		c := newClinic(m)
+		c := newCommands(m)
 		m.start()
 		m.setPods(pod(t, "web", strings.ReplaceAll(probed, `image: "web:1"`, `image: "web:1"
   command: [sleep, inf]`)))
 		m.settle()
-		m.isHealth("web", "true true True")
+		m.wantProbeState("web", "true true True")
 		var under atomic.Int32
 		m.Inject(runtimetest.Fault{Method: "ExecSync", Delay: time.Second, Do: func() { under.Add(1) }})
-		c.times("")
+		c.takeCount("")
 		for under.Load() == 0 {
 			m.advance(100 * time.Millisecond)
 		}
 		m.setPods()
 		m.advance(5 * time.Second)
-		if n := c.times(""); n != int(under.Load()) {
+		if n := c.takeCount(""); n != int(under.Load()) {
 			t.Errorf("completed probes: got %d, want %d", n, under.Load())
 		}
 	})
@@ -351,7 +351,7 @@ func TestProbes_SameResult(t *testing.T) {
 			publish := o.Publish
 			o.Publish = func(c reconcile.Change) { published.Add(int64(len(c.Reports))); publish(c) }
 		}
-		c := newClinic(m)
+		c := newCommands(m)
 		m.start()
 		var pods []*manifest.Pod
 		for i := range 20 {
@@ -360,11 +360,11 @@ func TestProbes_SameResult(t *testing.T) {
 		m.setPods(pods...)
 		m.settle()
 		m.settle()
-		c.times("")
+		c.takeCount("")
 		published.Store(0)
 		before, journal := lines.n.Load(), modified(t, m.journal(pods[0]))
 		m.advance(time.Minute)
-		if n := c.times(""); n < 20*(12+6)-40 {
+		if n := c.takeCount(""); n < 20*(12+6)-40 {
 			t.Errorf("probes in a minute: got %d, want at least %d", n, 20*(12+6)-40)
 		}
 		if n := published.Load(); n > 0 {
@@ -407,7 +407,7 @@ func modified(t *testing.T, path string) time.Time {
 // over time.
 func TestSpreadAfterStart(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		c := newClinic(m)
+		c := newCommands(m)
 		m.start()
 		var pods []*manifest.Pod
 		for i := range 40 {
@@ -417,11 +417,11 @@ func TestSpreadAfterStart(t *testing.T) {
 		m.settle()
 		m.kill()
 		m.start()
-		c.times("")
+		c.takeCount("")
 		most, all := 0, 0
 		for range 100 {
 			m.advance(100 * time.Millisecond)
-			n := c.times("ready")
+			n := c.takeCount("ready")
 			most, all = max(most, n), all+n
 		}
 		if all != 40 || most > 5 {

@@ -33,7 +33,7 @@ func TestPure(t *testing.T) {
 				t.Fatal(err)
 			}
 			ast.Inspect(file, func(n ast.Node) bool {
-				if what, why := taint(n); why != "" {
+				if what, why := impurity(n); why != "" {
 					t.Errorf("%s: %s: %s", set.Position(n.Pos()), what, why)
 				}
 				return true
@@ -42,7 +42,7 @@ func TestPure(t *testing.T) {
 	}
 }
 
-func taint(n ast.Node) (what, why string) {
+func impurity(n ast.Node) (what, why string) {
 	switch n := n.(type) {
 	case *ast.GoStmt:
 		return "go", "a goroutine outlives the answer"

@@ -17,9 +17,9 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// marked returns the manifest of a pod with a marker in every private field that podd
+// markedPod returns the manifest of a pod with a marker in every private field that podd
 // serves without a cluster, and the markers. Each version has its own.
-func marked(t *testing.T, version int) (*manifest.Pod, []string) {
+func markedPod(t *testing.T, version int) (*manifest.Pod, []string) {
 	t.Helper()
 	var markers []string
 	mark := func() string {
@@ -51,9 +51,9 @@ func marked(t *testing.T, version int) (*manifest.Pod, []string) {
 
 func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
 
-// quoter is an error of the runtime that quotes private values of the version that a
+// quotingError is an error of the runtime that quotes private values of the version that a
 // request is about.
-type quoter struct {
+type quotingError struct {
 	m        *machine
 	versions map[string][]string // markers, by hash
 	newest   string              // hash
@@ -62,9 +62,9 @@ type quoter struct {
 	hash string     // of the last request
 }
 
-// about records a request. A sandbox or container that podd has not reported yet is of the
+// setVersion records the version of a request. A sandbox or container that podd has not reported yet is of the
 // newest version.
-func (q *quoter) about(request any) bool {
+func (q *quotingError) setVersion(request any) bool {
 	text := fmt.Sprint(request)
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -85,7 +85,7 @@ func (q *quoter) about(request any) bool {
 	return true
 }
 
-func (q *quoter) Error() string {
+func (q *quotingError) Error() string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	markers := slices.Clone(q.versions[q.hash])
@@ -114,37 +114,37 @@ func failsQuoting(t *testing.T, m *machine, method string) {
 	m.log = slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})
 	const last = "hunter2hunter2"
 	m.AddImage(runtimetest.Image{Name: "web:1", Program: runtimetest.Program{Output: last + "\n", Ends: true, Run: 20 * time.Second, Code: 1}})
-	q := &quoter{m: m, versions: map[string][]string{}}
+	q := &quotingError{m: m, versions: map[string][]string{}}
 	m.start()
 	for version := range 3 {
 		var pods []*manifest.Pod
 		if version < 2 {
-			p, markers := marked(t, version)
+			p, markers := markedPod(t, version)
 			q.versions[p.Hash], q.newest = markers, p.Hash
 			pods = append(pods, p)
 		}
 		for nth := range 3 {
-			m.Inject(runtimetest.Fault{Method: method, Nth: nth + 1, Match: q.about, Err: q})
+			m.Inject(runtimetest.Fault{Method: method, Nth: nth + 1, Match: q.setVersion, Err: q})
 		}
 		m.setPods(pods...)
 		m.advance(time.Minute)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	told := log.String()
+	output := log.String()
 	for _, e := range m.events {
-		told += fmt.Sprintf("%+v\n", e)
+		output += fmt.Sprintf("%+v\n", e)
 	}
 	shown := []string{last}
 	for _, markers := range q.versions {
 		shown = append(shown, markers...)
 	}
 	for _, marker := range shown {
-		if at := strings.Index(told, marker); at >= 0 {
-			t.Fatalf("%s is shown: %.600s", marker, told[max(0, at-300):])
+		if at := strings.Index(output, marker); at >= 0 {
+			t.Fatalf("%s is shown: %.600s", marker, output[max(0, at-300):])
 		}
 	}
-	if !strings.Contains(told, "invalid config") && method != "PullImage" {
-		t.Errorf("messages: got none with the error of the runtime, want one:\n%s", told)
+	if !strings.Contains(output, "invalid config") && method != "PullImage" {
+		t.Errorf("messages: got none with the error of the runtime, want one:\n%s", output)
 	}
 }

@@ -123,7 +123,7 @@ func TestStarting(t *testing.T) {
 			m.Inject(runtimetest.Fault{Method: "ListPodSandbox", Nth: 1, Delay: time.Second})
 			m.start()
 			time.Sleep(2 * time.Second)
-			if knew := m.shownAtStart(); !slices.Equal(knew, []string{"web"}) {
+			if knew := m.podsAfterStart(); !slices.Equal(knew, []string{"web"}) {
 				t.Errorf("pods in the first complete report (journal lost: %t): got %q, want web", lost, knew)
 			}
 		}

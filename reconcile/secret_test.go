@@ -29,8 +29,8 @@ stringData: {p: hunter2hunter2, TOKEN: hunter2hunter2 as well}
 {apiVersion: v1, kind: Secret, metadata: {name: pull}, type: kubernetes.io/dockerconfigjson, stringData: {.dockerconfigjson: '{"auths": {"registry.example": {"username": "hunter2hunter2", "password": "hunter2hunter2"}}}'}}
 `
 
-// secretive are the parts of a pod that hold something secret.
-var secretive = []string{
+// secretFields are the parts of a pod that hold something secret.
+var secretFields = []string{
 	"env: [{name: P, valueFrom: {secretKeyRef: {name: key, key: p}}}]",
 	"env: [{name: P, value: hunter2hunter2}, {name: Q, value: \"x $(P)\"}]",
 	"envFrom: [{secretRef: {name: key}}]",
@@ -49,7 +49,7 @@ func TestNoSecretIsShown(t *testing.T) {
 		image := rapid.SampledFrom([]string{"web:1", "registry.example/web:1", "registry.example/none:1"}).Draw(rt, "image")
 		spec := "imagePullSecrets: [{name: pull}]\nvolumes: [{name: key, secret: {secretName: key}}]\ncontainers:\n- name: app\n  image: " + image
 		used := map[string]bool{}
-		for _, part := range secretive {
+		for _, part := range secretFields {
 			field, _, _ := strings.Cut(part, ":")
 			if !used[field] && rapid.Bool().Draw(rt, part) {
 				used[field] = true
@@ -71,8 +71,8 @@ func TestNoSecretIsShown(t *testing.T) {
 			m.start()
 			m.setObjects(secretObjects, pod(t, "web", spec))
 			look := func() {
-				if told := m.allOutput(t); strings.Contains(told, hidden) {
-					found = told
+				if output := m.allOutput(t); strings.Contains(output, hidden) {
+					found = output
 				}
 			}
 			for range 5 {
@@ -83,7 +83,7 @@ func TestNoSecretIsShown(t *testing.T) {
 			m.advance(time.Second)
 			look()
 			m.advance(time.Minute)
-			m.end()
+			m.finish()
 			if log.Len() == 0 || strings.Contains(log.String(), hidden) {
 				found = "log: " + log.String()
 			}
@@ -98,7 +98,7 @@ func TestNoSecretIsShown(t *testing.T) {
 // itself.
 func (m *machine) allOutput(t *testing.T) string {
 	t.Helper()
-	told := m.state()
+	output := m.state()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range m.reports {
@@ -113,7 +113,7 @@ func (m *machine) allOutput(t *testing.T) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		told += string(text)
+		output += string(text)
 	}
 	journals, err := filepath.Glob(filepath.Join(m.root, "pods", "*", "journal.json"))
 	if err != nil {
@@ -124,7 +124,7 @@ func (m *machine) allOutput(t *testing.T) string {
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			t.Fatal(err)
 		}
-		told += string(text)
+		output += string(text)
 	}
-	return told
+	return output
 }

@@ -261,7 +261,7 @@ func TestRuntimeClass(t *testing.T) {
 			o.Render.RuntimeClasses = map[string]string{"small": "kata"}
 			o.Limits.Features.RuntimeClasses = o.Render.RuntimeClasses
 		}
-		defer m.end()
+		defer m.finish()
 		of := func(name, class string) *manifest.Pod {
 			return pod(t, name, "runtimeClassName: "+class+"\ncontainers: [{name: app, image: \"web:1\"}]")
 		}

@@ -123,9 +123,9 @@ func TestShutdownCancelled(t *testing.T) {
 // creates another one.
 func TestShutdown_APIPod(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		m.options = inCluster
+		m.options = useCluster
 		m.start()
-		m.setClusterPods(true, ofCluster("web", nil))
+		m.setClusterPods(true, clusterPod("web", nil))
 		m.settle()
 		m.wantState("web 0 ready", "web/app 0 running")
 		if err := <-m.shutDown(); err != nil {
@@ -166,20 +166,20 @@ func TestShutdown_Stopping(t *testing.T) {
 			m.setPods(edited...)
 		}, 33 * time.Second},
 		{"deleted from a cluster", func(_ *testing.T, m *machine) {
-			m.setClusterPods(true, ofCluster("web", long))
+			m.setClusterPods(true, clusterPod("web", long))
 			m.settle()
-			m.setClusterPods(true, ofCluster("web", both(long, deleted(300))))
+			m.setClusterPods(true, clusterPod("web", allOf(long, withDeletion(300))))
 		}, 23 * time.Second},
 		{"almost gone", func(_ *testing.T, m *machine) {
-			m.setClusterPods(true, ofCluster("web", long))
+			m.setClusterPods(true, clusterPod("web", long))
 			m.settle()
-			m.setClusterPods(true, ofCluster("web", both(long, deleted(60))))
+			m.setClusterPods(true, clusterPod("web", allOf(long, withDeletion(60))))
 			m.advance(55 * time.Second)
 		}, 9 * time.Second},
 	} {
 		t.Run(test.note, func(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
-				m.options = inCluster
+				m.options = useCluster
 				m.start()
 				test.leave(t, m)
 				m.advance(time.Second)

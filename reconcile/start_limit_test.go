@@ -171,7 +171,7 @@ var startBlocks = map[string]struct {
 }{
 	"it waits at the gate": {time.Second, func(m *machine, _ *deadServer) func() {
 		release := m.Inject(runtimetest.Fault{Method: "RunPodSandbox", Hang: true})
-		m.setPods(append(slices.Collect(maps.Keys(m.given)), podsNamed(m.t, "other", 20)...)...)
+		m.setPods(append(slices.Collect(maps.Keys(m.shared)), podsNamed(m.t, "other", 20)...)...)
 		m.advance(90 * time.Second) // twice the limit are in progress
 		return release
 	}},

@@ -15,7 +15,7 @@ import (
 )
 
 func adopts(o *reconcile.Options) {
-	inCluster(o)
+	useCluster(o)
 	o.Adopt = true
 }
 
@@ -40,32 +40,32 @@ func TestTakeOver(t *testing.T) {
 			m.Exit("default/job/app", 3)
 			m.start()
 		}, v1.PodFailed},
-		"is deleted": {func(m *machine) { m.setClusterPods(true, ofCluster("job", both(never, deleted(5)))) }, ""},
+		"is deleted": {func(m *machine) { m.setClusterPods(true, clusterPod("job", allOf(never, withDeletion(5)))) }, ""},
 		"is deleted while podd is away": {func(m *machine) {
 			m.kill()
-			m.setClusterPods(true, ofCluster("job", both(never, deleted(5))))
+			m.setClusterPods(true, clusterPod("job", allOf(never, withDeletion(5))))
 			m.start()
 		}, ""},
 		"is forgotten":                                    {func(m *machine) { m.setClusterPods(true) }, ""},
 		"is forgotten, podd being away":                   {func(m *machine) { m.kill(); m.setClusterPods(true); m.start() }, ""},
 		"runs on with a podd that comes":                  {func(m *machine) { m.kill(); m.start() }, v1.PodRunning},
-		"runs on with one that is not asked to take over": {func(m *machine) { m.kill(); m.options, m.adopts = inCluster, false; m.start() }, v1.PodRunning},
+		"runs on with one that is not asked to take over": {func(m *machine) { m.kill(); m.options, m.adopt = useCluster, false; m.start() }, v1.PodRunning},
 		"succeeds under one that is not asked": {func(m *machine) {
 			m.kill()
-			m.options, m.adopts = inCluster, false
+			m.options, m.adopt = useCluster, false
 			m.start()
 			m.settle()
 			m.Exit("default/job/app", 0)
 		}, v1.PodSucceeded},
-		"is forgotten by one that is not asked": {func(m *machine) { m.kill(); m.options, m.adopts = inCluster, false; m.setClusterPods(true); m.start() }, ""},
+		"is forgotten by one that is not asked": {func(m *machine) { m.kill(); m.options, m.adopt = useCluster, false; m.setClusterPods(true); m.start() }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
-				m.options, m.adopts = adopts, true
+				m.options, m.adopt = adopts, true
 				m.byKubelet("job")
 				m.Forget()
 				m.start()
-				m.setClusterPods(true, ofCluster("job", never))
+				m.setClusterPods(true, clusterPod("job", never))
 				m.settle()
 				if r := m.report("job"); r == nil || r.Pod.Status.Phase != v1.PodRunning {
 					t.Fatalf("report of job: got %+v, want phase Running", r)
@@ -90,11 +90,11 @@ func TestTakeOver(t *testing.T) {
 // journal has its pod.
 func TestTakeOver_NotRecorded(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		m.options = inCluster
+		m.options = useCluster
 		m.byKubelet("job")
 		m.Forget()
 		m.start()
-		m.setClusterPods(true, ofCluster("job", never))
+		m.setClusterPods(true, clusterPod("job", never))
 		m.advance(time.Minute)
 		m.kill()
 		m.start()
@@ -112,11 +112,11 @@ func TestTakeOver_NotRecorded(t *testing.T) {
 // replaced.
 func TestTakeOver_Replaced(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		m.options, m.adopts = adopts, true
+		m.options, m.adopt = adopts, true
 		m.byKubelet("web")
 		m.Forget()
 		m.start()
-		m.setClusterPods(true, ofCluster("web", nil))
+		m.setClusterPods(true, clusterPod("web", nil))
 		m.advance(time.Minute)
 		if made, ended := m.Calls("StartContainer"), m.Calls("StopContainer"); len(made) != 1 || len(ended) != 1 || made[0].At.Before(ended[0].At) {
 			t.Errorf("got stops %v and starts %v, want one stop and then one start", ended, made)
@@ -133,7 +133,7 @@ func TestTakeOver_Static(t *testing.T) {
 	}
 	for name, next := range map[string]func(m *machine){
 		"podd comes again":       func(*machine) {},
-		"without being asked to": func(m *machine) { m.options, m.adopts = nil, false },
+		"without being asked to": func(m *machine) { m.options, m.adopt = nil, false },
 		"remembering nothing": func(m *machine) {
 			if err := os.RemoveAll(filepath.Join(m.root, "pods")); err != nil {
 				m.t.Fatal(err)
@@ -152,7 +152,7 @@ func TestTakeOver_Static(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
-				m.options, m.adopts = adopts, true
+				m.options, m.adopt = adopts, true
 				m.makeKubeletPod("web", "theirs", map[string]string{manifest.AnnotationConfigSource: manifest.KindFile, manifest.AnnotationConfigHash: "theirs"})
 				m.Forget()
 				m.setPods(ofFile())
