@@ -63,7 +63,7 @@ func TestNodeAddresses(t *testing.T) {
 			t.Errorf("job: got phase %s, want one that has ended", p)
 		}
 		if a := published.Load(); a.String() != "198.51.100.7" || a.Problem != "it is lost" {
-			t.Errorf("published: got %s, %q", a, a.Problem)
+			t.Errorf("published addresses: got %s with problem %q, want 198.51.100.7 with problem %q", a, a.Problem, "it is lost")
 		}
 		m.Forget()
 		late := pod(t, "late", onHost)
@@ -76,7 +76,7 @@ func TestNodeAddresses(t *testing.T) {
 			}
 		}
 		if len(env) != 1 || env[0] != "198.51.100.7" {
-			t.Errorf("status.hostIP in a new container: got %q", env)
+			t.Errorf("status.hostIP in the new container: got %q, want 198.51.100.7", env)
 		}
 	})
 }
@@ -108,12 +108,12 @@ func TestPostStart_LostAddress(t *testing.T) {
 		m.advance(time.Minute)
 		m.wantState("web 0 ready", "web/app 0 running")
 		if n := len(m.Calls("StopContainer")); n != 0 {
-			t.Errorf("the container was stopped %d times because of a lost address", n)
+			t.Errorf("stops of the container while its address is lost: got %d, want none", n)
 		}
 		lost.Store(false)
 		m.advance(6 * time.Minute) // the back-off of the hook
 		if len(m.Calls("StopContainer")) == 0 {
-			t.Errorf("a container whose hook fails at an address of the host was not stopped\n%s", m.state())
+			t.Errorf("stops of the container after its hook failed at an address of the host: got none, want at least one\n%s", m.state())
 		}
 	})
 }
@@ -156,7 +156,7 @@ func TestProbes_LostAddress(t *testing.T) {
 		closeNew()
 		m.advance(3 * time.Second)
 		if len(m.Calls("StopContainer")) == 0 {
-			t.Errorf("a container that does not answer at an address of the host was not stopped\n%s", m.state())
+			t.Errorf("stops of the container after its probes failed at an address of the host: got none, want at least one\n%s", m.state())
 		}
 	})
 }

@@ -89,10 +89,10 @@ containers: [{name: app, image: "web:2", volumeMounts: [{name: v, mountPath: /v}
 	m.advance(5 * time.Minute)
 	m.wantState()
 	if len(m.dirs()) > 0 || len(m.leftovers.attempts) > 0 || len(m.reports) > 0 {
-		t.Errorf("left: %v %v %v", m.dirs(), m.leftovers.attempts, m.reports)
+		t.Errorf("after all pods were removed: got directories %v, leftovers %v and reports %v, want none", m.dirs(), m.leftovers.attempts, m.reports)
 	}
 	if logs, err := os.ReadDir(filepath.Join(m.root, "logs")); err == nil && len(logs) > 0 {
-		t.Errorf("left: %v", logs)
+		t.Errorf("after all pods were removed: got logs %v, want none", logs)
 	}
 }
 
@@ -111,7 +111,7 @@ func checkChurn(t *testing.T, m *machine, wanted []*manifest.Pod) {
 			want = append(want, p.Key.Name+"/"+c.Name+" running")
 		}
 		if r := m.report(p.Key.Name); r == nil || r.Version != p || r.Pod.Status.Phase != "Running" {
-			t.Errorf("%s is published as %+v", p.Key, r)
+			t.Errorf("report of pod %s: got %+v, want version %s in phase Running", p.Key, r, p.Hash)
 		}
 	}
 	slices.Sort(want)
@@ -120,6 +120,6 @@ func checkChurn(t *testing.T, m *machine, wanted []*manifest.Pod) {
 		t.Fatalf("there is\n%v\nwant\n%v\n%s", got, want, m.state())
 	}
 	if !slices.Equal(m.dirs(), dirs) {
-		t.Errorf("directories\n%v\nwant\n%v", m.dirs(), dirs)
+		t.Errorf("pod directories: got\n%v\nwant\n%v", m.dirs(), dirs)
 	}
 }

@@ -34,7 +34,7 @@ func (m *machine) stepClock(p *manifest.Pod, d time.Duration) {
 	// A journal without a checksum is read as one of an older podd.
 	stepped = regexp.MustCompile(`,"checksum":"[0-9a-f]{8}"}$`).ReplaceAllString(stepped, "}")
 	if moved == 0 {
-		m.t.Fatalf("the journal has no time: %s", text)
+		m.t.Fatalf("journal: got no time to move, want at least one: %s", text)
 	}
 	if err := os.WriteFile(m.journal(p), []byte(stepped), 0o600); err != nil {
 		m.t.Fatal(err)
@@ -76,21 +76,21 @@ containers: [{name: app, image: "job:1", command: [sleep, inf], lifecycle: {preS
 				restart(m)
 				m.advance(2 * time.Minute)
 				if s := m.report("late").Pod.Status; s.Phase != v1.PodFailed || s.Reason != "DeadlineExceeded" {
-					t.Errorf("after its deadline it is %s, reason %q", s.Phase, s.Reason)
+					t.Errorf("after the deadline: got phase %s and reason %q, want Failed and DeadlineExceeded", s.Phase, s.Reason)
 				}
 				if r := m.report("stopped"); r != nil {
-					t.Errorf("after its grace it is there: %s", r.Decision)
+					t.Errorf("after the grace period: got report %s, want none", r.Decision)
 				}
 				if s := m.report("later").Pod.Status; s.Phase != v1.PodRunning {
-					t.Errorf("before its deadline it is %s, reason %q", s.Phase, s.Reason)
+					t.Errorf("before the deadline: got phase %s and reason %q, want Running", s.Phase, s.Reason)
 				}
 				m.advance(11*time.Hour + 10*time.Minute)
 				if s := m.report("later").Pod.Status; s.Phase != v1.PodRunning {
-					t.Errorf("before its deadline it is %s, reason %q", s.Phase, s.Reason)
+					t.Errorf("before the deadline: got phase %s and reason %q, want Running", s.Phase, s.Reason)
 				}
 				m.advance(20 * time.Minute)
 				if s := m.report("later").Pod.Status; s.Phase != v1.PodFailed {
-					t.Errorf("after its deadline it is %s, reason %q", s.Phase, s.Reason)
+					t.Errorf("after the deadline: got phase %s and reason %q, want Failed", s.Phase, s.Reason)
 				}
 			})
 		})
@@ -119,11 +119,11 @@ func TestClockStepDeadline(t *testing.T) {
 				m.start()
 				m.advance(75 * time.Second)
 				if s := m.report("web").Pod.Status; s.Phase != v1.PodRunning || !s.StartTime.Time.Equal(shown.Add(-step)) {
-					t.Errorf("after 95s it is %s, %s, started %s, want %s", s.Phase, s.Reason, s.StartTime, shown.Add(-step))
+					t.Errorf("after 95s: got phase %s, reason %q and start time %s, want Running since %s", s.Phase, s.Reason, s.StartTime, shown.Add(-step))
 				}
 				m.advance(10 * time.Second)
 				if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != "DeadlineExceeded" {
-					t.Errorf("after 105s it is %s, %s", s.Phase, s.Reason)
+					t.Errorf("after 105s: got phase %s and reason %q, want Failed and DeadlineExceeded", s.Phase, s.Reason)
 				}
 			})
 		})
@@ -160,11 +160,11 @@ func TestClockStep_AnotherBoot(t *testing.T) {
 				m.start()
 				m.advance(80 * time.Second)
 				if s := m.report("web").Pod.Status; s.Phase != v1.PodRunning {
-					t.Errorf("after 90s of this boot it is %s, %s", s.Phase, s.Reason)
+					t.Errorf("after 90s of this boot: got phase %s and reason %q, want Running", s.Phase, s.Reason)
 				}
 				m.advance(15 * time.Second)
 				if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != "DeadlineExceeded" {
-					t.Errorf("after 105s of this boot it is %s, %s", s.Phase, s.Reason)
+					t.Errorf("after 105s of this boot: got phase %s and reason %q, want Failed and DeadlineExceeded", s.Phase, s.Reason)
 				}
 			})
 		})
@@ -195,11 +195,11 @@ func TestClockStep_Waiting(t *testing.T) {
 				m.start()
 				m.advance(75 * time.Second)
 				if s := m.report("web").Pod.Status; s.Phase != v1.PodPending {
-					t.Errorf("after 95s it is %s, %s", s.Phase, s.Reason)
+					t.Errorf("after 95s: got phase %s and reason %q, want Pending", s.Phase, s.Reason)
 				}
 				m.advance(10 * time.Second)
 				if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != "DeadlineExceeded" {
-					t.Errorf("after 105s it is %s, %s", s.Phase, s.Reason)
+					t.Errorf("after 105s: got phase %s and reason %q, want Failed and DeadlineExceeded", s.Phase, s.Reason)
 				}
 				m.setClusterPods(true)
 				m.settle()

@@ -110,17 +110,17 @@ func TestClusterDeletes(t *testing.T) {
 				m.advance(time.Minute)
 				m.wantState()
 				if r := m.report("web"); r != nil || len(m.dirs()) > 0 {
-					t.Errorf("something is left: %v, %v", r, m.dirs())
+					t.Errorf("after the deletion: got report %v and directories %v, want none", r, m.dirs())
 				}
 				stops := m.Calls("StopContainer")
 				if len(stops) == 0 {
-					t.Fatal("it was never stopped")
+					t.Fatal("stops of the container: got none, want at least one")
 				}
 				if first := stops[0].At.Sub(began); first < 2*time.Second && test.note != "at once" {
-					t.Errorf("stopped after %s, before its hook was over", first)
+					t.Errorf("first stop: got it after %s, want it after the hook of 2s", first)
 				}
 				if took := m.Calls("StopPodSandbox")[0].At.Sub(began); took < test.killed-time.Second || took > test.killed+3*time.Second {
-					t.Errorf("ended after %s, want %s", took, test.killed)
+					t.Errorf("pod killed: got it after %s, want it after %s", took, test.killed)
 				}
 			})
 		})
@@ -200,7 +200,7 @@ func TestClusterEdits(t *testing.T) {
 		m.settle()
 		m.wantCalls()
 		if p := m.report("web").Pod; p.Labels["a"] != "b" || p.Status.ObservedGeneration != 2 || p.Status.Conditions[0].ObservedGeneration != 2 {
-			t.Errorf("got %v", p)
+			t.Errorf("published pod: got %v, want label a=b and observedGeneration 2", p)
 		}
 		m.setClusterPods(true, ofCluster("web", both(two, func(p *v1.Pod) { p.Spec.Containers[0].Image = "web:2" })))
 		m.advance(time.Minute)
@@ -227,7 +227,7 @@ func TestClusterRejects(t *testing.T) {
 			t.Helper()
 			s := m.report("second").Pod.Status
 			if s.Phase != v1.PodFailed || s.Reason != "OutOfpods" || s.Message != "Pod was rejected: Node didn't have enough resource: pods, requested: 1, used: 1, capacity: 1" || len(s.Conditions) > 0 || s.StartTime == nil {
-				t.Errorf("got %+v", s)
+				t.Errorf("status of the rejected pod: got %+v, want Failed with reason OutOfpods, a start time and no conditions", s)
 			}
 		}
 		rejected()
@@ -236,7 +236,7 @@ func TestClusterRejects(t *testing.T) {
 		rejected()
 		m.wantState()
 		if len(m.dirs()) > 0 {
-			t.Errorf("there is %v", m.dirs())
+			t.Errorf("directories of rejected pods: got %v, want none", m.dirs())
 		}
 		// The cluster has its final status by now.
 		m.kill()
@@ -247,12 +247,12 @@ func TestClusterRejects(t *testing.T) {
 		m.settle()
 		m.wantState()
 		if s := m.report("second").Pod.Status; s.Phase != v1.PodFailed || s.Message != "Pod was rejected: so" {
-			t.Errorf("got %+v", s)
+			t.Errorf("status of the rejected pod: got %+v, want Failed with message %q", s, "Pod was rejected: so")
 		}
 		m.setClusterPods(true)
 		m.settle()
 		if r := m.report("second"); r != nil {
-			t.Errorf("it is left: %v", r)
+			t.Errorf("report of the deleted pod: got %v, want none", r)
 		}
 	})
 }
@@ -275,7 +275,7 @@ func TestClusterTakesOver(t *testing.T) {
 				m.setClusterPods(true, append(first, ofCluster("second", onPort))...)
 				m.advance(2 * time.Minute)
 				if s := m.report("second").Pod.Status; s.Phase != v1.PodRunning {
-					t.Errorf("got %+v\n%s", s, m.state())
+					t.Errorf("status of the second pod: got %+v, want Running\n%s", s, m.state())
 				}
 			})
 		})
@@ -297,7 +297,7 @@ func TestClusterEvicts(t *testing.T) {
 		m.settle()
 		s := m.report("web").Pod.Status
 		if c := s.Conditions[0]; s.Phase != v1.PodFailed || s.Reason != "Evicted" || !hasDisruption(s.Conditions) {
-			t.Errorf("got %+v, first %v", s, c)
+			t.Errorf("status of the evicted pod: got %+v with first condition %v, want Failed with reason Evicted and a DisruptionTarget condition", s, c)
 		}
 	})
 }
@@ -325,7 +325,7 @@ func TestClusterFinished(t *testing.T) {
 		m.advance(2 * time.Minute)
 		m.wantState("runs 0 dead", "runs/app 0 exited 137")
 		if s := m.report("runs").Pod.Status; s.Phase != v1.PodFailed || s.Reason != "Preempted" || s.ContainerStatuses[0].State.Terminated == nil {
-			t.Errorf("got %+v", s)
+			t.Errorf("status of the finished pod: got %+v, want Failed with reason Preempted and a terminated container", s)
 		}
 		m.restart()
 		m.wantState("runs 0 dead", "runs/app 0 exited 137")
@@ -350,7 +350,7 @@ func TestClusterResizes(t *testing.T) {
 		m.advance(time.Minute)
 		m.wantState("web 0 ready", "web/app 0 running")
 		if got := m.report("web").Pod.Status.ContainerStatuses[0].AllocatedResources.Cpu().String(); got != "200m" {
-			t.Errorf("allocated %s", got)
+			t.Errorf("allocated CPU: got %s, want 200m", got)
 		}
 	})
 }
@@ -371,7 +371,7 @@ func TestClusterPreempts(t *testing.T) {
 		m.advance(time.Minute)
 		m.wantState("critical 0 ready", "critical/app 0 running", "one 0 dead", "one/app 0 exited 137", "two 0 ready", "two/app 0 running")
 		if s := m.report("one").Pod.Status; s.Phase != v1.PodFailed || s.Reason != "Preempting" || s.Message != "Preempted in order to admit critical pod" || !hasDisruption(s.Conditions) {
-			t.Errorf("got %+v", s)
+			t.Errorf("status of the preempted pod: got %+v, want Failed with reason Preempting and a DisruptionTarget condition", s)
 		}
 	})
 }
@@ -405,7 +405,7 @@ func TestStaticPreempts(t *testing.T) {
 			m.advance(time.Minute)
 			m.wantState("one 0 dead", "one/app 0 exited 137", "static 0 ready", "static/app 0 running", "two 0 ready", "two/app 0 running")
 			if s := m.report("one").Pod.Status; s.Phase != v1.PodFailed || s.Reason != "Preempting" {
-				t.Errorf("got %+v", s)
+				t.Errorf("status of the preempted pod: got %+v, want Failed with reason Preempting", s)
 			}
 		})
 	})
@@ -446,7 +446,7 @@ func TestClusterAdmitsOnce(t *testing.T) {
 			m.settle()
 			m.wantState("younger 0 ready", "younger/app 0 running")
 			if s := m.report("older").Pod.Status; s.Reason != "OutOfpods" {
-				t.Errorf("got %+v", s)
+				t.Errorf("status of the rejected pod: got %+v, want reason OutOfpods", s)
 			}
 		})
 	}
@@ -469,14 +469,14 @@ func TestClusterRebooted(t *testing.T) {
 			}
 		}
 		if len(m.dirs()) != 1 {
-			t.Fatalf("there is %v", m.dirs())
+			t.Fatalf("pod directories: got %v, want one", m.dirs())
 		}
 		m.options = inCluster
 		m.start()
 		m.advance(time.Minute)
 		m.wantState()
 		if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != "NodeAffinity" {
-			t.Errorf("got %+v", s)
+			t.Errorf("status after the boot: got %+v, want Failed with reason NodeAffinity", s)
 		}
 	})
 }

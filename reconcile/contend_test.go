@@ -64,7 +64,7 @@ func testTwoStartTogether(t *testing.T, r *rand.Rand) {
 	for range 600 {
 		a.advance(500 * time.Millisecond)
 		if n := a.runningIn("web"); n > 1 {
-			t.Fatalf("%d containers of the pod run:\n%s", n, strings.Join(slices.Concat(a.Sandboxes(), a.Containers()), "\n"))
+			t.Fatalf("running containers of the pod: got %d, want at most one:\n%s", n, strings.Join(slices.Concat(a.Sandboxes(), a.Containers()), "\n"))
 		}
 		if killed && a.runningIn("web") == 0 && r.IntN(10) == 0 {
 			killed = false
@@ -73,7 +73,7 @@ func testTwoStartTogether(t *testing.T, r *rand.Rand) {
 		}
 	}
 	if n := a.runningIn("web"); n != 1 {
-		t.Fatalf("%d containers of the pod run, want 1\n%s\n%s", n, a.state(), b.state())
+		t.Fatalf("running containers of the pod: got %d, want 1\n%s\n%s", n, a.state(), b.state())
 	}
 	rules := []plan.RuleID{a.rule("web"), b.rule("web")}
 	slices.Sort(rules)
@@ -88,7 +88,7 @@ func podAt(t *testing.T, name, spec, path string) *manifest.Pod {
 	text := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {%s}\n", name, spec)
 	file := decode.File([]byte(text), decode.Options{Source: source, Path: path})
 	if len(file.Pods) != 1 {
-		t.Fatalf("no pod: %v", file.Problems)
+		t.Fatalf("decoded pods: got %d, want one: %v", len(file.Pods), file.Problems)
 	}
 	return file.Pods[0]
 }

@@ -69,7 +69,7 @@ func TestCRIO_SandboxNameIsTaken(t *testing.T) {
 				m.advance(time.Minute)
 				for _, c := range m.Calls("CreateContainer") {
 					if q := c.Request.(*cri.CreateContainerRequest); q.PodSandboxId == taken {
-						t.Errorf("a container was created in the sandbox that has the name")
+						t.Errorf("new container: got sandbox %s, which another agent created, want an own one", q.PodSandboxId)
 					}
 				}
 				m.wantState(test.want...)
@@ -92,7 +92,7 @@ func TestCRIO_ProgramIsMissing(t *testing.T) {
 			t.Errorf("got %+v, want CreateContainerError and what runc says", waiting)
 		}
 		if n := len(m.Calls("CreateContainer")); n < 2 {
-			t.Errorf("it was tried %d times, want more", n)
+			t.Errorf("attempts to create the container: got %d, want more", n)
 		}
 	})
 }
@@ -121,7 +121,7 @@ func TestCRIO_StartFails(t *testing.T) {
 		m.advance(time.Minute)
 		m.wantState("web 0 ready", "web/app 0 running")
 		if n := len(m.Calls("CreateContainer")); n != 2 {
-			t.Errorf("%d containers were created, want 2", n)
+			t.Errorf("created containers: got %d, want 2", n)
 		}
 	})
 }

@@ -25,7 +25,7 @@ containers: [{name: app, image: "web:1", lifecycle: {preStop: {sleep: {seconds: 
 		m.start()
 		m.advance(15 * time.Second)
 		if s := m.report("web").Pod.Status; s.Phase != v1.PodRunning {
-			t.Errorf("in time it is %s, %s", s.Phase, s.Reason)
+			t.Errorf("before the deadline: got phase %s and reason %q, want Running", s.Phase, s.Reason)
 		}
 		m.Forget()
 		m.settle()
@@ -34,7 +34,7 @@ containers: [{name: app, image: "web:1", lifecycle: {preStop: {sleep: {seconds: 
 			t.Helper()
 			s := m.report("web").Pod.Status
 			if s.Phase != v1.PodFailed || s.Reason != "DeadlineExceeded" || s.Message != "Pod was active on the node longer than the specified deadline" || m.rule("web") != plan.RuleFinished {
-				t.Errorf("it is %s, %s: %s\n%s", s.Phase, s.Reason, s.Message, m.state())
+				t.Errorf("after the deadline: got phase %s, reason %q and message %q, want Failed, DeadlineExceeded and the kubelet's message\n%s", s.Phase, s.Reason, s.Message, m.state())
 			}
 		}
 		failed()
@@ -58,14 +58,14 @@ containers: [{name: app, image: "web:1"}]`)
 		m.setPods(web, job)
 		m.advance(2 * time.Minute)
 		if r := m.report("job"); r.Decision.Reason != "OutOfpods" {
-			t.Fatalf("job: %s", r.Decision)
+			t.Fatalf("decision about job: got %s, want reason OutOfpods", r.Decision)
 		}
 		m.setPods(job)
 		m.advance(40 * time.Second)
 		m.wantState("job 0 ready", "job/app 0 running")
 		m.advance(time.Minute)
 		if r := m.report("job"); r.Finished == nil || r.Finished.Reason != plan.DeadlineExceeded {
-			t.Errorf("job: %s", r.Decision)
+			t.Errorf("job: got end %+v, want reason %s\n%s", r.Finished, plan.DeadlineExceeded, r.Decision)
 		}
 	})
 }

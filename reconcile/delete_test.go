@@ -18,7 +18,7 @@ func (m *machine) wantKilled() {
 	m.settle()
 	m.wantState()
 	if took := m.Calls("StopPodSandbox")[0].At.Sub(began); took < 7*time.Second || took > 8*time.Second {
-		m.t.Errorf("killed after %s, not its grace", took)
+		m.t.Errorf("sandbox stopped: got it after %s, want it after the grace period of 7s", took)
 	}
 }
 

@@ -110,7 +110,7 @@ func TestDevices(t *testing.T) {
 		m.settle()
 		m.wantState()
 		if d := m.report("one").Decision; d.Problem || !strings.Contains(d.Why, "no device plugin provides now") {
-			t.Errorf("it %s", d)
+			t.Errorf("decision: got %s, want no problem and a reason that names the missing device plugin", d)
 		}
 		register()
 		m.advance(100 * time.Millisecond)
@@ -118,7 +118,7 @@ func TestDevices(t *testing.T) {
 		m.setPods(one, two)
 		m.settle()
 		if why := m.why("two"); !strings.Contains(why, "the node has 2 for pods, of which others request 1") {
-			t.Errorf("why: %q", why)
+			t.Errorf("reason why pod two waits: got %q, want the number of devices and of requests", why)
 		}
 		m.restart()
 		register()
@@ -129,7 +129,7 @@ func TestDevices(t *testing.T) {
 		}
 		m.settle()
 		if got := m.gpu("one"); got != "a" {
-			t.Errorf("it has %q", got)
+			t.Errorf("device of pod one: got %q, want a", got)
 		}
 		m.setPods(two)
 		m.settle()
@@ -150,7 +150,7 @@ func TestDevicesArePublished(t *testing.T) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if n := m.counted[gpu]; n.Total == 0 || !n.Served {
-			t.Errorf("published were %v", m.counted)
+			t.Errorf("published devices: got %v, want a served resource with devices", m.counted)
 		}
 	})
 }
@@ -167,19 +167,19 @@ func TestDevices_EarlierVersion(t *testing.T) {
 		m.setPods(needing(t, "one", 1, "terminationGracePeriodSeconds: 1"))
 		m.advance(2 * time.Second)
 		if got := m.gpu("one"); got != "a" || len(g.gave()) != 2 {
-			t.Errorf("it has %q of %q\n%s", got, g.gave(), m.state())
+			t.Errorf("device of pod one: got %q after allocations %q, want a after two\n%s", got, g.gave(), m.state())
 		}
 		// Without a plugin the successor would get no device, so the running version stays.
 		m.restart()
 		m.setPods(needing(t, "one", 1, "terminationGracePeriodSeconds: 2"))
 		m.settle()
 		if got := m.gpu("one"); got != "a" || !strings.Contains(m.why("one"), "the earlier version keeps running") {
-			t.Errorf("it has %q: %q\n%s", got, m.why("one"), m.state())
+			t.Errorf("pod one: got device %q and reason %q, want device a and the earlier version running\n%s", got, m.why("one"), m.state())
 		}
 		register()
 		m.settle()
 		if got := m.gpu("one"); got != "a" || len(g.gave()) != 3 || m.why("one") != "" {
-			t.Errorf("it has %q\n%s", got, m.state())
+			t.Errorf("pod one: got device %q, allocations %q and reason %q, want device a after three and no reason\n%s", got, g.gave(), m.why("one"), m.state())
 		}
 	})
 }
@@ -209,7 +209,7 @@ func TestBrokenPlugin(t *testing.T) {
 		m.settle()
 		m.wantState("web 0 ready", "web/app 0 running")
 		if why := m.why("one"); why != "allocating 1 of example.com/gpu for container app: it burns" {
-			t.Errorf("why: %q", why)
+			t.Errorf("reason why pod one waits: got %q, want the error of the plugin", why)
 		}
 		g.fails(nil)
 		m.advance(time.Minute)
@@ -231,7 +231,7 @@ func TestDevicesKilled(t *testing.T) {
 			m.settle()
 			m.wantState("one 0 ready", "one/app 0 running", "two 0 ready", "two/app 0 running")
 			if one, two := m.gpu("one"), m.gpu("two"); one+two != "ab" && one+two != "ba" {
-				t.Errorf("killed after %d half milliseconds they have %q and %q", at, one, two)
+				t.Errorf("podd killed after %d half milliseconds: got devices %q and %q, want a and b", at, one, two)
 			}
 		})
 	}
@@ -252,7 +252,7 @@ func TestDevices_UnknownVersion(t *testing.T) {
 		register()
 		m.settle()
 		if got := m.gpu("one"); got != "a" || m.report("other").Decision.Reason != "UnexpectedAdmissionError" {
-			t.Errorf("one has %q; the other %s\n%s", got, m.report("other").Decision, m.state())
+			t.Errorf("got device %q of pod one and decision %s about the other, want device a and reason UnexpectedAdmissionError\n%s", got, m.report("other").Decision, m.state())
 		}
 	})
 }

@@ -28,11 +28,11 @@ func TestNodeDNS(t *testing.T) {
 		m.settle()
 		calls := m.Calls("RunPodSandbox")
 		if len(calls) != 2 {
-			t.Fatalf("%d sandboxes", len(calls))
+			t.Fatalf("created sandboxes: got %d, want 2", len(calls))
 		}
 		for i, want := range []int{0, 1} {
 			if got := calls[i].Request.(*cri.RunPodSandboxRequest).GetConfig().GetDnsConfig().GetServers(); len(got) != want {
-				t.Errorf("sandbox %d has the servers %q", i, got)
+				t.Errorf("DNS servers of sandbox %d: got %q, want %d", i, got, want)
 			}
 		}
 	})

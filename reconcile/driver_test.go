@@ -61,13 +61,13 @@ volumes: [{name: data, nfs: {server: files.example, path: /data}}]`))
 		m.setPods()
 		m.advance(10 * time.Minute)
 		if dirs := m.dirs(); len(dirs) != 1 {
-			t.Errorf("there are %q", dirs)
+			t.Errorf("pod directories: got %q, want one", dirs)
 		}
 		driver.Store(true)
 		came <- struct{}{}
 		m.advance(100 * time.Millisecond)
 		if dirs := m.dirs(); len(dirs) > 0 {
-			t.Errorf("%q are left", dirs)
+			t.Errorf("pod directories after the removal: got %q, want none", dirs)
 		}
 	})
 }

@@ -14,18 +14,18 @@ import (
 type entry struct {
 	worker      *worker
 	cancel      context.CancelFunc
-	ended       chan struct{}
+	ended       chan struct{}    // closed when the worker has returned
 	memory      admission.Memory // with the last order that was posted
 	seq         uint64           // of the last message posted; 0 if there is none
 	firstSeq    uint64           // seq of the first message with an observation; 0 if there is none yet
 	observation *runtime.Pod     // the newest observation posted to the worker
-	past        []state.Record
-	report      *state.Report // the newest one; nil before the first
-	reportSeq   uint64        // seq of the newest message that the worker had received then
+	past        []state.Record   // journals of the name, as read when podd started
+	report      *state.Report    // the newest one; nil before the first
+	reportSeq   uint64           // seq of the newest message that the worker had received when it reported
 }
 
-// hasObservation reports whether p is the newest observation of the worker. The observer
-// keeps the pointer of a pod that did not change.
+// hasObservation reports whether p is the newest observation posted to the worker. Pointers
+// are compared, because the observer reuses the pointer of a pod that did not change.
 func (e *entry) hasObservation(p *runtime.Pod) bool { return e.firstSeq > 0 && e.observation == p }
 
 // hasReported reports whether the worker has reported on its first observation.
@@ -33,12 +33,13 @@ func (e *entry) hasReported() bool {
 	return e.report != nil && e.firstSeq > 0 && e.reportSeq >= e.firstSeq
 }
 
-// name returns what admission needs to know of a name. last is its newest observation.
+// name returns the facts about a name that admission needs. last is the newest observation
+// of the name.
 func (e *entry) name(key types.NamespacedName, last *runtime.Pod) admission.Name {
 	return admission.Name{Key: key, Memory: e.memory, Report: e.report, Reported: e.hasReported(), Observed: last, Past: e.past}
 }
 
-// isFinished reports whether the pod has terminated and nothing but its records is left.
+// isFinished reports whether the pod has terminated and only its journal and logs remain.
 func (e *entry) isFinished() bool {
 	n := admission.Name{Report: e.report}
 	return n.IsFinished()

@@ -15,15 +15,16 @@ import (
 
 // addition is a request to a worker to add ephemeral containers.
 type addition struct {
-	uid        types.UID // UID of the pod that they are for
+	uid        types.UID // UID of the pod
 	containers []v1.EphemeralContainer
 	dryRun     bool
-	reply      chan<- error // receives one error or nil, and must have room for it
+	reply      chan<- error // receives the result; its capacity must be at least 1
 }
 
 // Debug sets the ephemeral containers of the pod with this name and UID. containers must
-// include those that the pod has already. Debug returns when the worker has written them to
-// the journal. If dry is set, it only validates them. Its errors are Kubernetes API errors.
+// include the present ephemeral containers of the pod. Debug returns when the worker has
+// written them to the journal. If dry is set, it only validates them. Its errors are
+// Kubernetes API errors.
 func (r *Router) Debug(ctx context.Context, key types.NamespacedName, uid types.UID, containers []v1.EphemeralContainer, dry bool) error {
 	reply := make(chan error, 1)
 	var ended <-chan struct{}
@@ -52,7 +53,8 @@ func (r *Router) Debug(ctx context.Context, key types.NamespacedName, uid types.
 	}
 }
 
-// add adds ephemeral containers to the version in force, once the journal has them.
+// add writes ephemeral containers to the journal and adds them to the version in force. If
+// writing fails, it adds nothing.
 func (w *worker) add(a addition) error {
 	w.apply(w.state.RecoverEphemeral(time.Now()))
 	before := w.state

@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"podd/reconcile/render"
+	"podd/runtime/logs"
 	"podd/runtime/runtimetest"
 )
 
@@ -29,9 +29,10 @@ func debugger(name, image, target string) v1.EphemeralContainer {
 func (m *machine) debug(name string, add ...v1.EphemeralContainer) error {
 	m.t.Helper()
 	p := m.report(name).Pod
-	logs := render.LogDirectory(m.report(name).Version, render.Node{LogsDir: filepath.Join(m.root, "logs")})
+	version := m.report(name).Version
+	dir := logs.Dir(filepath.Join(m.root, "logs"), version.Key, version.UID)
 	for _, c := range add { // as a runtime does
-		if err := os.MkdirAll(filepath.Join(logs, c.Name), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(dir, c.Name), 0o755); err != nil {
 			m.t.Fatal(err)
 		}
 	}
@@ -94,10 +95,10 @@ func TestEphemeral(t *testing.T) {
 		m.wantEphemeral("web", "debug runs")
 		config := m.Calls("CreateContainer")[0].Request.(*cri.CreateContainerRequest).GetConfig()
 		if o := config.GetLinux().GetSecurityContext().GetNamespaceOptions(); o.GetPid() != cri.NamespaceMode_TARGET || o.GetTargetId() == "" {
-			t.Errorf("namespaces %v", o)
+			t.Errorf("namespaces of the ephemeral container: got %v, want PID mode TARGET with a target", o)
 		}
 		if strings.Contains(m.onlyJournal(), secret) {
-			t.Errorf("it is made, and in the journal: %s", m.onlyJournal())
+			t.Errorf("journal after the container was created: got the container's variables, want none: %s", m.onlyJournal())
 		}
 
 		m.Forget()
@@ -105,7 +106,7 @@ func TestEphemeral(t *testing.T) {
 		m.wantCalls()
 		m.wantEphemeral("web", "debug runs")
 		if got := m.report("web").Pod.Spec.EphemeralContainers[0]; got.TargetContainerName != "app" || got.Env[0].Value != secret {
-			t.Errorf("after a restart of podd: %+v", got)
+			t.Errorf("ephemeral container after a restart of podd: got %+v, want target app and its variable", got)
 		}
 
 		m.Exit("default/web/debug", 1)
@@ -120,7 +121,7 @@ func TestEphemeral(t *testing.T) {
 		m.settle()
 		m.wantState()
 		if dirs := m.dirs(); len(dirs) > 0 {
-			t.Errorf("left: %v", dirs)
+			t.Errorf("pod directories after the removal: got %v, want none", dirs)
 		}
 	})
 }
@@ -139,20 +140,20 @@ func TestEphemeralPending(t *testing.T) {
 		m.wantEphemeral("web", "debug ImagePullBackOff")
 		var j struct{ Ephemeral []v1.EphemeralContainer }
 		if err := json.Unmarshal([]byte(m.onlyJournal()), &j); err != nil || len(j.Ephemeral) != 1 {
-			t.Fatalf("journal %s %v", m.onlyJournal(), err)
+			t.Fatalf("journal: got %s (error %v), want one ephemeral container", m.onlyJournal(), err)
 		}
 		if strings.Contains(m.state(), secret) {
-			t.Errorf("it tells a secret: %s", m.state())
+			t.Errorf("state: got the value of a Secret, want none: %s", m.state())
 		}
 		m.restart()
 		m.AddImages("late:1")
 		m.advance(10 * time.Minute)
 		m.wantEphemeral("web", "debug runs")
 		if strings.Contains(m.onlyJournal(), secret) {
-			t.Errorf("it is made, and in the journal: %s", m.onlyJournal())
+			t.Errorf("journal after the container was created: got the container's variables, want none: %s", m.onlyJournal())
 		}
 		if n := len(m.Calls("CreateContainer")); n != 2 {
-			t.Errorf("%d containers were made", n)
+			t.Errorf("created containers: got %d, want 2", n)
 		}
 	})
 }
@@ -192,7 +193,7 @@ func TestEphemeralEdit(t *testing.T) {
 		m.settle()
 		m.wantEphemeral("web", "debug runs")
 		if n := len(m.report("web").Pod.Spec.EphemeralContainers); n != 1 {
-			t.Errorf("it has %d", n)
+			t.Errorf("ephemeral containers in the published pod: got %d, want 1", n)
 		}
 		m.KillSandbox(m.report("web").Observed[0].ID)
 		m.settle()
@@ -215,24 +216,24 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"]}]`))
 		list := []v1.EphemeralContainer{debugger("debug", "side:1", "")}
 		uid := m.report("web").Pod.UID
 		if err := router.Debug(ctx, key("no"), uid, list, false); !apierrors.IsNotFound(err) {
-			t.Errorf("of no pod: %v", err)
+			t.Errorf("Debug of a missing pod: got error %v, want NotFound", err)
 		}
 		if err := router.Debug(ctx, key("web"), "other", list, false); !apierrors.IsConflict(err) {
-			t.Errorf("of another pod: %v", err)
+			t.Errorf("Debug of another UID: got error %v, want Conflict", err)
 		}
 		if err := router.Debug(ctx, key("job"), m.report("job").Pod.UID, list, false); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "has finished") {
-			t.Errorf("of a pod that is done: %v", err)
+			t.Errorf("Debug of a finished pod: got error %v, want Invalid with %q", err, "has finished")
 		}
 		if err := m.debug("web", debugger("app", "side:1", "")); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.ephemeralContainers[0].name") {
-			t.Errorf("of a name that is taken: %v", err)
+			t.Errorf("Debug with a name in use: got error %v, want Invalid that names the field", err)
 		}
 		confined := debugger("debug", "side:1", "")
 		confined.SecurityContext = &v1.SecurityContext{AppArmorProfile: &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeRuntimeDefault}}
 		if err := m.debug("web", confined); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "AppArmor is disabled") {
-			t.Errorf("of a profile that nobody enforces: %v", err)
+			t.Errorf("Debug with an AppArmor profile: got error %v, want Invalid with %q", err, "AppArmor is disabled")
 		}
 		if err := router.Debug(ctx, key("web"), uid, list, true); err != nil {
-			t.Errorf("dry: %v", err)
+			t.Errorf("dry run of Debug: got error %v, want none", err)
 		}
 		m.settle()
 		m.wantEphemeral("web", "")
@@ -241,10 +242,10 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"]}]`))
 		}
 		m.settle()
 		if err := router.Debug(ctx, key("web"), uid, nil, false); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "cannot be removed") {
-			t.Errorf("of none: %v", err)
+			t.Errorf("Debug without containers: got error %v, want Invalid with %q", err, "cannot be removed")
 		}
 		if err := router.Restart(ctx, key("web"), "debug"); err == nil || !strings.Contains(err.Error(), "runs once") {
-			t.Errorf("restart: %v", err)
+			t.Errorf("Restart of an ephemeral container: got error %v, want one with %q", err, "runs once")
 		}
 		m.Forget()
 		if err := router.Restart(ctx, key("web"), ""); err != nil {
@@ -280,7 +281,7 @@ func TestEphemeralObjects(t *testing.T) {
 			found = found || e.GetKey() == "MODE" && string(e.GetValue()) == "slow"
 		}
 		if !found {
-			t.Errorf("variables %v", envs)
+			t.Errorf("variables of the container: got %v, want the one of the ConfigMap", envs)
 		}
 	})
 }

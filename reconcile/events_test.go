@@ -222,7 +222,7 @@ func TestNodeEvents(t *testing.T) {
 			words = append(words, e.Reason)
 		}
 		if want := []string{"NodeReady", "NodeNotReady", "NodeReady"}; !slices.Equal(words, want) {
-			t.Errorf("told %q, want %q", words, want)
+			t.Errorf("events of the node: got %q, want %q", words, want)
 		}
 	})
 }

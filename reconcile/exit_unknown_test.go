@@ -96,15 +96,15 @@ func TestExitUnknown(t *testing.T) {
 				}
 				m.advance(10 * time.Second)
 				if seen.ended() {
-					t.Fatalf("phases %q before the exit code was known", seen.all)
+					t.Fatalf("before the exit code is reported: got phases %q, want no terminal one", seen.all)
 				}
 				if r := m.report("job"); !r.Decision.Steps[0].Problem || r.Pod.Status.ContainerStatuses[0].Ready || r.Finished != nil {
-					t.Errorf("shown: %+v, %+v", r.Decision.Steps[0], r.Pod.Status.ContainerStatuses[0])
+					t.Errorf("published while the exit code is unknown: got step %+v and container %+v, want a problem and an unready container", r.Decision.Steps[0], r.Pod.Status.ContainerStatuses[0])
 				}
 				if c.heals < time.Hour {
 					m.advance(c.heals)
 					if seen.ended() {
-						t.Fatalf("phases %q before the exit code was known", seen.all)
+						t.Fatalf("before the exit code is reported: got phases %q, want no terminal one", seen.all)
 					}
 					heal()
 				}
@@ -114,7 +114,7 @@ func TestExitUnknown(t *testing.T) {
 					t.Errorf("got %s, %+v, want %s with %d", st.Phase, st.ContainerStatuses[0].State, c.want, c.code)
 				}
 				if n := len(m.Calls("CreateContainer")); n != 1 {
-					t.Errorf("%d containers were made", n)
+					t.Errorf("created containers: got %d, want 1", n)
 				}
 			})
 		})
@@ -139,7 +139,7 @@ func TestExitUnknown_NoExitFile(t *testing.T) {
 				}
 				m.advance(time.Minute)
 				if seen.ended() {
-					t.Fatalf("phases %q before the exit code was known", seen.all)
+					t.Fatalf("before the exit code is reported: got phases %q, want no terminal one", seen.all)
 				}
 				m.HideExitFiles(false)
 				m.advance(time.Minute)
@@ -170,15 +170,15 @@ func TestExitUnknown_SandboxLost(t *testing.T) {
 				m.start()
 				m.advance(5 * time.Minute)
 				if seen.ended() {
-					t.Fatalf("phases %q before the exit code was known", seen.all)
+					t.Fatalf("before the exit code is reported: got phases %q, want no terminal one", seen.all)
 				}
 				heal()
 				m.advance(time.Minute)
 				if st := m.report("job").Pod.Status; st.Phase != v1.PodSucceeded {
-					t.Errorf("got %s, %+v", st.Phase, st.ContainerStatuses)
+					t.Errorf("in the end: got phase %s with %+v, want Succeeded", st.Phase, st.ContainerStatuses)
 				}
 				if n := len(m.Calls("CreateContainer")); n != 1 {
-					t.Errorf("%d containers were made", n)
+					t.Errorf("created containers: got %d, want 1", n)
 				}
 			})
 		})
@@ -204,14 +204,14 @@ func TestExitUnknown_Gone(t *testing.T) {
 		m.advance(time.Minute)
 		st := m.report("job").Pod.Status
 		if end := st.ContainerStatuses[0].State.Terminated; st.Phase != v1.PodFailed || end == nil || end.ExitCode != 137 || end.Reason != "ContainerStatusUnknown" {
-			t.Errorf("got %s, %+v", st.Phase, st.ContainerStatuses[0])
+			t.Errorf("status of the lost container: got phase %s with %+v, want Failed with exit code 137 and reason ContainerStatusUnknown", st.Phase, st.ContainerStatuses[0])
 		}
 		m.restart()
 		if n := len(m.Calls("CreateContainer")); n != 1 {
-			t.Errorf("%d containers were made", n)
+			t.Errorf("created containers: got %d, want 1", n)
 		}
 		if st := m.report("job").Pod.Status; st.Phase != v1.PodFailed {
-			t.Errorf("after a restart of podd: %s", st.Phase)
+			t.Errorf("phase after a restart of podd: got %s, want Failed", st.Phase)
 		}
 	})
 }
@@ -233,13 +233,13 @@ func TestExitUnknown_RestartsAnyway(t *testing.T) {
 		}
 		m.advance(3 * time.Second)
 		if s := m.report("job").Pod.Status.ContainerStatuses[0]; s.RestartCount != 2 {
-			t.Errorf("restart count %d, want 2", s.RestartCount)
+			t.Errorf("restart count: got %d, want 2", s.RestartCount)
 		}
 		heal()
 		m.advance(time.Minute)
 		s := m.report("job").Pod.Status.ContainerStatuses[0]
 		if s.State.Running == nil || s.LastTerminationState.Terminated == nil || s.LastTerminationState.Terminated.ExitCode != 1 {
-			t.Errorf("in the end: %+v", s)
+			t.Errorf("container in the end: got %+v, want it running with last exit code 1", s)
 		}
 	})
 }
@@ -258,7 +258,7 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`))
 			m.Exit("default/job/app", 0)
 			m.advance(time.Minute)
 			if st := m.report("job").Pod.Status; st.Phase != v1.PodFailed || st.Reason != "DeadlineExceeded" {
-				t.Errorf("got %s, %s", st.Phase, st.Reason)
+				t.Errorf("after the deadline: got phase %s and reason %q, want Failed and DeadlineExceeded", st.Phase, st.Reason)
 			}
 		})
 	})
@@ -300,7 +300,7 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`))
 				shown := func() int32 { mu.Lock(); defer mu.Unlock(); return last }
 				m.advance(cmp.Or(c.heals, 110*time.Second))
 				if got := shown(); got != -1 {
-					t.Errorf("exit code %d is shown before it is known", got)
+					t.Errorf("published exit code before the runtime reports it: got %d, want none", got)
 				}
 				if c.heals > 0 {
 					heal()
@@ -325,7 +325,7 @@ func TestStartWithoutStatus(t *testing.T) {
 		m.advance(10 * time.Minute)
 		m.wantState("web 0 ready", "web/app 0 running")
 		if n := len(m.Calls("CreateContainer")); n != 1 {
-			t.Errorf("%d containers were made", n)
+			t.Errorf("created containers: got %d, want 1", n)
 		}
 	})
 }
@@ -349,7 +349,7 @@ func TestRestartOfNever(t *testing.T) {
 				}
 				m.advance(time.Minute)
 				if n := len(m.Calls("StartContainer")); n != 2 || seen.ended() {
-					t.Errorf("%d starts, phases %q", n, seen.all)
+					t.Errorf("got %d starts and phases %q, want 2 starts and no terminal phase", n, seen.all)
 				}
 			})
 		})

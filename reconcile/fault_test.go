@@ -60,5 +60,5 @@ func (m *machine) killSandbox(name string) {
 			return
 		}
 	}
-	m.t.Fatalf("no sandbox of %s is ready", name)
+	m.t.Fatalf("ready sandboxes of %s: got none, want one", name)
 }

@@ -100,19 +100,19 @@ func TestProtectionWithoutJournal(t *testing.T) {
 				m.wantState("web 0 dead", "web/app 0 exited 137")
 				s := m.report("web").Pod.Status
 				if s.Phase != v1.PodFailed || s.Reason != test.reason {
-					t.Errorf("it is %s, reason %q\n%s", s.Phase, s.Reason, m.state())
+					t.Errorf("got phase %s and reason %q, want Failed and %q\n%s", s.Phase, s.Reason, test.reason, m.state())
 				}
 				if fin := m.journaledEnd(p); fin != nil {
-					t.Fatalf("the journal was written: %+v", fin)
+					t.Fatalf("end in the journal of a full disk: got %+v, want none", fin)
 				}
 				m.unblockJournal(p)
 				m.advance(2 * time.Minute)
 				if fin := m.journaledEnd(p); fin == nil || fin.Reason != test.reason {
-					t.Errorf("the journal has the end %+v, want reason %s", fin, test.reason)
+					t.Errorf("end in the journal: got %+v, want reason %s", fin, test.reason)
 				}
 				m.restart()
 				if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != test.reason {
-					t.Errorf("after a restart it is %s, reason %q\n%s", s.Phase, s.Reason, m.state())
+					t.Errorf("after a restart: got phase %s and reason %q, want Failed and %q\n%s", s.Phase, s.Reason, test.reason, m.state())
 				}
 			})
 		})
@@ -146,7 +146,7 @@ func TestProtectionWithoutJournal_Crash(t *testing.T) {
 						phase, reason = v1.PodRunning, ""
 					}
 					if s := m.report("web").Pod.Status; s.Phase != phase || s.Reason != reason {
-						t.Errorf("it is %s, reason %q, want %s, %q\n%s", s.Phase, s.Reason, phase, reason, m.state())
+						t.Errorf("got phase %s and reason %q, want %s and %q\n%s", s.Phase, s.Reason, phase, reason, m.state())
 					}
 				})
 			})
@@ -164,7 +164,7 @@ func TestRemovalWithoutJournal(t *testing.T) {
 		m.settle()
 		m.wantState()
 		if _, err := os.Stat(m.journal(p)); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("its directory is left: %v", err)
+			t.Errorf("journal of the removed pod: got error %v, want %v", err, os.ErrNotExist)
 		}
 	})
 }
@@ -200,14 +200,14 @@ func TestEndWaitsForJournal(t *testing.T) {
 					t.Errorf("got the events\n%swant one for the stop of the sidecar", got)
 				}
 				if s := m.report("job").Pod.Status; s.Phase != v1.PodRunning {
-					t.Fatalf("it is %s before the journal has it\n%s", s.Phase, m.state())
+					t.Fatalf("before the end is in the journal: got phase %s, want Running\n%s", s.Phase, m.state())
 				}
 				m.wantState("job 0 dead", "job/app 0 exited 0", "job/side 0 exited 143")
 				if m.hasVolumes(p) {
-					t.Error("its volumes were not released")
+					t.Error("volumes of the finished pod: got some, want none")
 				}
 				if r := m.report("job"); !r.Decision.Problem || !strings.Contains(r.Decision.Why, "writing the journal of pod") {
-					t.Errorf("the problem is not shown: %s", r.Decision)
+					t.Errorf("decision: got %s, want a problem about writing the journal", r.Decision)
 				}
 				if press != nil {
 					press(m)
@@ -216,10 +216,10 @@ func TestEndWaitsForJournal(t *testing.T) {
 				m.unblockJournal(p)
 				m.advance(2 * time.Minute)
 				if s := m.report("job").Pod.Status; s.Phase != v1.PodSucceeded {
-					t.Errorf("it is %s\n%s", s.Phase, m.state())
+					t.Errorf("after the disk has space: got phase %s, want Succeeded\n%s", s.Phase, m.state())
 				}
 				if fin := m.journaledEnd(p); fin == nil || fin.Failed {
-					t.Errorf("the journal has the end %+v", fin)
+					t.Errorf("end in the journal: got %+v, want a success", fin)
 				}
 				m.wantState("job 0 dead", "job/app 0 exited 0", "job/side 0 exited 143")
 			})
@@ -246,7 +246,7 @@ func TestEndWaitsForJournal_Crash(t *testing.T) {
 			m.advance(2 * time.Minute)
 			m.wantState("job 0 dead", fmt.Sprint("job/app 0 exited ", code), "job/side 0 exited 143")
 			if fin := m.journaledEnd(p); fin == nil || fin.Failed != (code != 0) {
-				t.Errorf("the journal has the end %+v", fin)
+				t.Errorf("end in the journal: got %+v, want failed %t", fin, code != 0)
 			}
 		})
 	}
@@ -286,11 +286,11 @@ func TestShutdownOnReadOnlyDisk(t *testing.T) {
 				t.Error(err)
 			}
 		case <-time.After(time.Minute):
-			t.Fatalf("it is not over\n%s", m.state())
+			t.Fatalf("node shutdown: got no end within a minute\n%s", m.state())
 		}
 		m.wantState("web 0 dead", "web/app 0 exited 137")
 		if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != plan.Terminated {
-			t.Errorf("it is %s, reason %q\n%s", s.Phase, s.Reason, m.state())
+			t.Errorf("got phase %s and reason %q, want Failed and %q\n%s", s.Phase, s.Reason, plan.Terminated, m.state())
 		}
 	})
 }
@@ -311,10 +311,10 @@ func TestDownOnReadOnlyDisk(t *testing.T) {
 				t.Errorf("got error %v, want one about default/web", err)
 			}
 		case <-time.After(time.Minute):
-			t.Fatalf("Down has not returned\n%s", m.state())
+			t.Fatalf("Down: got no return within a minute\n%s", m.state())
 		}
 		if s := m.state(); strings.Contains(s, "running") {
-			t.Errorf("a container runs:\n%s", s)
+			t.Errorf("after Down: got a running container, want none:\n%s", s)
 		}
 	})
 }
@@ -336,7 +336,7 @@ func TestDeadlineWithoutJournal_Shutdown(t *testing.T) {
 		m.shutDown()
 		m.settle()
 		if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != plan.DeadlineExceeded {
-			t.Errorf("it is %s, reason %q\n%s", s.Phase, s.Reason, m.state())
+			t.Errorf("got phase %s and reason %q, want Failed and %q\n%s", s.Phase, s.Reason, plan.DeadlineExceeded, m.state())
 		}
 	})
 }
@@ -363,7 +363,7 @@ func TestSlowRemovalWithoutJournal(t *testing.T) {
 		m.advance(6 * time.Minute)
 		m.wantState()
 		if left := m.dirs(); len(left) > 0 {
-			t.Errorf("left %q", left)
+			t.Errorf("pod directories after the removal: got %q, want none", left)
 		}
 	})
 }

@@ -77,19 +77,19 @@ func TestHooks(t *testing.T) {
 		m.setPods(pod(t, "web", hooked))
 		m.advance(time.Second)
 		if got := m.waitingReason("web", "side"); got != "PodInitializing" || m.waitingReason("web", "app") != "PodInitializing" {
-			t.Errorf("the sidecar is %q", got)
+			t.Errorf("waiting reasons: got %q for side and %q for app, want PodInitializing for both", got, m.waitingReason("web", "app"))
 		}
 		m.advance(3 * time.Second)
 		if got := m.waitingReason("web", "app"); got != "PodInitializing" || m.waitingReason("web", "behind") != "PodInitializing" || m.waitingReason("web", "side") != "" {
-			t.Errorf("the container is %q", got)
+			t.Errorf("waiting reasons: got %q for app, %q for behind and %q for side, want PodInitializing for app and behind", got, m.waitingReason("web", "behind"), m.waitingReason("web", "side"))
 		}
 		if phase := m.report("web").Pod.Status.Phase; phase != v1.PodPending {
-			t.Errorf("the pod is %s", phase)
+			t.Errorf("phase during the hook: got %s, want Pending", phase)
 		}
 		m.settle()
 		wantHookCalls(t, m.hookCalls(began), "0s StartContainer web/side", "2s StartContainer web/app", "2s [warm $(WORD)] within 0", "7s StartContainer web/behind")
 		if phase := m.report("web").Pod.Status.Phase; phase != v1.PodRunning || m.waitingReason("web", "app") != "" {
-			t.Errorf("the pod is %s", phase)
+			t.Errorf("after the hook: got phase %s and waiting reason %q, want Running and none", phase, m.waitingReason("web", "app"))
 		}
 
 		m.Forget()
@@ -114,22 +114,22 @@ func TestHookFails(t *testing.T) {
 		m.setPods(pod(t, "web", hooked))
 		m.advance(4 * time.Second)
 		if got := m.waitingReason("web", "app"); got != "PostStartHookError" {
-			t.Errorf("it waits for %q\n%s", got, m.state())
+			t.Errorf("waiting reason: got %q, want PostStartHookError\n%s", got, m.state())
 		}
 		if got := m.report("web").Decision.Steps[1].Why; got != "postStart hook failed: exit 1: [1mno disk" {
-			t.Errorf("says %q", got)
+			t.Errorf("reason of the decision: got %q, want the output of the hook", got)
 		}
 		m.advance(11 * time.Second)
 		if got := m.waitingReason("web", "app"); got != "CrashLoopBackOff" {
-			t.Errorf("it waits for %q\n%s", got, m.state())
+			t.Errorf("waiting reason: got %q, want CrashLoopBackOff\n%s", got, m.state())
 		}
 		if got := m.report("web").Decision.Steps[1].Why; !strings.HasSuffix(got, "last exit 143, postStart hook failed: exit 1: [1mno disk") {
-			t.Errorf("says %q", got)
+			t.Errorf("reason of the decision: got %q, want the exit code and the output of the hook", got)
 		}
 		c.heals("warm")
 		m.settle()
 		if m.waitingReason("web", "app") != "" {
-			t.Errorf("does not run\n%s", m.state())
+			t.Errorf("waiting reason: got %q, want none\n%s", m.waitingReason("web", "app"), m.state())
 		}
 		// A failed preStop hook is reported and delays nothing.
 		c.falls("drain", bad)
@@ -138,7 +138,7 @@ func TestHookFails(t *testing.T) {
 		m.wantState()
 		m.kill()
 		if want := `msg="action failed" pod=default/web action="run the preStop hook of app within 20s" err="exit 1: [1mno disk"`; strings.Count(log.String(), want) != 1 {
-			t.Errorf("the log does not say once %s:\n%s", want, log.String())
+			t.Errorf("log: got\n%s\nwant one %s", log.String(), want)
 		}
 	})
 }
@@ -215,7 +215,7 @@ func TestHookWithoutJournal(t *testing.T) {
 		m.settle()
 		wantHookCalls(t, m.hookCalls(time.Now()))
 		if m.waitingReason("web", "app") != "" {
-			t.Error("it waits")
+			t.Errorf("waiting reason: got %q, want none", m.waitingReason("web", "app"))
 		}
 	})
 }
@@ -231,13 +231,13 @@ func TestHook_ForceStop(t *testing.T) {
 containers: [{name: app, image: "web:1", lifecycle: {postStart: {exec: {command: [warm]}}, preStop: {exec: {command: [drain]}}}}]`))
 		m.advance(time.Minute)
 		if m.waitingReason("web", "app") != "ContainerCreating" {
-			t.Error("it does not wait")
+			t.Errorf("waiting reason: got %q, want ContainerCreating", m.waitingReason("web", "app"))
 		}
 		m.setPods()
 		m.advance(time.Second)
 		m.wantState()
 		if c.times("drain") > 0 {
-			t.Error("a hook was made without grace")
+			t.Error("preStop hook without a grace period: got a call, want none")
 		}
 	})
 }
@@ -259,7 +259,7 @@ containers: [{name: app, image: "web:1", command: [sleep, inf], lifecycle: {preS
 		m.wantState()
 		wantHookCalls(t, m.hookCalls(ends), "0s [drain] within 2", "2s stop web/app within 2", "4s PodSandbox web")
 		if n := c.times("drain"); n != 1 {
-			t.Errorf("the hook came %d times to its end", n)
+			t.Errorf("completed calls of the hook: got %d, want 1", n)
 		}
 		slowly()
 
@@ -272,7 +272,7 @@ containers: [{name: app, image: "web:1", command: [sleep, inf], lifecycle: {post
 		}
 		m.advance(6 * time.Second)
 		if got := m.waitingReason("web", "app"); got != "" && got != "ContainerCreating" {
-			t.Errorf("it waits for %q\n%s", got, m.state())
+			t.Errorf("waiting reason: got %q, want none or ContainerCreating\n%s", got, m.state())
 		}
 		m.Inject(runtimetest.Fault{Method: "ExecSync", Hang: true})
 		m.advance(5 * time.Second) // the new one's hook hangs
@@ -317,7 +317,7 @@ containers: [{name: app, image: "web:1", lifecycle: {preStop: {exec: {command: [
 		}
 		m.advance(2100 * time.Millisecond) // the start has ended without a status
 		if n := len(m.report("web").Observed[0].Containers); n != 0 {
-			t.Fatalf("%d containers are observed", n)
+			t.Fatalf("observed containers: got %d, want none", n)
 		}
 		m.Forget()
 		from := time.Now()
@@ -345,7 +345,7 @@ func TestRestart_StatusHangs(t *testing.T) {
 		}
 		m.advance(time.Minute)
 		if st := m.report("job").Pod.Status; st.Phase != v1.PodRunning || st.ContainerStatuses[0].RestartCount != 1 {
-			t.Errorf("got %s, %+v", st.Phase, st.ContainerStatuses)
+			t.Errorf("got phase %s with %+v, want Running with one restart", st.Phase, st.ContainerStatuses)
 		}
 	})
 }

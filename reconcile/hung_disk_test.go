@@ -64,11 +64,11 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
 				d.answers()
 				m.settle()
 				if fin := m.journaledEnd(p); fin == nil || fin.Reason != test.reason {
-					t.Errorf("the journal has the end %+v, want reason %s", fin, test.reason)
+					t.Errorf("end in the journal: got %+v, want reason %s", fin, test.reason)
 				}
 				m.restart()
 				if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != test.reason {
-					t.Errorf("after a restart it is %s, reason %q\n%s", s.Phase, s.Reason, m.state())
+					t.Errorf("after a restart: got phase %s and reason %q, want Failed and %q\n%s", s.Phase, s.Reason, test.reason, m.state())
 				}
 			})
 		})
@@ -86,12 +86,12 @@ func TestRemovalOnHungDisk(t *testing.T) {
 		m.settle()
 		m.wantState()
 		if len(m.dirs()) != 1 {
-			t.Errorf("there is %q during a write", m.dirs())
+			t.Errorf("pod directories during a write: got %q, want one", m.dirs())
 		}
 		d.answers()
 		m.settle()
 		if len(m.dirs()) > 0 || m.report("web") != nil {
-			t.Errorf("left %q\n%s", m.dirs(), m.state())
+			t.Errorf("after the removal: got directories %q and report %v, want none\n%s", m.dirs(), m.report("web"), m.state())
 		}
 	})
 }
@@ -117,15 +117,15 @@ func TestEndOnSlowDisk(t *testing.T) {
 		m.settle()
 		m.wantState("job 0 dead", "job/app 0 exited 0", "job/side 0 exited 143")
 		if r := m.report("job"); r.Pod.Status.Phase != v1.PodRunning || !r.Decision.Problem || !strings.Contains(r.Decision.Why, "disk has not finished") {
-			t.Errorf("it is %s: %s", r.Pod.Status.Phase, r.Decision)
+			t.Errorf("while the disk hangs: got phase %s and decision %s, want Running with a problem of the disk", r.Pod.Status.Phase, r.Decision)
 		}
 		m.advance(3 * time.Minute)
 		if s := m.report("job").Pod.Status; s.Phase != v1.PodSucceeded {
-			t.Errorf("it is %s\n%s", s.Phase, m.state())
+			t.Errorf("after the disk responds: got phase %s, want Succeeded\n%s", s.Phase, m.state())
 		}
 		m.wantState("job 0 dead", "job/app 0 exited 0", "job/side 0 exited 143")
 		if fin := m.journaledEnd(p); fin == nil || fin.Failed {
-			t.Errorf("the journal has the end %+v", fin)
+			t.Errorf("end in the journal: got %+v, want a success", fin)
 		}
 		m.kill()
 		m.advance(time.Minute) // a write may go on
@@ -143,7 +143,7 @@ func TestStopPoddOnHungDisk(t *testing.T) {
 		began := time.Now()
 		m.kill()
 		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("podd ended after %s", took)
+			t.Errorf("exit of podd: got it after %s, want it within 5s", took)
 		}
 		d.answers()
 		synctest.Wait()

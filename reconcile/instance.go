@@ -16,14 +16,15 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// An Instance is the ownership of one root directory. Its ID is random and stored in the
-// directory. It is the value of runtime.LabelInstance on everything that podd creates.
+// An Instance represents a locked root directory. Its ID is random and stored in the
+// directory. The ID is the value of runtime.LabelInstance on everything that podd creates.
 type Instance struct {
 	ID string
-	// Adopted are the IDs of other instances that podd took over with their sandboxes.
-	// Contested are adopted IDs of instances that another podd runs now; podd does not
-	// touch their sandboxes.
-	Adopted, Contested []string
+	// Adopted contains the IDs of other instances whose sandboxes podd took over.
+	Adopted []string
+	// Contested contains the IDs of instances that were adopted before and that another
+	// podd runs now. podd does not touch their sandboxes.
+	Contested []string
 
 	root string
 	lock *os.File
@@ -36,11 +37,11 @@ const idName = "instance"
 
 const idBytes = 8
 
-// LockRoot makes root if necessary and locks it until Close or the end of the process. It fails
-// if another podd has the lock.
+// LockRoot creates root if necessary and locks it until Close or the end of the process. It
+// fails if another podd has the lock.
 func LockRoot(root string) (*Instance, error) {
 	if err := os.MkdirAll(root, 0o750); err != nil {
-		return nil, fmt.Errorf("making the root directory: %w", err)
+		return nil, fmt.Errorf("creating the root directory: %w", err)
 	}
 	dir, err := os.OpenRoot(root)
 	if err != nil {
@@ -92,8 +93,8 @@ func (i *Instance) identify(dir *os.Root) (err error) {
 }
 
 // CheckRoot returns an error if the path of the root directory leads to another directory
-// than the locked one, for example because a file system was mounted over it. Files that podd
-// opens by their path are then those of another instance, or are lost.
+// than the locked one, for example because a file system was mounted over it. Then files
+// that podd opens by their path belong to another instance or do not exist.
 func (i *Instance) CheckRoot() error {
 	locked, err := i.lock.Stat()
 	if err != nil {
@@ -138,6 +139,7 @@ func PeekIDs(root string) (id string, adopted []string, err error) {
 	return id, adopted, err
 }
 
+// readID returns the ID in a root directory. The error is fs.ErrNotExist if there is none.
 func readID(dir *os.Root) (string, error) {
 	f, err := dir.Open(idName)
 	if err != nil {
@@ -155,7 +157,7 @@ func readID(dir *os.Root) (string, error) {
 	return id, nil
 }
 
-// writeID creates an ID. It is durable on disk before podd labels any sandbox with it.
+// writeID creates an ID and stores it durably. podd labels no sandbox with the ID before.
 func writeID(dir *os.Root) (string, error) {
 	raw := make([]byte, idBytes)
 	rand.Read(raw)

@@ -15,11 +15,11 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// adoptedFile has the IDs of the instances that this one took over. Labels of sandboxes
-// never change, so podd needs these IDs for as long as one of their sandboxes exists.
+// adoptedFile is the name of the file with the IDs of adopted instances. Labels of sandboxes
+// never change, so podd needs these IDs as long as one of their sandboxes exists.
 const adoptedFile = "adopted-instances.json"
 
-// maxAdopted bounds the bytes that are read of the file.
+// maxAdopted is the maximum number of bytes that are read of adoptedFile or a lock file.
 const maxAdopted = 64 << 10
 
 // validID reports whether id can be the ID of an instance.
@@ -28,9 +28,9 @@ func validID(id string) bool {
 	return err == nil && len(raw) == idBytes && id == hex.EncodeToString(raw)
 }
 
-// Adopt takes over the sandboxes of other instances, for this podd and every later one with
-// this root directory. It fails if a podd runs one of these instances, unless that instance
-// was adopted before: then it stays in Contested.
+// Adopt takes over the sandboxes of other instances, for this podd and every later podd with
+// this root directory. It fails if a podd runs one of these instances. An instance in
+// Contested remains there and is not an error.
 func (i *Instance) Adopt(ids ...string) error {
 	all := slices.Clone(i.Adopted)
 	for _, id := range ids {
@@ -69,7 +69,7 @@ func (i *Instance) Adopt(ids ...string) error {
 	return nil
 }
 
-// readAdopted returns the stored IDs.
+// readAdopted returns the IDs in adoptedFile without invalid ones; nil if there is no file.
 func readAdopted(dir *os.Root) (ids []string, err error) {
 	f, err := dir.OpenFile(adoptedFile, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -89,8 +89,8 @@ func readAdopted(dir *os.Root) (ids []string, err error) {
 	return slices.DeleteFunc(ids, func(id string) bool { return !validID(id) }), nil
 }
 
-// recallAdopted sets Adopted and Contested. An adopted instance that a podd runs again is
-// contested until that podd ends.
+// recallAdopted sets Adopted and Contested from the stored IDs. An adopted instance is
+// contested if another podd runs it.
 func (i *Instance) recallAdopted(dir *os.Root) error {
 	ids, err := readAdopted(dir)
 	if err != nil {

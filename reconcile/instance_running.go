@@ -23,14 +23,14 @@ func (i *Instance) announce() {
 	}
 }
 
-// runningInstance returns the PID of another process that holds the lock of a root
-// directory with the ID id, or that adopted id; 0 if there is none. It finds the process
-// by its open lock file, so that a root directory that was moved, removed or mounted
-// elsewhere meanwhile does not matter.
+// runningInstance returns the PID of another process that has locked a root directory whose
+// instance has the ID id or has adopted id; 0 if there is none. It finds the process by its
+// open lock file, so it also finds a process whose root directory was moved, removed or
+// mounted elsewhere.
 //
 // It reads the open files of every process. /proc/locks would be shorter, but the kernel
-// returns it in pieces of a page and continues by position, so that a lock is missing if
-// another one is released between two pieces.
+// returns it page by page and continues by position. If a lock is released between two
+// pages, another lock is missing.
 func runningInstance(id string) (pid int, err error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -50,18 +50,19 @@ func runningInstance(id string) (pid int, err error) {
 	return 0, nil
 }
 
-// InstanceRuns reports whether another process runs the instance with an ID. If that cannot
-// be found out, it returns true.
+// InstanceRuns reports whether another process runs the instance with this ID. It returns
+// true if the processes cannot be read.
 func InstanceRuns(id string) bool {
 	pid, err := runningInstance(id)
 	return err != nil || pid != 0
 }
 
-// announces reports whether a process of the same user holds the lock of a lock file that
-// contains id. A lock file may have no IDs, because its podd is older than they are or could
-// not write them. Then those in its root directory count. Lock files that the process has
-// open without the lock are ignored, because it may be checking these instances itself. If
-// the files of a process cannot be read, it has ended.
+// announces reports whether a process of the same user has locked a lock file that contains
+// id. proc is the directory of the process in /proc. A lock file contains no IDs if its podd
+// is an older version or could not write them; then the ID file in its root directory is
+// read. Lock files that the process has open without the lock are ignored, because the
+// process may be checking these instances itself. If the files of the process cannot be
+// read, the process has exited.
 func announces(proc, id string) bool {
 	info, err := os.Stat(proc)
 	if err != nil {
@@ -108,7 +109,7 @@ func holdsLock(proc, fd string) bool {
 	return false
 }
 
-// idsIn returns the words in a lock file or in a file named idName.
+// idsIn returns the IDs in a lock file or in a file named idName.
 func idsIn(path string) []string {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -35,10 +35,10 @@ func TestAnnounces(t *testing.T) {
 		t.Fatal(err)
 	}
 	if announces("/proc/self", id) {
-		t.Error("a process that only has the file with the id open runs the instance")
+		t.Error("process that has the file with the ID open without the lock: got that it runs the instance, want that it does not")
 	}
 	if !announces("/proc/self", "fedcba9876543210") {
-		t.Error("a process that holds the lock of the file with the id does not run the instance")
+		t.Error("process that holds the lock of the file with the ID: got that it does not run the instance, want that it does")
 	}
 }
 
@@ -76,12 +76,12 @@ func TestRunningInstance_ManyLocks(t *testing.T) {
 	}
 	for deadline := time.Now().Add(time.Minute); !found(); {
 		if time.Now().After(deadline) {
-			t.Fatal("the process is not found")
+			t.Fatal("process with the locked file: got none before the deadline, want one")
 		}
 	}
 	for i := range 300 {
 		if !found() {
-			t.Fatalf("the process is missing in call %d", i)
+			t.Fatalf("process with the locked file in call %d: got none, want one", i)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func holdInstance(t *testing.T, root string, adopt ...string) (pid int, end func
 		t.Fatal(err)
 	}
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "owned <nil>\n" {
-		t.Fatalf("%q, %v", line, err)
+		t.Fatalf("first line of the other process: got %q (error %v), want %q", line, err, "owned <nil>\n")
 	}
 	end = func() { in.Close(); cmd.Wait() }
 	t.Cleanup(end)
@@ -63,7 +63,7 @@ func TestAdoptInstance(t *testing.T) {
 	pid, end := holdInstance(t, theirs)
 	id, _, err := reconcile.PeekIDs(theirs)
 	if err != nil || id == "" {
-		t.Fatal(id, err)
+		t.Fatalf("ID of the other instance: got %q (error %v), want one", id, err)
 	}
 	i, err := reconcile.LockRoot(ours)
 	if err != nil {
@@ -71,39 +71,39 @@ func TestAdoptInstance(t *testing.T) {
 	}
 	running := fmt.Sprintf("the podd with PID %d runs it", pid)
 	if err := i.Adopt(id); err == nil || !strings.Contains(err.Error(), running) {
-		t.Errorf("adopting one that runs: %v", err)
+		t.Errorf("Adopt of a running instance: got error %v, want %q", err, running)
 	}
 	if err := os.Rename(theirs, moved); err != nil {
 		t.Fatal(err)
 	}
 	if err := i.Adopt(id); err == nil || !strings.Contains(err.Error(), running) {
-		t.Errorf("adopting one that runs in a directory that was moved: %v", err)
+		t.Errorf("Adopt of a running instance with a moved directory: got error %v, want %q", err, running)
 	}
 	if err := os.RemoveAll(moved); err != nil {
 		t.Fatal(err)
 	}
 	if err := i.Adopt(id); err == nil || !strings.Contains(err.Error(), running) {
-		t.Errorf("adopting one that runs in a directory that was removed: %v", err)
+		t.Errorf("Adopt of a running instance with a removed directory: got error %v, want %q", err, running)
 	}
 	if len(i.Adopted) > 0 {
-		t.Errorf("adopted %q", i.Adopted)
+		t.Errorf("adopted instances: got %q, want none", i.Adopted)
 	}
 	end()
 	for _, bad := range []string{"", "x", "../../etc/passwd", strings.ToUpper(id)} {
 		if err := i.Adopt(bad); err == nil && bad != id {
-			t.Errorf("%q was adopted", bad)
+			t.Errorf("Adopt(%q): got no error, want one", bad)
 		}
 	}
 	if err := i.Adopt(id, i.ID); err != nil || !slices.Equal(i.IDs(), []string{i.ID, id}) {
-		t.Errorf("IDs %q, %v", i.IDs(), err)
+		t.Errorf("IDs after Adopt: got %q (error %v), want %s and %s", i.IDs(), err, i.ID, id)
 	}
 	i.Close()
 	if i, err = reconcile.LockRoot(ours); err != nil || !slices.Equal(i.Adopted, []string{id}) {
-		t.Fatalf("the next podd: %+v, %v", i, err)
+		t.Fatalf("instance of the next podd: got %+v (error %v), want adopted %s", i, err, id)
 	}
 	i.Close()
 	if _, adopted, err := reconcile.PeekIDs(ours); err != nil || !slices.Equal(adopted, []string{id}) {
-		t.Errorf("peeking: %q, %v", adopted, err)
+		t.Errorf("PeekIDs: got adopted %q (error %v), want %s", adopted, err, id)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestAdoptInstance_NotAnnounced(t *testing.T) {
 	defer end()
 	id, _, err := reconcile.PeekIDs(theirs)
 	if err != nil || id == "" {
-		t.Fatal(id, err)
+		t.Fatalf("ID of the other instance: got %q (error %v), want one", id, err)
 	}
 	if err := os.Truncate(filepath.Join(theirs, "lock"), 0); err != nil {
 		t.Fatal(err)
@@ -144,21 +144,21 @@ func TestAdoptedInstanceReturns(t *testing.T) {
 	i.Close()
 	pid, end := holdInstance(t, ours, id)
 	if i, err := reconcile.LockRoot(theirs); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("PID %d", pid)) {
-		t.Errorf("it runs beside the podd that adopted it: %+v, %v", i, err)
+		t.Errorf("LockRoot while another podd has adopted the instance: got %+v (error %v), want an error with its PID", i, err)
 	}
 	end()
 	_, end = holdInstance(t, theirs)
 	i, err = reconcile.LockRoot(ours)
 	if err != nil || len(i.Adopted) > 0 || !slices.Equal(i.Contested, []string{id}) {
-		t.Fatalf("beside the adopted one: %+v, %v", i, err)
+		t.Fatalf("instance while the adopted one runs: got %+v (error %v), want contested %s", i, err, id)
 	}
 	if err := i.Adopt(id); err != nil || len(i.Adopted) > 0 {
-		t.Errorf("adopting it again while it runs: adopted %q, %v", i.Adopted, err)
+		t.Errorf("Adopt of a contested instance: got adopted %q (error %v), want none and no error", i.Adopted, err)
 	}
 	i.Close()
 	end()
 	if i, err = reconcile.LockRoot(ours); err != nil || !slices.Equal(i.Adopted, []string{id}) {
-		t.Errorf("after it ended: %+v, %v", i, err)
+		t.Errorf("instance after the adopted one exited: got %+v (error %v), want adopted %s", i, err, id)
 	}
 	i.Close()
 }
@@ -188,7 +188,7 @@ containers: [{name: app, image: "web:1", volumeMounts: [{name: v, mountPath: /v}
 		m.settle()
 		m.wantCalls()
 		if why := m.report("web").Decision.Why; !strings.Contains(why, "--adopt-instance="+instance) {
-			t.Errorf("it waits because %q", why)
+			t.Errorf("reason why the pod waits: got %q, want the flag --adopt-instance=%s", why, instance)
 		}
 		if want := "pods=\"default/old, default/web\""; !strings.Contains(log.String(), "--adopt-instance="+instance) || !strings.Contains(log.String(), want) {
 			t.Errorf("got log\n%s, want a record with instance %s and %s", log.String(), instance, want)
@@ -202,21 +202,21 @@ containers: [{name: app, image: "web:1", volumeMounts: [{name: v, mountPath: /v}
 		m.wantState("web 0 ready", "web/app 0 running")
 		for _, call := range m.Calls("StopPodSandbox") {
 			if took := call.At.Sub(began); took < 7*time.Second || took > 8*time.Second {
-				t.Errorf("stopped after %s, not 7s", took)
+				t.Errorf("container stopped: got it after %s, want it after 7s", took)
 			}
 		}
 		if n := len(m.Calls("StopPodSandbox")); n == 0 {
-			t.Error("the pod that is not desired was not stopped")
+			t.Error("stops of the pod that is not desired: got none, want at least one")
 		}
 		if n := len(m.Calls("StartContainer")) + len(m.Calls("RunPodSandbox")); n > 0 {
-			t.Errorf("%d calls started something", n)
+			t.Errorf("calls that started something: got %d, want none", n)
 		}
 		// From now on it is handled like any other pod.
 		m.setPods()
 		m.settle()
 		m.wantState()
 		if len(m.dirs()) > 0 {
-			t.Errorf("left: %q", m.dirs())
+			t.Errorf("pod directories: got %q, want none", m.dirs())
 		}
 	})
 }

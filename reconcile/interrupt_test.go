@@ -107,7 +107,7 @@ func (s story) check(t *testing.T, m *machine) {
 		t.Fatalf("there is %v, want %v\n%s\n%s", got, s.want, m.state(), strings.Join(m.Containers(), "\n"))
 	}
 	if s.want == nil && (len(m.dirs()) > 0 || len(m.leftovers.attempts) > 0) {
-		t.Fatalf("left: %v %v", m.dirs(), m.leftovers.attempts)
+		t.Fatalf("after the removal: got directories %v and leftovers %v, want none", m.dirs(), m.leftovers.attempts)
 	}
 	m.checkStarts(t)
 }
@@ -122,7 +122,7 @@ func (m *machine) checkStarts(t *testing.T) {
 		}
 	}
 	if starts > 1 {
-		t.Fatalf("a job was started %d times\n%s", starts, m.state())
+		t.Fatalf("starts of a job: got %d, want at most one\n%s", starts, m.state())
 	}
 }
 

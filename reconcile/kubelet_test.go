@@ -38,7 +38,7 @@ type kubeletStory struct {
 func TestKubeletStories(t *testing.T) {
 	files, err := filepath.Glob("../testdata/kubelet/*.txt")
 	if err != nil || len(files) < 20 {
-		t.Fatalf("%d stories, %v", len(files), err)
+		t.Fatalf("recorded scenarios: got %d (error %v), want at least 20", len(files), err)
 	}
 	on, _ := recording.Read(t, "../testdata/render/kubelet-api.jsonl.gz")
 	for _, file := range files {
@@ -69,7 +69,7 @@ func readStory(t *testing.T, m *machine, file string) *kubeletStory {
 	sections := map[string]*string{"pod.yaml": &s.pod, "edit.yaml": &s.edit, "steps": &s.steps, "kubelet": &s.kubelet, "podd": &s.podd}
 	for _, f := range a.Files {
 		if sections[f.Name] == nil {
-			t.Fatalf("%s: what is section %s?", file, f.Name)
+			t.Fatalf("%s: unknown section %s", file, f.Name)
 		}
 		*sections[f.Name] = string(f.Data)
 	}
@@ -112,11 +112,11 @@ func (s *kubeletStory) compare(did string) {
 	got, kubelet, podd := s.ordered(did), s.ordered(s.kubelet), s.ordered(s.podd)
 	switch same := slices.Equal(got, kubelet); {
 	case s.podd == "" && !same:
-		s.t.Errorf("podd differs (-kubelet +podd):\n%s\npodd did\n%s", cmp.Diff(kubelet, got), did)
+		s.t.Errorf("calls differ from the recording of the kubelet (-kubelet +podd):\n%s\ngot from podd\n%s", cmp.Diff(kubelet, got), did)
 	case s.podd != "" && same:
-		s.t.Error("podd does what the kubelet does; remove section podd")
+		s.t.Error("podd: got the calls of the kubelet, want those of section podd; remove the section")
 	case s.podd != "" && s.reason == "":
-		s.t.Error("section podd gives no reason")
+		s.t.Error("section podd: got no reason, want one")
 	case s.podd != "" && !slices.Equal(got, podd):
 		s.t.Errorf("podd no longer differs as the story says (-want +got):\n%s\npodd did\n%s", cmp.Diff(podd, got), did)
 	}
@@ -147,12 +147,12 @@ func (s *kubeletStory) step(words []string) bool {
 	case "exit":
 		code, _ := strconv.Atoi(words[2])
 		if !s.Exit("default/web/"+words[1], int32(code)) {
-			s.t.Fatalf("%s does not run", words[1])
+			s.t.Fatalf("step exit: container %s does not run", words[1])
 		}
 	case "stop":
 		s.setPods()
 	default:
-		s.t.Fatalf("there is no step %q", words[0])
+		s.t.Fatalf("unknown step %q", words[0])
 	}
 	for last, began := -1, time.Now(); last != len(s.lines(began, time.Now())); s.advance(15 * time.Second) {
 		last = len(s.lines(began, time.Now()))

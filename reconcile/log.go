@@ -13,19 +13,19 @@ import (
 	"podd/reconcile/result"
 )
 
-// logState is the state of a pod as last logged, so that nothing is logged twice.
+// logState is what was last logged about a pod, so that nothing is logged twice.
 type logState struct {
 	decision      string
 	problems      map[string]string // by container
 	ready         bool
-	acted         bool      // an action was started
-	wasReady      bool      // the pod was ready once
-	notReadySince time.Time // when it stopped being ready
-	resizing      []string  // resized since the last log record about that
+	acted         bool      // whether an action was started
+	wasReady      bool      // whether the pod was ready before
+	notReadySince time.Time // when the pod became unready
+	resizing      []string  // objects that were resized since the last log record about a resize
 }
 
-// logDecision logs a decision if its rule or its reason changed, and likewise the problem
-// of each container.
+// logDecision logs a decision if its rule or reason has changed. It logs the problem of a
+// container if its rule or reason has changed.
 func (w *worker) logDecision(d plan.Decision) {
 	if text := string(d.Rule) + "\x00" + d.Why; text != w.logged.decision {
 		w.logged.decision = text
@@ -66,7 +66,7 @@ func decisionLevel(d plan.Decision) slog.Level {
 	return slog.LevelDebug
 }
 
-// logOutcome logs that the pod became ready, was found running, or was removed.
+// logOutcome logs that the pod became ready, was adopted, or was removed.
 func (w *worker) logOutcome(d plan.Decision, pod *v1.Pod) {
 	if d.Done {
 		w.log.Info("pod removed")
@@ -87,7 +87,8 @@ func (w *worker) logOutcome(d plan.Decision, pod *v1.Pod) {
 	w.logged.acted = w.logged.acted || len(d.Actions) > 0
 }
 
-// logResize logs that a pod was resized, once all of it has the desired size.
+// logResize logs that a pod was resized when all its containers and its cgroup have the
+// desired size.
 func (w *worker) logResize() {
 	if len(w.logged.resizing) == 0 || w.state.In.Desired == nil || plan.ResizePending(&w.state.In) {
 		return
@@ -119,12 +120,14 @@ func isReady(p *v1.Pod) bool {
 	return false
 }
 
+// since returns the rounded duration from then to now, for logs; 0 if then is later.
 func since(now, then time.Time) time.Duration {
 	return max(now.Sub(then), 0).Round(10 * time.Millisecond)
 }
 
-// logResult logs a failure as a warning, and a success at debug level. isFor reports whether
-// the action was for the version in force. The attempts of probes are not logged.
+// logResult logs a failure as a warning, and a success at debug level. isFor is set if the
+// action was for the version in force. Probes and reads of termination messages are not
+// logged.
 func (w *worker) logResult(f result.Result, isFor bool, took time.Duration) {
 	what := f.Action.String()
 	switch f.Action.(type) {

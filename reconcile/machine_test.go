@@ -125,7 +125,7 @@ func (m *machine) start() {
 	d.router = m.newRouter(observer.Refresh)
 	d.parts.Go(func() {
 		if err := d.router.Run(d.ctx, reconcile.Inputs{Sets: d.sets, Snapshots: d.snapshots, Nodes: d.nodes, Devices: m.devices, Drivers: m.drivers, Addresses: m.addresses}); err != nil {
-			m.t.Errorf("the router ended: %v", err)
+			m.t.Errorf("Router.Run: got error %v, want none", err)
 		}
 	})
 	d.parts.Go(func() { observer.Run(d.ctx, func(s runtime.Snapshot) { m.note(s); send(d.ctx, d.snapshots, s) }) })
@@ -307,7 +307,7 @@ func (m *machine) wantCallsWith(aside string, want ...string) {
 	if at := slices.Index(got, aside); at >= 0 {
 		got = slices.Delete(got, at, at+1)
 	} else if aside != "" {
-		m.t.Fatalf("podd did not %s", aside)
+		m.t.Fatalf("effect in progress at the same time: got none, want %s", aside)
 	}
 	if !slices.Equal(got, want) {
 		m.t.Fatalf("podd did\n  %s\nwant\n  %s\n%s", strings.Join(got, "\n  "), strings.Join(want, "\n  "), m.state())
@@ -348,7 +348,7 @@ func podOf(t *testing.T, text string) *manifest.Pod {
 	t.Helper()
 	file := decode.File([]byte(text), decode.Options{Source: source, Path: source + "/a.yaml"})
 	if len(file.Pods) != 1 {
-		t.Fatalf("no pod: %v", file.Problems)
+		t.Fatalf("decoded pods: got %d, want one: %v", len(file.Pods), file.Problems)
 	}
 	return file.Pods[0]
 }
@@ -374,7 +374,7 @@ func (m *machine) end() {
 	m.kill()
 	for p, copy := range m.given {
 		if diff := cmp.Diff(copy, p.Spec); diff != "" {
-			m.t.Errorf("somebody wrote to the shared %s (-before +after)\n%s", p.Key, diff)
+			m.t.Errorf("the shared pod %s was modified (-before +after)\n%s", p.Key, diff)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func TestFinishedSurvives(t *testing.T) {
 		m.wantState()
 		m.wantCalls()
 		if r := m.report("job"); r.Decision.Rule != plan.RuleFinished || !r.Finished.Failed || r.Pod.Status.Phase != "Failed" {
-			t.Errorf("%s %+v %s", r.Decision, r.Finished, r.Pod.Status.Phase)
+			t.Errorf("got decision %s, end %+v and phase %s, want rule %s, a failure and Failed", r.Decision, r.Finished, r.Pod.Status.Phase, plan.RuleFinished)
 		}
 		// A pod that was removed and applied again runs again.
 		m.setPods()
@@ -83,7 +83,7 @@ func (m *machine) restartInGrace(p *manifest.Pod, between func()) {
 	m.wantState()
 	calls := m.Calls("StopPodSandbox")
 	if took := calls[len(calls)-1].At.Sub(began); took < 30*time.Second || took > 31*time.Second {
-		m.t.Errorf("ended after %s, not 30s", took)
+		m.t.Errorf("container stopped: got it after %s, want it after 30s", took)
 	}
 }
 
@@ -164,14 +164,14 @@ containers: [{name: app, image: "web:1", volumeMounts: [{name: v, mountPath: /v}
 	if !removed {
 		m.wantCalls()
 		if _, err := os.Stat(kept); err != nil {
-			t.Fatalf("the volume of a pod that runs: %v", err)
+			t.Fatalf("volume of the running pod: got error %v, want none", err)
 		}
 	}
 	m.setPods()
 	m.settle()
 	m.wantState()
 	if len(m.dirs()) > 0 {
-		t.Errorf("left: %v", m.dirs())
+		t.Errorf("pod directories after the removal: got %v, want none", m.dirs())
 	}
 }
 
@@ -188,12 +188,12 @@ func TestLostDirectories(t *testing.T) {
 		m.start()
 		m.settle()
 		if n := len(m.dirs()); n != 4 {
-			t.Fatalf("removed before the sources were seen: %v", m.dirs())
+			t.Fatalf("pod directories before the sources are read: got %v, want 4", m.dirs())
 		}
 		m.setPods()
 		m.settle()
 		if want := []string{".hidden", "foreign-other", "lost+found"}; !slices.Equal(m.dirs(), want) {
-			t.Errorf("directories %v, want %v", m.dirs(), want)
+			t.Errorf("pod directories: got %v, want %v", m.dirs(), want)
 		}
 	})
 }
@@ -211,11 +211,11 @@ func TestLateCall(t *testing.T) {
 		m.start()
 		m.advance(5 * time.Second)
 		if len(m.dirs()) != 1 {
-			t.Errorf("directories %v", m.dirs())
+			t.Errorf("pod directories: got %v, want one", m.dirs())
 		}
 		m.settle()
 		if len(m.dirs()) != 0 {
-			t.Errorf("left: %v", m.dirs())
+			t.Errorf("pod directories: got %v, want none", m.dirs())
 		}
 	})
 }
@@ -264,13 +264,13 @@ func TestReapplied(t *testing.T) {
 				m.setPods(p)
 				m.advance(time.Minute)
 				if got := m.alive(); !slices.Equal(got, []string{"web ready", "web/app running"}) {
-					t.Fatalf("after %s and %s there is %v\n%s", after, gap, got, m.state())
+					t.Fatalf("podd stopped after %s and started again after %s: got %v, want pod web running\n%s", after, gap, got, m.state())
 				}
 				m.setPods()
 				m.advance(time.Minute)
 				m.wantState()
 				if len(m.dirs()) > 0 || m.report("web") != nil {
-					t.Fatalf("after %s and %s there is left %v %v", after, gap, m.dirs(), m.report("web"))
+					t.Fatalf("podd stopped after %s and started again after %s: got directories %v and report %v, want none", after, gap, m.dirs(), m.report("web"))
 				}
 			})
 		}

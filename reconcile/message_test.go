@@ -19,7 +19,7 @@ func (m *machine) ended(name string) *v1.ContainerStateTerminated {
 			return state.Terminated
 		}
 	}
-	m.t.Fatalf("%s has not ended\n%s", name, m.state())
+	m.t.Fatalf("termination state of %s: got none, want one\n%s", name, m.state())
 	return nil
 }
 
@@ -87,7 +87,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 3; exit 0"], t
 		m.Exit("default/web/app", 1)
 		m.advance(1e9)
 		if got := m.ended("web").Message; len(got) > 200 {
-			t.Errorf("it says %q", got)
+			t.Errorf("termination message: got %q, want at most 200 bytes", got)
 		}
 	})
 }

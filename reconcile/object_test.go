@@ -61,19 +61,19 @@ func TestObjectsServePods(t *testing.T) {
 		m.settle()
 		m.wantState()
 		if why := m.why("web"); !strings.Contains(why, `ConfigMap "conf" (a.yaml:5) is not defined in /manifests (also missing: Secret "key" at a.yaml:6); the pod starts when it is there`) {
-			t.Errorf("why: %q", why)
+			t.Errorf("reason why the pod waits: got %q, want the missing ConfigMap and Secret with their lines", why)
 		}
 		m.setObjects(confAndKey("one", "hunter2"), p)
 		m.advance(100 * time.Millisecond)
 		m.wantState("web 0 ready", "web/app 0 running")
 		if got := m.file(p); got != "one" {
-			t.Errorf("the file is %q", got)
+			t.Errorf("content of the file: got %q, want one", got)
 		}
 		m.Forget()
 		m.setObjects(confAndKey("two", "hunter3"), p)
 		m.advance(time.Millisecond)
 		if got := m.file(p); got != "two" {
-			t.Errorf("the file is %q", got)
+			t.Errorf("content of the file: got %q, want two", got)
 		}
 		m.settle()
 		before := m.report("web")
@@ -81,26 +81,26 @@ func TestObjectsServePods(t *testing.T) {
 		m.settle()
 		m.wantCalls()
 		if m.report("web") != before {
-			t.Error("an edit of another object woke the pod")
+			t.Error("report after an edit of another object: got a new one, want none")
 		}
 		// After the objects are deleted, the pod keeps running with its files.
 		m.setPods(p)
 		m.settle()
 		m.wantState("web 0 ready", "web/app 0 running")
 		if why := m.why("web"); !strings.Contains(why, "the pod keeps running") || m.file(p) != "two" {
-			t.Errorf("why: %q, the file is %q", why, m.file(p))
+			t.Errorf("got reason %q and content %q, want that the pod keeps running and two", why, m.file(p))
 		}
 		m.setObjects(confAndKey("three", ""), p)
 		m.settle()
 		if why := m.why("web"); why != "" || m.file(p) != "three" {
-			t.Errorf("why: %q, the file is %q", why, m.file(p))
+			t.Errorf("got reason %q and content %q, want no reason and three", why, m.file(p))
 		}
 		m.wantCalls()
 		m.setPods()
 		m.settle()
 		m.wantState()
 		if dirs := m.dirs(); len(dirs) > 0 {
-			t.Errorf("left: %v", dirs)
+			t.Errorf("pod directories after the removal: got %v, want none", dirs)
 		}
 	})
 }
@@ -124,7 +124,7 @@ func TestObjectsOverARestartOfPodd(t *testing.T) {
 		m.start()
 		m.settle()
 		if got := m.file(p); got != "two" {
-			t.Errorf("the file is %q", got)
+			t.Errorf("content of the file: got %q, want two", got)
 		}
 		m.wantState("web 0 ready", "web/app 0 running")
 	})
@@ -149,14 +149,14 @@ func TestRestartOnChange(t *testing.T) {
 		m.setObjects("", asks)
 		m.settle()
 		if why := m.why("web"); !strings.Contains(why, "the edit waits: ConfigMap") {
-			t.Errorf("why: %q", why)
+			t.Errorf("reason why the edit waits: got %q, want a missing ConfigMap", why)
 		}
 		m.restart()
 		m.setObjects(confAndKey("two", "hunter3"), asks)
 		m.settle()
 		m.wantCalls()
 		if len(m.dirs()) != 1 {
-			t.Errorf("directories %v", m.dirs())
+			t.Errorf("pod directories: got %v, want one", m.dirs())
 		}
 	})
 }
@@ -174,19 +174,19 @@ func TestEditWaitsForItsObjects(t *testing.T) {
 		m.setObjects(confAndKey("one", "hunter2"), two)
 		m.settle()
 		if why := m.why("web"); !strings.Contains(why, `the edit waits: Secret "more" (a.yaml:5) is not defined in /manifests; the earlier version keeps running`) {
-			t.Errorf("why: %q", why)
+			t.Errorf("reason why the edit waits: got %q, want the missing Secret with its line", why)
 		}
 		m.setObjects(confAndKey("two", "hunter2"), two)
 		m.settle()
 		m.wantCalls()
 		if got := m.file(one); got != "two" {
-			t.Errorf("the file of the version that runs is %q", got)
+			t.Errorf("content of the file of the running version: got %q, want two", got)
 		}
 		m.setObjects(strings.Replace(confAndKey("two", "hunter2"), "---", "---\napiVersion: v1\nkind: Secret\nmetadata: {name: more}\n---", 1), two)
 		m.advance(3 * time.Second)
 		m.wantState("web 0 ready", "web/app 0 running")
 		if len(m.Calls("StopContainer")) != 1 {
-			t.Error("the edit did not take over")
+			t.Errorf("stops of the earlier version: got %d, want 1", len(m.Calls("StopContainer")))
 		}
 		m.setPods()
 		m.settle()
@@ -204,7 +204,7 @@ func TestStart_ObjectCorrected(t *testing.T) {
 		m.wantState("web 0 ready")
 		r := m.report("web")
 		if why := r.Decision.Steps[0].Why; !strings.Contains(why, "NUL") || strings.Contains(why, "nul\x00") || r.Decision.Steps[0].Reason != "CreateContainerConfigError" {
-			t.Errorf("%+v", r.Decision.Steps[0])
+			t.Errorf("step: got %+v, want reason CreateContainerConfigError and a message about NUL without the value", r.Decision.Steps[0])
 		}
 		m.setObjects(confAndKey("one", "good"), p)
 		m.advance(100 * time.Millisecond)
@@ -225,12 +225,12 @@ func TestPullSecrets(t *testing.T) {
 		m.setPods(p)
 		m.advance(5 * time.Minute)
 		if story := m.state(); !strings.Contains(story, `the Secret "pull" of its imagePullSecrets is not in /manifests`) {
-			t.Errorf("%s", story)
+			t.Errorf("state: got %s, want the name of the missing pull Secret", story)
 		}
 		m.setObjects(creds("wrong"), p)
 		m.advance(5 * time.Minute)
 		if story := m.state(); !strings.Contains(story, "401") || strings.Contains(story, "wrong") {
-			t.Errorf("%s", story)
+			t.Errorf("state: got %s, want error 401 without the credentials", story)
 		}
 		// The same holds if it is corrected during a pull with the wrong one.
 		m.setObjects(creds("wrong as well"), p)
@@ -264,7 +264,7 @@ func TestRestartOnChangeWithFixedUID(t *testing.T) {
 		m.settle()
 		m.wantState("web 1 ready", "web/app 0 running")
 		if got := m.file(asks); got != "two" || len(m.Calls("StopContainer")) != 1 {
-			t.Errorf("the file is %q after %d stops", got, len(m.Calls("StopContainer")))
+			t.Errorf("got content %q and %d stops, want two and 1", got, len(m.Calls("StopContainer")))
 		}
 		m.Forget()
 		m.restart()

@@ -83,7 +83,7 @@ func TestUnreadableJournal(t *testing.T) {
 					m.start()
 					all := m.reported()
 					if len(all) != 1 || !strings.Contains(all[0], journal) || !strings.Contains(all[0], c.cause) || !strings.Contains(all[0], "podd orphans rm of-nobody") {
-						t.Errorf("problems %q, want one of %s because of %q", all, journal, c.cause)
+						t.Errorf("problems: got %q, want one about %s because of %q", all, journal, c.cause)
 					}
 					if _, err := os.Stat(filepath.Join(dir, "volumes/kubernetes.io~empty-dir/v/data")); err != nil {
 						t.Fatal(err)
@@ -95,15 +95,15 @@ func TestUnreadableJournal(t *testing.T) {
 				err := m.current().router.RemoveOrphan(t.Context(), "of-nobody")
 				if name == "an I/O error" {
 					if err == nil || !strings.Contains(err.Error(), journal) {
-						t.Errorf("removed though something is mounted in it: %v", err)
+						t.Errorf("removing a directory with a mount in it: got error %v, want one that names %s", err, journal)
 					}
 					return
 				}
 				if err != nil || len(m.dirs()) > 0 {
-					t.Errorf("removing it: %v, left %q", err, m.dirs())
+					t.Errorf("removing the directory: got error %v and directories %q, want none", err, m.dirs())
 				}
 				if all := m.reported(); len(all) > 0 {
-					t.Errorf("problems %q after it was removed", all)
+					t.Errorf("problems after the removal: got %q, want none", all)
 				}
 			})
 		})
@@ -129,11 +129,11 @@ func TestUnreadableJournal_IncompleteSources(t *testing.T) {
 				if !slices.ContainsFunc(all, func(s string) bool {
 					return strings.Contains(s, w) && strings.Contains(s, "cannot be read: invalid JSON")
 				}) {
-					t.Errorf("%s the problems are %q, want one with %q", when, all, w)
+					t.Errorf("%s: got problems %q, want one with %q", when, all, w)
 				}
 			}
 			if len(all) != len(want) || len(m.dirs()) != 2 {
-				t.Errorf("%s the problems are %q, and there are %q", when, all, m.dirs())
+				t.Errorf("%s: got problems %q and directories %q, want %d problems and 2 directories", when, all, m.dirs(), len(want))
 			}
 		}
 		m.start()
@@ -142,7 +142,7 @@ func TestUnreadableJournal_IncompleteSources(t *testing.T) {
 		send(m.current().ctx, m.current().sets, m.set)
 		problems("before all are known", ofNobody) // and a new journal is written for the other
 		if _, err := m.current().router.Orphans(t.Context()); err == nil {
-			t.Error("podd lists orphans before it knows all pods")
+			t.Error("Orphans before all pods are known: got no error, want one")
 		}
 		m.setPods(p)
 		problems("once all are known", "podd orphans rm of-nobody")
@@ -167,11 +167,11 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
 		m.start()
 		all := m.reported()
 		if len(all) != 1 || !strings.Contains(all[0], "pod directories without a journal") || !strings.Contains(all[0], "of-nobody") {
-			t.Errorf("problems %q", all)
+			t.Errorf("problems: got %q, want one about the directory without a journal", all)
 		}
 		m.wantState("job 0 ready", "job/app 0 running")
 		if want := []string{string(p.UID), "of-nobody"}; !slices.Equal(m.dirs(), want) {
-			t.Errorf("directories %q, want %q", m.dirs(), want)
+			t.Errorf("pod directories: got %q, want %q", m.dirs(), want)
 		}
 	})
 }
@@ -198,10 +198,10 @@ func TestOtherAgentsDirectories(t *testing.T) {
 		m.setPods()
 		all := m.reported()
 		if want := []string{"foreign-other", "mounted", "with-data", "with-data-too"}; !slices.Equal(m.dirs(), want) {
-			t.Fatalf("directories %q, want %q", m.dirs(), want)
+			t.Fatalf("pod directories: got %q, want %q", m.dirs(), want)
 		}
 		if len(all) != 1 || !strings.Contains(all[0], "pod directories without a journal") || !strings.Contains(all[0], "mounted, with-data, with-data-too") || !strings.Contains(all[0], "podd orphans") {
-			t.Errorf("problems %q", all)
+			t.Errorf("problems: got %q, want one that names three directories and podd orphans", all)
 		}
 		m.kill()
 		m.start()
@@ -209,21 +209,21 @@ func TestOtherAgentsDirectories(t *testing.T) {
 		router := m.current().router
 		orphans, err := router.Orphans(t.Context())
 		if err != nil || len(orphans) != 3 || orphans[0].UID != "mounted" || orphans[1].Path != filepath.Join(m.root, "pods/with-data") {
-			t.Errorf("orphans %+v, %v", orphans, err)
+			t.Errorf("orphans: got %+v (error %v), want three", orphans, err)
 		}
 		for _, uid := range []types.UID{"foreign-other", "without", "../x"} {
 			if err := router.RemoveOrphan(t.Context(), uid); err == nil {
-				t.Errorf("%s was removed", uid)
+				t.Errorf("RemoveOrphan(%s): got no error, want one", uid)
 			}
 		}
 		if err := router.RemoveOrphan(t.Context(), "mounted"); err == nil || !strings.Contains(err.Error(), at) {
-			t.Errorf("removing what is mounted: %v", err)
+			t.Errorf("RemoveOrphan of a directory with a mount: got error %v, want one that names %s", err, at)
 		}
 		if err := router.RemoveOrphan(t.Context(), "with-data"); err != nil {
 			t.Error(err)
 		}
 		if want := []string{"foreign-other", "mounted", "with-data-too"}; !slices.Equal(m.dirs(), want) {
-			t.Errorf("directories %q, want %q", m.dirs(), want)
+			t.Errorf("pod directories: got %q, want %q", m.dirs(), want)
 		}
 	})
 }
@@ -261,16 +261,16 @@ func TestUnreadableJournalInUse(t *testing.T) {
 		m.start()
 		all := m.reported()
 		if len(all) != 1 || !strings.Contains(all[0], m.journal(p)) || !strings.Contains(all[0], "version 999") {
-			t.Errorf("problems %q", all)
+			t.Errorf("problems: got %q, want one about version 999 of the journal", all)
 		}
 		m.wantCalls()
 		m.advance(2 * time.Minute)
 		m.wantState("job 0 dead", "job/app 0 exited 0")
 		if kept, err := os.ReadFile(m.journal(p) + ".unreadable"); err != nil || string(kept) != newerJournal {
-			t.Errorf("kept %q, %v", kept, err)
+			t.Errorf("unreadable journal under its second name: got %q (error %v), want its content unchanged", kept, err)
 		}
 		if all := m.reported(); len(all) > 0 {
-			t.Errorf("problems %q with a new journal", all)
+			t.Errorf("problems after the new journal: got %q, want none", all)
 		}
 		m.restart()
 		m.wantState("job 0 dead", "job/app 0 exited 0")
@@ -287,10 +287,10 @@ func TestUnreadableJournal_FullDisk(t *testing.T) {
 			m.start()
 			m.advance(2 * time.Minute)
 			if all := m.reported(); len(all) != 1 || !strings.Contains(all[0], "version 999") {
-				t.Errorf("problems of the %s podd: %q", life, all)
+				t.Errorf("problems of the %s podd: got %q, want one about version 999", life, all)
 			}
 			if kept, err := os.ReadFile(m.journal(p)); err != nil || string(kept) != newerJournal {
-				t.Errorf("the %s podd left %q, %v", life, kept, err)
+				t.Errorf("journal after the %s podd: got %q (error %v), want its content unchanged", life, kept, err)
 			}
 			m.kill()
 		}
@@ -298,10 +298,10 @@ func TestUnreadableJournal_FullDisk(t *testing.T) {
 		m.start()
 		m.advance(2 * time.Minute)
 		if all := m.reported(); len(all) > 0 {
-			t.Errorf("problems %q with a new journal", all)
+			t.Errorf("problems after the new journal: got %q, want none", all)
 		}
 		if kept, err := os.ReadFile(m.journal(p) + ".unreadable"); err != nil || string(kept) != newerJournal {
-			t.Errorf("kept %q, %v", kept, err)
+			t.Errorf("unreadable journal under its second name: got %q (error %v), want its content unchanged", kept, err)
 		}
 	})
 }
@@ -344,13 +344,13 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
 					m.wantCalls()
 					d := m.report("job").Decision
 					if !d.Problem || !strings.Contains(d.Why, m.journal(p)) || !strings.Contains(d.Why, "version 999") || !strings.Contains(d.Why, "remove it") {
-						t.Errorf("it waits with %s", d)
+						t.Errorf("decision: got %s, want a problem that names the journal, its version and the remedy", d)
 					}
 					if all := m.reported(); len(all) != 1 {
-						t.Errorf("problems %q", all)
+						t.Errorf("problems: got %q, want one", all)
 					}
 					if kept, err := os.ReadFile(m.journal(p)); err != nil || string(kept) != newerJournal {
-						t.Errorf("the journal became %q, %v", kept, err)
+						t.Errorf("journal: got %q (error %v), want its content unchanged", kept, err)
 					}
 					if err := test.resolve(m.journal(p), was); err != nil {
 						t.Fatal(err)
@@ -359,10 +359,10 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
 				}
 				m.wantState(test.want...)
 				if all := m.reported(); len(all) > 0 {
-					t.Errorf("problems %q in the end", all)
+					t.Errorf("problems in the end: got %q, want none", all)
 				}
 				if phase := m.report("job").Pod.Status.Phase; (phase == v1.PodSucceeded) != (len(test.want) == 0) {
-					t.Errorf("it is %s\n%s", phase, m.state())
+					t.Errorf("phase in the end: got %s, want Succeeded only without calls %q\n%s", phase, test.want, m.state())
 				}
 			})
 		})

@@ -25,10 +25,10 @@ type PreviewInput struct {
 	Journals journal.Store
 	Limits   admission.Limits
 	Adopt    bool
-	// MaxBackoff and SourceKinds are those of Options.
+	// MaxBackoff and SourceKinds are like the fields of Options.
 	MaxBackoff  time.Duration
 	SourceKinds map[string]string
-	// Kept is the argument of refs.ResolveSet.
+	// Kept contains the PersistentVolumeClaims whose data is in a directory of podd.
 	Kept map[types.NamespacedName]bool
 	// Instance is the ID of the podd that uses the root directory; "" if there is none.
 	Instance string
@@ -39,13 +39,13 @@ type Planned struct {
 	Key      types.NamespacedName
 	Pod      *manifest.Pod // nil if it is not desired
 	Decision plan.Decision
-	// Replaces reports whether another version runs, which is stopped as soon as this one
-	// can start. Decision is only the first step of that.
+	// Replaces reports whether another version runs. It is stopped when Pod can start.
+	// Decision is only the first step of that.
 	Replaces bool
 }
 
-// Preview plans for every pod name, and returns the decisions that workers would make
-// first. It changes nothing.
+// Preview plans for every pod name, and returns the first decision that each worker would
+// make. It changes nothing.
 func Preview(in PreviewInput) ([]Planned, error) {
 	past, orphans, err := in.Journals.ReadAll()
 	if err != nil {
@@ -54,8 +54,8 @@ func Preview(in PreviewInput) ([]Planned, error) {
 	known := manifest.Recognize(in.Set, nil, func(p *manifest.Pod) types.UID {
 		return recordedUID(p, past[p.Key], in.Observed.Pods[p.Key], in.Adopt)
 	})
-	bound := refs.ResolveSet(known.Set, in.Instance, in.Kept, nil)
-	in.Set = bound.Set
+	resolved := refs.ResolveSet(known.Set, in.Instance, in.Kept, nil)
+	in.Set = resolved.Set
 	keys := map[types.NamespacedName]bool{}
 	for key := range in.Set.Pods {
 		keys[key] = true
@@ -79,7 +79,7 @@ func Preview(in PreviewInput) ([]Planned, error) {
 		names = append(names, admission.Name{Key: key, Observed: in.Observed.Pods[key], Past: past[key]})
 	}
 	now := time.Now()
-	memories, _ := admission.Decide(in.node(bound), names, now)
+	memories, _ := admission.Decide(in.node(resolved), names, now)
 	var out []Planned
 	for key := range keys {
 		decision := in.decide(key, past[key], unreadable(in.Journals, orphans), memories[key].Order, now)
@@ -92,13 +92,13 @@ func Preview(in PreviewInput) ([]Planned, error) {
 	return out, nil
 }
 
-// node returns what admission needs to know of the node. It is as if podd had just started
+// node returns the facts about the node that admission needs, as if podd had just started
 // and observed the runtime.
-func (in PreviewInput) node(bound *refs.ResolvedSet) admission.Node {
+func (in PreviewInput) node(resolved *refs.ResolvedSet) admission.Input {
 	in.Limits.Features.Runtime = in.Node
 	in.Limits.ReadWriteOncePod = refs.SingleClaims(in.Set)
-	return admission.Node{
-		Set: in.Set, Refs: bound.Refs, Instance: in.Instance, SourceKinds: in.SourceKinds,
+	return admission.Input{
+		Set: in.Set, Refs: resolved.Refs, Instance: in.Instance, SourceKinds: in.SourceKinds,
 		Observed: in.Observed.Pods, HasSnapshot: true, Started: true,
 		Limits: in.Limits, Plan: planNode(in.Node, in.Adopt, in.MaxBackoff), RuntimeName: in.Node.Name,
 	}
@@ -106,16 +106,17 @@ func (in PreviewInput) node(bound *refs.ResolvedSet) admission.Node {
 
 // decide returns the first decision about a pod name.
 func (in PreviewInput) decide(key types.NamespacedName, past []state.Record, unreadable map[types.UID]string, o state.Order, now time.Time) plan.Decision {
-	observed := state.Requests{Observation: &state.Observation{Pod: in.Observed.Pods[key], AsOf: now}}
+	requests := state.Requests{Observation: &state.Observation{Pod: in.Observed.Pods[key], AsOf: now}}
 	s := state.New(state.Start{Key: key, Past: past, Unreadable: unreadable})
-	s, _ = s.ApplyOrder(o, observed, o.Desired != nil && in.Journals.Has(o.Desired.UID), now)
+	s, _ = s.ApplyOrder(o, requests, o.Desired != nil && in.Journals.Has(o.Desired.UID), now)
 	s, _ = s.Recall(nil, nil, now)
 	return plan.Next(s.Input())
 }
 
-// replaces reports whether another version of p runs.
-func replaces(p *manifest.Pod, seen *runtime.Pod) bool {
-	return p != nil && seen != nil && slices.ContainsFunc(seen.Incarnations, func(inc runtime.Incarnation) bool {
+// replaces reports whether another version of p runs in an own sandbox. p and observed may be
+// nil.
+func replaces(p *manifest.Pod, observed *runtime.Pod) bool {
+	return p != nil && observed != nil && slices.ContainsFunc(observed.Incarnations, func(inc runtime.Incarnation) bool {
 		return !inc.Foreign && plan.Live(&inc) && !plan.Runs(p, &inc)
 	})
 }

@@ -48,11 +48,11 @@ func TestPreview_ClusterNotQueried(t *testing.T) {
 			acts := len(p.Decision.Actions) > 0
 			switch {
 			case p.Key == one && acts == c.stay, p.Key == static.Key && acts != c.first:
-				t.Errorf("%s: %s: %s, %v", name, p.Key, p.Decision.Rule, p.Decision.Actions)
+				t.Errorf("%s: decision about %s: got rule %s with actions %v, want actions for static (%t) and for one (%t)", name, p.Key, p.Decision.Rule, p.Decision.Actions, c.first, !c.stay)
 			}
 		}
 		if len(planned) != 2 {
-			t.Errorf("%s: planned %+v", name, planned)
+			t.Errorf("%s: planned pods: got %+v, want 2", name, planned)
 		}
 	}
 }

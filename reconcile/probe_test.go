@@ -108,19 +108,19 @@ func TestProbes(t *testing.T) {
 		m.advance(1500 * time.Millisecond)
 		m.isHealth("web", "false false False")
 		if got := c.asked[0]; got != "started hello $(OTHER)" {
-			t.Errorf("ran %q", got)
+			t.Errorf("command of the probe: got %q, want the expanded variable", got)
 		}
 		c.heals("started")
 		m.advance(2 * time.Second)
 		m.isHealth("web", "true false False")
 		if got := m.report("web").Decision.Steps[0].Why; got != "readiness probe failed: exit 1: [1mno disk" {
-			t.Errorf("says %q", got)
+			t.Errorf("reason of the step: got %q, want the output of the probe", got)
 		}
 		c.heals("ready")
 		m.advance(10 * time.Second)
 		m.isHealth("web", "true true True")
 		if c.times("started"); c.times("alive") < 2 {
-			t.Error("nobody asked whether it is alive")
+			t.Error("liveness probes after the startup probe: got fewer than 2, want at least 2")
 		}
 
 		c.falls("ready", bad)
@@ -132,7 +132,7 @@ func TestProbes(t *testing.T) {
 		m.advance(11 * time.Second)
 		m.isHealth("web", "true true True")
 		if n := c.times("started"); n > 0 {
-			t.Errorf("asked %d times more whether it has started", n)
+			t.Errorf("startup probes after the startup: got %d, want none", n)
 		}
 
 		m.Forget()
@@ -149,7 +149,7 @@ func TestProbes(t *testing.T) {
 			`why="liveness probe failed: the command took longer than 1s"`,
 		} {
 			if strings.Count(log.String(), want) != 1 {
-				t.Errorf("the log says %d times, want once:\n%s\n%s", strings.Count(log.String(), want), want, log.String())
+				t.Errorf("log messages %q: got %d, want 1:\n%s", want, strings.Count(log.String(), want), log.String())
 			}
 		}
 	})
@@ -182,7 +182,7 @@ func TestProbesAfterRestart(t *testing.T) {
 		m.start()
 		m.settle()
 		if got := *first.Load(); got != "true true True" {
-			t.Errorf("the first word of it was %s", got)
+			t.Errorf("first report: got %s, want started, ready and condition True", got)
 		}
 		m.isHealth("web", "true true True")
 		m.wantCalls()
@@ -194,7 +194,7 @@ func TestProbesAfterRestart(t *testing.T) {
 		m.start()
 		m.advance(100 * time.Millisecond)
 		if got := m.health("web"); got != "false false False" {
-			t.Errorf("without a journal it is %s at first", got)
+			t.Errorf("first report without a journal: got %s, want false for all", got)
 		}
 		m.settle()
 		m.isHealth("web", "true true True")
@@ -244,7 +244,7 @@ func TestReadiness_Stopping(t *testing.T) {
 		m.advance(8 * time.Second)
 		m.isHealth("web", "true true True")
 		if ready, all := c.times("ready"), c.times(""); ready != 4 || all != 0 {
-			t.Errorf("asked %d times whether it is ready, %d times something else", ready, all)
+			t.Errorf("probes: got %d readiness and %d other ones, want 4 and none", ready, all)
 		}
 		c.falls("ready", bad)
 		m.advance(3 * time.Second)
@@ -275,12 +275,12 @@ func TestReadiness_Replaced(t *testing.T) {
 		c.times("")
 		m.advance(20 * time.Second)
 		if ready, all := c.times("ready"), c.times(""); ready != 10 || all != 0 {
-			t.Errorf("asked %d times whether it is ready, %d times something else", ready, all)
+			t.Errorf("probes: got %d readiness and %d other ones, want 10 and none", ready, all)
 		}
 		m.settle()
 		m.isHealth("web", "true true True")
 		if ready, other := c.times("ready"), c.times("other"); ready > 5 || other == 0 {
-			t.Errorf("asked %d times what is gone, %d times what runs", ready, other)
+			t.Errorf("probes: got %d of the removed version and %d of the new one, want at most 5 and at least one", ready, other)
 		}
 		m.wantCallsWith("RemovePodSandbox web", "StopContainer web/app", "StopPodSandbox web", "RunPodSandbox web", "CreateContainer web/app", "StartContainer web/app")
 	})
@@ -309,7 +309,7 @@ func TestProbes_FailedPod(t *testing.T) {
 				c.times("")
 				m.advance(20 * time.Second)
 				if n := c.times(""); n > 0 {
-					t.Errorf("asked %d times", n)
+					t.Errorf("probes: got %d, want none", n)
 				}
 			})
 		})
@@ -335,7 +335,7 @@ func TestProbes_NotCanceled(t *testing.T) {
 		m.setPods()
 		m.advance(5 * time.Second)
 		if n := c.times(""); n != int(under.Load()) {
-			t.Errorf("%d of %d attempts came to their end", n, under.Load())
+			t.Errorf("completed probes: got %d, want %d", n, under.Load())
 		}
 	})
 }
@@ -365,16 +365,16 @@ func TestProbes_SameResult(t *testing.T) {
 		before, journal := lines.n.Load(), modified(t, m.journal(pods[0]))
 		m.advance(time.Minute)
 		if n := c.times(""); n < 20*(12+6)-40 {
-			t.Errorf("%d attempts in a minute", n)
+			t.Errorf("probes in a minute: got %d, want at least %d", n, 20*(12+6)-40)
 		}
 		if n := published.Load(); n > 0 {
-			t.Errorf("published %d times", n)
+			t.Errorf("published changes: got %d, want none", n)
 		}
 		if n := lines.n.Load() - before; n > 0 {
-			t.Errorf("logged %d lines:\n%s", n, lines.last())
+			t.Errorf("log lines: got %d, want none:\n%s", n, lines.last())
 		}
 		if !modified(t, m.journal(pods[0])).Equal(journal) {
-			t.Error("the journal was written")
+			t.Error("journal: got a write, want none")
 		}
 	})
 }
@@ -425,7 +425,7 @@ func TestSpreadAfterStart(t *testing.T) {
 			most, all = max(most, n), all+n
 		}
 		if all != 40 || most > 5 {
-			t.Errorf("%d attempts in the first period, %d in one tenth of a second", all, most)
+			t.Errorf("probes: got %d in the first period and up to %d in a tenth of a second, want 40 and at most 5", all, most)
 		}
 	})
 }

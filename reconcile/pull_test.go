@@ -17,11 +17,11 @@ func TestPulls(t *testing.T) {
 		begun := time.Now()
 		m.advance(10 * time.Second)
 		if got := m.report("web").Pulls; len(got) != 1 || got[0].Container != "app" || got[0].Image != "far:1" || got[0].Since.Sub(begun) > time.Second {
-			t.Errorf("pulls %+v since %s", got, begun)
+			t.Errorf("pulls: got %+v, want one of far:1 since %s", got, begun)
 		}
 		m.advance(2 * time.Minute)
 		if got := m.report("web"); len(got.Pulls) != 0 {
-			t.Errorf("still pulls %+v", got.Pulls)
+			t.Errorf("pulls after the image is present: got %+v, want none", got.Pulls)
 		}
 	})
 }

@@ -24,7 +24,7 @@ func TestPure(t *testing.T) {
 	for _, dir := range []string{"plan", "admission", "state", "status", "render", "event", "device/allocation"} {
 		files, err := filepath.Glob(dir + "/*.go")
 		if err != nil || len(files) == 0 {
-			t.Fatalf("no files in %s: %v", dir, err)
+			t.Fatalf("Go files in %s: got %d (error %v), want at least one", dir, len(files), err)
 		}
 		for _, name := range slices.DeleteFunc(files, func(f string) bool { return strings.HasSuffix(f, "_test.go") }) {
 			set := token.NewFileSet()

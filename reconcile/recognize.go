@@ -9,51 +9,56 @@ import (
 	"podd/runtime"
 )
 
-// recordedUID returns the UID by which this node knows a pod of a file or URL; "" if it
-// does not. It is that of a running incarnation of the version; else, with adopt, that of a
-// kubelet's pod for the same manifest; else that of stopped incarnations or journals of the
-// version. So a pod that podd took over from a kubelet stays the same pod for a later podd,
-// which then starts no other one.
-func recordedUID(p *manifest.Pod, past []state.Record, seen *runtime.Pod, adopt bool) types.UID {
-	var theirs, left types.UID
-	if seen == nil {
-		seen = &runtime.Pod{}
+// recordedUID returns the UID that a pod of a file or URL has on this node; "" if none is
+// recorded. The first of these that exists is returned:
+//
+//   - the UID of a running incarnation of version p;
+//   - with adopt, the UID of a running pod that a kubelet created from the same manifest;
+//   - the UID of a stopped incarnation of version p;
+//   - the UID in a journal of version p.
+//
+// So a pod that podd took over from a kubelet keeps its UID when podd is restarted, and is
+// not started twice.
+func recordedUID(p *manifest.Pod, past []state.Record, observed *runtime.Pod, adopt bool) types.UID {
+	var kubelets, stopped types.UID
+	if observed == nil {
+		observed = &runtime.Pod{}
 	}
-	for i := range seen.Incarnations { // the newest first
-		switch inc := &seen.Incarnations[i]; {
+	for i := range observed.Incarnations { // the newest first
+		switch inc := &observed.Incarnations[i]; {
 		case inc.Foreign:
-			if theirs == "" && adopt && plan.Live(inc) && isKubeletPod(p, inc) {
-				theirs = inc.UID
+			if kubelets == "" && adopt && plan.Live(inc) && isKubeletPod(p, inc) {
+				kubelets = inc.UID
 			}
 		case inc.ID == "" || inc.Annotations[runtime.AnnotationHash] != p.Hash:
 		case plan.Live(inc):
 			return inc.UID
-		case left == "":
-			left = inc.UID
+		case stopped == "":
+			stopped = inc.UID
 		}
 	}
-	if theirs != "" {
-		return theirs
+	if kubelets != "" {
+		return kubelets
 	}
 	for _, j := range past {
-		if left == "" && j.Hash == p.Hash {
-			left = j.UID
+		if stopped == "" && j.Hash == p.Hash {
+			stopped = j.UID
 		}
 	}
-	return left
+	return stopped
 }
 
-// isKubeletPod reports whether a kubelet created a sandbox for a pod of such a source and
-// chose its UID.
+// isKubeletPod reports whether a kubelet created a sandbox for a pod from the same kind of
+// source as p, and chose the UID of the pod.
 func isKubeletPod(p *manifest.Pod, inc *runtime.Incarnation) bool {
 	return inc.Labels[runtime.LabelInstance] == "" && inc.Annotations[manifest.AnnotationConfigSource] == p.Origin.Kind &&
 		inc.Annotations[manifest.AnnotationConfigHash] == string(inc.UID)
 }
 
-// recognize gives the pods of a set the UIDs by which this node knows them. A pod that was
-// started with its own UID keeps that, even if nothing of it exists at the moment. before is
+// recognize returns s with the UIDs that its pods have on this node. A version that was in
+// the previous set keeps its UID, even if no sandbox and no journal of it exists. before is
 // the previous result; it may be nil.
-func (r *Router) recognize(s *manifest.Set, before *manifest.Known) *manifest.Known {
+func (r *Router) recognize(s *manifest.Set, before *manifest.RecognizedSet) *manifest.RecognizedSet {
 	return manifest.Recognize(s, before, func(p *manifest.Pod) types.UID {
 		if r.started && before != nil && before.Set.Pods[p.Key] != nil && state.SameVersion(before.Set.Pods[p.Key], p) {
 			return p.UID

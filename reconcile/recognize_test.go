@@ -48,7 +48,7 @@ func TestKnownAs(t *testing.T) {
 		}
 	}
 	if got := recordedUID(p, nil, nil, true); got != "" {
-		t.Errorf("got %q of what was not seen", got)
+		t.Errorf("UID of a pod that was not observed: got %q, want none", got)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestRecognize_Started(t *testing.T) {
 	before := r.recognize(set, nil)
 	r.past = map[types.NamespacedName][]state.Record{p.Key: {{UID: "k", Hash: p.Hash}}}
 	if got := r.recognize(set, before).Set.Pods[p.Key]; got != p {
-		t.Errorf("the pod that runs under its own UID got UID %s", got.UID)
+		t.Errorf("pod that runs with its own UID: got UID %s, want %s", got.UID, p.UID)
 	}
 	// The source is read late.
 	if got := r.recognize(set, nil).Set.Pods[p.Key]; got.UID != "k" {

@@ -7,7 +7,8 @@ import (
 	"podd/reconcile/event"
 )
 
-// takeEvents returns the events that were not reported yet, and forgets them.
+// takeEvents removes and returns the events that were not reported yet, without private
+// values.
 func (w *worker) takeEvents() []event.Event {
 	all := w.events
 	for i := range all {
@@ -17,8 +18,8 @@ func (w *worker) takeEvents() []event.Event {
 	return all
 }
 
-// redactHandler removes private values from log records. Only the goroutine of the worker
-// that it belongs to may log with it.
+// redactHandler removes private values from log records. Only the goroutine of its worker
+// may log with it.
 type redactHandler struct {
 	slog.Handler
 	redact func(string) string

@@ -145,6 +145,6 @@ func failsQuoting(t *testing.T, m *machine, method string) {
 		}
 	}
 	if !strings.Contains(told, "invalid config") && method != "PullImage" {
-		t.Errorf("no error is shown:\n%s", told)
+		t.Errorf("messages: got none with the error of the runtime, want one:\n%s", told)
 	}
 }

@@ -32,7 +32,7 @@ func (w *worker) newReport(d plan.Decision) *state.Report {
 		Decision: d, Since: s.Since, Observed: s.In.Observed,
 		UIDs:       s.UIDs(),
 		Pulls:      w.pulls(),
-		Exists:     len(s.In.Observed)+len(s.In.Dirs)+len(w.flights) > 0,
+		Exists:     len(s.In.Observed)+len(s.In.Dirs)+len(w.actions) > 0,
 		OnDiskOnly: s.OnDiskOnly(),
 	}
 	w.state, r.Pod = s.Publish(d)

@@ -73,14 +73,14 @@ func TestResizeIsLogged(t *testing.T) {
 		m.setPods(sizedPod(t, "web", "64Mi", ""))
 		m.settle()
 		if text := talk.String(); strings.Contains(text, "resized") {
-			t.Errorf("a start is no resize:\n%s", text)
+			t.Errorf("log after a start: got a resize, want none:\n%s", text)
 		}
 		for n, memory := range []string{"128Mi", "256Mi"} {
 			m.setPods(sizedPod(t, "web", memory, ""))
 			m.settle()
 			m.settle()
 			if text := talk.String(); strings.Count(text, `msg="pod resized"`) != n+1 || !strings.Contains(text, "container app") {
-				t.Errorf("%d. resize:\n%s", n+1, text)
+				t.Errorf("log after resize %d: got\n%s\nwant %d messages %q", n+1, text, n+1, "pod resized")
 			}
 		}
 	})
@@ -100,7 +100,7 @@ func TestResize(t *testing.T) {
 		m.wantMemory("web", "128Mi", 128<<20)
 		m.wantCalls("UpdateContainerResources web/app")
 		if r := m.report("web"); r.Unsized || len(r.Held) != 1 {
-			t.Errorf("unsized %t, held %v", r.Unsized, r.Held)
+			t.Errorf("got resize pending %t and held versions %v, want no pending resize and one version", r.Unsized, r.Held)
 		}
 		m.restart()
 		m.wantCalls("UpdateContainerResources web/app")
@@ -113,7 +113,7 @@ func TestResize(t *testing.T) {
 		m.settle()
 		m.wantState("web 0 ready", "web/app 0 running")
 		if m.memoryOf("web") != 0 {
-			t.Error("it has a limit still")
+			t.Errorf("memory limit: got %d, want none", m.memoryOf("web"))
 		}
 	})
 }
@@ -132,7 +132,7 @@ func TestResizeKilled(t *testing.T) {
 		m.kill()
 		remove()
 		if text, err := os.ReadFile(m.journal(p)); err != nil || strings.Contains(string(text), "128Mi") {
-			t.Errorf("the journal says %s, %v", text, err)
+			t.Errorf("journal: got %s (error %v), want no 128Mi", text, err)
 		}
 		m.Forget()
 		m.start()
@@ -141,7 +141,7 @@ func TestResizeKilled(t *testing.T) {
 		m.wantCalls("UpdateContainerResources web/app")
 		var j struct{ Sizes map[string]string }
 		if text, err := os.ReadFile(m.journal(p)); err != nil || json.Unmarshal(text, &j) != nil || len(j.Sizes) != 2 {
-			t.Errorf("the journal says %s, %v", text, err)
+			t.Errorf("journal: got %s (error %v), want 2 sizes", text, err)
 		}
 	})
 }
@@ -159,16 +159,16 @@ func TestResizeFails(t *testing.T) {
 		m.wantMemory("web", "64Mi", 64<<20)
 		step := m.report("web").Decision.Steps[0]
 		if want := "device or resource busy; the container keeps cpu=100m/1 memory=64Mi/64Mi"; !step.Problem || !strings.HasSuffix(step.Why, want) || step.Until.IsZero() {
-			t.Errorf("%+v, want a problem that ends with %q", step, want)
+			t.Errorf("step: got %+v, want a problem that ends with %q", step, want)
 		}
 		if got := m.condition("web", v1.PodResizeInProgress); !strings.HasPrefix(got, "Error: ") {
-			t.Errorf("the condition says %q", got)
+			t.Errorf("condition PodResizeInProgress: got %q, want an error", got)
 		}
 		remove()
 		m.advance(time.Minute)
 		m.wantMemory("web", "16Mi", 16<<20)
 		if got := m.condition("web", v1.PodResizeInProgress); got != "" {
-			t.Errorf("the condition says %q", got)
+			t.Errorf("condition PodResizeInProgress: got %q, want none", got)
 		}
 	})
 }
@@ -255,13 +255,13 @@ func TestResizeBelowUse_OfPod(t *testing.T) {
 		remove()
 		m.advance(10 * time.Minute)
 		if limit.Load() != 64<<20 || !strings.Contains(m.condition("web", v1.PodResizeInProgress), "below current usage") {
-			t.Errorf("the limit is %d, the condition says %q", limit.Load(), m.condition("web", v1.PodResizeInProgress))
+			t.Errorf("got limit %d and condition %q, want %d and one about the current usage", limit.Load(), m.condition("web", v1.PodResizeInProgress), 64<<20)
 		}
 		used.Store(16 << 20)
 		m.advance(10 * time.Minute)
 		m.wantMemory("web", "32Mi", 32<<20)
 		if limit.Load() != 32<<20 {
-			t.Errorf("the limit is %d", limit.Load())
+			t.Errorf("memory limit: got %d, want %d", limit.Load(), 32<<20)
 		}
 		// The page cache may fill the limit, which forbids no other change.
 		used.Store(32 << 20)
@@ -269,7 +269,7 @@ func TestResizeBelowUse_OfPod(t *testing.T) {
 		m.setPods(pod(t, "web", more))
 		m.settle()
 		if r := m.report("web"); r.Unsized {
-			t.Errorf("cpu was not resized: %+v", r.Decision.Steps)
+			t.Errorf("resize of the CPU: got it pending, want it complete: %+v", r.Decision.Steps)
 		}
 	})
 }
@@ -288,10 +288,10 @@ func TestResizeByRestart(t *testing.T) {
 		m.wantCalls("StopContainer web/app", "CreateContainer web/app", "StartContainer web/app")
 		m.wantState("web 0 ready", "web/app 0 exited 143", "web/app 1 running")
 		if m.memoryOf("web") != 128<<20 {
-			t.Error("it has not its new size")
+			t.Errorf("memory limit: got %d, want %d", m.memoryOf("web"), 128<<20)
 		}
 		if r := m.report("web"); r.Unsized {
-			t.Error("it is not done")
+			t.Error("resize: got it pending, want it complete")
 		}
 	})
 }
@@ -320,13 +320,13 @@ func TestResizeWithoutRoom(t *testing.T) {
 		for range 2 {
 			m.settle()
 			if got := m.memoryOf("web"); got != 64<<20 {
-				t.Fatalf("it has %d bytes\n%s", got, m.state())
+				t.Fatalf("memory limit: got %d, want %d\n%s", got, 64<<20, m.state())
 			}
 			if d := m.report("web").Decision; !d.Problem || !strings.Contains(d.Why, "requests 192Mi of memory") {
-				t.Errorf("got %s", d)
+				t.Errorf("decision: got %s, want a problem about the requested memory", d)
 			}
 			if got := m.condition("web", v1.PodResizePending); !strings.HasPrefix(got, "Deferred: ") {
-				t.Errorf("the condition says %q", got)
+				t.Errorf("condition PodResizePending: got %q, want Deferred", got)
 			}
 			m.restart()
 		}
@@ -334,28 +334,28 @@ func TestResizeWithoutRoom(t *testing.T) {
 		m.settle()
 		m.wantState("other 0 ready", "other/app 0 running", "web 0 ready", "web/app 0 exited 1", "web/app 1 running")
 		if got := m.memoryOf("web"); got != 64<<20 {
-			t.Fatalf("started again it has %d bytes\n%s", got, m.state())
+			t.Fatalf("memory limit after a restart of podd: got %d, want %d\n%s", got, 64<<20, m.state())
 		}
 		m.setPods(other, sizedPod(t, "web", "1Gi", ""))
 		m.settle()
 		if got := m.condition("web", v1.PodResizePending); !strings.HasPrefix(got, "Infeasible: ") {
-			t.Errorf("the condition says %q", got)
+			t.Errorf("condition PodResizePending: got %q, want Infeasible", got)
 		}
 		m.setPods(large)
 		m.settle()
 		m.wantState("web 0 ready", "web/app 0 exited 1", "web/app 1 running")
 		if got := m.memoryOf("web"); got != 192<<20 {
-			t.Fatalf("it has %d bytes\n%s", got, m.state())
+			t.Fatalf("memory limit: got %d, want %d\n%s", got, 192<<20, m.state())
 		}
 		mu.Lock()
 		if got := pods[len(pods)-1].Memory; got != 192<<20 {
-			t.Errorf("the pod's cgroup has %d bytes", got)
+			t.Errorf("memory limit of the pod's cgroup: got %d, want %d", got, 192<<20)
 		}
 		mu.Unlock()
 		m.setPods(large, sizedPod(t, "third", "128Mi", ""))
 		m.settle()
 		if m.rule("third") != plan.RuleNotAdmitted {
-			t.Errorf("there is no room for the third\n%s", m.state())
+			t.Errorf("rule of the third pod: got %s, want %s\n%s", m.rule("third"), plan.RuleNotAdmitted, m.state())
 		}
 		m.setPods(small, sizedPod(t, "third", "128Mi", ""))
 		m.settle()
@@ -379,7 +379,7 @@ func TestSizeOutlivesSandbox(t *testing.T) {
 		m.KillSandbox(m.report("web").Observed[0].ID)
 		m.settle()
 		if got := m.memoryOf("web"); got != 64<<20 {
-			t.Errorf("it has %d bytes\n%s", got, m.state())
+			t.Errorf("memory limit: got %d, want %d\n%s", got, 64<<20, m.state())
 		}
 	})
 }
@@ -397,7 +397,7 @@ func TestResizeKeepsStart(t *testing.T) {
 		m.settle()
 		m.wantMemory("web", "96Mi", 96<<20)
 		if now := m.report("web").Pod.Status.StartTime; !now.Equal(was) {
-			t.Errorf("it began at %s, now at %s", was, now)
+			t.Errorf("start time: got %s, want %s", now, was)
 		}
 	})
 }
@@ -418,7 +418,7 @@ func TestResize_Revoked(t *testing.T) {
 			m.setPods(sizedPod(t, "web", "128Mi", ""))
 			m.settle()
 			if got := limit.Load(); got != 128<<20 {
-				t.Errorf("amid the resize the pod may have %d bytes", got)
+				t.Errorf("memory limit of the pod during the resize: got %d, want %d", got, 128<<20)
 			}
 			if killed {
 				m.restart()
@@ -427,7 +427,7 @@ func TestResize_Revoked(t *testing.T) {
 			m.settle()
 			m.wantMemory("web", "64Mi", 64<<20)
 			if got := limit.Load(); got != 64<<20 {
-				t.Errorf("killed %t: taken back, the pod may have %d bytes", killed, got)
+				t.Errorf("memory limit of the pod after the resize was revoked (podd killed: %t): got %d, want %d", killed, got, 64<<20)
 			}
 		})
 	}

@@ -41,55 +41,59 @@ type Options struct {
 	// SourceKinds maps the name of every configured source to its kind.
 	SourceKinds map[string]string
 	Limits      admission.Limits
-	// Kept returns the PersistentVolumeClaims that have their data in a directory of podd;
-	// nil means that none has.
+	// Kept returns the PersistentVolumeClaims whose data is in a directory of podd; nil
+	// means that there are none.
 	Kept func() (map[types.NamespacedName]bool, error)
-	// Devices reports the devices that pods are admitted by; nil means those of Limits.
+	// Devices manages the devices by which pods are admitted; nil means the devices in
+	// Limits.
 	Devices Holdings
-	// Render is the node as pods see it. The runtime's cgroup driver, if it reports one,
-	// and the features of its handlers replace those in Render.
+	// Render is the node as pods see it. If the runtime reports its cgroup driver or the
+	// features of its handlers, these replace the values in Render.
 	Render render.Node
 	Adopt  bool
-	// InstanceRuns reports whether another process runs the instance with an ID. If it is
-	// nil, pods of other instances are not checked.
+	// InstanceRuns reports whether another process runs the instance with this ID. If
+	// InstanceRuns is nil, pods of other instances are not checked.
 	InstanceRuns func(id string) bool
-	// EarlierNodes are the earlier names of the node. A pod with a name that ends with one
-	// of them stops before its successor starts.
+	// EarlierNodes are the earlier names of the node. A pod whose name ends with one of them
+	// is stopped before its successor starts.
 	EarlierNodes []string
 	// MaxBackoff caps the crash back-off; zero means 5 minutes.
 	MaxBackoff time.Duration
-	// Beat is called every BeatEvery on the router's goroutine, to feed a watchdog. If
-	// BeatEvery is zero, it is never called.
+	// Beat is called every BeatEvery on the router's goroutine, to notify a watchdog. If
+	// BeatEvery is zero, Beat is never called.
 	Beat      func()
 	BeatEvery time.Duration
-	// Shutdown has the groups of a node shutdown that is in progress already; nil means
-	// that there is none.
+	// Shutdown contains the groups of a node shutdown that is in progress when Run begins;
+	// nil means that there is none.
 	Shutdown []plan.ShutdownGroup
 }
 
-// A Change has the differences from the previous one.
+// A Change contains the state that the Router publishes. Reports, Gone and Events contain
+// only what is new since the previous Change; all other fields contain the present state.
 type Change struct {
-	Reports []*state.Report // changed or new
-	Gone    []types.NamespacedName
-	Set     *manifest.Set // the newest one; nil before the first
-	// SetChanged reports whether Set differs from that of the previous Change.
+	Reports []*state.Report        // changed or new
+	Gone    []types.NamespacedName // pods that were removed
+	Set     *manifest.Set          // in effect; nil before the first
+	// SetChanged reports whether Set differs from the Set of the previous Change.
 	SetChanged bool
 	Node       runtime.Node
-	// Capacity is the capacity of the node, Allocatable the part of it for pods, and
-	// Devices the devices by which pods were last admitted. All are read-only.
+	// Capacity is the capacity of the node, and Allocatable the part of it for pods.
+	// Devices are the devices by which pods were last admitted. All three are read-only.
 	Capacity, Allocatable render.Resources
 	Devices               map[v1.ResourceName]allocation.Count
 	// Addresses are the addresses of the node that pods see.
 	Addresses node.Addresses
-	// Down reports whether every pod was told to stop and none is started any more,
-	// ShuttingDown whether the node shuts down.
-	Down, ShuttingDown bool
-	// Starting reports whether a pod on the node may be missing from the reports: the
-	// runtime was not observed yet, or a worker has not reported yet.
+	// Down reports whether Router.Down was called: every pod is being stopped, and no pod is
+	// started any more.
+	Down bool
+	// ShuttingDown reports whether a node shutdown is in progress.
+	ShuttingDown bool
+	// Starting reports whether a pod on the node may be missing from the reports, because
+	// the runtime was not observed yet, or a worker has not reported yet.
 	Starting bool
-	// Problems are those that belong to no single pod. They are read-only.
+	// Problems are the problems of the node as a whole. They are read-only.
 	Problems []manifest.Problem
-	// Events are the new events. EventsOnly reports whether nothing else is new.
+	// Events are the new events. EventsOnly reports whether there is no other change.
 	Events     []event.Event
 	EventsOnly bool
 }
@@ -104,51 +108,54 @@ type Router struct {
 	ended    chan struct{} // closed when Run returns
 
 	entries       map[types.NamespacedName]*entry
-	desired       *desiredSet // nil before the first set
-	past          map[types.NamespacedName][]state.Record
+	desired       *desiredSet                             // nil before the first set
+	past          map[types.NamespacedName][]state.Record // journals, as read when Run began
 	node          runtime.Node
 	render        *render.Node
 	devices       map[v1.ResourceName]allocation.Count // as of the last admission
 	driverChanges uint64                               // number of changes of the volume drivers
 	addresses     node.Addresses                       // as last received
-	hasSnapshot   bool                                 // a whole snapshot was received
-	started       bool                                 // every worker has reported on its first observation, too
+	hasSnapshot   bool                                 // whether a whole snapshot was received
+	started       bool                                 // whether the sources were read and every worker has reported on its first observation
 	asOf          time.Time                            // time of the newest snapshot
-	// orphans are the pod directories without a valid journal and without a known pod,
-	// inUse those of known pods with unreadable journals. unreadable has the error of
-	// every journal that could not be read when podd started.
-	orphans, inUse    []journal.Orphan
+	// orphans are the pod directories without a valid journal that belong to no desired or
+	// observed pod, or whose pod is not known yet.
+	orphans []journal.Orphan
+	// unreadableInUse are the directories of desired and observed pods with unreadable
+	// journals.
+	unreadableInUse []journal.Orphan
+	// unreadable contains the error of every journal that could not be read when Run began.
 	unreadable        map[types.UID]string
 	problems          []manifest.Problem // of pod directories
-	lost              []string           // instances that no podd runs, with their pods, as last logged
+	lostInstances     []string           // instances that no podd runs, with their pods, as last logged
 	checkingInstances bool               // a goroutine of checkInstances is running
 	nextInstanceCheck time.Time
-	discarded         []types.UID                         // orphans that a user told podd to remove
-	removals          map[types.NamespacedName]chan error // receive the results that users wait for
-	// lateUntil is when calls that an earlier podd made can no longer have an effect.
+	discarded         []types.UID                         // orphans that a user requested to remove
+	removals          map[types.NamespacedName]chan error // receive the results that calls of RemoveOrphan wait for
+	// lateUntil is the time after which the calls of an earlier podd have no effect any more.
 	lateUntil time.Time
-	observed  map[types.NamespacedName]*runtime.Pod // as of the newest snapshot of each
-	// retiredAt has the end of the last effect of each retired name. An older observation
-	// shows nothing about that name.
+	observed  map[types.NamespacedName]*runtime.Pod // the newest observation of each name
+	// retiredAt contains the end of the last effect of each retired name. An earlier
+	// observation of that name is ignored.
 	retiredAt           map[types.NamespacedName]time.Time
 	down                bool
 	forceStop           bool
 	shutdown            *shutdown // nil if the node does not shut down
 	downWaiters         []chan error
-	changed             map[types.NamespacedName]bool
-	removed             []types.NamespacedName
-	dirty               bool
-	reservationsChanged bool          // since the last orderAll
-	events              []event.Event // not published yet
+	changed             map[types.NamespacedName]bool // pods with reports that were not published
+	removed             []types.NamespacedName        // not published yet
+	dirty               bool                          // something other than an event was not published
+	reservationsChanged bool                          // since the last orderAll
+	events              []event.Event                 // not published yet
 	setChanged          bool
 	workers             sync.WaitGroup
 }
 
-// lateCalls is how long a runtime may continue a call after its caller died. Usually it
-// notices at once, but under load only after seconds.
+// lateCalls is how long a runtime may continue a call after the caller has exited. Usually
+// it cancels the call at once, but under load only after seconds.
 const lateCalls = 10 * time.Second
 
-// request is a function that the router's goroutine calls for another one.
+// request is a function that the router's goroutine calls for another goroutine.
 type request struct {
 	do    func() error
 	reply chan error
@@ -173,8 +180,8 @@ func NewRouter(o Options) *Router {
 	return r
 }
 
-// Inputs are the channels that a Router reads. Only Sets may be closed, which means that no
-// more sets will come.
+// Inputs are the channels that a Router receives from. Only Sets may be closed; then the
+// last set remains in effect.
 type Inputs struct {
 	Sets      <-chan *manifest.Set
 	Snapshots <-chan runtime.Snapshot
@@ -211,8 +218,8 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 	beat, stop := r.newBeat()
 	defer stop()
 	for {
-		// The loop takes the reports of a burst of changes, so that they are ordered and
-		// published once. It is bounded, so that a busy node still publishes.
+		// The loop receives the reports of a burst of changes, so that orders and reports
+		// are sent once for all of them. It is bounded, so that a busy node still publishes.
 		for n := 0; (r.dirty || r.reservationsChanged) && n < len(r.entries) && r.receivePending(); n++ {
 		}
 		if r.reservationsChanged {
@@ -268,8 +275,8 @@ func (r *Router) newBeat() (<-chan time.Time, func()) {
 	return t.C, t.Stop
 }
 
-// receivePending applies one report that is already there. It returns false if there is
-// none.
+// receivePending applies an update that a worker is waiting to send. It returns false if
+// there is none.
 func (r *Router) receivePending() bool {
 	select {
 	case u := <-r.updates:
@@ -289,11 +296,12 @@ func (r *Router) applySet(ctx context.Context, s *manifest.Set) {
 	r.orderAll()
 }
 
-// desiredSet is the newest set of the sources and what was derived from it. It is immutable.
+// desiredSet is the newest set of the sources with the sets derived from it. It is
+// immutable.
 type desiredSet struct {
-	received   *manifest.Set
-	recognized *manifest.Known // received, with the UIDs that pods have on this node
-	// ResolvedSet is recognized with the objects of its pods. Its Set is the one in effect.
+	received   *manifest.Set           // as received from the sources
+	recognized *manifest.RecognizedSet // received with the UIDs that its pods have on this node
+	// ResolvedSet is recognized with the referenced objects. Its Set is the set in effect.
 	*refs.ResolvedSet
 }
 
@@ -305,7 +313,7 @@ func (d *desiredSet) set() *manifest.Set {
 	return d.Set
 }
 
-// resolve makes received the newest set.
+// resolve derives the set in effect from received and stores it in r.desired.
 func (r *Router) resolve(received *manifest.Set) {
 	before := r.desired
 	if before == nil {
@@ -313,18 +321,18 @@ func (r *Router) resolve(received *manifest.Set) {
 	}
 	known := r.recognize(received, before.recognized)
 	resolved := refs.ResolveSet(known.Set, r.o.Render.Instance, r.keptClaims(known.Set), before.ResolvedSet)
-	r.events = append(r.events, event.Refused(r.desired.set(), resolved.Set, time.Now())...)
+	r.events = append(r.events, event.ForProblems(r.desired.set(), resolved.Set, time.Now())...)
 	r.desired, r.dirty, r.setChanged = &desiredSet{received, known, resolved}, true, true
 }
 
-// keptClaims returns the claims that have their data in a directory of podd. It is called
-// for every set, because claims get their directories in the meantime.
+// keptClaims returns the PersistentVolumeClaims whose data is in a directory of podd. It is
+// called for every set, because directories of claims may be created between two sets.
 func (r *Router) keptClaims(s *manifest.Set) map[types.NamespacedName]bool {
 	if r.o.Kept == nil || !refs.HasClaims(s) {
 		return nil
 	}
 	kept, err := r.o.Kept()
-	if err != nil { // safe, because a volume is prepared from its own record
+	if err != nil { // not fatal, because preparing a volume reads the record of its claim
 		r.o.Log.Warn("listing the data of claims failed; a claim that a PersistentVolume matches may wait", "err", err)
 	}
 	return kept
@@ -335,9 +343,9 @@ func (r *Router) applyNode(n runtime.Node) {
 	if r.node.Name != "" || r.node.Message != "" {
 		before = &r.node
 	}
-	r.events = append(r.events, event.NodeChanged(r.o.Render.Name, before, n, time.Now())...)
+	r.events = append(r.events, event.ForNodeChange(r.o.Render.Name, before, n, time.Now())...)
 	r.node, r.dirty = n, true
-	driver, images, cdi := cmp.Or(n.CgroupDriver, r.render.CgroupDriver), render.ImageVolumesOf(n), render.CDIOf(n)
+	driver, images, cdi := cmp.Or(n.CgroupDriver, r.render.CgroupDriver), render.SupportedImageVolumes(n), render.SupportsCDI(n)
 	if driver != r.render.CgroupDriver || !maps.Equal(n.Handlers, r.render.Handlers) || images != r.render.Images || cdi != r.render.CDI {
 		render := *r.render
 		render.CgroupDriver, render.Handlers, render.Images, render.CDI = driver, n.Handlers, images, cdi
@@ -346,7 +354,7 @@ func (r *Router) applyNode(n runtime.Node) {
 	r.orderAll()
 }
 
-// applyAddresses gives pods other addresses of the node.
+// applyAddresses stores the addresses of the node, and orders all workers if they changed.
 func (r *Router) applyAddresses(a node.Addresses) {
 	r.addresses, r.dirty = a, true
 	if ips := a.Strings(); !slices.Equal(ips, r.render.HostIPs) {
@@ -357,7 +365,8 @@ func (r *Router) applyAddresses(a node.Addresses) {
 	}
 }
 
-// entry returns the entry of a name. It starts a worker if there is none.
+// entry returns the entry of a name. If there is none, it starts a worker. past contains
+// the journals of the name that were read when Run began.
 func (r *Router) entry(ctx context.Context, key types.NamespacedName, past []state.Record) *entry {
 	if e, ok := r.entries[key]; ok {
 		return e
@@ -365,8 +374,8 @@ func (r *Router) entry(ctx context.Context, key types.NamespacedName, past []sta
 	ctx, cancel := context.WithCancel(ctx)
 	w := &worker{
 		key: key, effects: r.o.Effects, journals: r.o.Journals, refresh: r.o.Refresh,
-		messages: make(chan message, 1), results: make(chan ended), pullStarts: make(chan pullStart),
-		flights: map[string]flight{},
+		messages: make(chan message, 1), results: make(chan actionResult), pullStarts: make(chan pullStart),
+		actions: map[string]runningAction{},
 		state:   state.New(state.Start{Key: key, Past: past, Late: r.lateUntil, Unreadable: r.unreadable, Barrier: r.retiredAt[key]}),
 	}
 	w.log = slog.New(redactHandler{r.o.Log.Handler(), func(text string) string { return w.state.Redact(text) }}).With("pod", r.shortName(key))
@@ -385,7 +394,7 @@ func (r *Router) entry(ctx context.Context, key types.NamespacedName, past []sta
 	return e
 }
 
-// applyUpdate applies what a worker reports.
+// applyUpdate applies the update of a worker.
 func (r *Router) applyUpdate(u update) {
 	e := r.entries[u.key]
 	if e == nil || e.worker != u.worker {
@@ -421,7 +430,8 @@ func (r *Router) applyUpdate(u update) {
 	}
 }
 
-// markStarted records, once, that podd knows everything on this node.
+// markStarted sets started when the sources were read, the runtime was observed and every
+// worker has reported. Then it orders all workers.
 func (r *Router) markStarted() {
 	if r.started || !r.hasSnapshot || r.desired == nil {
 		return
@@ -435,11 +445,12 @@ func (r *Router) markStarted() {
 	r.orderAll() // reservations that no worker reported are free, and missing objects are known
 }
 
-// shortName returns the name that users gave: without the name of the node.
+// shortName returns a pod's name as in its manifest, without the suffix for the node.
 func (r *Router) shortName(key types.NamespacedName) string {
 	return key.Namespace + "/" + strings.TrimSuffix(key.Name, "-"+r.o.Render.Name)
 }
 
+// publish calls Publish with everything that changed since the previous call.
 func (r *Router) publish() {
 	c := Change{Set: r.desired.set(), SetChanged: r.setChanged, Node: r.node, Capacity: r.render.Capacity, Allocatable: r.render.Allocatable, Devices: r.devices, Addresses: r.addresses, Gone: r.removed, Down: r.down, ShuttingDown: r.shutdown != nil, Starting: !r.started, Problems: r.problems, Events: r.events, EventsOnly: !r.dirty}
 	for key := range r.changed {

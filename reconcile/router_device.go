@@ -14,14 +14,17 @@ import (
 type Holdings interface {
 	// Held reports whether any pod holds devices.
 	Held() bool
+	// Hold sets which pods may hold devices. If whole is set, all other pods lose their
+	// devices.
 	Hold(holders map[allocation.PodVersion]allocation.IDs, whole bool)
+	// Counts returns the available devices by resource.
 	Counts() map[v1.ResourceName]allocation.Count
 }
 
 var _ Holdings = (*device.Ledger)(nil)
 
-// holdDevices sets which pods may hold devices, and returns the available ones. Until every
-// worker has reported its first observation, no pod loses any.
+// holdDevices sets which pods may hold devices, and returns the available devices. Until
+// every worker has reported on its first observation, no pod loses devices.
 func (r *Router) holdDevices() map[v1.ResourceName]allocation.Count {
 	if r.o.Devices.Held() || r.observesDevices() { // most nodes have no devices
 		holders := map[allocation.PodVersion]allocation.IDs{}

@@ -16,15 +16,16 @@ import (
 // check reads the open files of all processes, and a runtime may be listed every second.
 const instanceCheckInterval = time.Minute
 
-// checkInstances looks for running pods of other instances that no podd runs, after a whole
-// snapshot. Reading which instances run takes a while, so a goroutine does it, one at a time.
+// checkInstances logs the running pods of lost instances: instances that no podd runs. s is
+// a whole snapshot. Finding out which instances run takes a while, so another goroutine does
+// that. There is at most one such goroutine.
 func (r *Router) checkInstances(ctx context.Context, s runtime.Snapshot) {
 	now := time.Now()
 	if r.o.InstanceRuns == nil || r.checkingInstances || now.Before(r.nextInstanceCheck) {
 		return
 	}
 	pods := instancePods(s)
-	if len(pods) == 0 && len(r.lost) == 0 {
+	if len(pods) == 0 && len(r.lostInstances) == 0 {
 		return
 	}
 	r.checkingInstances, r.nextInstanceCheck = true, now.Add(instanceCheckInterval)
@@ -58,7 +59,7 @@ func instancePods(s runtime.Snapshot) map[string][]string {
 }
 
 // reportLost logs which pods of lost instances run, once for each instance and set of pods.
-// It is no Problem of this node, because the podd of the other instance may start again.
+// A lost instance is not a Problem of this node, because its podd may start again.
 func (r *Router) reportLost(pods map[string][]string) {
 	var lost []string
 	for _, id := range slices.Sorted(maps.Keys(pods)) {
@@ -69,9 +70,9 @@ func (r *Router) reportLost(pods map[string][]string) {
 		}
 		entry := id + " " + text
 		lost = append(lost, entry)
-		if !slices.Contains(r.lost, entry) {
+		if !slices.Contains(r.lostInstances, entry) {
 			r.o.Log.Warn("no podd runs the instance of these pods; if its root directory is lost, take them over with --adopt-instance="+id, "instance", id, "pods", text)
 		}
 	}
-	r.lost = lost
+	r.lostInstances = lost
 }

@@ -24,8 +24,8 @@ func (r *Router) orderAll() {
 	}
 }
 
-// orderChangedAnswers posts new orders to the workers with another answer in their verdict.
-// A new message alone is not posted.
+// orderChangedAnswers admits all pods, and posts a new order to each worker whose verdict
+// has another Answer. A verdict with only another message is not posted.
 func (r *Router) orderChangedAnswers() {
 	memories, requests := r.decide()
 	changed := map[types.NamespacedName]bool{}
@@ -42,7 +42,7 @@ func (r *Router) orderChangedAnswers() {
 	}
 }
 
-// decide returns the decision of admission about the present state.
+// decide returns the decision of package admission about every name.
 func (r *Router) decide() (map[types.NamespacedName]admission.Memory, []admission.Request) {
 	names := make([]admission.Name, 0, len(r.entries))
 	for key, e := range r.entries {
@@ -52,8 +52,8 @@ func (r *Router) decide() (map[types.NamespacedName]admission.Memory, []admissio
 }
 
 // admissionNode returns what admission needs to know of the node.
-func (r *Router) admissionNode() admission.Node {
-	n := admission.Node{
+func (r *Router) admissionNode() admission.Input {
+	n := admission.Input{
 		Set: r.desired.set(), Instance: r.o.Render.Instance, SourceKinds: r.o.SourceKinds, EarlierNodes: r.o.EarlierNodes,
 		Observed: r.observed, HasSnapshot: r.hasSnapshot, Started: r.started, Down: r.down, ForceStop: r.forceStop,
 		Limits: r.o.Limits, Plan: r.planNode(), RuntimeName: r.node.Name, Render: r.render, DriverChanges: r.driverChanges,
@@ -74,6 +74,7 @@ func (r *Router) admissionNode() admission.Node {
 	return n
 }
 
+// planNode returns the facts about the node that planning needs.
 func (r *Router) planNode() plan.Node {
 	n := planNode(r.node, r.o.Adopt, r.o.MaxBackoff)
 	n.Reachable, n.ShuttingDown = n.Reachable && r.hasSnapshot, r.shutdown != nil
@@ -83,8 +84,7 @@ func (r *Router) planNode() plan.Node {
 	return n
 }
 
-// order sets the memory of a name, and posts its order if that differs from the previous
-// one.
+// order sets the memory of a name, and posts its order if the order has changed.
 func (r *Router) order(key types.NamespacedName, e *entry, next admission.Memory) {
 	same := e.seq > 0 && e.memory.Order == next.Order
 	if e.memory = next; same {
@@ -98,7 +98,7 @@ func (r *Router) order(key types.NamespacedName, e *entry, next admission.Memory
 	r.request(e, q)
 }
 
-// request posts requests with the present order.
+// request posts requests with the present order to a worker.
 func (r *Router) request(e *entry, q state.Requests) { r.post(e, message{requests: q}) }
 
 // post sends a message with the present order to a worker.

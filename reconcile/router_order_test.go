@@ -39,11 +39,11 @@ func TestReservations_OneAdmission(t *testing.T) {
 		return n
 	}
 	if n := orders(); n > 0 || !r.reservationsChanged {
-		t.Errorf("%d orders for reports alone, claimed %v", n, r.reservationsChanged)
+		t.Errorf("after reports alone: got %d orders and changed reservations %v, want none and true", n, r.reservationsChanged)
 	}
 	r.orderAll()
 	if n := orders(); n != 3 || r.reservationsChanged {
-		t.Errorf("%d orders, claimed %v, want 3 and false", n, r.reservationsChanged)
+		t.Errorf("after the admission: got %d orders and changed reservations %v, want 3 and false", n, r.reservationsChanged)
 	}
 }
 
@@ -64,7 +64,7 @@ func TestApplySnapshot_Unchanged(t *testing.T) {
 			select {
 			case m := <-e.worker.messages:
 				if o := m.requests.Observation; o == nil || o.Pod != pods[key] {
-					t.Errorf("%s: got message %+v", key, m)
+					t.Errorf("%s: got message %+v, want one with its observation", key, m)
 				}
 				handed = append(handed, key.Name)
 			default:
@@ -79,7 +79,7 @@ func TestApplySnapshot_Unchanged(t *testing.T) {
 	pods[changed] = seen(true)
 	r.entries[confirmed].worker.unconfirmed.Store(true)
 	if got := strings.Join(relist(time.Second), " "); got != "changed confirmed" {
-		t.Errorf("the second relist handed over %q", got)
+		t.Errorf("observations of the second relist: got those of %q, want changed confirmed", got)
 	}
 }
 

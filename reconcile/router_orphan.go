@@ -17,25 +17,26 @@ import (
 	"podd/runtime"
 )
 
-// An Orphan is a pod directory that podd keeps although it does not know its pod.
+// An Orphan is a pod directory that podd keeps although its pod is unknown.
 type Orphan struct {
-	UID types.UID
-	// Path is the directory, Reason the reason why it is kept.
-	Path, Reason string
+	UID    types.UID
+	Path   string // of the directory
+	Reason string // why the directory is kept
 }
 
-// owner is the kind of pod that a directory without a journal belongs to.
+// owner is the kind of pod to which a directory without a valid journal belongs.
 type owner int
 
 const (
 	noPod      owner = iota
-	unknownPod       // its pod may become known later
+	unknownPod       // its pod may become known when all sources are read
 	desiredPod
 	observedPod
 	foreignPod
 )
 
-// ownerOf finds a UID among the desired and the observed pods.
+// ownerOf returns the kind of the pod with a UID; noPod if there is none among the desired
+// and the observed pods.
 func ownerOf(uid types.UID, desired map[types.NamespacedName]*manifest.Pod, observed map[types.NamespacedName]*runtime.Pod) owner {
 	for _, p := range desired {
 		if p.UID == uid {
@@ -59,11 +60,11 @@ func ownerOf(uid types.UID, desired map[types.NamespacedName]*manifest.Pod, obse
 	return noPod
 }
 
-// orphanKey returns the name under which the directory of an unknown pod is removed.
+// orphanKey returns the key of the worker that removes the directory of an unknown pod.
 func orphanKey(uid types.UID) types.NamespacedName { return types.NamespacedName{Name: string(uid)} }
 
-// knowsOwners reports whether every source was read and the runtime was observed, so that a
-// UID that none of them has belongs to no pod.
+// knowsOwners reports whether every source was read and the runtime was observed. Then a UID
+// that is neither in a source nor in the runtime belongs to no pod.
 func (r *Router) knowsOwners() bool {
 	if !r.hasSnapshot || r.desired == nil {
 		return false
@@ -76,40 +77,44 @@ func (r *Router) knowsOwners() bool {
 	return true
 }
 
-// handleOrphans sorts the directories without a valid journal. Those of desired and
-// observed pods belong to their workers. Those of another agent's pods are kept while these
-// exist. Once all pods are known, a directory of no pod is kept if it may have data, and
-// removed otherwise. Unreadable journals are always reported.
+// handleOrphans decides about each directory without a valid journal:
+//
+//   - The worker of its pod manages it if the pod is desired or observed.
+//   - It is kept if its pod belongs to another agent, or may become known later.
+//   - If it belongs to no pod, it is kept if it may have data, and removed otherwise.
+//
+// Unreadable journals are always reported.
 func (r *Router) handleOrphans(ctx context.Context) {
 	if len(r.orphans) == 0 {
 		return
 	}
-	var left []journal.Orphan
+	var remaining []journal.Orphan
 	for _, o := range r.orphans {
 		switch r.ownerOf(o.UID) {
 		case desiredPod, observedPod:
 			if o.Unreadable != nil {
-				r.inUse = append(r.inUse, o)
+				r.unreadableInUse = append(r.unreadableInUse, o)
 			}
 		case noPod:
 			if !o.Kept() {
 				o = r.o.Journals.CheckData(ctx, o)
 			}
 			if o.Kept() {
-				left = append(left, o)
+				remaining = append(remaining, o)
 			} else {
 				r.removeOrphan(ctx, o.UID)
 			}
 		default:
-			left = append(left, o)
+			remaining = append(remaining, o)
 		}
 	}
-	r.orphans = left
+	r.orphans = remaining
 	r.reportOrphans()
 }
 
-// ownerOf finds the owner of a directory among the pods that are known by now. Before
-// the runtime was seen no owner is known, because desired pods may have other UIDs here.
+// ownerOf returns the kind of the pod to which the directory with a UID belongs. Before the
+// runtime was observed, it returns unknownPod, because desired pods may have other UIDs on
+// this node.
 func (r *Router) ownerOf(uid types.UID) owner {
 	if !r.hasSnapshot || r.desired == nil {
 		return unknownPod
@@ -121,13 +126,13 @@ func (r *Router) ownerOf(uid types.UID) owner {
 	return owner
 }
 
-// removeOrphan starts the removal of a directory.
+// removeOrphan starts a worker that removes the directory of an unknown pod.
 func (r *Router) removeOrphan(ctx context.Context, uid types.UID) {
 	key := orphanKey(uid)
 	r.entry(ctx, key, []state.Record{{Key: key, UID: uid, Volumes: true}})
 }
 
-// unreadable returns why each journal that cannot be read cannot be, by UID.
+// unreadable returns a message for each journal that cannot be read, by UID.
 func unreadable(s journal.Store, orphans []journal.Orphan) map[types.UID]string {
 	all := map[types.UID]string{}
 	for _, o := range orphans {
@@ -138,13 +143,14 @@ func unreadable(s journal.Store, orphans []journal.Orphan) map[types.UID]string 
 	return all
 }
 
-// rereadInUse reads the unreadable journals of known pods again. Those that are readable
-// now, or were removed, are passed to their workers, which may wait for them.
+// rereadInUse reads the unreadable journals of desired and observed pods again. If a user
+// has repaired or removed a journal, the worker of its pod is informed, because it may wait
+// for that.
 func (r *Router) rereadInUse() {
-	if len(r.inUse) == 0 {
+	if len(r.unreadableInUse) == 0 {
 		return
 	}
-	r.inUse = slices.DeleteFunc(r.inUse, func(o journal.Orphan) bool {
+	r.unreadableInUse = slices.DeleteFunc(r.unreadableInUse, func(o journal.Orphan) bool {
 		j, err := r.o.Journals.Read(o.UID)
 		switch {
 		case err == nil:
@@ -159,7 +165,8 @@ func (r *Router) rereadInUse() {
 	r.reportOrphans()
 }
 
-// postReread passes a journal to the worker of the desired pod with its UID.
+// postReread sends the result of reading a journal again to the worker of the desired pod
+// with that UID.
 func (r *Router) postReread(found state.Reread) {
 	for _, e := range r.entries {
 		if e.memory.Order.Desired != nil && e.memory.Order.Desired.UID == found.UID {
@@ -168,13 +175,13 @@ func (r *Router) postReread(found state.Reread) {
 	}
 }
 
-// keptOrphans returns the directories of no known pod that only a user may remove.
+// keptOrphans returns the directories that belong to no pod and that only a user may remove.
 func (r *Router) keptOrphans() []journal.Orphan {
 	return slices.DeleteFunc(slices.Clone(r.orphans), func(o journal.Orphan) bool { return !o.Kept() || r.ownerOf(o.UID) != noPod })
 }
 
-// leftAlone returns the directories with unreadable journals if their pods are not known
-// yet or belong to another agent.
+// leftAlone returns the directories with unreadable journals whose pods may become known
+// later or belong to another agent.
 func (r *Router) leftAlone() []journal.Orphan {
 	return slices.DeleteFunc(slices.Clone(r.orphans), func(o journal.Orphan) bool {
 		owner := r.ownerOf(o.UID)
@@ -185,7 +192,7 @@ func (r *Router) leftAlone() []journal.Orphan {
 // reportOrphans publishes the problems of directories if they changed, and logs the new
 // ones.
 func (r *Router) reportOrphans() {
-	problems := orphanProblems(r.o.Journals, r.keptOrphans(), r.leftAlone(), r.inUse)
+	problems := orphanProblems(r.o.Journals, r.keptOrphans(), r.leftAlone(), r.unreadableInUse)
 	if slices.Equal(problems, r.problems) {
 		return
 	}
@@ -197,7 +204,7 @@ func (r *Router) reportOrphans() {
 	r.problems, r.dirty = problems, true
 }
 
-// maxNamed is the maximum number of directories that one problem names.
+// maxNamed is the maximum number of directories or pods that one message names.
 const maxNamed = 10
 
 // orphanProblems returns one problem for each unreadable journal, and one for all
@@ -231,8 +238,8 @@ func orphanProblems(s journal.Store, kept, leftAlone, inUse []journal.Orphan) []
 	return problems
 }
 
-// Orphans returns the directories that podd keeps although it does not know their pods. It
-// fails until podd knows all pods.
+// Orphans returns the directories that podd keeps although their pods are unknown. It fails
+// until every source was read and the runtime was observed.
 func (r *Router) Orphans(ctx context.Context) (all []Orphan, err error) {
 	err = r.call(ctx, func() error {
 		if !r.knowsOwners() {
@@ -246,9 +253,9 @@ func (r *Router) Orphans(ctx context.Context) (all []Orphan, err error) {
 	return all, err
 }
 
-// RemoveOrphan removes a directory that Orphans returns, with its data. It returns when the
-// directory is gone, when removing it failed, or when ctx is done. After a failure podd
-// keeps trying. It unmounts nothing that podd did not mount.
+// RemoveOrphan removes a directory that Orphans has returned, with its data. It returns when
+// the directory was removed, when removing it has failed, or when ctx is done. After a
+// failure podd continues to try. Only mounts that podd made are unmounted.
 func (r *Router) RemoveOrphan(ctx context.Context, uid types.UID) error {
 	result := make(chan error, 1)
 	err := r.call(ctx, func() error {

@@ -17,10 +17,10 @@ import (
 
 // call runs f on the router's goroutine and returns its error.
 func (r *Router) call(ctx context.Context, f func() error) error {
-	a := request{f, make(chan error, 1)}
+	q := request{f, make(chan error, 1)}
 	select {
-	case r.requests <- a:
-		return <-a.reply
+	case r.requests <- q:
+		return <-q.reply
 	case <-r.ended:
 		return errors.New("sending a request to the router: podd is stopping")
 	case <-ctx.Done():
@@ -28,10 +28,11 @@ func (r *Router) call(ctx context.Context, f func() error) error {
 	}
 }
 
-// Ping returns nil once the router's goroutine has handled the call.
+// Ping returns nil when the router's goroutine has responded.
 func (r *Router) Ping(ctx context.Context) error { return r.call(ctx, func() error { return nil }) }
 
-// Restart restarts a running container of a pod, or all of them if container is "".
+// Restart requests a restart of a running container of a pod, or of all its running
+// containers if container is "". It does not wait for the restart.
 func (r *Router) Restart(ctx context.Context, key types.NamespacedName, container string) error {
 	return r.call(ctx, func() error {
 		e := r.entries[key]
@@ -49,9 +50,9 @@ func (r *Router) Restart(ctx context.Context, key types.NamespacedName, containe
 	})
 }
 
-// Evict stops the version of a pod that evict names, for good: it is Failed until it is
-// edited. Evict does nothing if another version has replaced it, or if the pod is not
-// desired any more.
+// Evict requests the eviction of the version of a pod that evict names. The pod is Failed
+// until its manifest is edited. Evict does nothing if another version has replaced that
+// version, or if the pod is not desired any more.
 func (r *Router) Evict(ctx context.Context, key types.NamespacedName, evict plan.Eviction) error {
 	return r.call(ctx, func() error {
 		e := r.entries[key]
@@ -63,10 +64,10 @@ func (r *Router) Evict(ctx context.Context, key types.NamespacedName, evict plan
 	})
 }
 
-// Delete stops the pod with this UID with another grace than its own: now if it is being
-// stopped already, otherwise once its manifest is gone. An empty UID means the pod that is
-// being stopped, if podd does not know its manifest. A grace that is not shorter than one
-// requested before changes nothing.
+// Delete replaces the grace period of the pod with this UID. The new grace period applies
+// at once if the pod is being stopped, and otherwise when its manifest is removed. An empty
+// UID means the pod that is being stopped, if its manifest is unknown. Delete does nothing if
+// an earlier call has set a grace period that is not longer.
 func (r *Router) Delete(ctx context.Context, key types.NamespacedName, uid types.UID, grace time.Duration) error {
 	return r.call(ctx, func() error {
 		e := r.entries[key]
@@ -82,7 +83,8 @@ func (r *Router) Delete(ctx context.Context, key types.NamespacedName, uid types
 	})
 }
 
-// CancelDelete revokes a Delete of the pod with this UID. Its manifest stays.
+// CancelDelete revokes a Delete of the pod with this UID, because its manifest is not
+// removed.
 func (r *Router) CancelDelete(ctx context.Context, key types.NamespacedName, uid types.UID) error {
 	return r.call(ctx, func() error {
 		if e := r.entries[key]; e != nil && e.memory.Deletion != nil && e.memory.Deletion.UID == uid {
@@ -93,9 +95,10 @@ func (r *Router) CancelDelete(ctx context.Context, key types.NamespacedName, uid
 	})
 }
 
-// Disk sets the ephemeral storage of the node and the part of it for pods, in bytes; 0
-// means unknown. Pods that were rejected for lack of storage and fit now are admitted. All
-// pods get new orders if a value differs by more than a tenth from the one that they have.
+// Disk sets the capacity of the node's ephemeral storage and the part of it for pods, in
+// bytes; 0 means unknown. Pods that were rejected because of missing storage are admitted if
+// they fit now. All workers get new orders if a value differs by more than a tenth from the
+// value in their present orders.
 func (r *Router) Disk(ctx context.Context, capacity, allocatable int64) error {
 	return r.call(ctx, func() error {
 		amounts := admission.Amounts{}
@@ -117,8 +120,8 @@ func (r *Router) Disk(ctx context.Context, capacity, allocatable int64) error {
 	})
 }
 
-// Republish publishes again, for a caller that shows facts about the node that the router does
-// not have.
+// Republish publishes the present state again. It is called when facts have changed that
+// receivers of a Change combine with it.
 func (r *Router) Republish(ctx context.Context) error {
 	return r.call(ctx, func() error {
 		r.dirty = true
@@ -126,12 +129,13 @@ func (r *Router) Republish(ctx context.Context) error {
 	})
 }
 
-// isNear reports whether a and b differ by at most a tenth. The size of a file system that
-// shares its space with others differs at every poll.
+// isNear reports whether a and b differ by at most a tenth. Such a difference is ignored
+// because the size of a file system that shares its space with other file systems differs
+// at every poll.
 func isNear(a, b int64) bool { return max(a, b)-min(a, b) <= max(a, b)/10 }
 
-// Down stops every pod with its own grace and returns when none is left, or when ctx is
-// done. No pod is started any more.
+// Down stops every pod with its own grace period. It returns when all pods have stopped, or
+// when ctx is done. No pod is started any more.
 func (r *Router) Down(ctx context.Context) error {
 	done := make(chan error, 1)
 	err := r.call(ctx, func() error {
@@ -147,8 +151,8 @@ func (r *Router) Down(ctx context.Context) error {
 	return r.await(ctx, done, "stopping every pod")
 }
 
-// await returns the result of an operation on pods, or an error if podd stops or ctx is
-// done first.
+// await returns the result of an operation on pods that done receives, or an error if podd
+// stops or ctx is done first. doing describes the operation in the error.
 func (r *Router) await(ctx context.Context, done <-chan error, doing string) error {
 	select {
 	case err := <-done:
@@ -160,7 +164,8 @@ func (r *Router) await(ctx context.Context, done <-chan error, doing string) err
 	}
 }
 
-// ForceStop stops all pods that are being stopped, now or later, without grace.
+// ForceStop ends the grace period of all pods that are being stopped. Pods that are stopped
+// later get no grace period.
 func (r *Router) ForceStop(ctx context.Context) error {
 	return r.call(ctx, func() error {
 		r.forceStop = true

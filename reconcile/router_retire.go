@@ -25,7 +25,7 @@ func (r *Router) retire(key types.NamespacedName, e *entry) {
 }
 
 // markRetired records when the last effect of key ended, so that an older snapshot does not
-// recreate its worker. Foreign sandboxes of that name stay known.
+// recreate its worker. Foreign sandboxes of that name remain in r.observed.
 func (r *Router) markRetired(key types.NamespacedName, e *entry) {
 	r.retiredAt[key] = e.worker.state.Barrier
 	r.observed = maps.Clone(r.observed)
@@ -41,17 +41,17 @@ func (r *Router) finishDown() {
 	if !r.down || !r.hasSnapshot {
 		return
 	}
-	var left []string
+	var onDisk []string
 	for key, e := range r.entries {
 		if e.report == nil || !e.report.OnDiskOnly {
 			return
 		}
-		left = append(left, r.shortName(key))
+		onDisk = append(onDisk, r.shortName(key))
 	}
 	var err error
-	if len(left) > 0 {
-		slices.Sort(left)
-		err = fmt.Errorf("every pod has stopped, but removing the data on disk of %s failed; podd retries while it runs", strings.Join(left, ", "))
+	if len(onDisk) > 0 {
+		slices.Sort(onDisk)
+		err = fmt.Errorf("every pod has stopped, but removing the data on disk of %s failed; podd retries while it runs", strings.Join(onDisk, ", "))
 	}
 	for _, c := range r.downWaiters {
 		c <- err

@@ -19,17 +19,18 @@ import (
 type shutdown struct {
 	groups []plan.ShutdownGroup
 	turn   plan.Turn
-	wake   *time.Timer
-	// terminated has the version of each pod that was told to stop.
+	wake   *time.Timer // fires when the next group may be due
+	// terminated contains the version of each pod that terminate was called for; nil if the
+	// version is unknown.
 	terminated map[types.NamespacedName]*manifest.Pod
-	waiting    []chan error
+	waiting    []chan error // receive the results that calls of AwaitShutdown wait for
 }
 
 func newShutdown(groups []plan.ShutdownGroup) *shutdown {
 	return &shutdown{groups: groups, wake: time.NewTimer(0), terminated: map[types.NamespacedName]*manifest.Pod{}}
 }
 
-// due returns the channel that receives a value when the next group may be due. s may be
+// due returns the channel that receives a value when the next group may be due; nil if s is
 // nil.
 func (s *shutdown) due() <-chan time.Time {
 	if s == nil {
@@ -41,10 +42,10 @@ func (s *shutdown) due() <-chan time.Time {
 // ErrCancelled is the error of a wait for a node shutdown that was cancelled.
 var ErrCancelled = errors.New("stopping the pods for the node shutdown: it was cancelled")
 
-// Shutdown stops every pod because the node shuts down, one priority group after the other,
-// and returns when that has begun. No pod is started any more, except those in groups that are
-// not due yet. A shutdown in progress keeps its groups. There must be at least one group,
-// in ascending order of priority.
+// Shutdown begins to stop every pod because the node shuts down, one priority group after the
+// other. It does not wait for the pods. No pod is started any more, except pods in groups
+// that are not due yet. If a shutdown is in progress, Shutdown does nothing. There must be at
+// least one group, in ascending order of priority.
 func (r *Router) Shutdown(ctx context.Context, groups []plan.ShutdownGroup) error {
 	return r.call(ctx, func() error {
 		if r.shutdown == nil {
@@ -55,7 +56,8 @@ func (r *Router) Shutdown(ctx context.Context, groups []plan.ShutdownGroup) erro
 	})
 }
 
-// AwaitShutdown returns when Shutdown has stopped every pod, or ctx is done.
+// AwaitShutdown returns when every pod has stopped after Shutdown, or ctx is done. It returns
+// ErrCancelled if there is no shutdown, or if Resume cancels it.
 func (r *Router) AwaitShutdown(ctx context.Context) error {
 	done := make(chan error, 1)
 	err := r.call(ctx, func() error {
@@ -71,7 +73,7 @@ func (r *Router) AwaitShutdown(ctx context.Context) error {
 	return r.await(ctx, done, "stopping the pods for the node shutdown")
 }
 
-// Resume cancels a node shutdown. The pods of manifests on this node are started again once
+// Resume cancels a node shutdown. Pods from manifests on this node are started again when
 // they have stopped.
 func (r *Router) Resume(ctx context.Context) error {
 	return r.call(ctx, func() error {
@@ -88,7 +90,7 @@ func (r *Router) Resume(ctx context.Context) error {
 
 // recordShutdown adds the event of a change of the shutdown, and orders all workers.
 func (r *Router) recordShutdown(message string) {
-	r.events = append(r.events, event.Node(v1.EventTypeNormal, "Shutdown", message, time.Now()))
+	r.events = append(r.events, event.NewNodeEvent(v1.EventTypeNormal, "Shutdown", message, time.Now()))
 	r.dirty = true
 	r.orderAll()
 }
@@ -101,8 +103,7 @@ func (s *shutdown) finish(err error) {
 	s.waiting = nil
 }
 
-// terminateNext stops the pods of the groups that are due. It does nothing before
-// everything on the node is known.
+// terminateNext stops the pods of the groups that are due. It does nothing until r.started.
 func (r *Router) terminateNext() {
 	s := r.shutdown
 	if s == nil || !r.started {
@@ -131,8 +132,8 @@ func (r *Router) terminateNext() {
 	}
 }
 
-// priority returns the priority of the version in force, or of the one that is being
-// stopped; 0 if podd does not know its manifest.
+// priority returns the priority of the version that runs or is being stopped; 0 if its
+// manifest is unknown.
 func (e *entry) priority() int32 {
 	if p := e.report.Pod; p != nil && p.Spec.Priority != nil {
 		return *p.Spec.Priority
@@ -140,15 +141,15 @@ func (e *entry) priority() int32 {
 	return 0
 }
 
-// terminate tells a pod to stop, once for each version. A pod that is being stopped already
-// gets at most the grace of its group.
+// terminate requests the eviction of a pod, once for each version. If the pod is being
+// stopped already, its grace period is limited to that of its group.
 func (r *Router) terminate(p plan.ShutdownPod, now time.Time) {
-	e, asked := r.entries[p.Key], r.shutdown.terminated
+	e, terminated := r.entries[p.Key], r.shutdown.terminated
 	version := e.report.Version
-	if before, was := asked[p.Key]; was && before == version {
+	if before, was := terminated[p.Key]; was && before == version {
 		return
 	}
-	asked[p.Key] = version
+	terminated[p.Key] = version
 	evicted := types.UID("")
 	if version != nil && e.memory.Order.Desired != nil {
 		evicted = version.UID
@@ -159,8 +160,9 @@ func (r *Router) terminate(p plan.ShutdownPod, now time.Time) {
 	}
 }
 
-// shortenGrace limits the grace of a pod that is being stopped already, and is not the
-// evicted version. It returns false if the grace is short enough or there is no such pod.
+// shortenGrace limits the grace period of a version that is being stopped, other than the
+// evicted one. It returns false if there is no such version, or if its grace period is short
+// enough.
 func (e *entry) shortenGrace(evicted types.UID, grace time.Duration, now time.Time) bool {
 	i := slices.IndexFunc(e.report.UIDs, func(uid types.UID) bool { return uid != evicted })
 	if i < 0 {
@@ -176,8 +178,8 @@ func (e *entry) shortenGrace(evicted types.UID, grace time.Duration, now time.Ti
 	return true
 }
 
-// withoutResumable returns the journals without the ends by an earlier node shutdown,
-// because the node is up again.
+// withoutResumable returns the records without the ends that an earlier node shutdown caused,
+// because the node runs again.
 func withoutResumable(past []state.Record) []state.Record {
 	past = slices.Clone(past)
 	for i := range past {

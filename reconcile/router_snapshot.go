@@ -11,13 +11,13 @@ import (
 	"podd/runtime"
 )
 
-// applySnapshot passes each observed pod to its worker. The first whole snapshot comes in
-// the same order as the news that the runtime was observed. Later, an unchanged pod is
-// passed on only if its worker waits for a confirmation, so that a relist of thousands of
-// pods costs no more than the changes in them.
+// applySnapshot posts each observed pod to its worker. The first whole snapshot is posted in
+// one message with the order which says that the runtime was observed. Later, an unchanged
+// pod is posted only if its worker waits for a confirmation, so that a relist of thousands
+// of pods costs no more than the changes in them.
 func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
 	if s.AsOf.Before(r.asOf) {
-		return // a newer one was applied already
+		return // a newer snapshot was applied already
 	}
 	r.asOf = s.AsOf
 	r.storeObserved(s)
@@ -56,18 +56,18 @@ func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
 	r.finishDown()
 }
 
-// storeObserved stores the newest observation of every name. An observation that is older
-// than the end of a retired name is ignored.
+// storeObserved stores the newest observation of every name. An observation of a retired
+// name is ignored if it is older than the end of the name's last effect.
 func (r *Router) storeObserved(s runtime.Snapshot) {
-	last := maps.Clone(r.observed)
+	newest := maps.Clone(r.observed)
 	if s.Whole {
-		last = maps.Clone(s.Pods)
+		newest = maps.Clone(s.Pods)
 	}
-	if last == nil {
-		last = map[types.NamespacedName]*runtime.Pod{}
+	if newest == nil {
+		newest = map[types.NamespacedName]*runtime.Pod{}
 	}
 	for key, p := range s.Pods {
-		last[key] = p
+		newest[key] = p
 	}
 	for key, end := range r.retiredAt {
 		if _, listed := s.Pods[key]; !listed && !s.Whole {
@@ -76,10 +76,10 @@ func (r *Router) storeObserved(s runtime.Snapshot) {
 		if s.AsOf.After(end) {
 			delete(r.retiredAt, key)
 		} else {
-			last[key] = r.observed[key]
+			newest[key] = r.observed[key]
 		}
 	}
-	r.observed = last
+	r.observed = newest
 }
 
 // hasOwn reports whether an incarnation of p is not foreign.

@@ -37,7 +37,7 @@ func TestPod(t *testing.T) {
 		m.settle()
 		m.wantState()
 		if dirs := m.dirs(); len(dirs) > 0 || m.report("web") != nil {
-			t.Fatalf("left: %v, %v", dirs, m.report("web"))
+			t.Fatalf("after the removal: got directories %v and report %v, want none", dirs, m.report("web"))
 		}
 		m.Forget()
 		m.advance(time.Hour)
@@ -66,11 +66,11 @@ containers: [{name: app, image: "web:1"}]`),
 		m.advance(4 * time.Second)
 		m.wantCalls()
 		if now := strings.Join(m.Containers(), "\n"); now != before {
-			t.Fatalf("before\n%s\nnow\n%s", before, now)
+			t.Fatalf("containers: got\n%s\nwant\n%s", now, before)
 		}
 		m.advance(2 * time.Second)
 		if n := len(m.Calls("StartContainer")); n != 1 {
-			t.Errorf("%d starts when the back-off was over", n)
+			t.Errorf("starts after the back-off: got %d, want 1", n)
 		}
 	})
 }
@@ -94,13 +94,13 @@ func TestRemovedWhileDown(t *testing.T) {
 		m.wantState()
 		stops := m.Calls("StopContainer")
 		if took := stops[0].At.Sub(began); took > time.Second {
-			t.Errorf("stopping began after %s", took)
+			t.Errorf("first stop: got it after %s, want it within 1s", took)
 		}
 		if took := m.Calls("StopPodSandbox")[0].At.Sub(began); took < 7*time.Second || took > 8*time.Second {
-			t.Errorf("killed after %s, not its grace", took)
+			t.Errorf("sandbox stopped: got it after %s, want it after the grace period of 7s", took)
 		}
 		if len(m.dirs()) > 0 {
-			t.Errorf("left: %v", m.dirs())
+			t.Errorf("pod directories after the removal: got %v, want none", m.dirs())
 		}
 	})
 }
@@ -124,7 +124,7 @@ func TestStarting(t *testing.T) {
 			m.start()
 			time.Sleep(2 * time.Second)
 			if knew := m.shownAtStart(); !slices.Equal(knew, []string{"web"}) {
-				t.Errorf("journal lost %t: it knew %q", lost, knew)
+				t.Errorf("pods in the first complete report (journal lost: %t): got %q, want web", lost, knew)
 			}
 		}
 		m.kill()
@@ -148,7 +148,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"]}]`))
 		}
 		m.wantState()
 		if len(m.dirs()) > 0 {
-			t.Errorf("left: %v", m.dirs())
+			t.Errorf("pod directories: got %v, want none", m.dirs())
 		}
 		m.setPods(pod(t, "c", web))
 		m.settle()
@@ -169,7 +169,7 @@ func TestDown_Canceled(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := m.current().router.Down(ctx); err == nil {
-			t.Fatal("down before its grace was over")
+			t.Fatal("Down before the end of the grace period: got no error, want one")
 		}
 		m.settle()
 		m.settle()
@@ -196,7 +196,7 @@ func TestRestart(t *testing.T) {
 		m.settle()
 		m.wantState("b 0 ready", "b/app 0 running", "web 0 ready", "web/app 1 exited 143", "web/app 2 running", "web/too 0 exited 143", "web/too 1 running")
 		if err := m.current().router.Restart(t.Context(), key("none"), ""); err == nil {
-			t.Error("restarted a pod that is not there")
+			t.Error("Restart of a missing pod: got no error, want one")
 		}
 	})
 }
@@ -250,7 +250,7 @@ func TestForeign_NotObserved(t *testing.T) {
 		m.setPods(pod(t, "b", web), pod(t, "web", web))
 		m.settle()
 		if got := m.rule("web"); got != plan.RuleNameInUse {
-			t.Errorf("rule %q\n%s", got, m.state())
+			t.Errorf("rule: got %q, want %q\n%s", got, plan.RuleNameInUse, m.state())
 		}
 	})
 }
@@ -277,7 +277,7 @@ func TestHungPull(t *testing.T) {
 		m.settle()
 		m.wantState()
 		if m.report("other") != nil || len(m.dirs()) > 0 {
-			t.Errorf("left: %v %v", m.report("other"), m.dirs())
+			t.Errorf("after the removal: got report %v and directories %v, want none", m.report("other"), m.dirs())
 		}
 	})
 }
@@ -297,7 +297,7 @@ func TestHungRunSandbox(t *testing.T) {
 				m.settle()
 				m.wantState()
 				if len(m.dirs()) > 0 || m.report("web") != nil {
-					t.Errorf("left: %v %v", m.report("web"), m.dirs())
+					t.Errorf("after the removal: got report %v and directories %v, want none", m.report("web"), m.dirs())
 				}
 			})
 		})
@@ -356,7 +356,7 @@ func TestContainerNameReserved(t *testing.T) {
 				}
 				restarts(0)
 				if n := len(m.Calls("ExecSync")); n != 1 {
-					t.Errorf("the postStart hook ran %d times, want once", n)
+					t.Errorf("calls of the postStart hook: got %d, want 1", n)
 				}
 				m.Exit("default/web/app", 1)
 				m.advance(time.Second)
@@ -384,7 +384,7 @@ func TestEphemeralNameReserved(t *testing.T) {
 		m.advance(2 * time.Minute)
 		for _, c := range m.Calls("CreateContainer") {
 			if n := attempt(c.Request); n != 0 {
-				t.Fatalf("it was tried with attempt %d", n)
+				t.Fatalf("attempt number of the sandbox: got %d, want 0", n)
 			}
 		}
 		m.wantState("web 0 ready", "web/app 0 running")
@@ -407,7 +407,7 @@ func TestLostResponse(t *testing.T) {
 		m.advance(time.Minute)
 		m.wantState("web 0 ready", "web/app 0 running")
 		if n := len(m.Calls("RunPodSandbox")); n != 1 {
-			t.Errorf("%d sandboxes were asked for", n)
+			t.Errorf("requests for a sandbox: got %d, want 1", n)
 		}
 	})
 }
@@ -425,7 +425,7 @@ func TestRuntimeUnreachable(t *testing.T) {
 		m.setPods(pod(t, "web", web), pod(t, "b", web), pod(t, "c", web))
 		m.settle()
 		if got := m.rule("web"); got != plan.RuleRuntimeUnreachable {
-			t.Errorf("rule %q", got)
+			t.Errorf("rule: got %q, want %q", got, plan.RuleRuntimeUnreachable)
 		}
 		m.Up()
 		m.settle()
@@ -463,13 +463,13 @@ func TestPublished(t *testing.T) {
 			for _, p := range pods {
 				r := m.report(p.Key.Name)
 				if slices.Contains(runs, "default/"+p.Key.Name+"/app 0 running") && (len(r.Observed) == 0 || len(r.Observed[0].Containers) == 0) {
-					t.Fatalf("%s runs and is published as %s", p.Key, r.Decision)
+					t.Fatalf("report of running pod %s: got no container, want one: %s", p.Key, r.Decision)
 				}
 			}
 		}
 		for _, p := range pods {
 			if r := m.report(p.Key.Name); r == nil || len(r.Observed) == 0 || len(r.Observed[0].Containers) != 1 {
-				t.Errorf("%s is published as %+v", p.Key, r)
+				t.Errorf("report of pod %s: got %+v, want one container", p.Key, r)
 			}
 		}
 	})
@@ -489,7 +489,7 @@ func TestAdmission(t *testing.T) {
 		m.settle()
 		m.wantState("web 0 ready", "web/app 0 running")
 		if r := m.report("a"); r.Decision.Rule != plan.RuleNotAdmitted || r.Decision.Reason != "HostPortConflict" {
-			t.Errorf("a is %v", r.Decision)
+			t.Errorf("decision about a: got %v, want rule %s and reason HostPortConflict", r.Decision, plan.RuleNotAdmitted)
 		}
 		// The same holds after a restart of podd, in any order of names.
 		m.restart()
@@ -511,7 +511,7 @@ func TestAdmission(t *testing.T) {
 		m.killSandbox("web")
 		m.settle()
 		if got := m.Containers(); !slices.Contains(got, "default/web/app 2 running") {
-			t.Errorf("a rejected pod keeps a good one from its port:\n%s\n%s", strings.Join(got, "\n"), m.state())
+			t.Errorf("containers: got\n%s\nwant default/web/app 2 running although a rejected pod requests the same port\n%s", strings.Join(got, "\n"), m.state())
 		}
 		// They swap ports.
 		m.setPods(port("x", 90), port("z", 91))
@@ -545,7 +545,7 @@ func TestBrokenEditKeepsPort(t *testing.T) {
 		m.wantState("a 0 ready", "a/app 0 running", "x 0 ready", "x/app 0 running")
 		for _, p := range []*manifest.Pod{port("a", "web:1", 80), port("x", "missing:1", 81)} {
 			if r := m.report(p.Key.Name); r.Version.Hash != p.Hash {
-				t.Errorf("%s is not edited: %s", p.Key, r.Decision)
+				t.Errorf("version of %s: got hash %s, want %s\n%s", p.Key, r.Version.Hash, p.Hash, r.Decision)
 			}
 		}
 	})
@@ -564,7 +564,7 @@ func TestEditWithoutItsVolumes(t *testing.T) {
 		m.settle()
 		m.wantState("web 0 ready", "web/app 0 running")
 		if d := m.report("web").Decision; !d.Problem || !strings.Contains(d.Why, data) {
-			t.Errorf("the decision is\n%s", d)
+			t.Errorf("decision: got %s, want a problem that names %s", d, data)
 		}
 		if err := os.Mkdir(data, 0o755); err != nil {
 			t.Fatal(err)
@@ -572,7 +572,7 @@ func TestEditWithoutItsVolumes(t *testing.T) {
 		m.advance(time.Minute)
 		m.wantState("web 0 ready", "web/app 0 running")
 		if d := m.report("web").Decision; d.Problem || d.Why != "" {
-			t.Errorf("the decision is\n%s", d)
+			t.Errorf("decision: got %s, want no problem and no reason", d)
 		}
 	})
 }
@@ -588,12 +588,12 @@ func TestAnotherImage(t *testing.T) {
 		m.setPods(image("missing:1"))
 		m.advance(time.Minute)
 		if got := reason(); got != "ImagePullBackOff" {
-			t.Errorf("after a minute: %s", got)
+			t.Errorf("waiting reason after a minute: got %s, want ImagePullBackOff", got)
 		}
 		m.setPods(image("missing:2"))
 		m.advance(time.Second)
 		if got := reason(); got != "ErrImagePull" {
-			t.Errorf("at first: %s", got)
+			t.Errorf("waiting reason at first: got %s, want ErrImagePull", got)
 		}
 	})
 }
@@ -625,12 +625,12 @@ func movedUID(t *testing.T, m *machine, down bool) {
 	m.settle()
 	m.wantState("new 0 ready", "new/app 0 running")
 	if !slices.Equal(m.dirs(), []string{"abc"}) {
-		t.Fatalf("directories: %v", m.dirs())
+		t.Fatalf("pod directories: got %v, want abc", m.dirs())
 	}
 	removed := m.Calls("RemovePodSandbox")[0].At
 	for _, c := range m.Calls("RunPodSandbox") {
 		if c.Subject == "default/new" && c.At.Before(removed) {
-			t.Errorf("new was started while old was there")
+			t.Errorf("start of pod new: got it before pod old was removed, want it afterwards")
 		}
 	}
 }
@@ -655,7 +655,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"], ports: [{c
 		m.restart()
 		m.wantState("done 0 dead", "done/app 0 exited 0", "web 0 ready", "web/app 0 running")
 		if r := m.report("a"); r.Decision.Reason != "OutOfpods" {
-			t.Errorf("a: %s", r.Decision)
+			t.Errorf("decision about a: got %s, want reason OutOfpods", r.Decision)
 		}
 	})
 }
@@ -692,7 +692,7 @@ func testEvicted(t *testing.T, restarted bool, image, memory string) {
 		runs := func() {
 			t.Helper()
 			if sandbox := m.Sandboxes(); len(sandbox) != 1 || !strings.HasSuffix(sandbox[0], "ready") || m.report("big").Pod.Status.Phase != v1.PodRunning {
-				t.Errorf("there is %v\n%s", sandbox, m.state())
+				t.Errorf("sandboxes: got %v, want one ready sandbox of a running pod\n%s", sandbox, m.state())
 			}
 		}
 		runs()
@@ -717,7 +717,7 @@ func TestDisk(t *testing.T) {
 		m.setPods(pod(t, "big", `containers: [{name: app, image: "web:1", resources: {requests: {ephemeral-storage: 2Gi}}, env: [{name: DISK, valueFrom: {resourceFieldRef: {resource: limits.ephemeral-storage, divisor: 1Gi}}}]}]`))
 		m.settle()
 		if r := m.report("big"); r.Decision.Reason != "OutOfephemeral-storage" {
-			t.Fatalf("big: %s", r.Decision)
+			t.Fatalf("decision about big: got %s, want reason OutOfephemeral-storage", r.Decision)
 		}
 		if err := m.current().router.Disk(t.Context(), 4<<30, 3<<30); err != nil {
 			t.Fatal(err)
@@ -725,7 +725,7 @@ func TestDisk(t *testing.T) {
 		m.settle()
 		m.wantState("big 0 ready", "big/app 0 running")
 		if env := m.created("app")[0].Envs; len(env) == 0 || string(env[len(env)-1].Value) != "3" {
-			t.Errorf("env %v", env)
+			t.Errorf("variables: got %v, want the last to be 3", env)
 		}
 		if err := m.current().router.Disk(t.Context(), 1<<30, 1<<30); err != nil {
 			t.Fatal(err)
@@ -758,11 +758,11 @@ func TestDisk_SmallChange(t *testing.T) {
 			m.settle()
 			now := m.report("big")
 			if runs := now.Pod.Status.Phase == v1.PodRunning; runs != tt.runs || !runs && now != before {
-				t.Errorf("%d GiB: big %s", tt.size, now.Decision)
+				t.Errorf("with %d GiB: got decision about big %s, want running %t", tt.size, now.Decision, tt.runs)
 			}
 			m.mu.Lock()
 			if got := m.node.EphemeralStorage; got != tt.shown*gib {
-				t.Errorf("%d GiB: the node shows %d", tt.size, got/gib)
+				t.Errorf("with %d GiB: published storage of the node: got %d GiB, want %d GiB", tt.size, got/gib, tt.shown)
 			}
 			m.mu.Unlock()
 		}
@@ -783,7 +783,7 @@ func TestManyNames(t *testing.T) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if len(m.reports) > 0 {
-			t.Errorf("still published: %v", m.reports)
+			t.Errorf("published reports: got %v, want none", m.reports)
 		}
 	})
 }
@@ -806,7 +806,7 @@ containers: [{name: app, image: "web:1", command: `+command+`, resources: {reque
 		m.setPods(big("new", "[web]"))
 		m.advance(20 * time.Second)
 		if r := m.report("new"); r.Decision.Reason != "OutOfmemory" {
-			t.Errorf("new: %s\n%s", r.Decision, m.state())
+			t.Errorf("decision about new: got %s, want reason OutOfmemory\n%s", r.Decision, m.state())
 		}
 		m.advance(time.Minute)
 		m.wantState("new 0 ready", "new/app 0 running")

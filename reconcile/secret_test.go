@@ -89,7 +89,7 @@ func TestNoSecretIsShown(t *testing.T) {
 			}
 		})
 		if found != "" {
-			rt.Fatalf("of\n%s\nit tells\n%s", spec, found)
+			rt.Fatalf("pod\n%s\nmessages: got a private value, want none:\n%s", spec, found)
 		}
 	})
 }

@@ -50,7 +50,7 @@ func TestImageUser(t *testing.T) {
 		for name, want := range want {
 			starts := m.created(name)
 			if len(starts) != 2 {
-				t.Fatalf("%s: %d starts, want 2", name, len(starts))
+				t.Fatalf("%s: starts: got %d, want 2", name, len(starts))
 			}
 			for i, c := range starts {
 				got := c.GetLinux().GetSecurityContext()
@@ -91,7 +91,7 @@ func TestImageReplaced(t *testing.T) {
 			}
 		}
 		if got := starts[len(starts)-1].GetImage().GetImage(); got != "sha256:two" {
-			t.Errorf("started from %s", got)
+			t.Errorf("image of the last start: got %s, want sha256:two", got)
 		}
 	})
 }
@@ -110,7 +110,7 @@ containers:
 		step := m.report("web").Decision.Steps[0]
 		if !step.Problem || step.Reason != "CreateContainerConfigError" ||
 			!strings.Contains(step.Why, `"app": container has runAsNonRoot and image will run as root; set runAsUser`) {
-			t.Errorf("app: %+v", step)
+			t.Errorf("step of app: got %+v, want an error about runAsNonRoot", step)
 		}
 		m.AddImage(runtimetest.Image{Name: "web:1", UID: new(int64(1000))})
 		m.advance(2 * time.Minute)
@@ -141,31 +141,31 @@ func TestSeccompFile(t *testing.T) {
 		m.wantState("web 0 ready")
 		step := m.report("web").Decision.Steps[0]
 		if !step.Problem || step.Reason != "CreateContainerConfigError" || !strings.Contains(step.Why, filepath.Join(dir, "a.json")+" does not exist") {
-			t.Errorf("without: %+v", step)
+			t.Errorf("step without the profile: got %+v, want CreateContainerConfigError that names a.json", step)
 		}
 		write("a.json", "")
 		m.advance(time.Minute)
 		if step = m.report("web").Decision.Steps[0]; !strings.Contains(step.Why, "is empty") {
-			t.Errorf("empty: %+v", step)
+			t.Errorf("step with an empty profile: got %+v, want a message that it is empty", step)
 		}
 		write("a.json", "{}")
 		m.advance(2 * time.Minute)
 		m.wantState("web 0 ready", "web/app 0 running")
 		if got := m.created("app")[0].GetLinux().GetSecurityContext().GetSeccomp().GetLocalhostRef(); got != filepath.Join(dir, "a.json") {
-			t.Errorf("the profile is %s", got)
+			t.Errorf("seccomp profile: got %s, want %s", got, filepath.Join(dir, "a.json"))
 		}
 		m.Forget()
 		m.setPods(profiled("b.json"))
 		m.settle()
 		m.wantCalls()
 		if why := m.why("web"); !strings.Contains(why, "b.json does not exist") || !strings.Contains(why, "keeps running") {
-			t.Errorf("why: %q", why)
+			t.Errorf("reason why the edit waits: got %q, want the missing b.json and that the pod keeps running", why)
 		}
 		write("b.json", "{}")
 		m.advance(2 * time.Minute)
 		m.wantState("web 0 ready", "web/app 0 running")
 		if got := len(m.created("app")); got != 1 {
-			t.Errorf("the edit started %d times", got)
+			t.Errorf("created containers after the edit: got %d, want 1", got)
 		}
 	})
 }
@@ -210,11 +210,11 @@ func TestUserIDs(t *testing.T) {
 			}
 			for _, c := range m.created(name) {
 				if inside := ids(c.GetLinux().GetSecurityContext().GetNamespaceOptions()); inside != want {
-					t.Errorf("a container of %s has ids from %d, want %d", name, inside, want)
+					t.Errorf("first host ID of a container of %s: got %d, want %d", name, inside, want)
 				}
 				for _, mount := range c.GetMounts() {
 					if (len(mount.GetUidMappings()) > 0) != (want > 0) || want > 0 && mount.GetUidMappings()[0].GetHostId() != want {
-						t.Errorf("%s: %s is mapped by %v", name, mount.GetContainerPath(), mount.GetUidMappings())
+						t.Errorf("%s: UID mappings of %s: got %v, want host ID %d (0 means none)", name, mount.GetContainerPath(), mount.GetUidMappings(), want)
 					}
 				}
 			}
@@ -223,7 +223,7 @@ func TestUserIDs(t *testing.T) {
 		one := ids(first)
 		two := 3*uint32(65536) - one
 		if one != 65536 && one != 2*65536 {
-			t.Fatalf("a has ids from %d", one)
+			t.Fatalf("first user ID of pod a: got %d, want %d or %d", one, 65536, 2*65536)
 		}
 		check("b", two)
 		check("host", 0)
@@ -271,18 +271,18 @@ func TestRuntimeClass(t *testing.T) {
 		m.wantState("a 0 ready", "a/app 0 running", "b 0 ready", "b/app 0 running")
 		for _, c := range m.Calls("RunPodSandbox") {
 			if q := c.Request.(*cri.RunPodSandboxRequest); q.GetRuntimeHandler() != "kata" {
-				t.Errorf("%s runs with handler %q", c.Subject, q.GetRuntimeHandler())
+				t.Errorf("runtime handler of %s: got %q, want kata", c.Subject, q.GetRuntimeHandler())
 			}
 		}
 		if why := m.why("c"); !strings.Contains(why, `has no handler "gvisor", only kata`) {
-			t.Errorf("why: %q", why)
+			t.Errorf("reason why pod c waits: got %q, want the missing handler", why)
 		}
 		m.Forget()
 		m.setPods(of("a", "gvisor"), of("b", "small"))
 		m.settle()
 		m.wantCalls()
 		if why := m.why("a"); !strings.Contains(why, "keeps running") {
-			t.Errorf("why: %q", why)
+			t.Errorf("reason why the edit waits: got %q, want that the pod keeps running", why)
 		}
 	})
 }

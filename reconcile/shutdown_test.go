@@ -49,17 +49,17 @@ func TestShutdown(t *testing.T) {
 		m.wantState("quick 0 dead", "quick/app 0 exited 137", "slow 0 ready", "slow/app 0 running", "system 0 ready", "system/app 0 running")
 		st := m.report("quick").Pod.Status
 		if st.Phase != v1.PodFailed || st.Reason != "Terminated" || st.Message != plan.TerminatedMessage || !disrupted(st) {
-			t.Errorf("quick: %+v", st)
+			t.Errorf("status of quick: got %+v, want Failed with reason Terminated and a DisruptionTarget condition", st)
 		}
 		m.setPods(append(slices.Clone(pods), pod(t, "late", web))...)
 		m.advance(time.Second)
 		if r := m.report("late"); r.Decision.Reason != "NodeShutdown" {
-			t.Errorf("late: %s", r.Decision)
+			t.Errorf("decision about late: got %s, want reason NodeShutdown", r.Decision)
 		}
 		m.options = func(o *reconcile.Options) { o.Shutdown = byPriority }
 		m.kill()
 		if err := <-done; err == nil {
-			t.Error("a podd that stops has not ended all")
+			t.Error("AwaitShutdown while a pod is being stopped: got no error, want one")
 		}
 		m.start()
 		done = m.shutDown()
@@ -78,7 +78,7 @@ func TestShutdown(t *testing.T) {
 		m.restart()
 		for _, name := range []string{"quick", "slow", "system", "late"} {
 			if st := m.report(name).Pod.Status; st.Phase != v1.PodRunning || st.Reason != "" || disrupted(st) {
-				t.Errorf("%s after the boot: %+v\n%s", name, st, m.state())
+				t.Errorf("status of %s after the boot: got %+v, want Running without a reason\n%s", name, st, m.state())
 			}
 		}
 	})
@@ -103,18 +103,18 @@ func TestShutdownCancelled(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := <-done; !errors.Is(err, reconcile.ErrCancelled) {
-			t.Errorf("the shutdown ended with %v", err)
+			t.Errorf("AwaitShutdown: got error %v, want %v", err, reconcile.ErrCancelled)
 		}
 		m.advance(time.Second)
 		if st := m.report("quick").Pod.Status; st.Phase != v1.PodRunning {
-			t.Errorf("quick: %+v\n%s", st, m.state())
+			t.Errorf("status of quick: got %+v, want Running\n%s", st, m.state())
 		}
 		m.advance(time.Minute)
 		if st := m.report("slow").Pod.Status; st.Phase != v1.PodRunning {
-			t.Errorf("slow: %+v\n%s", st, m.state())
+			t.Errorf("status of slow: got %+v, want Running\n%s", st, m.state())
 		}
 		if st := m.report("system").Pod.Status; st.Phase != v1.PodRunning || st.ContainerStatuses[0].RestartCount > 0 {
-			t.Errorf("system: %+v", st)
+			t.Errorf("status of system: got %+v, want Running without a restart", st)
 		}
 	})
 }
@@ -137,7 +137,7 @@ func TestShutdown_APIPod(t *testing.T) {
 		m.settle()
 		m.restart()
 		if st := m.report("web").Pod.Status; st.Phase != v1.PodFailed || st.Reason != "Terminated" {
-			t.Errorf("%+v", st)
+			t.Errorf("status: got %+v, want Failed with reason Terminated", st)
 		}
 	})
 }
@@ -188,7 +188,7 @@ func TestShutdown_Stopping(t *testing.T) {
 					t.Fatal(err)
 				}
 				if took := time.Since(began); took > test.most {
-					t.Errorf("it took %s\n%s", took, m.state())
+					t.Errorf("duration of the shutdown: got %s, want at most %s\n%s", took, test.most, m.state())
 				}
 			})
 		})

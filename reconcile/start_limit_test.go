@@ -68,7 +68,7 @@ func (m *machine) wantRunning(pods ...string) {
 	for _, name := range pods {
 		r := m.report(name)
 		if r == nil || r.Pod.Status.Phase != v1.PodRunning {
-			m.t.Errorf("pod %s does not run:\n%s", name, m.state())
+			m.t.Errorf("report of pod %s: got %v, want phase Running:\n%s", name, r, m.state())
 		}
 	}
 }
@@ -130,13 +130,13 @@ func TestStartLimit_ReservedNames(t *testing.T) {
 				}
 				for _, p := range pods {
 					if !shown[p.Key.Name] {
-						t.Errorf("%s showed no problem:\n%s", p.Key, m.report(p.Key.Name).Decision)
+						t.Errorf("problems of %s: got none, want one:\n%s", p.Key, m.report(p.Key.Name).Decision)
 					}
 				}
 				m.Forget()
 				m.advance(10 * time.Minute)
 				if n := len(m.Calls(method)); n > 8*12*51 { // one number a minute, for 5 s
-					t.Errorf("%d calls in 10 minutes", n)
+					t.Errorf("calls in 10 minutes: got %d, want at most %d", n, 8*12*51)
 				}
 				free()
 				m.advance(2 * time.Minute)
@@ -217,7 +217,7 @@ func TestStopDuringStart(t *testing.T) {
 					test.end(m, p)
 					m.advance(block.within)
 					if slices.ContainsFunc(m.Containers(), func(c string) bool { return strings.HasPrefix(c, "default/nfs/main 0 running") }) {
-						t.Errorf("its other container runs on:\n%s\n%s", strings.Join(m.Containers(), "\n"), m.report("nfs").Decision)
+						t.Errorf("other container of the pod: got it running, want it stopped:\n%s\n%s", strings.Join(m.Containers(), "\n"), m.report("nfs").Decision)
 					}
 					release()
 					m.advance(3 * time.Minute)
@@ -234,13 +234,13 @@ func (m *machine) wantEnded(p *manifest.Pod, reason string) {
 	m.t.Helper()
 	for _, c := range m.Containers() {
 		if strings.HasPrefix(c, "default/"+p.Key.Name+"/") && strings.Contains(c, "running") {
-			m.t.Errorf("there is %s", c)
+			m.t.Errorf("running containers of the pod: got %s, want none", c)
 		}
 	}
 	r := m.report(p.Key.Name)
 	switch {
 	case reason == "" && (r != nil || slices.Contains(m.dirs(), string(p.UID))):
-		m.t.Errorf("left: %v, %v", r, m.dirs())
+		m.t.Errorf("after the removal: got report %v and directories %v, want none", r, m.dirs())
 	case reason != "" && (r == nil || r.Pod.Status.Phase != v1.PodFailed || r.Pod.Status.Reason != reason):
 		m.t.Errorf("got %+v, want it failed with %s", r, reason)
 	}
@@ -270,7 +270,7 @@ func TestStopDuringStart_Started(t *testing.T) {
 		}
 		slices.Sort(stopped)
 		if want := []string{"default/nfs/app", "default/nfs/main"}; !slices.Equal(stopped, want) {
-			t.Errorf("stopped with grace: %q, want %q", stopped, want)
+			t.Errorf("stops with a grace period: got %q, want %q", stopped, want)
 		}
 	})
 }

@@ -9,44 +9,46 @@ import (
 	"podd/reconcile/plan"
 )
 
-// givenUp is a start that may never return. It creates nothing, but may use the directory
-// of its pod.
-type givenUp struct {
+// abandonedStart is the start of a container that the worker does not wait for, because it
+// may never return. The start creates no container, but may use the directory of its pod.
+type abandonedStart struct {
 	permit effect.Permit
 	uid    types.UID
 }
 
-// cancelStarts cancels the starts of containers in progress. It reports whether it gave up
-// one that had not called the runtime. Such a start is not in progress any more.
-func (w *worker) cancelStarts() (any bool) {
-	for subject, fl := range w.flights {
-		if _, ok := fl.action.(plan.StartContainer); !ok {
+// cancelStarts cancels the starts of containers in progress. It abandons those that have not
+// called the runtime: they do not count as in progress any more. anyAbandoned reports whether
+// there was one.
+func (w *worker) cancelStarts() (anyAbandoned bool) {
+	for subject, running := range w.actions {
+		if _, ok := running.action.(plan.StartContainer); !ok {
 			continue
 		}
-		fl.cancel()
-		if fl.permit.Take() {
-			delete(w.flights, subject)
-			w.givenUp = append(w.givenUp, givenUp{permit: fl.permit, uid: fl.uid})
-			any = true
+		running.cancel()
+		if running.permit.Take() {
+			delete(w.actions, subject)
+			w.abandoned = append(w.abandoned, abandonedStart{permit: running.permit, uid: running.uid})
+			anyAbandoned = true
 		}
 	}
-	return any
+	return anyAbandoned
 }
 
-// returned reports whether f is the result of a start that was given up, and forgets it.
-func (w *worker) returned(f ended) bool {
-	at := slices.IndexFunc(w.givenUp, func(g givenUp) bool { return g.permit == f.permit })
+// forgetAbandoned reports whether r is the result of an abandoned start, and removes that
+// start from w.abandoned.
+func (w *worker) forgetAbandoned(r actionResult) bool {
+	at := slices.IndexFunc(w.abandoned, func(s abandonedStart) bool { return s.permit == r.permit })
 	if at < 0 {
 		return false
 	}
-	w.givenUp = slices.Delete(w.givenUp, at, at+1)
+	w.abandoned = slices.Delete(w.abandoned, at, at+1)
 	return true
 }
 
-// used returns the UIDs of the pods with directories that a given-up start may use.
-func (w *worker) used() map[types.UID]bool {
+// usedDirs returns the UIDs of the pods whose directories an abandoned start may use.
+func (w *worker) usedDirs() map[types.UID]bool {
 	used := map[types.UID]bool{}
-	for _, g := range w.givenUp {
+	for _, g := range w.abandoned {
 		used[g.uid] = true
 	}
 	return used

@@ -68,15 +68,15 @@ func TestTakeOver(t *testing.T) {
 				m.setClusterPods(true, ofCluster("job", never))
 				m.settle()
 				if r := m.report("job"); r == nil || r.Pod.Status.Phase != v1.PodRunning {
-					t.Fatalf("got %+v", r)
+					t.Fatalf("report of job: got %+v, want phase Running", r)
 				}
 				test.run(m)
 				m.advance(2 * time.Minute)
 				if r := m.report("job"); test.want == "" && r != nil || test.want != "" && (r == nil || r.Pod.Status.Phase != test.want) {
-					t.Errorf("got %+v", r)
+					t.Errorf("report of job: got %+v, want phase %q", r, test.want)
 				}
 				if made := append(m.Calls("RunPodSandbox"), m.Calls("CreateContainer")...); len(made) > 0 {
-					t.Errorf("it was made again: %v", made)
+					t.Errorf("calls that create sandboxes or containers: got %v, want none", made)
 				}
 				if test.want == "" {
 					m.wantState()
@@ -100,10 +100,10 @@ func TestTakeOver_NotRecorded(t *testing.T) {
 		m.start()
 		m.advance(time.Minute)
 		if ended := m.Calls("StopContainer"); len(ended) > 0 {
-			t.Errorf("ended %v", ended)
+			t.Errorf("stops: got %v, want none", ended)
 		}
 		if r := m.report("job"); r == nil || r.Pod.Status.Phase != v1.PodPending {
-			t.Errorf("got %+v", r)
+			t.Errorf("report of job: got %+v, want phase Pending", r)
 		}
 	})
 }
@@ -119,7 +119,7 @@ func TestTakeOver_Replaced(t *testing.T) {
 		m.setClusterPods(true, ofCluster("web", nil))
 		m.advance(time.Minute)
 		if made, ended := m.Calls("StartContainer"), m.Calls("StopContainer"); len(made) != 1 || len(ended) != 1 || made[0].At.Before(ended[0].At) {
-			t.Errorf("ended %v, made %v", ended, made)
+			t.Errorf("got stops %v and starts %v, want one stop and then one start", ended, made)
 		}
 	})
 }
@@ -159,7 +159,7 @@ func TestTakeOver_Static(t *testing.T) {
 				m.start()
 				m.advance(time.Minute)
 				if made, ended := m.Calls("RunPodSandbox"), m.Calls("StopContainer"); len(made) != 1 || len(ended) != 1 || m.report("web").Pod.UID != "theirs" {
-					t.Fatalf("ended %v, made %v", ended, made)
+					t.Fatalf("got stops %v and new sandboxes %v, want one of each and UID theirs", ended, made)
 				}
 				m.Exit("default/web/app", 1)
 				m.advance(time.Minute)
@@ -171,7 +171,7 @@ func TestTakeOver_Static(t *testing.T) {
 				m.setPods(ofFile())
 				m.advance(time.Minute)
 				if made, ended := m.Calls("RunPodSandbox"), m.Calls("StopContainer"); len(made)+len(ended) > 0 || m.report("web").Pod.UID != "theirs" {
-					t.Errorf("ended %v, made %v, uid %s", ended, made, m.report("web").Pod.UID)
+					t.Errorf("got stops %v, new sandboxes %v and UID %s, want none and UID theirs", ended, made, m.report("web").Pod.UID)
 				}
 			})
 		})

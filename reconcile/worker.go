@@ -19,8 +19,8 @@ import (
 	"podd/reconcile/state"
 )
 
-// message is what the router sends to a worker. A newer one replaces an unread one, so it
-// has the whole order.
+// message is what the router sends to a worker. A newer message replaces an unread one, so
+// each message contains the whole order.
 type message struct {
 	seq       uint64
 	order     state.Order
@@ -28,7 +28,7 @@ type message struct {
 	additions []addition
 }
 
-// after returns m with what an unread message has in addition.
+// after returns m with the requests and additions of an earlier message that was not read.
 func (m message) after(unread message) message {
 	m.requests = m.requests.After(unread.requests)
 	m.additions = append(slices.Clone(unread.additions), m.additions...)
@@ -36,8 +36,8 @@ func (m message) after(unread message) message {
 }
 
 // worker manages the pod of one name: it receives messages and results, applies them to its
-// state, and starts the actions of the decision that follows. All fields below unconfirmed
-// belong to the goroutine in run.
+// state, plans, and starts the actions of the decision. All fields below unconfirmed belong
+// to the goroutine in run.
 type worker struct {
 	key      types.NamespacedName
 	effects  *effect.Runner
@@ -47,36 +47,36 @@ type worker struct {
 	log      *slog.Logger
 
 	messages   chan message // capacity 1, see post
-	results    chan ended
+	results    chan actionResult
 	pullStarts chan pullStart // from effects in progress
-	// unconfirmed is set when an effect ended that no observation has confirmed yet. Then
+	// unconfirmed is set while no observation has confirmed the result of an effect. Then
 	// the router passes on the next observation even if the pod did not change.
 	unconfirmed atomic.Bool
 
-	state   state.State
-	seq     uint64        // of the newest message
-	clock   clock.Reading // the host was not suspended since this reading
-	flights map[string]flight
-	givenUp []givenUp
-	writing *slowWrite // the write in progress that takes too long; nil if there is none
-	logged  logState
-	events  []event.Event // not reported yet
-	running sync.WaitGroup
+	state       state.State
+	seq         uint64        // of the newest message
+	clock       clock.Reading // the host was not suspended since this reading
+	actions     map[string]runningAction
+	abandoned   []abandonedStart
+	slowWrite   *slowWrite // the write in progress that takes too long; nil if there is none
+	logged      logState
+	events      []event.Event // not reported yet
+	effectsDone sync.WaitGroup
 }
 
-// flight is an action in progress.
-type flight struct {
+// runningAction is an action in progress.
+type runningAction struct {
 	action plan.Action
 	since  time.Time
 	cancel context.CancelFunc
 	permit effect.Permit // of plan.StartContainer
-	uid    types.UID     // UID of the version that it is for; "" if there is none
-	// pulling is when the pull of its image began; zero if it has not.
-	pulling time.Time
+	uid    types.UID     // UID of the version that the action is for; "" if there is none
+	// pullStart is when the pull of the action's image began; zero if there is no pull.
+	pullStart time.Time
 }
 
-// ended is the result of an effect, with the permit of its start.
-type ended struct {
+// actionResult is the result of an effect, with the permit of its start.
+type actionResult struct {
 	result.Result
 	permit effect.Permit
 }
@@ -110,7 +110,7 @@ func (w *worker) run(ctx context.Context) {
 		case f := <-w.pullStarts:
 			w.applyPullStart(f)
 			news = true
-		case err := <-w.writing.ended():
+		case err := <-w.slowWrite.ended():
 			w.endWrite(err)
 			news = true
 		case <-wake.C:
@@ -123,15 +123,15 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// awaitActions cancels the actions in progress and waits for them. It waits only a moment
-// for a disk that does not respond.
+// awaitActions cancels the actions in progress and waits until they have ended. Then it
+// waits up to diskTimeout for a slow write.
 func (w *worker) awaitActions() {
 	defer w.finishWrites()
-	for _, fl := range w.flights {
-		fl.cancel()
+	for _, running := range w.actions {
+		running.cancel()
 	}
 	done := make(chan struct{})
-	go func() { w.running.Wait(); close(done) }()
+	go func() { w.effectsDone.Wait(); close(done) }()
 	for {
 		select {
 		case <-w.results:
@@ -144,7 +144,7 @@ func (w *worker) awaitActions() {
 // receive applies a message.
 func (w *worker) receive(m message) {
 	w.seq = m.seq
-	// A disk may not respond, so it is read only if the state needs that.
+	// A disk may not respond, so it is read only if the state needs the result.
 	p := m.order.Desired
 	hasDir := p != nil && w.state.LacksDir(p.UID) && w.journals.Has(p.UID)
 	w.apply(w.state.ApplyOrder(m.order, m.requests, hasDir, time.Now()))
@@ -153,15 +153,15 @@ func (w *worker) receive(m message) {
 	}
 }
 
-// handleResult applies the result of an action. It reports whether there is news, which
-// most results of probes are not.
-func (w *worker) handleResult(f ended) (news bool) {
-	if w.returned(f) {
+// handleResult applies the result of an action. news reports whether the next decision must
+// be reported even if it is unchanged. Most results of probes need no report.
+func (w *worker) handleResult(f actionResult) (news bool) {
+	if w.forgetAbandoned(f) {
 		return true
 	}
-	fl := w.flights[f.Action.Subject()]
-	fl.cancel()
-	delete(w.flights, f.Action.Subject())
+	running := w.actions[f.Action.Subject()]
+	running.cancel()
+	delete(w.actions, f.Action.Subject())
 	w.state = w.state.WithInFlight(w.inFlight())
 	if plan.IsHook(f.Action) && !isNamed(w.state.Reported.Actions, f.Action) {
 		return false // it was canceled
@@ -172,7 +172,7 @@ func (w *worker) handleResult(f ended) (news bool) {
 	isFor := f.IsFor(w.state.In.Desired)
 	next, out := w.state.ApplyResult(f.Result, time.Now())
 	w.apply(next, out)
-	w.logResult(f.Result, isFor, f.Ended.Sub(fl.since))
+	w.logResult(f.Result, isFor, f.Ended.Sub(running.since))
 	return out.News
 }
 

@@ -14,11 +14,11 @@ import (
 )
 
 // decide plans until the decision is final, starts its actions, and returns when to plan
-// again. If there is no news, and only attempts of probes differ from the previous
-// decision, nothing is reported, so that no status is computed for each probe.
+// again. It reports the decision if news is set or the decision differs from the last one
+// reported, apart from attempts of probes. So no status is computed for each probe.
 func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	now := w.now()
-	w.apply(w.state.Recall(w.inFlight(), w.used(), now))
+	w.apply(w.state.Recall(w.inFlight(), w.usedDirs(), now))
 	w.retryWrites(now)
 	d := w.next()
 	news = news || d.Replace || d.Finished != nil || d.Stopping != nil
@@ -51,10 +51,10 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	return next
 }
 
-// commit records what a decision requires to be written before its actions start. If the
+// commit writes what must be in the journal before the actions of a decision start. If the
 // journal with the end of the pod cannot be written, it returns the decision with that
-// problem: the end is not published, and the actions only free what the pod still uses,
-// which may be what fills the disk.
+// problem. Then the end is not published. The actions of such a decision only release what
+// the pod still uses, because that may be what fills the disk.
 func (w *worker) commit(d plan.Decision, now time.Time) plan.Decision {
 	waited := w.state.AwaitsJournal()
 	w.apply(w.state.Commit(d, time.Now()))
@@ -85,23 +85,23 @@ func (w *worker) publish(d plan.Decision) {
 
 // inFlight returns the actions in progress, by subject.
 func (w *worker) inFlight() map[string]plan.Action {
-	out := make(map[string]plan.Action, len(w.flights))
-	for subject, fl := range w.flights {
-		out[subject] = fl.action
+	out := make(map[string]plan.Action, len(w.actions))
+	for subject, running := range w.actions {
+		out[subject] = running.action
 	}
 	return out
 }
 
-// cancelUnnamed cancels the actions that the decision no longer has.
+// cancelUnnamed cancels the actions in progress that the decision no longer contains.
 func (w *worker) cancelUnnamed(d plan.Decision) {
-	for _, fl := range w.flights {
-		if plan.Cancellable(fl.action) && !isNamed(d.Actions, fl.action) {
-			fl.cancel()
+	for _, running := range w.actions {
+		if plan.Cancellable(running.action) && !isNamed(d.Actions, running.action) {
+			running.cancel()
 		}
 	}
 }
 
-// isNamed reports whether actions contains the undertaking of a.
+// isNamed reports whether actions contains the same operation as a.
 func isNamed(actions []plan.Action, a plan.Action) bool {
 	return slices.ContainsFunc(actions, func(b plan.Action) bool { return plan.SameOperation(a, b) })
 }
@@ -117,11 +117,11 @@ func uidOf(p *manifest.Pod) types.UID {
 // startAction starts an action unless one with its subject is in progress.
 func (w *worker) startAction(ctx context.Context, a plan.Action) {
 	subject := a.Subject()
-	if _, busy := w.flights[subject]; busy {
+	if _, busy := w.actions[subject]; busy {
 		return
 	}
-	if a, ok := a.(plan.RemoveDir); ok && w.writing != nil && w.writing.uid == a.UID {
-		return // the write would create the directory again; its end triggers another decision
+	if a, ok := a.(plan.RemoveDir); ok && w.slowWrite != nil && w.slowWrite.uid == a.UID {
+		return // the write would create the directory again; the worker plans again when it ends
 	}
 	w.apply(w.state.Begin(a, time.Now()))
 	if _, ok := a.(plan.PrepareVolumes); ok {
@@ -133,11 +133,11 @@ func (w *worker) startAction(ctx context.Context, a plan.Action) {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &w.state
 	in := effect.Input{
-		Key: w.key, Desired: plan.Allocated(&s.In), Actual: plan.Actual(&s.In), Unsized: plan.ResizePending(&s.In),
-		Successor: s.In.Successor, Leaving: s.In.Previous, Supply: s.Refs, NextSupply: s.NextRefs, Observed: s.In.Observed, Node: s.Order.Render,
+		Key: w.key, Desired: plan.Allocated(&s.In), Actual: plan.Actual(&s.In), ResizePending: plan.ResizePending(&s.In),
+		Successor: s.In.Successor, Previous: s.In.Previous, Refs: s.Refs, NextRefs: s.NextRefs, Observed: s.In.Observed, Node: s.Order.Render,
 		UserIDs: s.Order.UserIDs, Pulling: w.sendPullStart, Permit: effect.NewPermit(),
 	}
-	w.flights[subject] = flight{action: a, since: time.Now(), cancel: cancel, permit: in.Permit, uid: uidOf(in.Desired)}
+	w.actions[subject] = runningAction{action: a, since: time.Now(), cancel: cancel, permit: in.Permit, uid: uidOf(in.Desired)}
 	w.state = w.state.WithInFlight(w.inFlight())
-	w.running.Go(func() { w.results <- ended{w.effects.Do(ctx, a, in), in.Permit} })
+	w.effectsDone.Go(func() { w.results <- actionResult{w.effects.Do(ctx, a, in), in.Permit} })
 }

@@ -7,7 +7,8 @@ import (
 	"podd/reconcile/plan"
 )
 
-// sendPullStart tells the worker that the image of an action in progress is being pulled.
+// sendPullStart reports to the worker that the pull of an action's image begins. It blocks
+// until the worker has received that or ctx is done. Effects call it.
 func (w *worker) sendPullStart(ctx context.Context, a plan.EnsureImage, e event.Event) {
 	select {
 	case w.pullStarts <- pullStart{a.Subject(), e}:

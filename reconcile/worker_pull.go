@@ -16,21 +16,21 @@ type pullStart struct {
 	event   event.Event
 }
 
-// applyPullStart records it. The action is still in progress, because its effect waits
-// until the worker has received this.
+// applyPullStart records the start of a pull. The action is still in progress, because its
+// effect waits until the worker has received f.
 func (w *worker) applyPullStart(f pullStart) {
 	w.events = append(w.events, f.event)
-	fl := w.flights[f.subject]
-	fl.pulling = time.Now()
-	w.flights[f.subject] = fl
+	running := w.actions[f.subject]
+	running.pullStart = time.Now()
+	w.actions[f.subject] = running
 }
 
 // pulls returns the pulls in progress.
 func (w *worker) pulls() []state.Pull {
 	var all []state.Pull
-	for _, fl := range w.flights {
-		if a, ok := fl.action.(plan.EnsureImage); ok && !fl.pulling.IsZero() {
-			all = append(all, state.Pull{Container: a.Container, Image: a.Image, Since: fl.pulling})
+	for _, running := range w.actions {
+		if a, ok := running.action.(plan.EnsureImage); ok && !running.pullStart.IsZero() {
+			all = append(all, state.Pull{Container: a.Container, Image: a.Image, Since: running.pullStart})
 		}
 	}
 	slices.SortFunc(all, func(a, b state.Pull) int { return cmp.Compare(a.Container, b.Container) })

@@ -27,7 +27,7 @@ func bare(p *manifest.Pod) (w *worker, refreshed *requests) {
 	refreshed = new(requests)
 	w = &worker{
 		refresh: func(_ types.NamespacedName, urgent bool) { *refreshed = append(*refreshed, urgent) },
-		log:     slog.New(slog.DiscardHandler), flights: map[string]flight{}, state: state.New(state.Start{Key: p.Key}),
+		log:     slog.New(slog.DiscardHandler), actions: map[string]runningAction{}, state: state.New(state.Start{Key: p.Key}),
 	}
 	w.receive(message{order: state.Order{Desired: p}})
 	return w, refreshed
@@ -55,8 +55,8 @@ func (w *worker) observe(p *runtime.Pod, asOf time.Time) {
 
 // landed adds an action in progress and ends it.
 func (w *worker) landed(f result.Result) {
-	w.flights[f.Action.Subject()] = flight{action: f.Action, since: f.Ended, cancel: func() {}}
-	w.handleResult(ended{Result: f})
+	w.actions[f.Action.Subject()] = runningAction{action: f.Action, since: f.Ended, cancel: func() {}}
+	w.handleResult(actionResult{Result: f})
 }
 
 // TestUnconfirmed checks that an effect is unconfirmed until an observation that began
@@ -67,7 +67,7 @@ func TestUnconfirmed(t *testing.T) {
 	observed := seen(true)
 	w.observe(observed, now)
 	if w.unconfirmed.Load() {
-		t.Error("unconfirmed before any effect")
+		t.Error("unconfirmed before any effect: got true, want false")
 	}
 	w.landed(result.Result{
 		Action: plan.StartContainer{Container: "a", SandboxID: "s"}, Version: w.state.In.Desired, Ended: now.Add(2 * time.Second),
@@ -105,11 +105,11 @@ func TestProbe_SameResult(t *testing.T) {
 	attempt := func(passed bool) {
 		f := result.Result{Action: action, Version: p, Began: time.Now(), Ended: time.Now()}
 		f.Value = result.Probed{Passed: passed, Message: time.Now().String()}
-		w.flights[action.Subject()] = flight{action: action, since: now, cancel: func() {}}
+		w.actions[action.Subject()] = runningAction{action: action, since: now, cancel: func() {}}
 		w.decide(t.Context(), false)
-		w.decide(t.Context(), w.handleResult(ended{Result: f}))
+		w.decide(t.Context(), w.handleResult(actionResult{Result: f}))
 	}
-	w.flights[action.Subject()] = flight{action: action, since: now, cancel: func() {}}
+	w.actions[action.Subject()] = runningAction{action: action, since: now, cancel: func() {}}
 	w.decide(t.Context(), true)
 	for i, step := range []struct {
 		passed  bool
@@ -117,11 +117,11 @@ func TestProbe_SameResult(t *testing.T) {
 	}{{true, 2}, {true, 2}, {false, 2}, {true, 2}, {false, 2}, {false, 3}, {false, 3}, {true, 4}, {true, 4}} {
 		attempt(step.passed)
 		if reports != step.reports {
-			t.Errorf("after attempt %d there are %d reports, want %d", i, reports, step.reports)
+			t.Errorf("reports after attempt %d: got %d, want %d", i, reports, step.reports)
 		}
 	}
 	if !w.state.Barrier.IsZero() {
-		t.Error("an attempt moved the barrier")
+		t.Errorf("barrier after a probe: got %s, want it unchanged", w.state.Barrier)
 	}
 }
 
@@ -138,9 +138,9 @@ func TestAdd_NotWritten(t *testing.T) {
 	}
 	c := v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "i:1"}}
 	if err := w.add(addition{uid: "u", containers: []v1.EphemeralContainer{c}}); !apierrors.IsInternalError(err) {
-		t.Fatalf("got %v", err)
+		t.Fatalf("add after a failed write: got error %v, want an internal error", err)
 	}
 	if n := len(w.state.Records["u"].Ephemeral); n > 0 || w.state.In.Desired != p {
-		t.Errorf("%d are remembered, and wanted is %+v", n, w.state.In.Desired.Spec.Spec.EphemeralContainers)
+		t.Errorf("ephemeral containers: got %d in the records and %+v in the desired pod, want none", n, w.state.In.Desired.Spec.Spec.EphemeralContainers)
 	}
 }

@@ -10,20 +10,20 @@ import (
 	"podd/reconcile/state"
 )
 
-// diskPatience is how long a worker waits for the disk. Most writes take less. If the disk
-// does not respond, the worker continues without the journal, because an eviction, a
-// deadline or a node shutdown must not depend on it.
-const diskPatience = time.Second
+// diskTimeout is how long a worker waits for a write. If the disk does not respond, the
+// worker continues without the journal, because an eviction, a deadline or a node shutdown
+// must not depend on the disk.
+const diskTimeout = time.Second
 
 // errSlow is the result of a write that has not ended yet.
 var errSlow = errors.New("an earlier write to the disk has not finished")
 
-// slowWrite is a write that did not end within diskPatience. Until it ends, the worker
-// starts no other write, so that no journal is replaced by an older one.
+// slowWrite is a write that did not end within diskTimeout. Until it ends, the worker starts
+// no other write, because otherwise an older journal could replace a newer one.
 type slowWrite struct {
 	uid     types.UID
-	lasting bool
-	// stale reports whether the pod has a newer journal by now.
+	durable bool
+	// stale reports whether the pod's journal has changed since the write began.
 	stale bool
 	done  <-chan error
 }
@@ -36,18 +36,19 @@ func (s *slowWrite) ended() <-chan error {
 	return s.done
 }
 
-// store writes a journal and waits for that, but no longer than diskPatience. After that
-// the write counts as failed with errSlow, and endWrite receives the result.
+// store writes a journal and applies the result to the state. After diskTimeout the write
+// counts as failed with errSlow, and endWrite handles its result later.
 func (w *worker) store(j state.Write) {
 	uid := j.Record.UID
 	err := w.write(j)
-	w.apply(w.state.Written(uid, j.Lasting, err, errors.Is(err, errSlow), time.Now()))
+	w.apply(w.state.Written(uid, j.Durable, err, errors.Is(err, errSlow), time.Now()))
 }
 
+// write writes a journal and waits up to diskTimeout for the disk.
 func (w *worker) write(j state.Write) error {
 	uid := j.Record.UID
-	if w.writing != nil {
-		w.writing.stale = w.writing.stale || w.writing.uid == uid
+	if w.slowWrite != nil {
+		w.slowWrite.stale = w.slowWrite.stale || w.slowWrite.uid == uid
 		return fmt.Errorf("writing the journal of pod %s: %w", w.key, errSlow)
 	}
 	write := w.journals.Write
@@ -55,23 +56,23 @@ func (w *worker) write(j state.Write) error {
 		write = w.journals.Supersede
 	}
 	done := make(chan error, 1)
-	// Nothing can end a call that waits for a disk, so this goroutine may outlive the
+	// A call that waits for a disk cannot be interrupted, so this goroutine may outlive the
 	// worker.
-	go func() { done <- write(j.Record, j.Lasting) }()
-	timer := time.NewTimer(diskPatience)
+	go func() { done <- write(j.Record, j.Durable) }()
+	timer := time.NewTimer(diskTimeout)
 	defer timer.Stop()
 	select {
 	case err := <-done:
 		return err
 	case <-timer.C:
-		w.writing = &slowWrite{uid: uid, lasting: j.Lasting, done: done}
+		w.slowWrite = &slowWrite{uid: uid, durable: j.Durable, done: done}
 		return fmt.Errorf("writing the journal of pod %s: %w", w.key, errSlow)
 	}
 }
 
 // retryWrites repeats the failed writes that are due, unless a slow one is in progress.
 func (w *worker) retryWrites(now time.Time) {
-	if w.writing == nil {
+	if w.slowWrite == nil {
 		w.apply(w.state.RetryWrites(now))
 	}
 }
@@ -79,19 +80,19 @@ func (w *worker) retryWrites(now time.Time) {
 // nextRetry returns the earlier of at and the next retry of a write; zero means never. The
 // end of a slow write wakes the worker.
 func (w *worker) nextRetry(at time.Time) time.Time {
-	if w.writing != nil {
+	if w.slowWrite != nil {
 		return at
 	}
 	return w.state.NextRetry(at)
 }
 
-// endWrite applies the result of a slow write. The journals that changed in the meantime
-// are due now.
+// endWrite applies the result of a slow write. It makes the journals due for writing that
+// changed in the meantime.
 func (w *worker) endWrite(err error) {
-	s := w.writing
-	w.writing = nil
+	s := w.slowWrite
+	w.slowWrite = nil
 	if err != nil || !s.stale {
-		w.apply(w.state.Written(s.uid, s.lasting, err, errors.Is(err, errSlow), time.Now()))
+		w.apply(w.state.Written(s.uid, s.durable, err, errors.Is(err, errSlow), time.Now()))
 	}
 	except := s.uid
 	if err == nil {
@@ -103,19 +104,19 @@ func (w *worker) endWrite(err error) {
 	}
 }
 
-// finishWrites waits for a slow write, and writes the journals that changed in the
-// meantime, unless the disk does not respond.
+// finishWrites waits up to diskTimeout for a slow write. If the write ends, it writes the
+// journals that changed in the meantime.
 func (w *worker) finishWrites() {
-	if w.writing == nil {
+	if w.slowWrite == nil {
 		return
 	}
-	timer := time.NewTimer(diskPatience)
+	timer := time.NewTimer(diskTimeout)
 	defer timer.Stop()
 	select {
-	case err := <-w.writing.done:
+	case err := <-w.slowWrite.done:
 		w.endWrite(err)
 		w.retryWrites(time.Now())
 	case <-timer.C:
-		w.log.Warn("the disk does not respond; stopping without writing the journal", "uid", w.writing.uid)
+		w.log.Warn("the disk does not respond; stopping without writing the journal", "uid", w.slowWrite.uid)
 	}
 }

@@ -39,8 +39,8 @@ func ResolveSet(s *manifest.Set, salt string, kept map[types.NamespacedName]bool
 			all.Refs[key] = refs
 		}
 		switch was := before.Refs[key]; {
-		case p.Origin.Kind == manifest.KindAPI:
-			set.Pods[key] = withHandler(p, set.Objects[p.Origin.Source].Cluster, before.Set.Pods[key])
+		case p.Traits.RefsFromServer:
+			set.Pods[key] = r.source(p.Origin.Source).withHandler(p, before.Set.Pods[key])
 		case !manifest.RestartsOnChange(p) || refs == nil:
 			set.Pods[key] = p
 		case before.decoded[key] == p && was != nil && was.Files == refs.Files && was.Env == refs.Env:
@@ -53,14 +53,14 @@ func ResolveSet(s *manifest.Set, salt string, kept map[types.NamespacedName]bool
 	return all
 }
 
-// withHandler returns p with the handler of its RuntimeClass, if the cluster has returned
+// withHandler returns p with the handler of its RuntimeClass, if the API server has returned
 // it. before is the previous result for this or another version, or nil.
-func withHandler(p *manifest.Pod, c *manifest.Cluster, before *manifest.Pod) *manifest.Pod {
+func (o *lookup) withHandler(p, before *manifest.Pod) *manifest.Pod {
 	class := p.Spec.Spec.RuntimeClassName
-	if c == nil || class == nil {
+	if class == nil {
 		return p
 	}
-	handler, known := c.Handlers[*class]
+	handler, known := o.server.Handlers[*class]
 	if !known {
 		return p
 	}

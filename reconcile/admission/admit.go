@@ -116,13 +116,18 @@ func admitAll(candidates []candidate, limits Limits) map[types.NamespacedName]pl
 	}
 }
 
-// ofCluster reports whether the pod comes from a cluster. p may be nil.
-func ofCluster(p *manifest.Pod) bool { return p != nil && p.Origin.Kind == manifest.KindAPI }
+// traits returns the traits of the desired version; zero if there is none.
+func (c *candidate) traits() manifest.Traits {
+	if c.Desired == nil {
+		return manifest.Traits{}
+	}
+	return c.Desired.Traits
+}
 
 // createdAt returns when the cluster created the desired pod, because pods of a cluster are
 // ordered by that time, after all others.
 func createdAt(c *candidate) (at time.Time) {
-	if ofCluster(c.Desired) {
+	if c.traits().FailsIfRejected {
 		at = c.Desired.Spec.CreationTimestamp.Time
 	}
 	return at
@@ -157,7 +162,7 @@ func admitInOrder(ordered []candidate, limits Limits) map[types.NamespacedName]p
 			verdicts[c.Key] = plan.Verdict{}
 		case limits.ShuttingDown && !c.Active:
 			verdicts[c.Key] = plan.Verdict{Answer: plan.Reject, Reason: nodeShutdown, Message: shutdownMessage}
-		case ofCluster(c.Desired):
+		case c.traits().FailsIfRejected:
 			verdicts[c.Key] = a.admitOfCluster(c)
 		default:
 			verdicts[c.Key] = a.admit(c)
@@ -297,7 +302,7 @@ func (t portTable) check(c candidate) plan.Verdict {
 			}
 		}
 	}
-	if answer.Answer == plan.Reject && ofCluster(c.Desired) {
+	if answer.Answer == plan.Reject && c.traits().FailsIfRejected {
 		return predicate("NodePorts", true, "node(s) didn't have free ports for the requested pod ports")
 	}
 	return answer
@@ -331,7 +336,7 @@ func (p *podCount) admit(c candidate) plan.Verdict {
 	}
 	v := plan.Verdict{Answer: plan.Reject, Reason: "OutOfpods"}
 	v.Message = fmt.Sprintf("the node is full: %d of %d pods (--max-pods)", p.taken, p.max)
-	if ofCluster(c.Desired) {
+	if c.traits().FailsIfRejected {
 		v.Message = kubeletMessage(v1.ResourcePods, 1, int64(p.taken), int64(p.max))
 	}
 	if p.leaving > 0 {

@@ -43,7 +43,7 @@ func (l Limits) admitDevices(c candidate) plan.Verdict {
 			continue
 		}
 		answer := plan.Wait
-		if _, known := l.Devices[name]; !known && ofCluster(c.Desired) {
+		if _, known := l.Devices[name]; !known && c.traits().FailsIfRejected {
 			continue // the cluster counts it, or a driver outside the node does
 		}
 		switch {

@@ -68,8 +68,8 @@ func (f *Features) admit(p *manifest.Pod) plan.Verdict {
 		f = &withHandler
 	}
 	for _, r := range requirements {
-		if r.reason == missingHandlerReason && p.Origin.Kind == manifest.KindAPI {
-			continue // a pod of a cluster is not rejected; its start is retried
+		if r.reason == missingHandlerReason && p.Traits.FailsIfRejected {
+			continue // it would fail; as in a kubelet, its start is retried
 		}
 		if why := r.unmet(f, p.Spec); why != "" {
 			return plan.Verdict{Answer: plan.Reject, Reason: r.reason, Message: why}

@@ -17,16 +17,16 @@ import (
 // criticalPriority is the lowest priority of a critical pod.
 const criticalPriority = 2_000_000_000
 
-// isCritical reports whether other pods can be stopped for p. A pod of a file or URL is
-// critical, whatever its priority.
+// isCritical reports whether other pods can be stopped for p. A pod that is not preemptible
+// is critical, whatever its priority.
 func isCritical(p *manifest.Pod) bool {
-	return !ofCluster(p) || p.Spec.Spec.Priority != nil && *p.Spec.Spec.Priority >= criticalPriority
+	return !p.Traits.Preemptible || p.Spec.Spec.Priority != nil && *p.Spec.Spec.Priority >= criticalPriority
 }
 
-// isPreemptible reports whether a pod may be stopped for another. As in a kubelet, that is only
-// a pod of a cluster, which can run it on another node.
+// isPreemptible reports whether c may be stopped for the pod to. As in a kubelet, that is
+// only a pod of a cluster, which can run it on another node.
 func isPreemptible(c *candidate, to *manifest.Pod) bool {
-	if !ofCluster(c.Desired) || c.Finished || c.WindingDown || !c.Active || c.Desired.UID == to.UID {
+	if !c.traits().Preemptible || c.Finished || c.WindingDown || !c.Active || c.Desired.UID == to.UID {
 		return false
 	}
 	if !isCritical(c.Desired) {

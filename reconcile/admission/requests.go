@@ -117,7 +117,7 @@ func (s *nodeRequests) admit(c candidate) plan.Verdict {
 	others.take(held)
 	leaving.take(c.leaving(s.limits))
 	names := slices.Sorted(maps.Keys(wants))
-	if ofCluster(c.Desired) {
+	if c.traits().FailsIfRejected {
 		names = inKubeletOrder(names)
 	}
 	for _, name := range names {
@@ -128,7 +128,7 @@ func (s *nodeRequests) admit(c candidate) plan.Verdict {
 		v := plan.Verdict{Answer: plan.Reject, Reason: reasonOf(name), NeverFits: wants[name] > limit}
 		v.Message = fmt.Sprintf("it requests %s of %s; the node has %s for pods, of which others request %s",
 			formatAmount(name, wants[name]), name, formatAmount(name, limit), formatAmount(name, others[name]))
-		if ofCluster(c.Desired) {
+		if c.traits().FailsIfRejected {
 			v.Message = kubeletMessage(name, wants[name], others[name], limit)
 		}
 		if others[name]-leaving[name]+wants[name] <= limit {

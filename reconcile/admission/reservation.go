@@ -22,7 +22,7 @@ import (
 func (n *Name) candidate(wants *manifest.Pod, unwanted bool) candidate {
 	c := n.reservations(wants)
 	c.Releasing = c.Releasing || unwanted
-	c.Unconfirmed = wants == nil && !unwanted && cmp.Or(n.kind, kindOf(n.observed())) == manifest.KindAPI
+	c.Unconfirmed = wants == nil && !unwanted && manifest.KindTraits(cmp.Or(n.kind, kindOf(n.observed()))).DeletedAtSource
 	return c
 }
 
@@ -41,7 +41,7 @@ func (n *Name) reservations(wants *manifest.Pod) candidate {
 		c.Held, c.Active = append(slices.Clone(c.Held), p), true
 	}
 	c.WindingDown = n.Report != nil && n.Report.Finished != nil && !n.IsFinished() && wants != nil && state.SameVersion(wants, n.Report.Version)
-	c.Finished = c.Finished || wants.Over()
+	c.Finished = c.Finished || wants.FinishedAtSource()
 	if n.Reported {
 		return c
 	}
@@ -89,7 +89,7 @@ func (n *Name) runningVersion(wants *manifest.Pod, observed []runtime.Incarnatio
 	for _, j := range n.Past {
 		maps.Copy(given, j.Sizes)
 	}
-	return wants.Sized(plan.Sizes(wants, observed, given, false))
+	return wants.WithSizes(plan.Sizes(wants, observed, given, false))
 }
 
 // ApplyReport returns the memory after n.Report, the report of the worker that followed
@@ -141,7 +141,7 @@ func unknownVersions(observed []runtime.Incarnation, known []*manifest.Pod) []*m
 func unknownVersion(inc *runtime.Incarnation) *manifest.Pod {
 	p := &manifest.Pod{UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationHash], Spec: &v1.Pod{}}
 	p.Origin.Path = "an earlier version"
-	size := manifest.OfSize(inc.Annotations[runtime.AnnotationSize])
+	size := manifest.SizeRequests(inc.Annotations[runtime.AnnotationSize])
 	p.Spec.Spec.Resources = &size
 	if devices := devicesOf(inc); len(devices) > 0 {
 		c := v1.Container{Resources: v1.ResourceRequirements{Requests: devices}}

@@ -11,7 +11,7 @@ import (
 // After a restart of podd, the sandboxes record them. A name retained its IDs from one version
 // to the next, because two versions of it never run at the same time.
 func (d *decider) userIDs(name *Name, desired *manifest.Pod) uint32 {
-	if !d.node.HasSnapshot || !name.needsUserIDs(desired) {
+	if !d.in.HasSnapshot || !name.needsUserIDs(desired) {
 		return 0
 	}
 	if name.Order.UserIDs > 0 {
@@ -35,7 +35,7 @@ func (d *decider) isTaken(ids uint32) bool {
 		for _, name := range d.names {
 			d.taken[name.Order.UserIDs] = true
 		}
-		for _, p := range d.node.Observed {
+		for _, p := range d.in.Observed {
 			for _, ids := range append(idsOf(p, false), idsOf(p, true)...) {
 				d.taken[ids] = true
 			}

@@ -21,7 +21,7 @@ func TestAdmission_ReadWriteOncePod(t *testing.T) {
 		}}}
 		return p
 	}
-	bound := func(p *manifest.Pod) *manifest.Pod { p.Origin.Kind = manifest.KindAPI; return p }
+	bound := func(p *manifest.Pod) *manifest.Pod { p.Traits = manifest.KindTraits(manifest.KindAPI); return p }
 	a, b := types.NamespacedName{Namespace: "default", Name: "a"}, types.NamespacedName{Namespace: "default", Name: "b"}
 	single := Limits{ReadWriteOncePod: map[refs.ClaimRef]bool{{NamespacedName: types.NamespacedName{Namespace: "default", Name: "one"}}: true}}
 	for name, test := range map[string]struct {

@@ -1,11 +1,12 @@
-// Package checksum adds checksums to files of JSON, and checks their checksums and versions.
+// Package checksum adds checksums to JSON files, and checks the checksums and versions of
+// such files.
 //
 // The last field of the object in such a file is the checksum of all bytes before it:
 //
 //	{"version":1,"name":"web","checksum":"0a1b2c3d"}
 //
-// It detects bytes that changed on the disk and truncated files, which may still be valid
-// JSON with other values. It does not detect changes on purpose.
+// The checksum detects bytes that changed on the disk and truncated files, which may still
+// be valid JSON with other values. It does not detect deliberate changes.
 package checksum
 
 import (
@@ -22,7 +23,7 @@ const (
 )
 
 var (
-	// ErrMissing is the error of Verify if data does not end with a checksum.
+	// ErrMissing is returned by Verify if data does not end with a checksum.
 	ErrMissing = errors.New("it has no checksum")
 	errWrong   = errors.New("its checksum is wrong")
 )

@@ -21,19 +21,19 @@ func TestMarshal(t *testing.T) {
 	}
 	var fields map[string]string
 	if err := json.Unmarshal(data, &fields); err != nil || fields["Name"] != "web" {
-		t.Errorf("got %v, %v", fields, err)
+		t.Errorf("decoded JSON: got %v (error %v), want Name web", fields, err)
 	}
 	if err := checksum.Verify(data); err != nil {
 		t.Error(err)
 	}
 	for n := range data {
 		if checksum.Verify(data[:n]) == nil {
-			t.Errorf("the first %d bytes are read as a complete file", n)
+			t.Errorf("Verify of the first %d bytes: got no error, want one", n)
 		}
 		for bit := range 8 {
 			data[n] ^= 1 << bit
 			if checksum.Verify(data) == nil {
-				t.Errorf("%q is read as a valid file", data)
+				t.Errorf("Verify(%q): got no error, want one", data)
 			}
 			data[n] ^= 1 << bit
 		}
@@ -60,7 +60,7 @@ func TestVerify(t *testing.T) {
 // TestMarshal_Failed checks that an error of JSON is returned.
 func TestMarshal_Failed(t *testing.T) {
 	if data, err := checksum.Marshal(func() {}); err == nil {
-		t.Errorf("got %q", data)
+		t.Errorf("Marshal of a function: got %q, want an error", data)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Reading has the values of the clocks at one moment.
+// A Reading contains the values of the clocks at one moment.
 type Reading struct {
 	// Now is the wall clock, with a monotonic reading.
 	Now time.Time

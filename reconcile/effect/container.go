@@ -16,8 +16,9 @@ import (
 	"podd/runtime"
 )
 
-// startContainer creates and starts a container. The container may be returned with an
-// error, too. The warning is about what follows a start, such as the link to its log.
+// startContainer creates and starts a container. If it returns an error, c is the container
+// if there is one and its status is known. warning is the error of a step after the start,
+// such as linking the log; "" if there is none.
 func (e *Runner) startContainer(ctx context.Context, s Input, a plan.StartContainer) (c *runtime.Container, warning string, err error) {
 	var devices []render.Device
 	if a.CreatedID == "" {
@@ -54,8 +55,9 @@ func (e *Runner) startContainer(ctx context.Context, s Input, a plan.StartContai
 }
 
 // statusTimeout bounds the query for the status of a container that was just started.
-// Without a response, the start counts as a success that the next observation confirms. So
-// if the pod is removed meanwhile, its grace does not pass while the query hangs.
+// Without a response, the start counts as a success that the next observation confirms.
+// Without the timeout, a pod that is removed while the query hangs would lose its grace
+// period.
 const statusTimeout = 2 * time.Second
 
 // startedStatus returns the status of a started container, even if its start was canceled
@@ -66,10 +68,11 @@ func (e *Runner) startedStatus(ctx context.Context, id string) (runtime.Containe
 	return e.Runtime.ContainerStatus(ctx, id)
 }
 
-// isUnstartable reports whether a container is still created after its start failed with
-// err, as in older versions of CRI-O. c is nil if its status is unknown. A start that was canceled,
-// or to which the runtime did not respond, can be repeated. An ephemeral container must not
-// be created twice.
+// isUnstartable reports whether a container must be removed because its start failed with
+// err and left it in the state Created, as in older versions of CRI-O. c is nil if the
+// status of the container is unknown. The function returns false if the start can be
+// repeated, because it was canceled or the runtime did not respond. It also returns false
+// for an ephemeral container, which must not be created twice.
 func isUnstartable(s Input, c *runtime.Container, err error) bool {
 	if c == nil || c.State != runtime.Created || errors.Is(err, context.Canceled) || errors.Is(err, runtime.ErrUnavailable) {
 		return false
@@ -111,9 +114,10 @@ func (e *Runner) startWithRetry(ctx context.Context, s Input, a plan.StartContai
 	return id, err
 }
 
-// containerConfig makes everything on the host that a container needs, and returns the
-// configurations of the container and its sandbox. It may take long, for example for a
-// volume of a server that does not respond, and therefore holds no place at the Gate.
+// containerConfig creates everything on the host that a container needs, and returns the
+// configurations of the container and its sandbox. It may take long, for example if the
+// server of a volume does not respond. Therefore it is not called within a slot of the
+// Gate.
 func (e *Runner) containerConfig(ctx context.Context, s Input, a plan.StartContainer, devices []render.Device) (*cri.ContainerConfig, *cri.PodSandboxConfig, error) {
 	sandbox, in, err := e.containerInput(ctx, s, a)
 	if err != nil {
@@ -133,15 +137,15 @@ func (e *Runner) containerConfig(ctx context.Context, s Input, a plan.StartConta
 	return config, sandbox, nil
 }
 
-// createAndStart creates a container, unless an interrupted start created it, and starts
-// it, both within the limit on parallel starts and only with the permit. If it returns an
-// error, id is the ID of the container if there is one.
+// createAndStart starts a container. It creates the container first, unless an interrupted
+// start has created it. It waits for a slot of the Gate, and calls the runtime only if the
+// permit is free. If it returns an error, id is the ID of the container if there is one.
 func (e *Runner) createAndStart(ctx context.Context, s Input, a plan.StartContainer, config *cri.ContainerConfig, sandbox *cri.PodSandboxConfig) (id string, err error) {
-	leave, err := e.Gate.enter(ctx, forContainer)
+	release, err := e.Gate.acquire(ctx, forContainer)
 	if err != nil {
 		return "", err
 	}
-	defer leave()
+	defer release()
 	if !s.Permit.Take() {
 		return "", context.Canceled
 	}
@@ -162,8 +166,8 @@ func (e *Runner) createAndStart(ctx context.Context, s Input, a plan.StartContai
 	return id, e.Runtime.StartContainer(ending, id)
 }
 
-// createError returns the error for a container that was not created. It names the missing
-// object.
+// createError returns the error for a container that was not created because of err. If the
+// image is missing, the error says so.
 func (e *Runner) createError(ctx context.Context, a plan.StartContainer, err error) error {
 	if errors.Is(err, runtime.ErrNotFound) {
 		// The runtime names only the object that it did not find, not whether it is the
@@ -180,8 +184,8 @@ func (e *Runner) createError(ctx context.Context, a plan.StartContainer, err err
 
 var errSandboxMissing = errors.New("its sandbox no longer exists")
 
-// containerInput makes the volumes and files of a container, and returns the input for
-// rendering its configuration and the configuration of its sandbox.
+// containerInput prepares the volumes and files of a container. It returns the configuration
+// of the sandbox, and the input for rendering the configuration of the container.
 func (e *Runner) containerInput(ctx context.Context, s Input, a plan.StartContainer) (*cri.PodSandboxConfig, render.ContainerInput, error) {
 	var in render.ContainerInput
 	sandbox := runtime.FindSandbox(s.Observed, a.SandboxID)
@@ -212,7 +216,7 @@ func (e *Runner) containerInput(ctx context.Context, s Input, a plan.StartContai
 		}
 	}
 	in = render.ContainerInput{
-		Pod: s.Desired, Container: c, Node: *s.Node, Supply: s.Supply, Attempt: a.Attempt, Restarts: a.Restarts,
+		Pod: s.Desired, Container: c, Node: *s.Node, Refs: s.Refs, Attempt: a.Attempt, Restarts: a.Restarts,
 		Image: a.ImageRef, ImageUser: user, PodIPs: ips, Volumes: volumes, HostsFile: hosts, TerminationLog: message,
 		UserIDs: sandbox.UserIDs(), BackoffStep: a.Backoff, Kind: string(kind), Index: index, TargetID: a.TargetID,
 	}
@@ -243,7 +247,7 @@ func (e *Runner) imageUser(ctx context.Context, a plan.StartContainer) (*runtime
 }
 
 // stopContainer stops a container and returns its status; nil if the runtime reports that
-// it does not exist.
+// the container does not exist.
 func (e *Runner) stopContainer(ctx context.Context, a plan.StopContainer) (*runtime.Container, error) {
 	if err := e.Runtime.StopContainer(ctx, a.ID, a.Grace); err != nil {
 		return nil, fmt.Errorf("stopping container %s: %w", a.Container, err)

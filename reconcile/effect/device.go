@@ -10,9 +10,9 @@ import (
 	"podd/reconcile/result"
 )
 
-// useDevices allocates the devices of a pod before anything of it is created, as a kubelet
-// does when it admits a pod. The caller must call done once the sandbox was created, or
-// failed to be.
+// useDevices allocates the devices of a pod before its sandbox is created, as a kubelet does
+// when it admits a pod. The caller must call done when creating the sandbox has succeeded
+// or failed.
 func (e *Runner) useDevices(ctx context.Context, p *manifest.Pod) (done func(), err error) {
 	if e.Devices == nil {
 		return func() {}, nil
@@ -21,9 +21,8 @@ func (e *Runner) useDevices(ctx context.Context, p *manifest.Pod) (done func(), 
 	return done, err
 }
 
-// containerDevices returns the devices of a container that is about to be created, after
-// preparing them. The caller must call done once the container was created, or failed to
-// be.
+// containerDevices prepares and returns the devices of a container that is about to be
+// created. The caller must call done when creating the container has succeeded or failed.
 func (e *Runner) containerDevices(ctx context.Context, s Input, container string) (devices []render.Device, done func(), err error) {
 	if e.Devices == nil {
 		return nil, func() {}, nil

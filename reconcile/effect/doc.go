@@ -6,12 +6,12 @@
 //	          Runtime, Images, Disk, Leftovers, Devices, cgroups
 //
 // An effect owns no state. It reads an Input, which is immutable, calls the host and returns
-// a Result: an error, and a Value for the actions that return more than that. The worker of
-// the pod applies the Result to its state.
+// a Result: an error and, for some actions, a Value. The worker of the pod applies the
+// Result to its state.
 //
 // Do returns soon after its context is canceled, unless a file system of the host hangs. A
 // start in progress is not interrupted at once (withDelayedCancel), because a runtime does
-// not always clean up after an interrupted one. A Permit lets a worker give up a start that
-// hangs before it has called the runtime. A Gate limits how many sandboxes and containers
-// are started at once.
+// not always clean up after an interrupted start. With a Permit, a worker can abandon a
+// start that hangs before the start has called the runtime. A Gate limits how many sandboxes
+// and containers are started at once.
 package effect

@@ -12,10 +12,11 @@ import (
 	"podd/runtime"
 )
 
-// endForeign stops a pod of another node agent as that agent would: all containers at the
+// stopForeign stops a pod of another node agent as that agent would: all containers at the
 // same time, each with its own grace period, then the sandbox. Containers that do not run
-// are stopped, too, for the reason of killContainers, but without a grace period.
-func (e *Runner) endForeign(ctx context.Context, id string) error {
+// are stopped without a grace period, because StopPodSandbox may not kill them (see
+// killContainers).
+func (e *Runner) stopForeign(ctx context.Context, id string) error {
 	containers, err := e.Runtime.SandboxContainers(ctx, id)
 	if err != nil {
 		return fmt.Errorf("listing the containers of a foreign sandbox: %w", err)
@@ -37,7 +38,8 @@ func (e *Runner) endForeign(ctx context.Context, id string) error {
 	return e.removeSandbox(ctx, nil, id, false)
 }
 
-// foreignGrace returns the grace that the kubelet records on its containers.
+// foreignGrace returns the grace period that a kubelet recorded in the annotations of a
+// container; the default of Kubernetes if it recorded none.
 func foreignGrace(c *runtime.Container) time.Duration {
 	for _, note := range []string{runtime.AnnotationPodDeletionGracePeriod, runtime.AnnotationPodTerminationGracePeriod} {
 		if n, err := strconv.ParseInt(c.Annotations[note], 10, 32); err == nil && n >= 0 {

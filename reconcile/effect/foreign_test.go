@@ -42,7 +42,7 @@ func TestEndForeign(t *testing.T) {
 		{ID: "unknown", State: runtime.Unknown},
 		{ID: "exited", State: runtime.Exited},
 	}}
-	if err := (&Runner{Runtime: p}).endForeign(t.Context(), "sandbox"); err != nil {
+	if err := (&Runner{Runtime: p}).stopForeign(t.Context(), "sandbox"); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]time.Duration{"running": 7 * time.Second, "created": 0, "unknown": 0}

@@ -10,25 +10,24 @@ import (
 // These times and numbers distinguish a slow runtime from a start that hangs for its own
 // reason.
 const (
-	// patience is how long a Gate waits for any start to return before it admits
-	// another one beyond its limit, and how long a start must have been under way
-	// to count as stuck.
-	patience = 10 * time.Second
-	// overtakes is how many starts of the same rank, in multiples of the limit, must
-	// have begun and returned during a start before it counts as stuck.
-	overtakes = 2
-	// stretch is how many starts, in multiples of the limit, a Gate admits at most
-	// while none returns.
-	stretch = 2
+	// stuckTimeout is how long a Gate waits for any start to return before it adds a slot.
+	// It is also the shortest time after which a start counts as stuck.
+	stuckTimeout = 10 * time.Second
+	// minOvertakes is how many starts of the same rank must begin and return during a start
+	// before the start counts as stuck, in multiples of the limit.
+	minOvertakes = 2
+	// maxStretch is the maximum number of slots while no start returns, in multiples of the
+	// limit.
+	maxStretch = 2
 )
 
 // rank is the priority of a start at a Gate. Starts of one rank are admitted in the order
 // of their arrival.
 type rank int
 
-// Containers go first: a pod with a sandbox is almost running, and a pod that lost a
-// container is missed. Of a hundred new pods, the first one runs at once, not after all
-// sandboxes are created.
+// Containers are started before sandboxes, because a pod with a sandbox is almost running,
+// and a pod whose container has exited serves requests again sooner. If a hundred pods are
+// created, the first pod runs before all sandboxes are created.
 const (
 	forContainer rank = iota
 	forSandbox
@@ -38,73 +37,73 @@ const (
 // Gate limits how many sandboxes and containers are started at once, because a
 // burst of pods is slower when the runtime works on all of them together.
 //
-// The limit holds however slow the runtime is: a start keeps its place until it
-// returns. Two rules keep starts that hang from blocking all others:
+// A Gate has as many slots as its limit, even if the runtime is slow. A start occupies a
+// slot until it returns. Two rules prevent starts that hang from blocking all others:
 //
-//   - A start counts no longer once it is stuck: it has been under way for
-//     10 seconds, and twice as many starts of its rank as the limit began after it
-//     and returned. The runtime works, so this start waits for something else.
-//     Starts of the other rank do not show that, because a network plugin may be
-//     slow while containers start fast.
-//   - If no start returns for 10 seconds, the Gate has one place more, and another
-//     one every 10 seconds, up to twice the limit. The starts that return there
-//     show which of the others are stuck; if instead one of the others returns,
-//     the place is removed. With all places taken, starts wait until one
-//     returns, at the latest when the runtime client's time limit ends it.
+//   - A stuck start does not occupy a slot. A start is stuck if it began 10 seconds ago or
+//     earlier, and twice as many starts of its rank as the limit began later and have
+//     returned. They show that the runtime works, so the stuck start waits for something
+//     else. Starts of the other rank do not show this, because a network plugin may be slow
+//     while containers start fast.
+//   - If no start returns for 10 seconds, the Gate adds a slot, and another slot every 10
+//     seconds, up to twice the limit. The starts that return from an added slot show which
+//     earlier starts are stuck. If an earlier start returns instead, an added slot is
+//     removed. If all slots are occupied, starts wait until one returns. Each start returns
+//     when the time limit of the runtime client expires, or earlier.
 //
 // A Gate is safe for concurrent use.
 type Gate struct {
 	limit int
 
 	mu      sync.Mutex // guards all following fields
-	inside  []*turn    // in the order of their admission
-	extra   int        // places beyond limit, since no start returns
-	waiting [ranks][]*turn
-	since   time.Time   // of the newest return, admission or extra place
-	timer   *time.Timer // gives out extra places; nil before the first wait
+	active  []*start   // in the order of their admission
+	extra   int        // added slots, because no start returns
+	waiting [ranks][]*start
+	since   time.Time   // when a start last returned or was admitted, or a slot was added
+	timer   *time.Timer // calls addSlot; nil before the first wait
 }
 
-// turn is a start at a Gate.
-type turn struct {
+// start is the start of a sandbox or container at a Gate.
+type start struct {
 	rank      rank
 	admitted  chan struct{} // closed on admission
 	since     time.Time     // of admission
 	overtaken int           // starts of the same rank that were admitted later and have returned
-	stuck     bool          // it no longer counts
+	stuck     bool          // it no longer occupies a slot
 }
 
-// NewGate returns a gate that admits n starts at once; n is at least 1.
+// NewGate returns a gate that admits n starts at once. If n is less than 1, it admits one.
 func NewGate(n int) *Gate { return &Gate{limit: max(n, 1)} }
 
-// enter waits for a place. leave gives it back and must be called exactly once. While a
-// place is held, only the runtime may be called, because its calls end at the client's time
-// limit. Anything else could hang.
-func (g *Gate) enter(ctx context.Context, r rank) (leave func(), err error) {
+// acquire waits for a slot or until ctx is done. release frees the slot and must be called
+// exactly once. Until then the caller may only call the runtime, because such a call returns
+// at the time limit of the client. Other operations could hang.
+func (g *Gate) acquire(ctx context.Context, r rank) (release func(), err error) {
 	e := g.queue(r)
 	select {
 	case <-e.admitted:
 	case <-ctx.Done():
-		if !g.unqueue(r, e) {
-			g.release(e) // it was admitted in the meantime
+		if !g.dequeue(r, e) { // it was admitted in the meantime
+			g.end(e)
 		}
 		return nil, ctx.Err()
 	}
-	return func() { g.release(e) }, nil
+	return func() { g.end(e) }, nil
 }
 
-// queue admits a start or puts it in the queue of its rank.
-func (g *Gate) queue(r rank) *turn {
+// queue adds a start to the queue of its rank, and admits it if a slot is free.
+func (g *Gate) queue(r rank) *start {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	e := &turn{rank: r, admitted: make(chan struct{})}
+	e := &start{rank: r, admitted: make(chan struct{})}
 	g.waiting[r] = append(g.waiting[r], e)
 	g.admitLocked()
 	return e
 }
 
-// unqueue takes a start out of the queue; it returns false if the start was
+// dequeue removes a start from the queue of its rank. It returns false if the start was
 // admitted.
-func (g *Gate) unqueue(r rank, e *turn) bool {
+func (g *Gate) dequeue(r rank, e *start) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at := slices.Index(g.waiting[r], e)
@@ -115,18 +114,19 @@ func (g *Gate) unqueue(r rank, e *turn) bool {
 	return true
 }
 
-// release ends a start, and notes which of the others it overtook.
-func (g *Gate) release(e *turn) {
+// end frees the slot of a start that has returned, and counts it for the starts that were
+// admitted before it.
+func (g *Gate) end(e *start) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	at := slices.Index(g.inside, e)
-	g.inside = slices.Delete(g.inside, at, at+1)
+	at := slices.Index(g.active, e)
+	g.active = slices.Delete(g.active, at, at+1)
 	now, counted := time.Now(), 0
-	for _, earlier := range g.inside[:at] {
+	for _, earlier := range g.active[:at] {
 		if earlier.rank == e.rank {
 			earlier.overtaken++
 		}
-		if !earlier.stuck && earlier.overtaken >= overtakes*g.limit && now.Sub(earlier.since) >= patience {
+		if !earlier.stuck && earlier.overtaken >= minOvertakes*g.limit && now.Sub(earlier.since) >= stuckTimeout {
 			earlier.stuck = true
 			g.extra--
 		}
@@ -134,7 +134,7 @@ func (g *Gate) release(e *turn) {
 			counted++
 		}
 	}
-	// An extra place is kept only while the newer starts alone return.
+	// An earlier start returned, so an added slot is not needed.
 	if counted < g.limit {
 		g.extra--
 	}
@@ -142,10 +142,10 @@ func (g *Gate) release(e *turn) {
 	g.admitLocked()
 }
 
-// admitLocked admits waiting starts to the places that are free.
+// admitLocked admits as many waiting starts as there are free slots.
 func (g *Gate) admitLocked() {
 	counted := 0
-	for _, e := range g.inside {
+	for _, e := range g.active {
 		if !e.stuck {
 			counted++
 		}
@@ -157,14 +157,15 @@ func (g *Gate) admitLocked() {
 		}
 		e.since = time.Now()
 		g.since = e.since
-		g.inside = append(g.inside, e)
+		g.active = append(g.active, e)
 		close(e.admitted)
 	}
-	g.watchLocked()
+	g.setTimerLocked()
 }
 
-// nextLocked takes the first of the waiting starts; nil if there is none.
-func (g *Gate) nextLocked() *turn {
+// nextLocked removes the first waiting start from its queue and returns it; nil if no start
+// waits.
+func (g *Gate) nextLocked() *start {
 	for r := range g.waiting {
 		if len(g.waiting[r]) > 0 {
 			e := g.waiting[r][0]
@@ -175,28 +176,29 @@ func (g *Gate) nextLocked() *turn {
 	return nil
 }
 
-// watchLocked sets the timer for the next extra place.
-func (g *Gate) watchLocked() {
-	if g.extra >= (stretch-1)*g.limit || len(g.waiting[forContainer])+len(g.waiting[forSandbox]) == 0 {
+// setTimerLocked sets the timer for the next added slot, unless no start waits or the
+// maximum is reached.
+func (g *Gate) setTimerLocked() {
+	if g.extra >= (maxStretch-1)*g.limit || len(g.waiting[forContainer])+len(g.waiting[forSandbox]) == 0 {
 		return
 	}
-	d := max(time.Until(g.since.Add(patience)), 0)
+	d := max(time.Until(g.since.Add(stuckTimeout)), 0)
 	if g.timer == nil {
-		g.timer = time.AfterFunc(d, g.stretch)
+		g.timer = time.AfterFunc(d, g.addSlot)
 		return
 	}
 	g.timer.Reset(d)
 }
 
-// stretch adds a place if no start has returned for long enough.
-func (g *Gate) stretch() {
+// addSlot adds a slot if no start has returned for stuckTimeout.
+func (g *Gate) addSlot() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if time.Since(g.since) < patience {
-		g.watchLocked()
+	if time.Since(g.since) < stuckTimeout {
+		g.setTimerLocked()
 		return
 	}
-	if g.extra < (stretch-1)*g.limit {
+	if g.extra < (maxStretch-1)*g.limit {
 		g.extra++
 	}
 	g.since = time.Now()

@@ -24,7 +24,7 @@ func (v *starts) enter(ctx context.Context, name string, r rank) {
 	out := make(chan struct{})
 	v.out[name] = out
 	go func() {
-		leave, err := v.gate.enter(ctx, r)
+		leave, err := v.gate.acquire(ctx, r)
 		if err != nil {
 			return
 		}
@@ -98,12 +98,12 @@ func TestGate_SlowRuntime(t *testing.T) {
 			var all sync.WaitGroup
 			for range 100 {
 				all.Go(func() {
-					leave, err := g.enter(t.Context(), forSandbox)
+					release, err := g.acquire(t.Context(), forSandbox)
 					if err != nil {
 						t.Error(err)
 						return
 					}
-					defer leave()
+					defer release()
 					most.Store(max(most.Load(), inside.Add(1)))
 					<-time.After(took)
 					inside.Add(-1)
@@ -111,7 +111,7 @@ func TestGate_SlowRuntime(t *testing.T) {
 			}
 			all.Wait()
 			if int(most.Load()) > want {
-				t.Errorf("%d starts at once, want at most %d", most.Load(), want)
+				t.Errorf("starts at once: got %d, want at most %d", most.Load(), want)
 			}
 		})
 	}
@@ -135,36 +135,36 @@ func TestGate_Hangs(t *testing.T) {
 			var hanging, others sync.WaitGroup
 			for range c.hang {
 				hanging.Go(func() {
-					leave, err := g.enter(t.Context(), forSandbox)
+					release, err := g.acquire(t.Context(), forSandbox)
 					if err != nil {
 						t.Error(err)
 						return
 					}
 					<-hang
-					leave()
+					release()
 				})
 			}
 			synctest.Wait()
 			began := time.Now()
 			for range 50 {
 				others.Go(func() {
-					leave, err := g.enter(t.Context(), forSandbox)
+					release, err := g.acquire(t.Context(), forSandbox)
 					if err != nil {
 						t.Error(err)
 						return
 					}
 					<-time.After(500 * time.Millisecond)
-					leave()
+					release()
 				})
 			}
 			others.Wait()
 			if took := time.Since(began); took > c.within {
-				t.Errorf("the others took %v, want at most %v", took, c.within)
+				t.Errorf("time until all other starts returned: got %v, want at most %v", took, c.within)
 			}
 			close(hang)
 			hanging.Wait()
-			if g.extra != 0 || len(g.inside) != 0 {
-				t.Errorf("at the end %d inside, %d extra places, want none", len(g.inside), g.extra)
+			if g.extra != 0 || len(g.active) != 0 {
+				t.Errorf("in the end: got %d active starts and %d added slots, want none", len(g.active), g.extra)
 			}
 		})
 	}
@@ -178,12 +178,12 @@ func TestGate_SlowSandboxes(t *testing.T) {
 			g := NewGate(4)
 			var inside, most atomic.Int32
 			start := func(r rank, took time.Duration, count int32) {
-				leave, err := g.enter(t.Context(), r)
+				release, err := g.acquire(t.Context(), r)
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				defer leave()
+				defer release()
 				most.Store(max(most.Load(), inside.Add(count)))
 				<-time.After(took)
 				inside.Add(-count)
@@ -215,7 +215,7 @@ func TestGate_SlowSandboxes(t *testing.T) {
 			close(done)
 			crashes.Wait()
 			if most.Load() > 8 {
-				t.Errorf("%d sandboxes were created at once, want at most 8", most.Load())
+				t.Errorf("sandboxes created at once: got %d, want at most 8", most.Load())
 			}
 		})
 	}
@@ -227,11 +227,11 @@ func TestGate_Property(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 3).Draw(t, "places")
 		g := NewGate(n)
-		var inside []*turn
-		waiting := [ranks][]*turn{}
+		var inside []*start
+		waiting := [ranks][]*start{}
 		arrived := func() {
 			for r := range waiting {
-				waiting[r] = slices.DeleteFunc(waiting[r], func(e *turn) bool {
+				waiting[r] = slices.DeleteFunc(waiting[r], func(e *start) bool {
 					select {
 					case <-e.admitted:
 						inside = append(inside, e)
@@ -250,20 +250,20 @@ func TestGate_Property(t *testing.T) {
 			case 1:
 				if len(inside) > 0 {
 					at := rapid.IntRange(0, len(inside)-1).Draw(t, "which")
-					g.release(inside[at])
+					g.end(inside[at])
 					inside = slices.Delete(inside, at, at+1)
 				}
 			case 2:
 				if last := len(waiting[r]) - 1; last >= 0 {
-					if !g.unqueue(r, waiting[r][last]) {
-						t.Fatal("a waiting start was not found")
+					if !g.dequeue(r, waiting[r][last]) {
+						t.Fatal("dequeue of a waiting start: got false, want true")
 					}
 					waiting[r] = waiting[r][:last]
 				}
 			}
 			arrived()
 			if idle := len(waiting[0])+len(waiting[1]) > 0 && len(inside) < n; len(inside) > n || idle {
-				t.Fatalf("%d inside (limit %d), while %d and %d wait", len(inside), n, len(waiting[0]), len(waiting[1]))
+				t.Fatalf("got %d admitted starts while %d containers and %d sandboxes wait, want %d admitted", len(inside), len(waiting[forContainer]), len(waiting[forSandbox]), n)
 			}
 		}
 	})

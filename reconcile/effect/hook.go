@@ -14,15 +14,15 @@ import (
 	"podd/runtime"
 )
 
-// postStart runs the hook of a container that has just started. It has no timeout;
-// canceling the action ends it.
+// postStart runs the hook of a container that has just started. The hook has no timeout;
+// canceling ctx ends it.
 func (e *Runner) postStart(ctx context.Context, s Input, a plan.PostStart) error {
 	c, _, _ := plan.FindContainer(s.Desired.Spec, a.Container)
 	if c == nil || !plan.HasPostStart(c) {
 		return fmt.Errorf("container %s no longer has a postStart hook", a.Container)
 	}
 	h, to := c.Lifecycle.PostStart, probe.Target{IP: s.address(s.Desired, a.ID), Ports: c.Ports}
-	err := e.hook(ctx, a.ID, h, to)
+	err := e.runHook(ctx, a.ID, h, to)
 	if err == nil || ctx.Err() != nil || h.HTTPGet == nil || !probe.OwnHost(&v1.ProbeHandler{HTTPGet: h.HTTPGet}) ||
 		!s.Desired.Spec.Spec.HostNetwork || !e.isLostAddress(to.IP) {
 		return err
@@ -30,14 +30,15 @@ func (e *Runner) postStart(ctx context.Context, s Input, a plan.PostStart) error
 	return &notCalledError{fmt.Errorf("calling the postStart hook of container %s: %w; the host does not have the node's address %s", a.Container, err, to.IP)}
 }
 
-// notCalledError is the error of a hook whose request did not reach the container. It matches
-// runtime.ErrUnavailable, so that the hook is called again.
+// notCalledError is the error of a hook whose request did not reach the container. The error
+// matches runtime.ErrUnavailable, so that the hook is called again.
 type notCalledError struct{ error }
 
 func (e *notCalledError) Unwrap() []error { return []error{e.error, runtime.ErrUnavailable} }
 
-// preStop runs the hook that a container was created with, because its manifest may no
-// longer exist. The timeout is the rest of the grace.
+// preStop runs the hook from the annotations of a container, because the manifest may no
+// longer exist. The timeout is the rest of the grace period. preStop does nothing if the
+// container no longer exists or has no hook.
 func (e *Runner) preStop(ctx context.Context, s Input, a plan.PreStop) error {
 	inc, c := runtime.FindContainer(s.Observed, a.ID)
 	if c == nil {
@@ -56,15 +57,15 @@ func (e *Runner) preStop(ctx context.Context, s Input, a plan.PreStop) error {
 		to.IP = first[0]
 	}
 	if text := c.Annotations[runtime.AnnotationContainerPorts]; text != "" {
-		// Without ports, a port by name is not found, which the hook reports.
+		// If the annotation is invalid, a hook with a named port fails with a clear error.
 		_ = json.Unmarshal([]byte(text), &to.Ports)
 	}
-	return e.hook(ctx, a.ID, h, to)
+	return e.runHook(ctx, a.ID, h, to)
 }
 
-// hook runs a hook once. Unlike the command of a probe, that of a hook is run without
-// expanding $(NAME).
-func (e *Runner) hook(ctx context.Context, id string, h *v1.LifecycleHandler, to probe.Target) error {
+// runHook runs a hook once. Variables like $(NAME) are expanded in the command of a probe,
+// but not in the command of a hook, as in a kubelet.
+func (e *Runner) runHook(ctx context.Context, id string, h *v1.LifecycleHandler, to probe.Target) error {
 	if h.Exec == nil {
 		return probe.Call(ctx, h, to)
 	}

@@ -12,17 +12,16 @@ import (
 
 const (
 	nodeHosts = "/etc/hosts"
-	// maxHosts bounds the bytes that are read of the node's file, because some nodes block
-	// advertisements with a long one.
+	// maxHosts is the maximum number of bytes that are read of the node's file. It is
+	// large because some nodes block advertisements with a long file.
 	maxHosts = 16 << 20
 )
 
-// writeHosts writes the file that is /etc/hosts in the pod's containers, and returns its
-// path. It returns "" for a pod without an address, see render.HostsFile.
-func (e *Runner) writeHosts(s Input, ips []string) (string, error) {
+// writeHosts writes the file that is mounted as /etc/hosts in the pod's containers. path is
+// "" if the pod gets no file because it has no address (see render.HostsFile).
+func (e *Runner) writeHosts(s Input, ips []string) (path string, err error) {
 	node := ""
 	if s.Desired.Spec.Spec.HostNetwork {
-		var err error
 		if node, err = readNodeHosts(); err != nil {
 			return "", fmt.Errorf("reading the node's hosts file: %w", err)
 		}
@@ -31,7 +30,7 @@ func (e *Runner) writeHosts(s Input, ips []string) (string, error) {
 	if text == "" {
 		return "", nil
 	}
-	path, err := e.Disk.WriteHosts(s.Desired.UID, text)
+	path, err = e.Disk.WriteHosts(s.Desired.UID, text)
 	if err != nil {
 		return "", fmt.Errorf("writing the hosts file of pod %s: %w", s.Key, err)
 	}

@@ -17,23 +17,24 @@ import (
 
 // An Input contains the values of a worker that an effect reads. They are immutable.
 type Input struct {
-	Key        types.NamespacedName
-	Desired    *manifest.Pod // see plan.Allocated
-	Actual     *manifest.Pod // see plan.Actual
-	Unsized    bool          // see plan.ResizePending
-	Successor  *manifest.Pod
-	Leaving    *manifest.Pod  // see plan.Input
-	Supply     *refs.Resolved // of Desired
-	NextSupply *refs.Resolved
-	Observed   []runtime.Incarnation
-	Node       *render.Node
-	UserIDs    uint32 // for a new sandbox, see render.SandboxInput
-	Permit     Permit // of plan.StartContainer
+	Key           types.NamespacedName
+	Desired       *manifest.Pod // see plan.Allocated
+	Actual        *manifest.Pod // see plan.Actual
+	ResizePending bool          // see plan.ResizePending
+	Successor     *manifest.Pod
+	Previous      *manifest.Pod  // see plan.Input
+	Refs          *refs.Resolved // of Desired
+	NextRefs      *refs.Resolved
+	Observed      []runtime.Incarnation
+	Node          *render.Node
+	UserIDs       uint32 // of a new sandbox; see render.SandboxInput
+	Permit        Permit // of plan.StartContainer
 	// Pulling reports to the worker that the pull of the action's image begins.
 	Pulling func(context.Context, plan.EnsureImage, event.Event)
 }
 
-// checkedVersion returns the version that the action a checks the volumes of.
+// checkedVersion returns the version whose volumes the action a checks: the successor or
+// the desired version.
 func (s Input) checkedVersion(a plan.CheckVolumes) *manifest.Pod {
 	if p := s.Successor; p != nil && p.UID == a.UID && p.Hash == a.Hash {
 		return p
@@ -41,61 +42,64 @@ func (s Input) checkedVersion(a plan.CheckVolumes) *manifest.Pod {
 	return s.Desired
 }
 
-// earlierUIDs returns the UIDs of earlier versions, which end before p starts.
+// earlierUIDs returns the UIDs of the versions that must have ended before p starts.
 func (s Input) earlierUIDs(p *manifest.Pod) []types.UID {
-	var ended []types.UID
-	for _, earlier := range []*manifest.Pod{s.Desired, s.Leaving} {
+	var uids []types.UID
+	for _, earlier := range []*manifest.Pod{s.Desired, s.Previous} {
 		if earlier != nil && earlier != p {
-			ended = append(ended, earlier.UID)
+			uids = append(uids, earlier.UID)
 		}
 	}
 	for i := range s.Observed {
-		ended = append(ended, s.Observed[i].UID)
+		uids = append(uids, s.Observed[i].UID)
 	}
-	return ended
+	return uids
 }
 
-// versionOf returns the version that a container was made from; nil if it is not known.
-func (s Input) versionOf(container string) *manifest.Pod {
-	inc, _ := runtime.FindContainer(s.Observed, container)
+// versionOf returns the version from which the container with this ID was created; nil if
+// the version is unknown.
+func (s Input) versionOf(id string) *manifest.Pod {
+	inc, _ := runtime.FindContainer(s.Observed, id)
 	if inc == nil {
 		return nil
 	}
-	return plan.VersionOf(inc, s.Desired, s.Leaving)
+	return plan.VersionOf(inc, s.Desired, s.Previous)
 }
 
-// supplyFor returns the objects of one of the versions in s.
-func (s Input) supplyFor(p *manifest.Pod) *refs.Resolved {
+// refsFor returns the objects that version p refers to. p is the desired version or its
+// successor.
+func (s Input) refsFor(p *manifest.Pod) *refs.Resolved {
 	if p != nil && p == s.Successor {
-		return s.NextSupply
+		return s.NextRefs
 	}
-	return s.Supply
+	return s.Refs
 }
 
 // volumes returns the content of the volumes of a version.
 func (s Input) volumes(p *manifest.Pod) render.Volumes {
-	return render.Content{Pod: p, Supply: s.supplyFor(p), Node: *s.Node}
+	return render.Content{Pod: p, Refs: s.refsFor(p), Node: *s.Node}
 }
 
-// writtenFiles returns the identity of the volume content that an effect has just written.
+// writtenFiles returns plan.Objects.Files of the content that an effect writes into the
+// volumes of the desired version; "" if there is none.
 func (s Input) writtenFiles() string {
-	if s.Supply == nil {
+	if s.Refs == nil {
 		return ""
 	}
-	return s.Supply.Files
+	return s.Refs.Files
 }
 
-// pullSecrets returns the existing pull secrets of a version, and a text for errors about
-// the first one that is missing.
-func (s Input) pullSecrets(p *manifest.Pod) (secrets []*v1.Secret, without string) {
-	supply := s.supplyFor(p)
+// pullSecrets returns the imagePullSecrets of a version that exist. missing names the first
+// one that does not exist, as a suffix for the error of a failed pull; "" if all exist.
+func (s Input) pullSecrets(p *manifest.Pod) (secrets []*v1.Secret, missing string) {
+	objects := s.refsFor(p)
 	for _, ref := range p.Spec.Spec.ImagePullSecrets {
-		switch secret := supply.Secret(ref.Name); {
+		switch secret := objects.Secret(ref.Name); {
 		case secret != nil:
 			secrets = append(secrets, secret)
-		case without == "" && ref.Name != "":
-			without = fmt.Sprintf("; the Secret %q of its imagePullSecrets is not in %s", ref.Name, p.Origin.Source)
+		case missing == "" && ref.Name != "":
+			missing = fmt.Sprintf("; the Secret %q of its imagePullSecrets is not in %s", ref.Name, p.Origin.Source)
 		}
 	}
-	return secrets, without
+	return secrets, missing
 }

@@ -12,9 +12,10 @@ import (
 // killContainers kills the containers of a sandbox that is about to be stopped, unless they
 // were observed to have exited.
 //
-// CRI requires that StopPodSandbox terminate them by force, but only containerd does. CRI-O
-// sends them their stop signal, gives them as long as the call may last, and waits for the
-// end of a longer stop that is in progress. The kubelet stops all containers first, too.
+// CRI requires that StopPodSandbox terminate all containers forcibly, but only containerd
+// does. CRI-O sends them their stop signal, waits for them until the deadline of the call,
+// and also waits for a stop that is in progress. The kubelet stops all containers first,
+// too.
 func (e *Runner) killContainers(ctx context.Context, observed []runtime.Incarnation, sandboxID string) error {
 	var kills errgroup.Group
 	for i := range observed {
@@ -30,8 +31,8 @@ func (e *Runner) killContainers(ctx context.Context, observed []runtime.Incarnat
 	return kills.Wait()
 }
 
-// removeContainer removes a container. If it was not observed to have exited, it is killed
-// first, for the reason of killContainers.
+// removeContainer removes a container. If the container was not observed to have exited, it
+// is killed first, for the reason of killContainers.
 func (e *Runner) removeContainer(ctx context.Context, observed []runtime.Incarnation, id string) error {
 	if _, c := runtime.FindContainer(observed, id); c != nil && c.State != runtime.Exited {
 		if err := e.kill(ctx, c); err != nil {

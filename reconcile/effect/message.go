@@ -13,10 +13,11 @@ import (
 	"podd/runtime"
 )
 
-// message returns the termination message of a container: its file or, if that is empty,
-// the container failed and its manifest requests it, the end of its log. An error of
-// reading is returned as the message.
-func (e *Runner) message(ctx context.Context, s Input, a plan.ReadMessage) string {
+// terminationMessage returns the content of a container's termination message file. If the
+// file is empty, the container has failed and its terminationMessagePolicy is
+// FallbackToLogsOnError, it returns the end of the log. If reading fails, it returns the
+// text of the error.
+func (e *Runner) terminationMessage(ctx context.Context, s Input, a plan.ReadMessage) string {
 	inc, c := runtime.FindContainer(s.Observed, a.ID)
 	if c == nil {
 		return ""

@@ -14,17 +14,18 @@ import (
 // An Outcome describes an effect that has ended, for metrics.
 type Outcome struct {
 	Key    types.NamespacedName
-	Pod    *manifest.Pod // version that the action was for; nil if it is not known
+	Pod    *manifest.Pod // version that the action was for; nil if it is unknown
 	Action plan.Action
 	Took   time.Duration
 	Passed bool  // of a plan.Probe
 	Err    error // nil if it succeeded
-	// Pull describes how a plan.EnsureImage pulled the image; nil if it did not.
+	// Pull describes the pull of a plan.EnsureImage; nil if the image was not pulled.
 	Pull *event.Pull
 	// Reason is the waiting reason of a failed plan.StartContainer.
 	Reason string
 }
 
+// outcomeOf returns the Outcome for a result of the pod key.
 func outcomeOf(key types.NamespacedName, r *result.Result) Outcome {
 	o := Outcome{Key: key, Pod: r.Version, Action: r.Action, Took: r.Ended.Sub(r.Began), Err: r.Err}
 	switch v := r.Value.(type) {

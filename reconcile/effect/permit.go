@@ -1,19 +1,19 @@
 package effect
 
-// A Permit allows either a start of a container to call the runtime, or its worker to
-// continue without the start, whichever takes it first. If the worker has the permit, it
-// can stop the pod at once: the start creates nothing, even if it never returns because a
-// volume hangs.
+// A Permit is shared by the start of a container and its worker. The start takes it before
+// it calls the runtime; the worker takes it to abandon the start. Only one of them can take
+// it. After the worker has taken it, the start creates nothing, even if it returns late or
+// never because a volume hangs. So the worker can stop the pod at once.
 type Permit chan struct{}
 
-// NewPermit returns a permit that is free.
+// NewPermit returns a permit that was not taken.
 func NewPermit() Permit {
 	p := make(Permit, 1)
 	p.putBack()
 	return p
 }
 
-// Take takes the permit and reports whether it was free.
+// Take takes the permit. It returns false if the permit was taken before. It does not block.
 func (p Permit) Take() bool {
 	select {
 	case <-p:

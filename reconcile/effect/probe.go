@@ -17,11 +17,11 @@ import (
 	"podd/runtime"
 )
 
-// execLimit is how many bytes of each output stream of an exec probe are kept.
+// execLimit is the number of bytes that are kept of each output stream of an exec probe.
 const execLimit = 10 << 10
 
-// probe makes one attempt on a container of p, which is nil if the container no longer
-// exists. It returns an error if no attempt was possible.
+// probe probes a container of version p once. p is nil if the container no longer exists.
+// The function returns an error if the container could not be probed.
 func (e *Runner) probe(ctx context.Context, s Input, p *manifest.Pod, a plan.Probe) (probe.Result, error) {
 	if p == nil {
 		return probe.Result{}, fmt.Errorf("container %s no longer exists", a.Container)
@@ -43,11 +43,12 @@ func (e *Runner) probe(ctx context.Context, s Input, p *manifest.Pod, a plan.Pro
 	return r, err
 }
 
-// isLostAddress reports whether the host no longer has an address of the node. A probe that
-// failed there shows nothing about the container.
+// isLostAddress reports whether ip, an address of the node, was removed from the host. If a
+// probe failed at such an address, the container may be healthy.
 func (e *Runner) isLostAddress(ip string) bool { return e.IsLocal != nil && !e.IsLocal(ip) }
 
-// exec runs a command in a container. It passes if the command exits with 0 in time.
+// exec runs a command in a container. The result is passed if the command exits with 0
+// before the timeout.
 func (e *Runner) exec(ctx context.Context, id string, command []string, timeout time.Duration) (probe.Result, error) {
 	r, err := e.Runtime.ExecSync(ctx, id, command, timeout, execLimit)
 	switch {
@@ -72,8 +73,8 @@ func (e *Runner) exec(ctx context.Context, id string, command []string, timeout 
 	return probe.Result{Message: fmt.Sprintf("exit %d: %s", r.ExitCode, output)}, nil
 }
 
-// staticCommand expands $(NAME) with the values that are written in the manifest. As with a
-// kubelet, the command of a probe has no others.
+// staticCommand expands $(NAME) in the command of a probe. As in a kubelet, only variables
+// with a value in the manifest are expanded, not those with valueFrom.
 func staticCommand(c *v1.Container, command []string) []string {
 	lookup := func(name string) (value string, ok bool) {
 		for _, v := range c.Env {
@@ -90,8 +91,8 @@ func staticCommand(c *v1.Container, command []string) []string {
 	return expanded
 }
 
-// address returns the first address of the pod that a container of p is in; "" if it has
-// none.
+// address returns the first address of the sandbox that contains the container with this
+// ID, or of the node if p uses the host's network; "" if there is none.
 func (s Input) address(p *manifest.Pod, id string) string {
 	ips := s.Node.HostIPs
 	if !p.Spec.Spec.HostNetwork {

@@ -53,7 +53,7 @@ func TestExec(t *testing.T) {
 		e := &Runner{Runtime: test.does}
 		got, err := e.exec(t.Context(), "c", []string{"check"}, time.Second)
 		if got.Passed != test.passed || got.Message != test.message || (err != nil) != test.errored {
-			t.Errorf("%s: got %+v, %v", name, got, err)
+			t.Errorf("%s: got %+v with error %v, want passed %t, message %q and error %t", name, got, err, test.passed, test.message, test.errored)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func TestProbe_Missing(t *testing.T) {
 	s := Input{Desired: withContainer("a"), Node: &render.Node{}}
 	for _, name := range []string{"a", "b"} {
 		if _, err := (&Runner{}).probe(t.Context(), s, s.Desired, plan.Probe{Container: name, Kind: plan.Liveness}); err == nil {
-			t.Errorf("container %s: got no error", name)
+			t.Errorf("probe of container %s: got no error, want one", name)
 		}
 	}
 }

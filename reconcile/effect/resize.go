@@ -12,15 +12,15 @@ import (
 	"podd/runtime"
 )
 
-// For a moment after a resize, a runtime may still report the previous resources.
+// After a resize, a runtime may report the previous resources for a short time.
 const (
-	agreeEvery = 50 * time.Millisecond
-	agreeLimit = 5 * time.Second
+	resizePoll    = 50 * time.Millisecond
+	resizeTimeout = 5 * time.Second
 )
 
-// resizeContainer gives a running container its size in the desired version, and returns
-// when the runtime reports that size. It changes nothing if the memory limit of any
-// container of the pod is less than what it uses.
+// resizeContainer changes the resources of a running container to its size in the desired
+// version, and returns when the runtime reports that size. It changes nothing and returns an
+// error if a container of the pod uses more memory than its new limit.
 func (e *Runner) resizeContainer(ctx context.Context, s Input, a plan.ResizeContainer) error {
 	err := e.checkMemory(ctx, s)
 	if err == nil {
@@ -28,7 +28,7 @@ func (e *Runner) resizeContainer(ctx context.Context, s Input, a plan.ResizeCont
 	}
 	if err == nil {
 		c, _, _ := plan.FindContainer(s.Desired.Spec, a.Container)
-		err = e.update(ctx, a.ID, render.ContainerResources(*s.Node, s.Desired.Spec, c))
+		err = e.updateResources(ctx, a.ID, render.ContainerResources(*s.Node, s.Desired.Spec, c))
 	}
 	if err != nil {
 		return fmt.Errorf("resizing container %s to %s: %w; the container keeps %s",
@@ -37,26 +37,28 @@ func (e *Runner) resizeContainer(ctx context.Context, s Input, a plan.ResizeCont
 	return nil
 }
 
-func (e *Runner) update(ctx context.Context, id string, want *cri.LinuxContainerResources) error {
-	if err := e.Runtime.UpdateContainerResources(ctx, id, want); err != nil {
+// updateResources sets the resources of a container, and returns when the runtime reports
+// them.
+func (e *Runner) updateResources(ctx context.Context, id string, requested *cri.LinuxContainerResources) error {
+	if err := e.Runtime.UpdateContainerResources(ctx, id, requested); err != nil {
 		return err
 	}
-	return e.awaitResources(ctx, id, want)
+	return e.awaitResources(ctx, id, requested)
 }
 
-// awaitResources waits until the runtime reports the resources that were requested. It
-// returns an error after agreeLimit.
-func (e *Runner) awaitResources(ctx context.Context, id string, want *cri.LinuxContainerResources) error {
-	tick := time.NewTicker(agreeEvery)
+// awaitResources waits until the runtime reports the requested resources. It returns an
+// error after resizeTimeout. It does not wait for a runtime that does not report resources.
+func (e *Runner) awaitResources(ctx context.Context, id string, requested *cri.LinuxContainerResources) error {
+	tick := time.NewTicker(resizePoll)
 	defer tick.Stop()
 	for since := time.Now(); ; {
-		has, err := e.Runtime.ContainerResources(ctx, id)
-		if err != nil || has == nil || hasResources(has, want) {
+		reported, err := e.Runtime.ContainerResources(ctx, id)
+		if err != nil || reported == nil || matchesRequest(reported, requested) {
 			return err
 		}
-		if time.Since(since) > agreeLimit {
+		if time.Since(since) > resizeTimeout {
 			return fmt.Errorf("the runtime accepted the new size, but %s later it reports the memory limit %d and the CPU quota %d of %d µs",
-				agreeLimit, has.Memory, has.CPUQuota, has.CPUPeriod)
+				resizeTimeout, reported.Memory, reported.CPUQuota, reported.CPUPeriod)
 		}
 		select {
 		case <-ctx.Done():
@@ -66,24 +68,25 @@ func (e *Runner) awaitResources(ctx context.Context, id string, want *cri.LinuxC
 	}
 }
 
-// hasResources reports whether a container has the requested resources. CPU shares are not
-// compared, because on cgroup v2 some runtimes report shares that they computed from the
-// weight.
-func hasResources(has *runtime.Resources, want *cri.LinuxContainerResources) bool {
-	same := func(has, want int64) bool { return want == 0 || has == want }
-	return same(has.Memory, want.MemoryLimitInBytes) && same(has.CPUQuota, want.CpuQuota) && same(has.CPUPeriod, want.CpuPeriod)
+// matchesRequest reports whether a container has the requested resources. A requested value
+// of 0 changes nothing and matches any value. CPU shares are not compared, because on cgroup
+// v2 some runtimes report shares that they computed from the weight.
+func matchesRequest(reported *runtime.Resources, requested *cri.LinuxContainerResources) bool {
+	matches := func(reported, requested int64) bool { return requested == 0 || reported == requested }
+	return matches(reported.Memory, requested.MemoryLimitInBytes) && matches(reported.CPUQuota, requested.CpuQuota) && matches(reported.CPUPeriod, requested.CpuPeriod)
 }
 
-// widenCgroup widens the cgroup of a pod that is being resized, so that both sizes fit: on
-// cgroup v1 no container may have more quota than its pod.
+// widenCgroup raises the limits of the cgroup of a pod that is being resized, so that both
+// its actual and its desired size are allowed. This is necessary because on cgroup v1 no
+// container may have more quota than its pod.
 func (e *Runner) widenCgroup(s Input) error {
-	if !s.Unsized {
+	if !s.ResizePending {
 		return nil
 	}
 	return e.setCgroup(render.PodCgroup(s.Desired, *s.Node).AtLeast(render.PodCgroup(s.Actual, *s.Node)))
 }
 
-// setCgroup makes the cgroup of a pod, or sets its limits if it exists.
+// setCgroup creates the cgroup of a pod, or sets its limits if it exists.
 func (e *Runner) setCgroup(c render.Cgroup) error {
 	if e.MakeCgroup == nil {
 		return nil

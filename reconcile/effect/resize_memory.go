@@ -35,8 +35,9 @@ func (e *Runner) checkMemory(ctx context.Context, s Input) error {
 	return plan.CheckMemory(limits)
 }
 
-// resizePod gives the pod's cgroup the size of the desired version. Since the last
-// container was resized, the pod may have come to use more than that.
+// resizePod sets the limits of the pod's cgroup to the size of the desired version. It
+// checks the memory usage again, because it may have grown since the containers were
+// resized.
 func (e *Runner) resizePod(s Input) error {
 	want := render.PodCgroup(s.Desired, *s.Node)
 	if e.PodMemory != nil {
@@ -51,15 +52,16 @@ func (e *Runner) resizePod(s Input) error {
 	return e.setCgroup(want)
 }
 
-// containerLimits returns the memory limits of the containers that are resized without a
-// restart. A container that restarts frees what it uses.
-func containerLimits(has, wants *manifest.Pod) []plan.MemoryLimit {
+// containerLimits returns the actual and the desired memory limits of the containers that
+// are resized without a restart. A container that is restarted frees its memory, so its
+// limit is not checked.
+func containerLimits(actual, desired *manifest.Pod) []plan.MemoryLimit {
 	var all []plan.MemoryLimit
-	for _, list := range [][]v1.Container{wants.Spec.Spec.InitContainers, wants.Spec.Spec.Containers} {
+	for _, list := range [][]v1.Container{desired.Spec.Spec.InitContainers, desired.Spec.Spec.Containers} {
 		for i := range list {
 			c := &list[i]
-			was, _, _ := plan.FindContainer(has.Spec, c.Name)
-			if was == nil || manifest.RestartsToResize(c, has.Containers[c.Name].Size, wants.Containers[c.Name].Size) {
+			was, _, _ := plan.FindContainer(actual.Spec, c.Name)
+			if was == nil || manifest.RestartsToResize(c, actual.Containers[c.Name].Size, desired.Containers[c.Name].Size) {
 				continue
 			}
 			all = append(all, plan.MemoryLimit{
@@ -70,7 +72,7 @@ func containerLimits(has, wants *manifest.Pod) []plan.MemoryLimit {
 	return all
 }
 
-// containerMemory returns the bytes of memory that each running container uses. A container
+// containerMemory returns the memory usage of each running container in bytes. A container
 // that has just exited uses none.
 func (e *Runner) containerMemory(ctx context.Context, s Input) (map[string]int64, error) {
 	all := map[string]int64{}
@@ -92,8 +94,8 @@ func (e *Runner) containerMemory(ctx context.Context, s Input) (map[string]int64
 	return all, nil
 }
 
-// podMemory returns the bytes of memory that a pod is charged with. containers has those of
-// its containers.
+// podMemory returns the memory usage of a pod in bytes: that of its cgroup, or else the sum
+// of containers, which has the usage of each container.
 func (e *Runner) podMemory(s Input, containers map[string]int64) (sum int64, err error) {
 	if e.PodMemory != nil {
 		sum, _, err = e.PodMemory(render.PodCgroup(s.Desired, *s.Node))

@@ -22,23 +22,23 @@ type Runner struct {
 	Disk      Disk
 	Leftovers Leftovers
 	Gate      *Gate
-	// EndShim ends the shim process of a stopped sandbox that the runtime cannot remove. It
-	// reports whether there was one. If it is nil, shims are not ended.
-	EndShim func(sandboxID string) (bool, error)
-	// MakeCgroup makes a pod's cgroup and sets its limits. If it is nil, the runtime makes
-	// the cgroup, without limits.
+	// KillShim kills the shim process of a stopped sandbox that the runtime cannot remove.
+	// found reports whether there was one. If KillShim is nil, no shim is killed.
+	KillShim func(sandboxID string) (found bool, err error)
+	// MakeCgroup creates a pod's cgroup and sets its limits. If it is nil, the runtime
+	// creates the cgroup, without limits.
 	MakeCgroup func(render.Cgroup) error
-	// PodMemory returns how many bytes of memory a pod's cgroup is charged with, and its
-	// limit, 0 for none. If it is nil, the sum of the memory of its containers is used
-	// instead.
+	// PodMemory returns the memory usage and the memory limit of a pod's cgroup in bytes.
+	// The limit is 0 if there is none. If PodMemory is nil, the sum of the memory of the
+	// containers is used instead.
 	PodMemory func(render.Cgroup) (used, limit int64, err error)
-	// Devices provides the devices of device plugins; nil means that none are served.
+	// Devices provides the devices of device plugins; nil means that there are none.
 	Devices Devices
-	// DNS returns the present DNS configuration of the node. If it is nil, that of
-	// render.Node is used.
+	// DNS returns the present DNS configuration of the node. If DNS is nil, the
+	// configuration in render.Node is used.
 	DNS func() (render.DNS, error)
-	// IsLocal reports whether the host has an address now. If it is nil, the host has them
-	// all.
+	// IsLocal reports whether the host has an address now. If it is nil, every address of
+	// the node counts as one that the host has.
 	IsLocal func(ip string) bool
 	// Done receives the outcome of every effect, on the goroutine of that effect. It must
 	// not block. It may be nil.
@@ -92,7 +92,7 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 	case plan.PreStop:
 		r.Err = e.preStop(ctx, s, a)
 	case plan.ReadMessage:
-		r.Value = result.Message{Text: e.message(ctx, s, a)}
+		r.Value = result.Message{Text: e.terminationMessage(ctx, s, a)}
 	case plan.RemoveContainer:
 		r.Err = e.removeContainer(ctx, s.Observed, a.ID)
 	case plan.StopSandbox:
@@ -100,18 +100,19 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 		stopped.Containers, r.Err = e.stopSandbox(ctx, s, a.ID)
 		r.Value = stopped
 	case plan.StopForeign:
-		r.Err = e.endForeign(ctx, a.ID)
+		r.Err = e.stopForeign(ctx, a.ID)
 	case plan.RemoveSandbox:
 		r.Err = e.removeSandbox(ctx, s.Observed, a.ID, a.Released)
 	case plan.ReleaseVolumes:
 		r.Err = e.Disk.Release(ctx, a.UID)
 	case plan.RemoveDir:
-		// The directory is removed last, because its journal names the pod of the rest.
+		// The directory is removed last, because only its journal names the pod that the
+		// logs, links and cgroups belong to.
 		if r.Err = e.Leftovers.Remove(ctx, s.Key, a.UID); r.Err == nil {
 			r.Err = e.Disk.Remove(ctx, a.UID)
 		}
 	}
-	r.Supply, r.Ended = s.supplyFor(r.Version), time.Now()
+	r.Refs, r.Ended = s.refsFor(r.Version), time.Now()
 	if e.Done != nil {
 		e.Done(outcomeOf(s.Key, &r))
 	}
@@ -121,21 +122,21 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 // ensureImage pulls an image if necessary, with the pull secrets of version p.
 func (e *Runner) ensureImage(ctx context.Context, s Input, p *manifest.Pod, a plan.EnsureImage) (result.EnsuredImage, error) {
 	var r result.EnsuredImage
-	secrets, without := s.pullSecrets(p)
+	secrets, missing := s.pullSecrets(p)
 	var err error
 	r.Image, err = e.Images.Ensure(ctx, a.Image, a.Policy, secrets, func() {
 		r.Tried = true
-		s.Pulling(ctx, a, event.Pulling(event.On(p, time.Now()), a))
+		s.Pulling(ctx, a, event.ForPull(event.NewSubject(p, time.Now()), a))
 	})
-	if err != nil && without != "" {
-		err = fmt.Errorf("%w%s", err, without)
+	if err != nil && missing != "" {
+		err = fmt.Errorf("%w%s", err, missing)
 	}
 	return r, err
 }
 
-// prepareVolumes makes the volumes of the desired version and pulls the images among them.
-// It returns the lowest free attempt number of each container.
-func (e *Runner) prepareVolumes(ctx context.Context, s Input) (map[string]uint32, error) {
+// prepareVolumes creates the volumes of the desired version, and pulls the images of image
+// volumes. It returns the lowest free attempt number of each container that has logs.
+func (e *Runner) prepareVolumes(ctx context.Context, s Input) (attempts map[string]uint32, err error) {
 	if err := render.CheckMounts(s.Desired, *s.Node); err != nil {
 		return nil, err
 	}
@@ -149,11 +150,12 @@ func (e *Runner) prepareVolumes(ctx context.Context, s Input) (map[string]uint32
 }
 
 // exitQueryTimeout is how long an effect that stops a sandbox waits for the exit codes of
-// its containers. Later ones come with an observation.
+// its containers. Exit codes that the runtime reports later come with an observation.
 const exitQueryTimeout = 2 * time.Second
 
-// stopSandbox stops a sandbox. If the end of the pod may depend on exit codes, it returns
-// those containers that the runtime reports the status of in time.
+// stopSandbox kills the containers of a sandbox and stops it. If the phase of the pod may
+// depend on exit codes, it returns the containers whose status the runtime reports within
+// exitQueryTimeout.
 func (e *Runner) stopSandbox(ctx context.Context, s Input, id string) ([]runtime.Container, error) {
 	if err := e.killContainers(ctx, s.Observed, id); err != nil {
 		return nil, err
@@ -181,16 +183,17 @@ func (e *Runner) stopSandbox(ctx context.Context, s Input, id string) ([]runtime
 	return ended, nil
 }
 
-// needsExitCodes reports whether anything depends on the exit codes of an incarnation.
+// needsExitCodes reports whether the phase of a pod depends on the exit codes of an
+// incarnation.
 func (s Input) needsExitCodes(inc *runtime.Incarnation) bool {
 	if s.Desired != nil {
 		return inc.UID == s.Desired.UID
 	}
-	return s.Leaving != nil && s.Leaving.Origin.Kind == manifest.KindAPI && inc.UID == s.Leaving.UID
+	return s.Previous != nil && s.Previous.Traits.StateAtSource && inc.UID == s.Previous.UID
 }
 
-// removeSandbox removes a sandbox. Unless it was released already, it is stopped first,
-// because removing a sandbox that died by itself does not free its addresses.
+// removeSandbox removes a sandbox. Unless released is set, it stops the sandbox first,
+// because removing a sandbox that exited by itself does not free its addresses.
 func (e *Runner) removeSandbox(ctx context.Context, observed []runtime.Incarnation, id string, released bool) error {
 	if !released {
 		if err := e.killContainers(ctx, observed, id); err != nil {
@@ -201,10 +204,10 @@ func (e *Runner) removeSandbox(ctx context.Context, observed []runtime.Incarnati
 		}
 	}
 	err := e.Runtime.RemovePodSandbox(ctx, id)
-	if errors.Is(err, runtime.ErrTaskLost) && e.EndShim != nil {
+	if errors.Is(err, runtime.ErrTaskLost) && e.KillShim != nil {
 		// The sandbox is removed by the next try, after the runtime has cleaned up.
-		_, lost := e.EndShim(id)
-		err = errors.Join(err, lost)
+		_, killErr := e.KillShim(id)
+		err = errors.Join(err, killErr)
 	}
 	return err
 }

@@ -14,16 +14,16 @@ import (
 	"podd/runtime"
 )
 
-// An interrupted RunPodSandbox or CreateContainer holds the name of the new object,
-// unlisted, until the runtime has cleaned up. podd tries again every reservedRetry for
-// reservedLimit, and then uses the next attempt number.
+// An interrupted RunPodSandbox or CreateContainer reserves the name of the new object until
+// the runtime has cleaned up, although the object is not listed. podd tries again every
+// reservedRetry for reservedLimit, and then uses the next attempt number.
 const (
 	reservedRetry = 100 * time.Millisecond
 	reservedLimit = 5 * time.Second
 )
 
-// retryReserved calls try again while it fails with runtime.ErrNameReserved, and
-// returns that error if the name is held for longer than reservedLimit.
+// retryReserved calls try until it succeeds or fails with another error than
+// runtime.ErrNameReserved. It returns runtime.ErrNameReserved after reservedLimit.
 func retryReserved(ctx context.Context, try func() error) error {
 	retry := time.NewTicker(reservedRetry)
 	defer retry.Stop()
@@ -40,22 +40,23 @@ func retryReserved(ctx context.Context, try func() error) error {
 	}
 }
 
-// runSandbox creates a sandbox, and then lists those that others have created for the same
-// pod meanwhile. If two instances create one at the same time, at least one of them sees
-// the other's, because each lists after its own is listed. No container is started before.
-func (e *Runner) runSandbox(ctx context.Context, s Input, a plan.RunSandbox) (made *runtime.Sandbox, others []runtime.Sandbox, err error) {
+// runSandbox creates a sandbox. Then it lists the sandboxes that other agents have created
+// for the same pod. If two agents create a sandbox at the same time, at least one of them
+// finds the sandbox of the other, because each lists after its own sandbox is listed. No
+// container is started before that.
+func (e *Runner) runSandbox(ctx context.Context, s Input, a plan.RunSandbox) (created *runtime.Sandbox, others []runtime.Sandbox, err error) {
 	done, err := e.useDevices(ctx, s.Desired)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer done()
-	if made, err = e.beginSandbox(ctx, s, a.Attempt); err != nil {
+	if created, err = e.createSandbox(ctx, s, a.Attempt); err != nil {
 		return nil, nil, err
 	}
 	if others, err = e.otherSandboxes(ctx, s); err != nil {
 		return nil, nil, fmt.Errorf("listing other sandboxes of the pod: %w", err)
 	}
-	return made, others, nil
+	return created, others, nil
 }
 
 // otherSandboxes returns the ready sandboxes of the pod's name that this instance did not
@@ -71,10 +72,11 @@ func (e *Runner) otherSandboxes(ctx context.Context, s Input) ([]runtime.Sandbox
 	return others, err
 }
 
-// beginSandbox prepares and creates the sandbox. It fails with runtime.ErrNameReserved if
-// the name is held for too long. If another instance holds it, because it creates the same
-// pod, runSandbox sees that one when it creates a sandbox with the next attempt number.
-func (e *Runner) beginSandbox(ctx context.Context, s Input, attempt uint32) (*runtime.Sandbox, error) {
+// createSandbox creates the cgroup, the log directory and the sandbox of a pod. It fails
+// with runtime.ErrNameReserved if the name stays reserved for reservedLimit. If another
+// instance has reserved the name because it creates the same pod, runSandbox finds the
+// other sandbox when it creates a sandbox with the next attempt number.
+func (e *Runner) createSandbox(ctx context.Context, s Input, attempt uint32) (*runtime.Sandbox, error) {
 	if err := e.setCgroup(render.PodCgroup(s.Desired, *s.Node)); err != nil {
 		return nil, err
 	}
@@ -91,7 +93,7 @@ func (e *Runner) beginSandbox(ctx context.Context, s Input, attempt uint32) (*ru
 	}
 	var sandbox *runtime.Sandbox
 	err = retryReserved(ctx, func() (err error) {
-		sandbox, err = e.makeSandbox(ctx, s, config)
+		sandbox, err = e.runPodSandbox(ctx, s, config)
 		return err
 	})
 	if errors.Is(err, runtime.ErrNameReserved) {
@@ -103,18 +105,18 @@ func (e *Runner) beginSandbox(ctx context.Context, s Input, attempt uint32) (*ru
 	return sandbox, nil
 }
 
-// makeSandbox creates a sandbox within the limit on parallel starts and returns it. It
-// fails with runtime.ErrNameReserved if another sandbox has the name. containerd reports
-// that, but CRI-O returns the other sandbox, even if another agent made it from another
+// runPodSandbox waits for a slot of the Gate, creates a sandbox and returns it. It fails
+// with runtime.ErrNameReserved if another sandbox has the name. containerd reports that
+// error, but CRI-O returns the other sandbox, even if another agent created it from another
 // configuration.
-func (e *Runner) makeSandbox(ctx context.Context, s Input, config *cri.PodSandboxConfig) (*runtime.Sandbox, error) {
-	leave, err := e.Gate.enter(ctx, forSandbox)
+func (e *Runner) runPodSandbox(ctx context.Context, s Input, config *cri.PodSandboxConfig) (*runtime.Sandbox, error) {
+	release, err := e.Gate.acquire(ctx, forSandbox)
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
-	made, done := withDelayedCancel(ctx)
-	id, err := e.Runtime.RunPodSandbox(made, config, s.Desired.RuntimeHandler(s.Node.RuntimeClasses))
+	defer release()
+	whole, done := withDelayedCancel(ctx)
+	id, err := e.Runtime.RunPodSandbox(whole, config, s.Desired.RuntimeHandler(s.Node.RuntimeClasses))
 	done()
 	if err != nil {
 		return nil, err
@@ -130,8 +132,8 @@ func (e *Runner) makeSandbox(ctx context.Context, s Input, config *cri.PodSandbo
 	return &sandbox, nil
 }
 
-// nodeNow returns the node with its present DNS configuration, because a host may get it
-// long after podd was started.
+// nodeNow returns the node with its present DNS configuration, because a host may get its
+// DNS servers long after podd was started.
 func (e *Runner) nodeNow(s Input) (render.Node, error) {
 	node := *s.Node
 	if e.DNS == nil {
@@ -146,9 +148,9 @@ func (e *Runner) nodeNow(s Input) (render.Node, error) {
 // podd received a signal to stop.
 const cancelDelay = 10 * time.Second
 
-// withDelayedCancel returns a context that is canceled cancelDelay after ctx. If a caller
-// cancels a start in progress, the runtime kills what it has begun, and does not always
-// clean up. done releases the context.
+// withDelayedCancel returns a context that is canceled cancelDelay after ctx is done, because
+// a runtime does not always clean up after a start that was canceled. done releases the
+// context.
 func withDelayedCancel(ctx context.Context) (whole context.Context, done func()) {
 	whole, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

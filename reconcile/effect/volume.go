@@ -10,8 +10,9 @@ import (
 	"podd/reconcile/render"
 )
 
-// checkVolumes returns an error if the volumes of a version cannot be prepared. Image
-// volumes are pulled, so that nothing waits for them after the earlier version has ended.
+// checkVolumes returns an error if the volumes of version p cannot be prepared. It pulls the
+// images of image volumes, so that p need not wait for them after the earlier version has
+// ended.
 func (e *Runner) checkVolumes(ctx context.Context, s Input, p *manifest.Pod) error {
 	if err := render.CheckMounts(p, *s.Node); err != nil {
 		return err
@@ -25,10 +26,10 @@ func (e *Runner) checkVolumes(ctx context.Context, s Input, p *manifest.Pod) err
 	return checkProfiles(p, s.Node)
 }
 
-// volumeImages pulls the image volumes of a version, and returns the runtime's references
-// by volume. If fetched is set, the images were pulled for this pod already, and the policy
-// Always does not contact the registry again.
-func (e *Runner) volumeImages(ctx context.Context, s Input, p *manifest.Pod, fetched bool) (map[string]string, error) {
+// volumeImages pulls the images of the image volumes of version p, and returns the runtime's
+// references to the images by the name of the volume. If alreadyPulled is set, the images
+// were pulled for this pod before, so the policy Always does not contact the registry again.
+func (e *Runner) volumeImages(ctx context.Context, s Input, p *manifest.Pod, alreadyPulled bool) (map[string]string, error) {
 	var refs map[string]string
 	for i := range p.Spec.Spec.Volumes {
 		v := &p.Spec.Spec.Volumes[i]
@@ -36,13 +37,13 @@ func (e *Runner) volumeImages(ctx context.Context, s Input, p *manifest.Pod, fet
 			continue
 		}
 		policy := string(v.Image.PullPolicy)
-		if fetched && v.Image.PullPolicy == v1.PullAlways {
+		if alreadyPulled && v.Image.PullPolicy == v1.PullAlways {
 			policy = string(v1.PullIfNotPresent)
 		}
-		secrets, without := s.pullSecrets(p)
+		secrets, missing := s.pullSecrets(p)
 		image, err := e.Images.Ensure(ctx, v.Image.Reference, policy, secrets, func() {})
 		if err != nil {
-			return nil, fmt.Errorf("volume %q: %w%s", v.Name, err, without)
+			return nil, fmt.Errorf("volume %q: %w%s", v.Name, err, missing)
 		}
 		if refs == nil {
 			refs = map[string]string{}

@@ -21,8 +21,8 @@ func NewReportCache() *ReportCache {
 	return &ReportCache{pods: map[types.NamespacedName]*reconcile.Report{}}
 }
 
-// Take adds the reports of a change and removes deleted pods.
-func (r *ReportCache) Take(c reconcile.Change) {
+// Apply stores the reports of a change, and deletes the reports of removed pods.
+func (r *ReportCache) Apply(c reconcile.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, key := range c.Gone {
@@ -35,7 +35,7 @@ func (r *ReportCache) Take(c reconcile.Change) {
 	}
 }
 
-// All returns the last report of each pod, in any order.
+// All returns the last report of each pod in no particular order.
 func (r *ReportCache) All() []*reconcile.Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,8 +17,8 @@ func TestReportCache(t *testing.T) {
 		return &reconcile.Report{Key: key(name), Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}}
 	}
 	r := NewReportCache()
-	r.Take(reconcile.Change{Reports: []*reconcile.Report{one("a"), one("b"), {Key: key("unknown")}}})
-	r.Take(reconcile.Change{Gone: []types.NamespacedName{key("a")}})
+	r.Apply(reconcile.Change{Reports: []*reconcile.Report{one("a"), one("b"), {Key: key("unknown")}}})
+	r.Apply(reconcile.Change{Gone: []types.NamespacedName{key("a")}})
 	if all := r.All(); len(all) != 1 || all[0].Key.Name != "b" {
 		t.Errorf("got %v, want only pod b", all)
 	}

@@ -21,17 +21,18 @@ import (
 	"podd/reconcile/volume"
 	"podd/runtime"
 	"podd/runtime/cri"
+	"podd/runtime/logs"
 )
 
-// limitsInterval is the interval between measurements of the pods' disk usage, which is
-// that of the kubelet.
+// limitsInterval is the interval between measurements of the pods' disk usage, with the value
+// of the kubelet.
 const limitsInterval = 10 * time.Second
 
 // A StorageLimiter evicts pods that exceed the sizeLimit of an emptyDir or the
 // ephemeral-storage limit of their containers.
 type StorageLimiter struct {
 	o            StorageOptions
-	warnedLayers bool                       // a missing report of layers has been logged
+	warnedLayers bool                       // whether a warning was logged that the runtime reports no layers
 	failures     map[podPart]measuringError // of the last round
 	reported     []manifest.Problem         // the last argument of Report
 }
@@ -44,8 +45,8 @@ type StorageOptions struct {
 	Router evictor
 	Layers layerReader
 	Log    *slog.Logger
-	// Report is called with the problems of pods of which a part could not be measured, when
-	// they change.
+	// Report is called with the problems of all pods that could not be measured completely,
+	// when these problems change.
 	Report func(ctx context.Context, all []manifest.Problem)
 }
 
@@ -80,14 +81,15 @@ func (k *StorageLimiter) Run(ctx context.Context) error {
 // A measurement is the disk usage of a pod in one round.
 type measurement struct {
 	report  *reconcile.Report
-	storage bool // a limit of ephemeral storage applies
+	storage bool // whether a limit of ephemeral-storage applies
 	used    plan.DiskUse
-	failed  map[string]error // by part
+	failed  map[string]error // errors by the part of the pod that could not be measured
 }
 
-// check does one round: it evicts the reported version of each pod that exceeds a limit. The
-// runtime, which can be slow, is called once, last, and only for pods that do not exceed a
-// limit without their layers. Pods without a limit are not measured.
+// check measures the pods once, and evicts the reported version of each pod that exceeds a
+// limit. The runtime measures the writable layers. Because it can be slow, it is called once,
+// after everything else, and only for pods that exceed no limit without their layers. Pods
+// without a limit are not measured.
 func (k *StorageLimiter) check(ctx context.Context) {
 	var all, rest []*measurement
 	for _, r := range k.o.Pods() {
@@ -109,19 +111,19 @@ func (k *StorageLimiter) check(ctx context.Context) {
 	}
 }
 
-// excessGrace is the grace that is left to a pod that exceeds a limit while it is being
-// deleted. It is that of the kubelet for evictions.
+// excessGrace is the grace period of a pod that exceeds a limit while it is being deleted. It
+// has the value of the kubelet for evictions.
 const excessGrace = time.Second
 
-// evict evicts a pod that exceeds a limit, and reports whether it does. A pod that is being
-// deleted gets no more than excessGrace.
+// evict evicts a pod that exceeds a limit. If the pod is being deleted, it shortens the grace
+// period to excessGrace instead. It returns false if the pod exceeds no limit.
 func (k *StorageLimiter) evict(ctx context.Context, m *measurement) bool {
 	r := m.report
 	why := m.used.ExceededLimit(&r.Pod.Spec)
 	if why == "" {
 		return false
 	}
-	// The calls fail only when podd is ending.
+	// The calls fail only if podd is stopping.
 	if r.Version == nil {
 		k.o.Log.Warn("pod exceeds a storage limit while it is being deleted; stopping it now", "pod", r.Key.String(), "why", why)
 		_ = k.o.Router.Delete(ctx, r.Key, r.Pod.UID, excessGrace)
@@ -131,9 +133,9 @@ func (k *StorageLimiter) evict(ctx context.Context, m *measurement) bool {
 	return true
 }
 
-// measure measures a pod without its layers. It returns nil if the pod needs no check. A
-// Pending pod is measured too, because its init containers may run. Unless a limit of
-// ephemeral storage applies, only volumes with a sizeLimit are measured.
+// measure measures a pod without its writable layers. It returns nil if the pod needs no
+// check. A Pending pod is measured, too, because its init containers may run. Unless a limit
+// of ephemeral-storage applies, only volumes with a sizeLimit are measured.
 func (k *StorageLimiter) measure(ctx context.Context, r *reconcile.Report) *measurement {
 	if r.Pod == nil { // it is being removed, and podd never had its manifest
 		return nil
@@ -158,7 +160,7 @@ func (k *StorageLimiter) measure(ctx context.Context, r *reconcile.Report) *meas
 	}
 	if m.storage {
 		m.addFiles(dir, p.UID)
-		m.addLogs(ctx, render.LogDirectory(p, k.o.Node))
+		m.addLogs(ctx, logs.Dir(k.o.Node.LogsDir, p.Key, p.UID))
 	}
 	return m
 }
@@ -216,7 +218,8 @@ func containerNames(spec *v1.PodSpec) []string {
 	return names
 }
 
-// addLayers adds the writable layers. The wait for the runtime is limited to one interval.
+// addLayers adds the sizes of the writable layers to the measurements. It waits for the
+// runtime no longer than limitsInterval.
 func (k *StorageLimiter) addLayers(ctx context.Context, all []*measurement) {
 	if len(all) == 0 {
 		return

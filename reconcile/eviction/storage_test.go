@@ -145,16 +145,16 @@ func TestStorageLimiter(t *testing.T) {
 		k.check(t.Context())
 		evict, evicted := got[tt.pod.Name]
 		if !strings.HasPrefix(evict.Message, tt.want) || evicted != (tt.want != "") {
-			t.Errorf("%s: evicted for %q, want %q", tt.name, evict.Message, tt.want)
+			t.Errorf("%s: eviction: got message %q, want %q", tt.name, evict.Message, tt.want)
 		}
 		if evicted && (evict.UID != tt.pod.UID || evict.Hash != "v1:a") {
-			t.Errorf("%s: evicted version %s %s, want the reported one", tt.name, evict.UID, evict.Hash)
+			t.Errorf("%s: evicted version: got %s %s, want %s v1:a", tt.name, evict.UID, evict.Hash, tt.pod.UID)
 		}
 		if len(tt.layers.requests) != tt.calls {
 			t.Errorf("%s: got %d calls of the runtime, want %d", tt.name, len(tt.layers.requests), tt.calls)
 		}
 		if failed := tt.layers.err != nil; strings.Contains(log.String(), "failed") != failed {
-			t.Errorf("%s: logged %s", tt.name, log.String())
+			t.Errorf("%s: log: got %s, want a failure %t", tt.name, log.String(), failed)
 		}
 	}
 }
@@ -193,7 +193,7 @@ func TestStorageLimiter_NoLayers(t *testing.T) {
 			k.check(t.Context())
 		}
 		if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "do not count them") {
-			t.Errorf("%+v: logged %s", unreported, log.String())
+			t.Errorf("%+v: log: got %s, want one line about layers", unreported, log.String())
 		}
 	}
 }
@@ -223,7 +223,7 @@ func TestStorageLimiter_SlowRuntime(t *testing.T) {
 			t.Errorf("evicted %v, want the full pod", got)
 		}
 		if len(slow.requests) != 1 || len(slow.requests[0]) != 50 || slices.Contains(slow.requests[0], "uid-full") {
-			t.Errorf("the runtime was called for %v, want once for the 50 small pods", slow.requests)
+			t.Errorf("calls of the runtime: got %v, want one for the 50 small pods", slow.requests)
 		}
 	})
 }
@@ -256,13 +256,13 @@ func TestStorageLimiter_NotMeasured(t *testing.T) {
 		k.check(t.Context())
 	}
 	if len(reported) != 0 {
-		t.Errorf("reported too early: %v", reported)
+		t.Errorf("problems before the last round: got %v, want none", reported)
 	}
 	for range 3 {
 		k.check(t.Context())
 	}
 	if len(reported) != 1 || len(reported[0]) != len(broken)+1 {
-		t.Fatalf("reported %v, want each of the %d parts once", reported, len(broken)+1)
+		t.Fatalf("problems: got %v, want one for each of the %d parts", reported, len(broken)+1)
 	}
 	var all strings.Builder
 	for _, p := range reported[0] {
@@ -273,11 +273,11 @@ func TestStorageLimiter_NotMeasured(t *testing.T) {
 	}
 	for part := range broken {
 		if n := strings.Count(all.String(), part); n != 1 {
-			t.Errorf("%s is in %d problems:\n%s", part, n, all.String())
+			t.Errorf("problems about %s: got %d, want 1:\n%s", part, n, all.String())
 		}
 	}
 	if n := strings.Count(log.String(), "level=WARN"); n != len(broken)+1 {
-		t.Errorf("logged %d warnings:\n%s", n, log.String())
+		t.Errorf("log warnings: got %d, want %d:\n%s", n, len(broken)+1, log.String())
 	}
 	for _, path := range broken {
 		if err := os.Remove(path); err != nil {
@@ -287,7 +287,7 @@ func TestStorageLimiter_NotMeasured(t *testing.T) {
 	failing.err = nil
 	k.check(t.Context())
 	if len(reported) != 2 || len(reported[1]) != 0 {
-		t.Errorf("reported %v after the repair", reported[1:])
+		t.Errorf("problems after the repair: got %v, want an empty report", reported[1:])
 	}
 }
 

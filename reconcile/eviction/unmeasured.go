@@ -17,8 +17,9 @@ import (
 // layersPart is the part of a pod that the runtime measures.
 const layersPart = "the writable layers of its containers"
 
-// unmeasuredRounds is the number of rounds in a row after which a part that cannot be
-// measured is a problem. A single failure is often over in the next round.
+// unmeasuredRounds is the number of consecutive rounds after which a part that cannot be
+// measured is reported as a problem. A single failure often does not occur again in the next
+// round.
 const unmeasuredRounds = 3
 
 // A podPart is a part of a pod's disk usage.
@@ -31,11 +32,11 @@ type podPart struct {
 // A measuringError is the error of a part that could not be measured in the last rounds.
 type measuringError struct {
 	rounds int
-	err    error // the first, so that the problem does not change all the time
+	err    error // of the first round, so that the problem does not change in each round
 }
 
-// recordFailures records the failures of a round, logs those that are new, and reports the
-// problems if they have changed.
+// recordFailures records the failures of a round, logs new failures, and reports the problems
+// if they have changed.
 func (k *StorageLimiter) recordFailures(ctx context.Context, all []*measurement) {
 	now := map[podPart]measuringError{}
 	var problems []manifest.Problem
@@ -66,14 +67,15 @@ func (k *StorageLimiter) recordFailures(ctx context.Context, all []*measurement)
 	}
 }
 
-// unmeasuredProblem returns the problem of a pod of which a part cannot be measured.
+// unmeasuredProblem returns the problem that a part of a pod cannot be measured because of
+// err.
 func unmeasuredProblem(p *manifest.Pod, part string, err error) manifest.Problem {
 	remedy := measuringRemedy(err)
 	if part == layersPart {
 		remedy = "check the container runtime"
 	}
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
-		err = path // the rest names the part again
+		err = path // the messages around path name the part, which the problem names already
 	}
 	return manifest.Problem{
 		Severity: manifest.Warning, Path: p.Origin.Path, Position: manifest.Position{Line: uint32(p.Origin.Line)}, Pod: p.Key,
@@ -81,7 +83,8 @@ func unmeasuredProblem(p *manifest.Pod, part string, err error) manifest.Problem
 	}
 }
 
-// measuringRemedy returns what a user can do about an error of the file system.
+// measuringRemedy returns an instruction for users how to resolve an error of the file
+// system.
 func measuringRemedy(err error) string {
 	switch {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):

@@ -51,7 +51,7 @@ func TestClock(t *testing.T) {
 				"started": got.Started, "finished": got.Finished.At, "stopping": got.Stopping.Since, "ending": got.Terminations["c"].Since,
 			} {
 				if ago := now.Now.Sub(at); ago != test.want {
-					t.Errorf("%s was %s ago, want %s", field, ago, test.want)
+					t.Errorf("%s: got a time %s ago, want %s ago", field, ago, test.want)
 				}
 			}
 			if !got.StartTime.Equal(at) || !got.Terminations["hooked"].Since.IsZero() {
@@ -78,6 +78,6 @@ func TestClock_OlderFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	if ago := now.Now.Sub(j.Started); ago != 2*time.Minute || !j.Stopping.Since.Equal(now.Now) {
-		t.Errorf("started %s ago, stopping since %s; want 2m0s and now", ago, j.Stopping.Since)
+		t.Errorf("got a start %s ago and a stop since %s, want 2m0s ago and now", ago, j.Stopping.Since)
 	}
 }

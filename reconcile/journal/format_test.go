@@ -99,7 +99,7 @@ func wantFields(t *testing.T, at string, typ reflect.Type, stored any) {
 			}
 			value, ok := object[name]
 			if !ok {
-				t.Errorf("%s has no field %s: write a journal with it to a new file of testdata/formats", at, name)
+				t.Errorf("%s: got no field %s, want one: write a journal with it to a new file of testdata/formats", at, name)
 				continue
 			}
 			wantFields(t, at+"."+name, field.Type, value)
@@ -107,7 +107,7 @@ func wantFields(t *testing.T, at string, typ reflect.Type, stored any) {
 	case reflect.Map:
 		object, _ := stored.(map[string]any)
 		if len(object) == 0 {
-			t.Errorf("%s is empty", at)
+			t.Errorf("%s: got an empty object, want fields", at)
 		}
 		for key, value := range object {
 			wantFields(t, at+"."+key, typ.Elem(), value)
@@ -115,7 +115,7 @@ func wantFields(t *testing.T, at string, typ reflect.Type, stored any) {
 	case reflect.Slice:
 		list, _ := stored.([]any)
 		if len(list) == 0 {
-			t.Errorf("%s is empty", at)
+			t.Errorf("%s: got an empty list, want elements", at)
 		}
 		for _, value := range list {
 			wantFields(t, at+"[]", typ.Elem(), value)
@@ -161,7 +161,7 @@ func orphaned(t *testing.T, root string, data []byte) (kept bool, j state.Record
 		return false, all[0]
 	}
 	if o := orphans[0]; !o.Kept() || o.Reason() == "" {
-		t.Fatalf("%q: got an orphan that podd may remove", data)
+		t.Fatalf("%q: got an orphan that podd may remove, want one that is kept with a reason", data)
 	}
 	return true, state.Record{}
 }
@@ -173,12 +173,12 @@ func TestTruncated(t *testing.T) {
 		root := t.TempDir()
 		for n := 1; n < len(data); n++ {
 			if j, err := decode(formatUID, data[:n]); err == nil {
-				t.Fatalf("%s: the first %d bytes are read as the journal of %s", name, n, j.Key)
+				t.Fatalf("%s: first %d bytes: got the journal of %s, want an error", name, n, j.Key)
 			}
 		}
 		for _, n := range []int{1, len(data) / 2, len(data) - 1} {
 			if kept, _ := orphaned(t, root, data[:n]); !kept {
-				t.Errorf("%s: the directory with the first %d bytes is not kept", name, n)
+				t.Errorf("%s: directory with the first %d bytes: got one that podd may remove, want one that is kept", name, n)
 			}
 		}
 	}
@@ -191,7 +191,7 @@ func TestFlipped(t *testing.T) {
 	for name, data := range journalFormats(t) {
 		flip(data, 1, func(flipped []byte) {
 			if j, err := decode(formatUID, flipped); err == nil && j.UID != formatUID {
-				t.Errorf("%s: got UID %q", name, j.UID)
+				t.Errorf("%s: got UID %q, want %q or an error", name, j.UID, formatUID)
 			}
 		})
 	}
@@ -204,11 +204,11 @@ func TestFlipped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if kept, _ := orphaned(t, t.TempDir(), data); kept {
-		t.Fatal("an undamaged journal was not read")
+		t.Fatal("undamaged journal: got an orphan, want a journal")
 	}
 	flip(data, 8, func(flipped []byte) {
 		if j, err := decode(formatUID, flipped); err == nil && !reflect.DeepEqual(j, newest) {
-			t.Errorf("%q is read as an undamaged journal", flipped)
+			t.Errorf("%q: got another journal than the undamaged one, want an error", flipped)
 		}
 	})
 }
@@ -229,7 +229,7 @@ func flip(data []byte, bits int, try func([]byte)) {
 func TestNewer(t *testing.T) {
 	for _, text := range []string{`{"version":2}`, `{"version":2,"key":7,"uid":[],"containers":"none"}`} {
 		if kept, _ := orphaned(t, t.TempDir(), []byte(text)); !kept {
-			t.Errorf("%s is read as a journal", text)
+			t.Errorf("%s: got a valid journal, want an orphan", text)
 		}
 	}
 }
@@ -241,7 +241,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if j, err := decode(formatUID, data); err == nil && (j.UID != formatUID || j.Key.Name == "") {
-			t.Errorf("got the journal of %s with UID %s", j.Key, j.UID)
+			t.Errorf("got the journal of %s with UID %s, want an error or UID %s", j.Key, j.UID, formatUID)
 		}
 	})
 }

@@ -8,21 +8,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// An Orphan is a pod directory that does not name its pod.
+// An Orphan is a pod directory without a valid journal, which would name its pod.
 type Orphan struct {
 	UID types.UID
-	// Unreadable is why its journal cannot be used; nil if it has none.
+	// Unreadable is why the journal cannot be read; nil if there is no journal.
 	Unreadable error
-	// Data is why it is kept without a journal; "" if that is not known yet, or if it need
-	// not be kept.
+	// Data is why the directory is kept although it has no journal. It is "" before
+	// CheckData, or if the directory need not be kept.
 	Data string
 }
 
-// Kept reports whether only a user may remove o: its journal may record that a pod needs
-// it, or its data may be another agent's.
+// Kept reports whether only a user may remove o, because its journal may record that a pod
+// needs it, or its data may belong to another agent.
 func (o Orphan) Kept() bool { return o.Unreadable != nil || o.Data != "" }
 
-// Reason returns why o is an orphan.
+// Reason returns why o is kept.
 func (o Orphan) Reason() string {
 	if o.Unreadable != nil {
 		return "journal cannot be read: " + o.Unreadable.Error()
@@ -30,8 +30,8 @@ func (o Orphan) Reason() string {
 	return "no journal, " + o.Data
 }
 
-// CheckData sets whether a directory without a journal must be kept. It must if that cannot
-// be found out.
+// CheckData returns o with Data set if a directory without a journal must be kept. A
+// directory that cannot be read must be kept.
 func (s Store) CheckData(ctx context.Context, o Orphan) Orphan {
 	if o.Unreadable != nil || s.HasData == nil {
 		return o

@@ -17,8 +17,9 @@ import (
 	"podd/reconcile/state"
 )
 
-// version is the version of the journals that podd writes. It is incremented with
-// each change that makes an older podd misread a journal; an older podd then rejects it.
+// version is the version of the journals that podd writes. It is incremented with each
+// change because of which an older podd would misread a journal. podd rejects journals with
+// a higher version.
 const version = 1
 
 // ReadAll returns the journals of all pod directories, by pod name, and the directories
@@ -50,11 +51,11 @@ func (s Store) ReadAll() (found map[types.NamespacedName][]state.Record, orphans
 	return found, orphans, nil
 }
 
-// Read returns the journal of a pod directory. If there is none, the error is
-// fs.ErrNotExist; after any other error there is one that cannot be used. An empty file
-// counts as none, because a power cut can leave one if a journal was replaced without
-// waiting for the disk (see lasting). If an unreadable journal was set aside, the journal
-// must be there.
+// Read returns the journal of a pod directory. The error is fs.ErrNotExist if there is no
+// journal. After any other error there is a journal that cannot be used. An empty file
+// counts as no journal, because a power cut can cause one if a journal was not written
+// durably (see Write). If an unreadable journal was set aside and there is no journal, the
+// error is not fs.ErrNotExist, because the pod had one.
 func (s Store) Read(uid types.UID) (state.Record, error) {
 	root, err := os.OpenRoot(s.Dir(uid))
 	if err != nil {
@@ -63,7 +64,7 @@ func (s Store) Read(uid types.UID) (state.Record, error) {
 	defer root.Close()
 	f, err := root.OpenFile(Name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return state.Record{}, unlessKept(root, unlessLink(root, err))
+		return state.Record{}, replacedError(root, linkError(root, err))
 	}
 	defer f.Close()
 	info, err := f.Stat()
@@ -78,7 +79,7 @@ func (s Store) Read(uid types.UID) (state.Record, error) {
 		return state.Record{}, err
 	}
 	if len(data) == 0 {
-		return state.Record{}, unlessKept(root, errEmpty)
+		return state.Record{}, replacedError(root, errEmpty)
 	}
 	r, err := decode(uid, data)
 	if err != nil {
@@ -93,18 +94,18 @@ var (
 	errEmpty      = fmt.Errorf("the file is empty: %w", fs.ErrNotExist)
 )
 
-// unlessLink returns err, or errNotRegular if the journal is a symbolic link, which may be
-// dangling.
-func unlessLink(root *os.Root, err error) error {
+// linkError returns the error of opening the journal: errNotRegular if the journal is a
+// symbolic link, even a dangling one; otherwise err.
+func linkError(root *os.Root, err error) error {
 	if info, lerr := root.Lstat(Name); lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return errNotRegular
 	}
 	return err
 }
 
-// unlessKept returns err, or errReplaced if there is no journal although an unreadable one
-// was to be replaced.
-func unlessKept(root *os.Root, err error) error {
+// replacedError returns the error of reading the journal: errReplaced if there is no journal
+// although an unreadable one was set aside; otherwise err.
+func replacedError(root *os.Root, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -114,9 +115,9 @@ func unlessKept(root *os.Root, err error) error {
 	return err
 }
 
-// decode verifies the checksum because a byte that changed on the disk could turn a
-// journal into that of another pod, and podd would remove that pod's directory. The journals of older
-// versions of podd have no checksum.
+// decode decodes the journal of the pod with this UID. It verifies the checksum, because a
+// byte that changed on the disk could make the journal name another pod, and podd would
+// remove that pod's directory. The journals of older versions of podd have no checksum.
 func decode(uid types.UID, data []byte) (state.Record, error) {
 	if len(data) > limit {
 		return state.Record{}, fmt.Errorf("more than %d bytes", limit)
@@ -137,12 +138,13 @@ func decode(uid types.UID, data []byte) (state.Record, error) {
 	return r, nil
 }
 
-// UnreadableSuffix is appended to the name of an unreadable journal that podd kept when it
-// wrote a new one.
+// UnreadableSuffix is appended to the name of an unreadable journal when podd writes a new
+// one.
 const UnreadableSuffix = ".unreadable"
 
-// Supersede replaces an unreadable journal by r, and keeps the unreadable one unless an
-// earlier one is kept. If writing fails, the next read finds the journal unreadable again.
+// Supersede replaces an unreadable journal by r, and keeps the unreadable one under another
+// name unless an earlier one was kept. If writing fails, Read still reports an unreadable
+// journal. If durable is set, r is on disk when Supersede returns.
 func (s Store) Supersede(r state.Record, durable bool) error {
 	if err := s.setAside(r.UID); err != nil {
 		return fmt.Errorf("writing the journal of pod %s: keeping its unreadable journal: %w", r.Key, err)
@@ -150,8 +152,8 @@ func (s Store) Supersede(r state.Record, durable bool) error {
 	return s.Write(r, durable)
 }
 
-// setAside gives an unreadable journal a second name. If it is not a file, or the file
-// system has no hard links, it is renamed.
+// setAside links an unreadable journal to its second name. If the journal is a directory, or
+// the file system has no hard links, it renames the journal.
 func (s Store) setAside(uid types.UID) error {
 	root, err := os.OpenRoot(s.Dir(uid))
 	if errors.Is(err, fs.ErrNotExist) {

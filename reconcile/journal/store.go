@@ -17,9 +17,9 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// limit is the maximum size of a journal in bytes, for writing and reading. A
-// container needs less than 1 KiB without its termination message. The message has up to 4
-// KiB and may need six times as many in JSON. It is left out if there is no room.
+// limit is the maximum size of a journal in bytes, for writing and reading. A container
+// needs less than 1 KiB without its termination message. The message has up to 4 KiB, which
+// may become 24 KiB in JSON. Messages are omitted from a journal that would be too large.
 const limit = 1 << 20
 
 // A Store is the pods directory. Each journal in it has one writer, the worker of its pod.
@@ -27,8 +27,8 @@ type Store struct {
 	Root string
 	// Clock reads the host's clocks; nil means clock.Read.
 	Clock func() clock.Reading
-	// HasData reports whether a pod's directory has data that must not be removed unless
-	// its pod is known; nil means that none has.
+	// HasData reports whether a pod directory contains data that must not be removed unless
+	// its pod is known; nil means that no directory contains data.
 	HasData func(ctx context.Context, uid types.UID) (bool, error)
 	// Replace stores the data of one pod directory; nil stores it in a file. Tests record
 	// and fail writes with it.
@@ -69,8 +69,8 @@ func (s Store) Now() clock.Reading {
 	return clock.Read()
 }
 
-// encode returns r as JSON, without termination messages if it would be too large for
-// read.
+// encode returns r as JSON with a checksum, without termination messages if it would exceed
+// limit.
 func encode(r state.Record) ([]byte, error) {
 	r.Version = version
 	data, err := checksum.Marshal(r)
@@ -83,15 +83,15 @@ func encode(r state.Record) ([]byte, error) {
 	return data, err
 }
 
-// Replace replaces the journal in dir, if there is one. If lasting is set, it also syncs
-// the parent directory, because the pod's directory may be new.
-func Replace(dir string, data []byte, lasting bool) error {
+// Replace writes the journal in dir, replacing an earlier one atomically. If durable is set,
+// it syncs the journal, dir and the parent of dir, because dir may be new.
+func Replace(dir string, data []byte, durable bool) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	if !lasting {
+	if !durable {
 		return atomicfile.Replace(root, Name, Name+".new", data)
 	}
 	if err := atomicfile.WriteIn(root, Name, Name+".new", data); err != nil {
@@ -104,8 +104,8 @@ func Replace(dir string, data []byte, lasting bool) error {
 	return errors.Join(atomicfile.Sync(parent), parent.Close())
 }
 
-// HasTakenOver reports whether a journal records a pod that was taken over from a kubelet. Then
-// podd must observe unlabeled sandboxes, even without --adopt.
+// HasTakenOver reports whether a journal records a pod that was taken over from a kubelet.
+// Then podd must observe unlabeled sandboxes, even without --adopt.
 func (s Store) HasTakenOver() (bool, error) {
 	found, _, err := s.ReadAll()
 	for _, all := range found {
@@ -116,7 +116,7 @@ func (s Store) HasTakenOver() (bool, error) {
 	return false, err
 }
 
-// Names returns the names of the pods with directories, by UID.
+// Names returns the names of all pods with a valid journal, by UID.
 func (s Store) Names() (map[types.UID]types.NamespacedName, error) {
 	found, _, err := s.ReadAll()
 	names := map[types.UID]types.NamespacedName{}

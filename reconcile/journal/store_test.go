@@ -25,10 +25,10 @@ func TestWrite_TooLarge(t *testing.T) {
 	}
 	got, err := s.Read("u")
 	if err != nil || got.Finished == nil || len(got.Containers) != 100 || got.Containers["c7"].Attempt != 7 || got.Containers["c7"].LastExit.MessageRead {
-		t.Errorf("got %+v, %v", got, err)
+		t.Errorf("got %+v (error %v), want the end and 100 containers without messages", got, err)
 	}
 	if e := j.Containers["c7"].LastExit; !e.MessageRead || e.TerminationMessage == "" {
-		t.Error("the messages in memory were removed")
+		t.Error("messages of the record in memory: got none, want them unchanged")
 	}
 	j.Hash = strings.Repeat("x", limit)
 	if err := s.Write(j, true); err == nil || !strings.Contains(err.Error(), "(limit 1048576)") {
@@ -41,7 +41,7 @@ func TestStore_Durable(t *testing.T) {
 	var got []bool
 	s := Store{Root: t.TempDir(), Replace: func(dir string, _ []byte, durable bool) error {
 		if filepath.Base(dir) != "u" {
-			t.Errorf("wrote to %s, want the directory u", dir)
+			t.Errorf("directory of the write: got %s, want u", dir)
 		}
 		got = append(got, durable)
 		return nil

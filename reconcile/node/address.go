@@ -32,7 +32,7 @@ func (a Addresses) equal(b Addresses) bool {
 	return slices.Equal(a.IPs, b.IPs) && a.Problem == b.Problem
 }
 
-// given returns the result for addresses set by the user. They are used even if the host
+// given returns the Addresses for ips, which the user set. They are used even if the host
 // does not have them.
 func given(ips []netip.Addr, r reading) Addresses {
 	a := Addresses{IPs: ips}
@@ -57,7 +57,8 @@ const (
 	onlyIPv6
 )
 
-func (f family) fits(ip netip.Addr) bool {
+// allows reports whether ip is valid and of an allowed family.
+func (f family) allows(ip netip.Addr) bool {
 	return ip.IsValid() && (f == anyFamily || ip.Is4() == (f == onlyIPv4))
 }
 
@@ -71,38 +72,39 @@ type choice struct {
 type reason int
 
 const (
-	byDefault reason = iota // no better reason
+	byDefault reason = iota // none of the other reasons
 	byRoute                 // it is the source address of packets to the default route
 	byName                  // the node's name resolves to it
 )
 
 // next returns the choice after another reading.
 //
-// While a host renews its lease, or its link is down, it has neither its address nor a
-// default route, but perhaps addresses of bridges. Therefore an address that was found by
-// its route or by the node's name is replaced only by another address found in this way,
-// and never by one of the other family, unless that is IPv4. podd may restart during this
-// time, or start before DHCP after a boot, so such an address is kept in a file.
+// While a host renews its DHCP lease, or its link is down, it has neither its address nor a
+// default route, although its bridges may have addresses. Therefore an address that was
+// found by its route or by the node's name is replaced only by another address that was
+// found in one of these ways. An IPv4 address is never replaced by an IPv6 address. podd
+// may restart during this time, or start before DHCP after a boot. So such an address is
+// stored in a file.
 func (c choice) next(f family, r reading) choice {
 	if r.failed {
-		return c.orLoopback(f) // only the first reading can have failed here
+		return c.orLoopback(f) // update ignores all later readings that failed
 	}
-	if f.fits(r.named) {
+	if f.allows(r.named) {
 		return choice{r.named, byName}
 	}
 	if c.by == byName && r.unresolved && r.has(c.ip) {
 		return c
 	}
 	for _, source := range []netip.Addr{r.source4, r.source6} {
-		if f.fits(source) && !(c.found() && c.ip.Is4() && source.Is6()) {
+		if f.allows(source) && !(c.found() && c.ip.Is4() && source.Is6()) {
 			return choice{source, byRoute}
 		}
 	}
-	if c.found() || c.lasting() && r.has(c.ip) {
+	if c.found() || c.isPublishable() && r.has(c.ip) {
 		return c
 	}
 	for _, ip := range r.all {
-		if f.fits(ip) && ip.IsGlobalUnicast() {
+		if f.allows(ip) && ip.IsGlobalUnicast() {
 			return choice{ip, byDefault}
 		}
 	}
@@ -110,10 +112,10 @@ func (c choice) next(f family, r reading) choice {
 }
 
 // found reports whether the address was found by its route or by the node's name.
-func (c choice) found() bool { return c.lasting() && c.by != byDefault }
+func (c choice) found() bool { return c.isPublishable() && c.by != byDefault }
 
-// lasting reports whether there is an address that can be published.
-func (c choice) lasting() bool { return c.ip.IsValid() && !c.ip.IsLoopback() }
+// isPublishable reports whether there is an address that can be published.
+func (c choice) isPublishable() bool { return c.ip.IsValid() && !c.ip.IsLoopback() }
 
 // orLoopback returns c, or the loopback address if there is no address yet.
 func (c choice) orLoopback(f family) choice {
@@ -129,7 +131,7 @@ func (c choice) orLoopback(f family) choice {
 // addresses returns the Addresses for the choice.
 func (c choice) addresses(r reading) Addresses {
 	a := Addresses{IPs: []netip.Addr{c.ip}}
-	if !r.failed && c.lasting() && !r.has(c.ip) {
+	if !r.failed && c.isPublishable() && !r.has(c.ip) {
 		a.Problem = fmt.Sprintf("this host has lost the address %s and has no default route from another one; it remains the address of the node until there is one or --node-ip sets another", c.ip)
 	}
 	return a

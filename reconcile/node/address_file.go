@@ -15,11 +15,11 @@ import (
 // maxStored is the maximum size of the file in bytes.
 const maxStored = 4 << 10
 
-// storedChoice is the content of the file that keeps an address across restarts of podd.
+// storedChoice is the content of the file that stores an address across restarts of podd.
 type storedChoice struct {
 	IP netip.Addr `json:"ip"`
-	// ByName is set if the node's name resolved to the address. Otherwise it was found by its
-	// route.
+	// ByName reports whether the node's name resolved to the address. Otherwise the address
+	// was found by its route.
 	ByName bool `json:"byName,omitempty"`
 }
 
@@ -46,7 +46,7 @@ func readChoice(path string) (choice, error) {
 	return c, nil
 }
 
-// writeChoice replaces the file, durably. Its directory must exist.
+// writeChoice replaces the file at path durably. Its directory must exist.
 func writeChoice(path string, c choice) error {
 	data, err := json.Marshal(storedChoice{c.ip, c.by == byName})
 	if err != nil {

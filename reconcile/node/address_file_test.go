@@ -64,7 +64,7 @@ func TestAddressFollower_RestartAfterChange(t *testing.T) {
 		h.wake <- struct{}{}
 		time.Sleep(time.Second)
 		if a := start(t, AddressOptions{File: file}, "10.88.0.1").Addresses(); a.String() != "10.0.0.1" {
-			t.Errorf("got %s", a)
+			t.Errorf("address after the next start: got %s, want 10.0.0.1", a)
 		}
 	})
 }
@@ -103,8 +103,8 @@ func TestAddressFollower_HangingDisk(t *testing.T) {
 		cancel()
 		began := time.Now()
 		run.Wait()
-		if took := time.Since(began); took > storePatience {
-			t.Errorf("Run ended after %v, want at most %v", took, storePatience)
+		if took := time.Since(began); took > storeTimeout {
+			t.Errorf("time until Run returned: got %v, want at most %v", took, storeTimeout)
 		}
 		<-written
 	})
@@ -134,10 +134,10 @@ func TestAddressFollower_BrokenFile(t *testing.T) {
 		}
 		o := AddressOptions{File: file, Log: slog.New(slog.NewTextHandler(log, nil))}
 		if a := start(t, o, "10.0.0.2 default=10.0.0.2").Addresses(); a.String() != "10.0.0.2" || !strings.Contains(log.String(), file) {
-			t.Errorf("%q: got %s, log %s", content, a, log)
+			t.Errorf("%q: got address %s and log %s, want 10.0.0.2 and the name of the file", content, a, log)
 		}
 		if a := start(t, AddressOptions{File: file}, "").Addresses(); a.String() != "10.0.0.2" {
-			t.Errorf("%q: after the next start got %s", content, a)
+			t.Errorf("%q: address after the next start: got %s, want 10.0.0.2", content, a)
 		}
 	}
 }
@@ -147,6 +147,6 @@ func TestAddressFollower_UnwritableFile(t *testing.T) {
 	log := &strings.Builder{}
 	o := AddressOptions{File: filepath.Join(t.TempDir(), "none", "node-address"), Log: slog.New(slog.NewTextHandler(log, nil))}
 	if a := start(t, o, "10.0.0.1 default=10.0.0.1").Addresses(); a.String() != "10.0.0.1" || !strings.Contains(log.String(), "storing the node's address") {
-		t.Errorf("got %s, log %s", a, log)
+		t.Errorf("got address %s and log %s, want 10.0.0.1 and an error of storing", a, log)
 	}
 }

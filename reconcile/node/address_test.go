@@ -112,14 +112,14 @@ func TestChoice_Lasts(t *testing.T) {
 			was := c
 			c = c.next(f, r)
 			switch {
-			case !f.fits(c.ip):
-				t.Fatalf("family %d: got %s", f, c.ip)
-			case was.lasting() && !c.lasting():
-				t.Fatalf("%s was replaced by %s", was.ip, c.ip)
-			case was.lasting() && was.by != byDefault && was.ip.Is4() && c.ip.Is6():
-				t.Fatalf("%s was replaced by %s", was.ip, c.ip)
-			case c != was && !r.has(c.ip) && c.lasting():
-				t.Fatalf("%s was chosen, which the host does not have", c.ip)
+			case !f.allows(c.ip):
+				t.Fatalf("choice with family %d: got %s, want an allowed address", f, c.ip)
+			case was.isPublishable() && !c.isPublishable():
+				t.Fatalf("choice after %s: got %s, want one that can be published", was.ip, c.ip)
+			case was.isPublishable() && was.by != byDefault && was.ip.Is4() && c.ip.Is6():
+				t.Fatalf("choice after %s: got %s, want no IPv6 address", was.ip, c.ip)
+			case c != was && !r.has(c.ip) && c.isPublishable():
+				t.Fatalf("new choice: got %s, want an address of the host", c.ip)
 			}
 		}
 	})

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// routeEvents sends to wake when the kernel reports a changed address or route, until ctx
-// is done or events cannot be received.
+// routeEvents sends to wake when the kernel reports a changed address or route. It returns
+// when ctx is done, or with an error when events cannot be received.
 func routeEvents(ctx context.Context, wake chan<- struct{}) error {
 	socket, err := openRouteSocket()
 	if err != nil {
@@ -24,8 +24,8 @@ func routeEvents(ctx context.Context, wake chan<- struct{}) error {
 	}()
 	buffer := make([]byte, 1) // the rest of a message is dropped
 	for {
-		// Trigger a reading for changes before the socket was open, and for events that the
-		// kernel has dropped (ENOBUFS).
+		// This triggers a reading for changes before the socket was open, for a received
+		// event, and for events that the kernel has dropped (ENOBUFS).
 		select {
 		case wake <- struct{}{}:
 		default:

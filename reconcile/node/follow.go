@@ -9,31 +9,33 @@ import (
 	"time"
 )
 
-// Addresses are read every pollEvery and after events, but at most every readGap, because a
-// busy host may have thousands of events per second.
+// Addresses are read every pollEvery and after each event. There is a pause of readGap after
+// each reading, because a busy host may have thousands of events per second.
 const (
 	pollEvery = 10 * time.Second
 	readGap   = 100 * time.Millisecond
 )
 
-// storePatience is how long Run waits for the file when it ends, because a disk may not
-// respond at all.
-const storePatience = time.Second
+// storeTimeout is how long Run waits for a write to the file when ctx is done, because a
+// disk may not respond at all.
+const storeTimeout = time.Second
 
 // AddressOptions configure how the addresses of a node are determined.
 type AddressOptions struct {
-	// Given contains the addresses of --node-ip, which are used whatever the host has.
-	// 0.0.0.0 or :: alone means any address of that family, no address one of any family.
+	// Given contains the addresses of --node-ip, which are used even if the host does not
+	// have them. 0.0.0.0 or :: alone means any address of that family. If Given is empty, an
+	// address of any family is used.
 	Given []netip.Addr
 	// Name is the node's name if the addresses that it resolves to take precedence, as in a
 	// kubelet; otherwise "".
 	Name string
-	// File is the path of a file that keeps an address found by its route or by the node's
-	// name for the next start; "" keeps none. Its directory must exist.
+	// File is the path of a file that stores an address found by its route or by the node's
+	// name for the next start; "" means that none is stored. Its directory must exist.
 	File string
 	Log  *slog.Logger
 
-	// Replaced in tests; nil reads and follows the host, and writes the file.
+	// Tests replace these functions. If they are nil, the follower reads the host, receives
+	// the kernel's events and writes the file.
 	read   func(context.Context) reading
 	events func(ctx context.Context, wake chan<- struct{}) error
 	write  func(path string, c choice) error
@@ -47,13 +49,13 @@ type AddressFollower struct {
 
 	// The following fields belong to Run's goroutine.
 	choice  choice
-	stored  choice       // in the file, or being written to it
+	stored  choice       // the choice in the file, or being written to it
 	writing <-chan error // receives the result of the write in progress; nil if there is none
 }
 
-// NewAddressFollower determines the current addresses and stores them. It starts with the
-// address in File. If Name is set, it may block for a second, and for as long as the disk
-// does not respond.
+// NewAddressFollower determines the current addresses, beginning with the address in File,
+// and stores them. If Name is set, it may block for a second to resolve the name. It blocks
+// while the disk does not respond.
 func NewAddressFollower(ctx context.Context, o AddressOptions) *AddressFollower {
 	if o.read == nil {
 		name := o.Name
@@ -81,7 +83,7 @@ func NewAddressFollower(ctx context.Context, o AddressOptions) *AddressFollower 
 	return f
 }
 
-// load makes the address in the file the current choice if it is of the right family.
+// load makes the address in the file the current choice if its family is allowed.
 func (f *AddressFollower) load() {
 	if f.o.File == "" {
 		return
@@ -90,22 +92,21 @@ func (f *AddressFollower) load() {
 	if f.stored, err = readChoice(f.o.File); err != nil {
 		f.o.Log.Warn("loading the stored node address failed; using one that the host has now", "err", err)
 	}
-	if f.family.fits(f.stored.ip) {
+	if f.family.allows(f.stored.ip) {
 		f.choice = f.stored
 	}
 }
 
-// store begins to write the choice to the file if it differs and was found by its route or
-// by the node's name. While a write is in progress, it does nothing: endWrite stores what has
-// changed in the meantime. After an error it does not try again until the choice changes,
-// because the next start writes it too.
+// store begins to write the choice to the file if the choice has changed and was found by its
+// route or by the node's name. While a write is in progress, it does nothing, because
+// endWrite calls store again. After an error it does not try again until the choice changes.
 func (f *AddressFollower) store() {
 	if f.o.File == "" || !f.choice.found() || f.choice == f.stored || f.writing != nil {
 		return
 	}
 	f.stored = f.choice
 	written, c := make(chan error, 1), f.choice
-	// Nothing can end a call that waits for a disk, so this goroutine may outlive Run.
+	// A call that waits for a disk cannot be interrupted, so this goroutine may outlive Run.
 	go func() { written <- f.o.write(f.o.File, c) }()
 	f.writing = written
 }
@@ -119,9 +120,9 @@ func (f *AddressFollower) endWrite(err error) {
 	f.store()
 }
 
-// finishWrites waits until the newest choice is stored, but no longer than storePatience.
+// finishWrites waits until the newest choice is stored, but no longer than storeTimeout.
 func (f *AddressFollower) finishWrites() {
-	timer := time.NewTimer(storePatience)
+	timer := time.NewTimer(storeTimeout)
 	defer timer.Stop()
 	for f.writing != nil {
 		select {
@@ -137,7 +138,7 @@ func (f *AddressFollower) finishWrites() {
 // Addresses returns the current addresses. It is safe for concurrent use.
 func (f *AddressFollower) Addresses() Addresses { return *f.now.Load() }
 
-// Run calls changed with the addresses at first and after each change, until ctx is done.
+// Run calls changed with the current addresses, and then after each change until ctx is done.
 func (f *AddressFollower) Run(ctx context.Context, changed func(Addresses)) {
 	wake := make(chan struct{}, 1)
 	var events sync.WaitGroup
@@ -172,17 +173,17 @@ func (f *AddressFollower) wait(ctx context.Context, wake <-chan struct{}, tick <
 	}
 }
 
-// update reads once, and reports and stores a change.
+// update reads the addresses once. If they have changed, it calls changed and stores them.
 func (f *AddressFollower) update(ctx context.Context, changed func(Addresses)) {
 	r := f.o.read(ctx)
 	if r.failed || ctx.Err() != nil {
 		return
 	}
-	was, is := f.Addresses(), f.find(r)
-	if !is.equal(was) {
-		f.now.Store(&is)
-		f.o.Log.Info("node addresses changed", "was", was, "is", is, "problem", is.Problem)
-		changed(is)
+	before, after := f.Addresses(), f.find(r)
+	if !after.equal(before) {
+		f.now.Store(&after)
+		f.o.Log.Info("node addresses changed", "was", before, "is", after, "problem", after.Problem)
+		changed(after)
 	}
 	f.store()
 }
@@ -196,7 +197,8 @@ func (f *AddressFollower) find(r reading) Addresses {
 	return f.choice.addresses(r)
 }
 
-// follow wakes Run after events until ctx is done.
+// follow sends to wake after each event until ctx is done. If events cannot be received, it
+// tries again every pollEvery.
 func (f *AddressFollower) follow(ctx context.Context, wake chan<- struct{}) {
 	for logged := false; ; {
 		err := f.o.events(ctx, wake)
@@ -213,7 +215,7 @@ func (f *AddressFollower) follow(ctx context.Context, wake chan<- struct{}) {
 	}
 }
 
-// sleep reports whether d has passed before ctx was done.
+// sleep waits for d. It returns false if ctx is done first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -103,24 +103,24 @@ func following(t *testing.T, o AddressOptions, test func(h *fakeHost, f *Address
 func TestAddressFollower(t *testing.T) {
 	following(t, AddressOptions{}, func(h *fakeHost, f *AddressFollower, reported func() string) {
 		if got := reported(); got != "127.0.0.1" {
-			t.Errorf("at first: got %s", got)
+			t.Errorf("reported at first: got %s, want 127.0.0.1", got)
 		}
 		h.set("10.0.0.1 default=10.0.0.1")
 		h.wake <- struct{}{}
 		if got := reported(); got != "127.0.0.1 10.0.0.1" || f.Addresses().String() != "10.0.0.1" {
-			t.Errorf("after an event: got %s, now %s", got, f.Addresses())
+			t.Errorf("after an event: got reports %s and address %s, want 127.0.0.1 and then 10.0.0.1", got, f.Addresses())
 		}
 		time.Sleep(time.Second)
 		h.set("10.0.0.2 default=10.0.0.2")
 		time.Sleep(pollEvery)
 		if got := reported(); got != "127.0.0.1 10.0.0.1 10.0.0.2" {
-			t.Errorf("after a lost event: got %s", got)
+			t.Errorf("reported after a lost event: got %s, want 10.0.0.2 as the last", got)
 		}
 		h.set("")
 		h.wake <- struct{}{}
 		time.Sleep(time.Second)
 		if a := f.Addresses(); a.String() != "10.0.0.2" || !strings.Contains(a.Problem, "lost the address 10.0.0.2") {
-			t.Errorf("without an address: got %s, problem %q", a, a.Problem)
+			t.Errorf("without an address: got %s with problem %q, want 10.0.0.2 with a problem", a, a.Problem)
 		}
 		h.fail()
 		h.wake <- struct{}{}
@@ -140,7 +140,7 @@ func TestAddressFollower_Flood(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		if n := h.count(); n < 5 || n > 15 {
-			t.Errorf("%d readings in a second, want 10", n)
+			t.Errorf("readings in a second: got %d, want 5 to 15", n)
 		}
 	})
 }
@@ -160,13 +160,13 @@ func TestAddressFollower_Given(t *testing.T) {
 	ip := []netip.Addr{netip.MustParseAddr("10.0.0.1")}
 	following(t, AddressOptions{Given: ip}, func(h *fakeHost, f *AddressFollower, reported func() string) {
 		if a := f.Addresses(); !slices.Equal(a.IPs, ip) || a.Problem == "" {
-			t.Errorf("before the host has it: got %s, problem %q", a, a.Problem)
+			t.Errorf("before the host has the address: got %s with problem %q, want %v with a problem", a, a.Problem, ip)
 		}
 		h.set("10.0.0.1 10.0.0.2 default=10.0.0.2")
 		h.wake <- struct{}{}
 		time.Sleep(time.Second)
 		if a := f.Addresses(); !slices.Equal(a.IPs, ip) || a.Problem != "" {
-			t.Errorf("when the host has it: got %s, problem %q", a, a.Problem)
+			t.Errorf("after the host has the address: got %s with problem %q, want %v without one", a, a.Problem, ip)
 		}
 	})
 }

@@ -13,30 +13,32 @@ import (
 
 // reading is what the kernel and the resolver report at one moment.
 type reading struct {
-	all    []netip.Addr // of all interfaces
-	failed bool         // all could not be read
+	all    []netip.Addr // the addresses of all interfaces
+	failed bool         // whether reading all failed
 	// source4 and source6 are the source addresses of packets to the default route of each
-	// family; zero: there is no such route.
+	// family; zero if there is no such route.
 	source4, source6 netip.Addr
-	// named is an address of the host that the node's name resolves to; zero: none.
-	// unresolved reports that the resolver did not respond.
-	named      netip.Addr
+	// named is an address of the host that the node's name resolves to; zero if there is
+	// none.
+	named netip.Addr
+	// unresolved reports whether the resolver did not respond.
 	unresolved bool
 }
 
 func (r reading) has(ip netip.Addr) bool { return slices.Contains(r.all, ip) }
 
-// Addresses reserved for documentation (RFC 5737, RFC 3849): only a default route leads to
-// them.
+// These addresses are reserved for documentation (RFC 5737, RFC 3849), so only a default
+// route leads to them.
 var (
 	world4 = netip.MustParseAddrPort("192.0.2.1:9")
 	world6 = netip.MustParseAddrPort("[2001:db8::1]:9")
 )
 
-// lookupTime limits how long the lookup of a name may take.
-const lookupTime = time.Second
+// lookupTimeout limits how long the lookup of a name may take.
+const lookupTimeout = time.Second
 
-// read returns the current reading. name is the node's name; "" resolves none.
+// read reads the addresses of the host. If name is not "", it also resolves name, which is
+// the node's name.
 func read(ctx context.Context, name string) reading {
 	r := reading{source4: source(world4), source6: source(world6)}
 	var err error
@@ -49,8 +51,9 @@ func read(ctx context.Context, name string) reading {
 	return r
 }
 
-// IsLocal reports whether the address belongs to an interface of this host that is up. It
-// returns true if the interfaces cannot be read.
+// IsLocal reports whether ip belongs to an interface of this host that is up. It returns true
+// if ip is not an IP address, or if this cannot be determined because the host lacks memory
+// or file descriptors.
 func IsLocal(ip string) bool {
 	addr, err := netip.ParseAddr(ip)
 	if err != nil {
@@ -101,13 +104,14 @@ func route(to netip.AddrPort) (from netip.Addr, err error) {
 	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap(), nil
 }
 
-// resolve returns the first address in own that name is or resolves to, IPv4 before IPv6.
-// If name is an address, it is not looked up.
+// resolve returns the first address in own that name resolves to, IPv4 before IPv6; zero if
+// there is none. If name is an IP address, it returns that address. unresolved reports
+// whether the resolver did not respond.
 func resolve(ctx context.Context, name string, own []netip.Addr) (found netip.Addr, unresolved bool) {
 	if ip, err := netip.ParseAddr(name); err == nil {
 		return ip, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookupTime)
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	all, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
 	if dns := (*net.DNSError)(nil); err != nil && !(errors.As(err, &dns) && dns.IsNotFound) {

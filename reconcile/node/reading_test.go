@@ -9,10 +9,10 @@ import (
 func TestResolve(t *testing.T) {
 	own := []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1")}
 	if got, _ := resolve(t.Context(), "192.0.2.7", own); got.String() != "192.0.2.7" {
-		t.Errorf("an address as a name: got %s", got)
+		t.Errorf("resolve of an IP address: got %s, want 192.0.2.7", got)
 	}
 	if got, unresolved := resolve(t.Context(), "localhost", own); got.IsValid() || unresolved {
-		t.Errorf("a name of the loopback address: got %s, unresolved %v", got, unresolved)
+		t.Errorf("resolve of localhost: got %s and unresolved %v, want none and false", got, unresolved)
 	}
 }
 

@@ -45,7 +45,7 @@ func (f *facts) waitShutdown(d *Decision) { d.editWaits("the node is shutting do
 func (f *facts) replaceOrPrepare(d *Decision) {
 	wait, problem := f.successorWaits(d)
 	wait, problem = f.whyNotReplaced(d, wait, problem)
-	if wait == "" || !f.worthKeeping(d) || ofCluster(f.in.Successor) { // the cluster has deleted the earlier pod of that name
+	if wait == "" || !f.worthKeeping(d) || f.in.Successor.Traits.DeletedAtSource { // so the earlier pod of that name is deleted
 		d.Replace = true
 		d.Actions = nil
 		return

@@ -40,7 +40,7 @@ func TestGRPC(t *testing.T) {
 	probe, to := serveGRPC(t, func(s *grpc.Server) { service.RegisterHealthServer(s, h) }, recordAgent)
 	checkAttempt(t, probe, to, true, "")
 	if len(agent) != 1 || agent[0] != "kube-probe/1.34 grpc-go/"+grpc.Version {
-		t.Errorf("got user agent %q", agent)
+		t.Errorf("user agent: got %q, want kube-probe/1.34 grpc-go/%s", agent, grpc.Version)
 	}
 	h.SetServingStatus("", service.HealthCheckResponse_NOT_SERVING)
 	checkAttempt(t, probe, to, false, `service unhealthy (responded with "NOT_SERVING")`)

@@ -15,8 +15,8 @@ import (
 const hookUserAgent = "kube-lifecycle/1.34"
 
 // Call runs an httpGet hook once. Every HTTP response is a success, regardless of its
-// status. Call returns an error if there is no response, soon after ctx is done, or
-// after t.Timeout unless this is 0.
+// status. Call returns an error if there is no response before ctx is done or t.Timeout
+// expires.
 func Call(ctx context.Context, handler *v1.LifecycleHandler, t Target) error {
 	if handler.HTTPGet == nil {
 		return errors.New("the hook has no supported handler")
@@ -36,10 +36,10 @@ func (t Target) call(ctx context.Context, a *v1.HTTPGetAction) error {
 	client := t.client()
 	defer client.CloseIdleConnections()
 	res, err := client.Do(req)
-	if serverSpeaksHTTP(err) {
-		// Like the kubelet, fall back to HTTP, because the kubelet once ignored the
-		// scheme of hooks and some servers rely on it. The Authorization header is
-		// removed because it must not be sent unencrypted.
+	if isPlainHTTPError(err) {
+		// Like the kubelet, fall back to HTTP, because earlier kubelets ignored the scheme
+		// of hooks and some servers rely on that. The Authorization header is removed
+		// because it must not be sent unencrypted.
 		plain := req.Clone(ctx)
 		plain.URL.Scheme = "http"
 		plain.Header.Del("Authorization")
@@ -51,8 +51,8 @@ func (t Target) call(ctx context.Context, a *v1.HTTPGetAction) error {
 	return res.Body.Close()
 }
 
-// serverSpeaksHTTP reports whether err is that of an HTTPS request to a server that
+// isPlainHTTPError reports whether err is the error of an HTTPS request to a server that
 // responded in plain HTTP.
-func serverSpeaksHTTP(err error) bool {
+func isPlainHTTPError(err error) bool {
 	return err != nil && strings.Contains(err.Error(), http.ErrSchemeMismatch.Error())
 }

@@ -36,22 +36,22 @@ func (t Target) get(ctx context.Context, a *v1.HTTPGetAction) (Result, error) {
 		to = &body
 	}
 	if _, err := io.Copy(to, io.LimitReader(res.Body, maxBody)); err != nil {
-		// Like the kubelet, podd regards this as an attempt without a result.
+		// As in the kubelet, such an attempt counts neither as success nor as failure.
 		return Result{}, fmt.Errorf("reading the response body: %w", err)
 	}
 	switch {
 	case res.StatusCode < http.StatusOK || res.StatusCode >= http.StatusBadRequest:
 		return failed(fmt.Sprintf("HTTP probe failed with statuscode: %d", res.StatusCode))
 	case isRedirect(res.StatusCode):
-		// It redirects to another host, which is not queried. Upstream's tests expect
-		// these words in the event.
+		// The redirect leads to another host, to which no request is sent. Kubernetes' tests
+		// expect this wording in the event.
 		return Result{Passed: true, Warning: true, Message: "Probe terminated redirects, Response body: " + wording.FirstLine(body.String())}, nil
 	}
 	return Result{Passed: true}, nil
 }
 
-// isRedirect reports whether a status is 3xx. Redirects to the same host were
-// followed before.
+// isRedirect reports whether a status is 3xx. In a final response it is a redirect to another
+// host.
 func isRedirect(status int) bool {
 	return status >= http.StatusMultipleChoices && status < http.StatusBadRequest
 }
@@ -94,8 +94,8 @@ func (t Target) request(ctx context.Context, a *v1.HTTPGetAction, agent string) 
 	return req, nil
 }
 
-// header returns the headers in list with defaults for User-Agent and Accept. An Accept
-// header with an empty value is not sent.
+// header returns the headers in list, with defaults for User-Agent and Accept. If list has
+// an Accept header with an empty value, none is sent.
 func header(list []v1.HTTPHeader, agent string) http.Header {
 	h := http.Header{}
 	for _, v := range list {
@@ -112,8 +112,8 @@ func header(list []v1.HTTPHeader, agent string) http.Header {
 	return h
 }
 
-// sameHost is a CheckRedirect function that follows at most 10 redirects to the host of
-// the first request. A redirect to another host is the response.
+// sameHost is an http.Client.CheckRedirect function. It allows at most 10 redirects to the
+// host of the first request. A redirect to another host is returned as the response.
 func sameHost(req *http.Request, via []*http.Request) error {
 	if req.URL.Hostname() != via[0].URL.Hostname() {
 		return http.ErrUseLastResponse

@@ -4,13 +4,14 @@
 //	v1.ProbeHandler + Target ─▶ Attempt ─▶ Result | error
 //	v1.LifecycleHandler + Target ─▶ Call ─▶ error
 //
-// A Result is that of the container, including a failure to respond. An error means that
-// the probe could not be carried out; it counts neither as success nor as failure.
+// A Result is a success or failure of the container; a missing response is a failure. An
+// error means that the probe could not be carried out; it counts neither as success nor as
+// failure.
 // Package plan decides when to probe and applies the thresholds. The requests and the
-// criteria of success are those of the kubelet of Kubernetes 1.34.
+// criteria of success are the same as in the kubelet of Kubernetes 1.34.
 //
 // Responses of a container are untrusted: they are read up to a limit and shown as one
-// short line without control characters. Values of headers are never shown.
+// short line without control characters. Header values are never shown.
 package probe
 
 import (
@@ -36,8 +37,8 @@ type Target struct {
 	// none yet.
 	IP    string
 	Ports []v1.ContainerPort
-	// Timeout limits the whole attempt; if it expires, the probe failed. For a hook, 0
-	// means no limit.
+	// Timeout limits the whole attempt. A probe fails if it expires. For a hook, 0 means no
+	// limit.
 	Timeout time.Duration
 }
 
@@ -50,8 +51,8 @@ type Result struct {
 	Message string
 }
 
-// Attempt runs a probe once. handler has httpGet, tcpSocket or grpc. Attempt returns an
-// error if the probe could not be carried out, and soon after ctx is done.
+// Attempt runs a probe with an httpGet, tcpSocket or grpc handler once. It returns an error
+// if the probe could not be carried out. It returns soon after ctx is done.
 func Attempt(ctx context.Context, handler *v1.ProbeHandler, t Target) (Result, error) {
 	var r Result
 	var err error
@@ -73,9 +74,10 @@ func Attempt(ctx context.Context, handler *v1.ProbeHandler, t Target) (Result, e
 	return r, err
 }
 
+// failed returns the Result of a failed attempt.
 func failed(message string) (Result, error) { return Result{Message: message}, nil }
 
-// host returns the host of a request: that of the handler, or else the pod's address.
+// host returns the host of a request: handlerHost, or the pod's address if that is "".
 func (t Target) host(handlerHost string) (string, error) {
 	switch {
 	case handlerHost != "":
@@ -86,8 +88,7 @@ func (t Target) host(handlerHost string) (string, error) {
 	return t.IP, nil
 }
 
-// OwnHost reports whether the requests of h go to the pod's address because h names no
-// host.
+// OwnHost reports whether h is sent to the pod's address because h names no host.
 func OwnHost(h *v1.ProbeHandler) bool {
 	switch {
 	case h.HTTPGet != nil:
@@ -110,6 +111,8 @@ func (t Target) port(p intstr.IntOrString) (string, error) {
 	return strconv.Itoa(n), nil
 }
 
+// namedPort returns the number of the container port with this name, or the number that
+// name consists of; 0 if there is neither.
 func (t Target) namedPort(name string) int {
 	for i := range t.Ports {
 		if t.Ports[i].Name == name {

@@ -72,13 +72,13 @@ func TestHTTPRequest(t *testing.T) {
 	checkAttempt(t, get("/a?b=c"), to, true, "")
 	if got.Method != "GET" || got.RequestURI != "/a?b=c" || got.UserAgent() != "kube-probe/1.34" || got.Header.Get("Accept") != "*/*" ||
 		got.Header.Get("Accept-Encoding") != "" || got.Host != s.Listener.Addr().String() || !got.Close {
-		t.Errorf("got request %s %s to %q with %v", got.Method, got.RequestURI, got.Host, got.Header)
+		t.Errorf("request: got %s %s to %q with %v, want the kubelet's request", got.Method, got.RequestURI, got.Host, got.Header)
 	}
 	h := get("no/slash")
 	h.HTTPGet.HTTPHeaders = []v1.HTTPHeader{{Name: "host", Value: "example.com"}, {Name: "user-agent", Value: "me"}, {Name: "Accept", Value: ""}, {Name: "X-A", Value: "1"}, {Name: "X-A", Value: "2"}}
 	checkAttempt(t, h, to, true, "")
 	if got.URL.Path != "/no/slash" || got.Host != "example.com" || got.UserAgent() != "me" || len(got.Header["X-A"]) != 2 || got.Header["Accept"] != nil {
-		t.Errorf("got request %s to %q with %v", got.RequestURI, got.Host, got.Header)
+		t.Errorf("request: got %s to %q with %v, want /no/slash to example.com with the given headers", got.RequestURI, got.Host, got.Header)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestHTTPRedirect(t *testing.T) {
 	requests = 0
 	r, _ = Attempt(t.Context(), get("/loop"), to)
 	if r.Passed || requests != 10 || !strings.Contains(r.Message, "stopped after 10 redirects") || strings.Contains(r.Message, "secret") {
-		t.Errorf("after %d requests: got %+v", requests, r)
+		t.Errorf("got %+v after %d requests, want a failure after 10 without the query", r, requests)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestHTTPBody(t *testing.T) {
 	to := newTarget(t, s.Listener.Addr())
 	checkAttempt(t, get("/"), to, true, "")
 	if r, err := Attempt(t.Context(), get("/broken"), to); err == nil {
-		t.Errorf("incomplete body: got %+v", r)
+		t.Errorf("incomplete body: got %+v, want an error", r)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestAttempt_Canceled(t *testing.T) {
 	}))
 	defer s.Close()
 	if r, err := Attempt(ctx, get("/"), newTarget(t, s.Listener.Addr())); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %+v, %v", r, err)
+		t.Errorf("canceled attempt: got %+v with error %v, want error %v", r, err, context.Canceled)
 	}
 }
 
@@ -206,7 +206,7 @@ func TestAttempt_Errors(t *testing.T) {
 		}
 	}
 	if got, err := (Target{}).port(intstr.FromString("8080")); err != nil || got != "8080" {
-		t.Errorf("quoted port: got %q, %v", got, err)
+		t.Errorf("quoted port: got %q (error %v), want 8080", got, err)
 	}
 }
 

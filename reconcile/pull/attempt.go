@@ -13,8 +13,8 @@ import (
 	"podd/runtime"
 )
 
-// pull waits for a slot and makes one attempt. The result has a warning if a credential
-// provider failed and the pull succeeded without it.
+// pull waits for a slot and tries to pull an image once. The result contains a warning if a
+// credential provider failed and the pull succeeded without its credentials.
 func (p *Puller) pull(ctx context.Context, o request) (pullResult, error) {
 	if p.slots != nil {
 		select {
@@ -63,8 +63,9 @@ func (p *Puller) size(ctx context.Context, image string) uint64 {
 	return found.Size
 }
 
-// attempt pulls with auths, then with the credentials of the providers. If there are no
-// credentials, it pulls without.
+// attempt pulls with auths, and then with the credentials of the providers. If there are no
+// credentials, it pulls without credentials. warning is the error of the providers if the
+// pull succeeded.
 func (p *Puller) attempt(ctx context.Context, o request, auths []*cri.AuthConfig) (ref, warning string, err error) {
 	ref, err = p.tryEach(ctx, o.image, auths)
 	if len(auths) > 0 && (err == nil || !otherCredentialsMayHelp(err)) || ctx.Err() != nil {
@@ -98,7 +99,8 @@ func (p *Puller) providerCredentials(ctx context.Context, image string) ([]*cri.
 	return p.o.Providers(ctx, fullRepository(image))
 }
 
-// tryEach pulls with each of auths until the registry accepts one.
+// tryEach pulls with each of auths until a pull succeeds or fails for a reason other than
+// its credentials.
 func (p *Puller) tryEach(ctx context.Context, image string, auths []*cri.AuthConfig) (ref string, err error) {
 	for _, auth := range auths {
 		if ref, err = p.o.Runtime.PullImage(ctx, image, auth, nil); err == nil {
@@ -114,8 +116,8 @@ func (p *Puller) tryEach(ctx context.Context, image string, auths []*cri.AuthCon
 	return "", err
 }
 
-// otherCredentialsMayHelp reports whether a pull that failed with err may succeed with
-// other credentials. It cannot if the registry is unreachable.
+// otherCredentialsMayHelp reports whether a pull that failed with err may succeed with other
+// credentials. It returns false if the registry is unreachable.
 func otherCredentialsMayHelp(err error) bool {
 	failed, ok := errors.AsType[*runtime.PullError](err)
 	return ok && !failed.Unreachable
@@ -133,8 +135,8 @@ func addProviderError(err, providerErr error) error {
 	return &annotated
 }
 
-// addCredentialsHint returns the error of a pull without credentials. If the registry
-// requires them, the error names the places where they can be configured.
+// addCredentialsHint returns err, the error of a pull without credentials. If the registry
+// requires credentials, the error says where they can be configured.
 func (p *Puller) addCredentialsHint(err error, o request) error {
 	pull, ok := errors.AsType[*runtime.PullError](err)
 	if !ok || pull.Status != http.StatusUnauthorized || p.o.CredentialsIn == "" {
@@ -142,7 +144,7 @@ func (p *Puller) addCredentialsHint(err error, o request) error {
 	}
 	annotated := *pull
 	annotated.Err = fmt.Errorf("%w; %s has no credentials for %s", pull.Err, p.o.CredentialsIn, pull.Registry)
-	if o.secrets {
+	if o.hasSecrets {
 		annotated.Err = fmt.Errorf("%w; neither its imagePullSecrets nor %s have credentials for %s", pull.Err, p.o.CredentialsIn, pull.Registry)
 	}
 	return &annotated

@@ -49,7 +49,7 @@ func TestOrder(t *testing.T) {
 				Credentials: func(string) ([]*cri.AuthConfig, error) { return auth(test.file), nil },
 				Providers: func(_ context.Context, repository string) ([]*cri.AuthConfig, error) {
 					if tried = append(tried, "query"); repository != "registry.example/web" {
-						t.Errorf("got request for %s", repository)
+						t.Errorf("repository in the request to the provider: got %s, want registry.example/web", repository)
 					}
 					return auth(test.provider), test.providerErr
 				},

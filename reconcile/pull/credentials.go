@@ -46,14 +46,14 @@ func File(name string) func(image string) ([]*cri.AuthConfig, error) {
 	}
 }
 
-// A fileVersion changes when the content of a file changes. It is zero if the file does
-// not exist.
+// A fileVersion identifies the content of a file. It is zero if the file does not exist.
 type fileVersion struct {
 	modified unix.Timespec
 	size     int64
 	inode    uint64
 }
 
+// versionOf returns the version of the file at a path; zero if name is "".
 func versionOf(name string) fileVersion {
 	var st unix.Stat_t
 	if name == "" || unix.Stat(name, &st) != nil {
@@ -88,7 +88,7 @@ func readConfig(name string) (dockerConfig, error) {
 	return config, nil
 }
 
-// A credential is an entry for an image.
+// A credential is an entry of a Docker config.json that applies to an image.
 type credential struct {
 	key  string // normalized
 	auth *cri.AuthConfig
@@ -105,9 +105,9 @@ func (c dockerConfig) matching(image string) (all []credential) {
 	return all
 }
 
-// specificFirst sorts the entries like the kubelet, by key in reverse alphabetical order:
-// a path comes before its prefixes, and * after every host. Entries with equal keys stay
-// in their order.
+// specificFirst sorts the entries like the kubelet, by key in reverse alphabetical order. So
+// a path comes before its prefixes, and * after every host. The order of entries with equal
+// keys does not change.
 func specificFirst(all []credential) (auths []*cri.AuthConfig) {
 	slices.SortStableFunc(all, func(a, b credential) int { return strings.Compare(b.key, a.key) })
 	for _, c := range all {

@@ -97,11 +97,11 @@ func TestFile_Entries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			found, err := pull.File(write(t, `{"auths": {"registry.example": {`+test.entry+`}}, "credsStore": "desktop"}`))("registry.example/web")
 			if err != nil || len(found) != 1 {
-				t.Fatalf("got %v, %v", found, err)
+				t.Fatalf("credentials: got %v (error %v), want one", found, err)
 			}
 			a := found[0]
 			if a.Username != test.user || a.Password != test.password || a.IdentityToken != test.token || a.ServerAddress != "" {
-				t.Errorf("got %v", a)
+				t.Errorf("credentials: got %v, want user %q, password %q, token %q and no server address", a, test.user, test.password, test.token)
 			}
 		})
 	}
@@ -110,7 +110,7 @@ func TestFile_Entries(t *testing.T) {
 // TestFile_Invalid checks that the error for an invalid config.json does not quote it.
 func TestFile_Invalid(t *testing.T) {
 	if found, err := pull.File(filepath.Join(t.TempDir(), "none"))("web"); err != nil || found != nil {
-		t.Errorf("a missing file: got %v, %v", found, err)
+		t.Errorf("missing file: got %v (error %v), want none", found, err)
 	}
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -126,7 +126,7 @@ func TestFile_Invalid(t *testing.T) {
 	} {
 		_, err := pull.File(file)("registry.example/web")
 		if err == nil || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), file) {
-			t.Errorf("%s: got error %v", name, err)
+			t.Errorf("%s: got error %v, want one that names the file without its content", name, err)
 		}
 	}
 }

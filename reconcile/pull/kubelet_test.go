@@ -31,7 +31,7 @@ func TestKubeletPulls(t *testing.T) {
 		comparisons++
 		f := decode.File(k.Manifest, decode.Options{})
 		if len(f.Pods) == 0 {
-			t.Fatalf("%s: %v", k.Manifest, f.Problems)
+			t.Fatalf("%s: got no pod, want one: %v", k.Manifest, f.Problems)
 		}
 		run(t, pull.Options{}, func(b *fixture) {
 			got := b.pullRequests(f.Pods[0], refs.Resolve(f.Pods[0], set, "salt", nil))
@@ -42,7 +42,7 @@ func TestKubeletPulls(t *testing.T) {
 					t.Errorf("%s: the difference is not that of the table (-want +got):\n%s", k.Manifest, diff)
 				}
 			} else if diff := cmp.Diff(k.Pulls, got); diff != "" {
-				t.Errorf("%s (-kubelet +podd)\n%s", k.Manifest, diff)
+				t.Errorf("%s: pulls differ (-kubelet +podd)\n%s", k.Manifest, diff)
 			}
 		})
 	}

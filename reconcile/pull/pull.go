@@ -7,9 +7,9 @@
 //
 //	imagePullSecrets ─▶ config.json ─▶ credential providers
 //
-// The providers are run only if the credentials before them are rejected, because they
+// The credential providers are run only if the other credentials are rejected, because they
 // are programs that may be slow. If there are no credentials at all, the image is pulled
-// without.
+// without credentials.
 package pull
 
 import (
@@ -41,7 +41,7 @@ const (
 
 // A Runtime is the part of a CRI runtime that pulls images.
 type Runtime interface {
-	ImageStatus(ctx context.Context, image string) (runtime.Image, bool, error)
+	ImageStatus(ctx context.Context, image string) (found runtime.Image, present bool, err error)
 	// ImageCreated returns the time when a present image was built; zero if unknown.
 	ImageCreated(ctx context.Context, image string) (time.Time, error)
 	PullImage(ctx context.Context, image string, auth *cri.AuthConfig, sandbox *cri.PodSandboxConfig) (string, error)
@@ -57,15 +57,15 @@ type Options struct {
 	// means that there is none. When the file changes, back-offs end.
 	CredentialsIn string
 	// Providers returns further credentials for a repository with its registry, such as
-	// "docker.io/library/nginx", in the order to try them if all others are rejected; nil
-	// if there are none. Its error names the providers that failed; the credentials of
-	// the others are returned together with it.
+	// "docker.io/library/nginx", in the order to try them if all other credentials are
+	// rejected; nil if there are none. If some providers fail, it returns an error that
+	// names them, together with the credentials of the other providers.
 	Providers func(ctx context.Context, repository string) ([]*cri.AuthConfig, error)
 	// Parallel is the maximum number of parallel pulls; 0 means no limit.
 	Parallel int
 	// QPS and Burst limit the rate of new pulls; a QPS of 0 means no limit.
 	QPS, Burst int
-	// UsePresent makes the policy Always use a present image if its registry is
+	// UsePresent reports whether the policy Always uses a present image if its registry is
 	// unreachable.
 	UsePresent bool
 }
@@ -166,7 +166,7 @@ func imageError(image, reason string, err error) error {
 	return &runtime.PullError{Image: image, Reason: reason, Err: err}
 }
 
-// shared waits for the pull for o, which it begins if there is none in progress.
+// shared joins the pull in progress for o, or begins one, and waits for its result.
 func (p *Puller) shared(ctx context.Context, o request, pulling func()) (pullResult, error) {
 	key := o.key()
 	f, err := p.join(ctx, key, o)
@@ -195,7 +195,8 @@ func (p *Puller) join(ctx context.Context, key string, o request) (*sharedPull, 
 	if f, ok := p.failures[key]; ok && time.Now().Before(f.until) && f.fileVersion == versionOf(p.o.CredentialsIn) {
 		return nil, &result.RetryLaterError{Until: f.until, Err: f.err}
 	}
-	// The pull continues after the caller that began it is canceled if others wait.
+	// If the caller that began the pull is canceled, the pull continues while other callers
+	// wait for it.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	f := &sharedPull{waiters: 1, cancel: cancel, done: make(chan struct{})}
 	p.pulls[key] = f
@@ -239,8 +240,8 @@ func (p *Puller) runPull(ctx context.Context, key string, o request, f *sharedPu
 	}
 	p.dropExpiredLocked()
 
-	n := p.failures[key].count + 1
-	failed := failure{n, time.Now().Add(delay(n)), f.err, fileVersion}
+	count := p.failures[key].count + 1
+	failed := failure{count, time.Now().Add(backoff(count)), f.err, fileVersion}
 	p.failures[key] = failed
 	f.err = &result.RetryLaterError{Until: failed.until, Err: f.err}
 }
@@ -254,10 +255,10 @@ func (p *Puller) dropExpiredLocked() {
 	}
 }
 
-// delay returns the back-off after the nth failure in a row.
-func delay(n int) time.Duration {
+// backoff returns the back-off after a number of failures in a row.
+func backoff(failures int) time.Duration {
 	d := firstDelay
-	for ; n > 1 && d < maxDelay; n-- {
+	for ; failures > 1 && d < maxDelay; failures-- {
 		d *= 2
 	}
 	return min(d, maxDelay)

@@ -90,11 +90,11 @@ func TestPolicies(t *testing.T) {
 					reason = e.Reason
 				}
 				if b.pulls() != test.pulls || reason != test.reason || (got.Warning != "") != test.warns || (got.Ref == "") != (err != nil) {
-					b.t.Errorf("got %d pulls, %+v, %v", b.pulls(), got, err)
+					b.t.Errorf("got %d pulls and %+v with error %v, want %d pulls, reason %q and warning %t", b.pulls(), got, err, test.pulls, test.reason, test.warns)
 				}
 				fetched := test.pulls > 0 && err == nil && !test.warns
 				if pullingCalls != test.pulls || (got.Pull != nil) != fetched || fetched && (got.Pull.Took != time.Second || got.Pull.Waited < got.Pull.Took) {
-					b.t.Errorf("got %d calls of pulling, Pull %+v", pullingCalls, got.Pull)
+					b.t.Errorf("got %d calls of pulling and Pull %+v, want %d calls and a Pull of one second if an image was pulled", pullingCalls, got.Pull, test.pulls)
 				}
 			})
 		})
@@ -117,7 +117,7 @@ func TestAge(t *testing.T) {
 		p := pull.New(pull.Options{Runtime: dated{b.Client, time.Now().Add(-12 * 24 * time.Hour)}, UsePresent: true})
 		got, err := p.Ensure(b.t.Context(), "web:1", "Always", nil, func() {})
 		if err != nil || !strings.Contains(got.Warning, "built 12d ago") {
-			b.t.Errorf("got warning %q, error %v", got.Warning, err)
+			b.t.Errorf("got warning %q (error %v), want the age of the image", got.Warning, err)
 		}
 	})
 }
@@ -129,7 +129,7 @@ func TestAge_Unknown(t *testing.T) {
 		b.remote("web:1", errUnreachable)
 		p := pull.New(pull.Options{Runtime: dated{b.Client, time.Time{}}, UsePresent: true})
 		if got, err := p.Ensure(b.t.Context(), "web:1", "Always", nil, func() {}); err != nil || !strings.Contains(got.Warning, "of unknown age") {
-			b.t.Errorf("got warning %q, error %v", got.Warning, err)
+			b.t.Errorf("got warning %q (error %v), want an unknown age", got.Warning, err)
 		}
 	})
 }
@@ -162,7 +162,7 @@ func TestShared(t *testing.T) {
 			for range 10 {
 				all.Go(func() {
 					if got := b.ensure("web:1", "IfNotPresent"); (got == nil) != (err == nil) {
-						b.t.Errorf("got %v", got)
+						b.t.Errorf("error: got %v, want one exactly if the pull fails with %v", got, err)
 					}
 				})
 			}
@@ -184,7 +184,7 @@ func TestCancel(t *testing.T) {
 		for _, ctx := range []context.Context{first, second} {
 			all.Go(func() {
 				if _, err := b.Ensure(ctx, "web:1", "Always", nil, func() {}); !errors.Is(err, context.Canceled) {
-					b.t.Errorf("got %v", err)
+					b.t.Errorf("error of the canceled caller: got %v, want %v", err, context.Canceled)
 				}
 			})
 		}
@@ -192,12 +192,12 @@ func TestCancel(t *testing.T) {
 		leaveFirst()
 		pass(time.Minute)
 		if b.pulls() != 0 { // calls are recorded when they return
-			b.t.Fatal("the pull ended although a caller waited")
+			b.t.Fatalf("returned pulls while a caller waits: got %d, want none", b.pulls())
 		}
 		leaveSecond()
 		all.Wait()
 		if b.pulls() != 1 {
-			b.t.Fatalf("%d pulls returned, want 1", b.pulls())
+			b.t.Fatalf("returned pulls: got %d, want 1", b.pulls())
 		}
 	})
 }
@@ -210,7 +210,7 @@ func TestCancel_NoBackOff(t *testing.T) {
 		ctx, cancel := context.WithTimeout(b.t.Context(), time.Second)
 		defer cancel()
 		if _, err := b.Ensure(ctx, "web:1", "Always", nil, func() {}); err == nil {
-			b.t.Fatal("the canceled pull succeeded")
+			b.t.Fatal("canceled pull: got no error, want one")
 		}
 		remove()
 		if err := b.ensure("web:1", "Always"); err != nil {
@@ -229,7 +229,7 @@ func TestBackOff(t *testing.T) {
 			err := b.ensure("web:1", "Always")
 			later, ok := errors.AsType[*result.RetryLaterError](err)
 			if !ok {
-				b.t.Fatalf("got %v", err)
+				b.t.Fatalf("got error %v, want a *result.RetryLaterError", err)
 			}
 			return time.Until(later.Until)
 		}
@@ -245,7 +245,7 @@ func TestBackOff(t *testing.T) {
 		s := time.Second
 		for i, want := range []time.Duration{10 * s, 20 * s, 40 * s, 80 * s, 160 * s, 300 * s, 300 * s} {
 			if waits[i] != want {
-				b.t.Errorf("wait %d is %s, want %s", i, waits[i], want)
+				b.t.Errorf("wait %d: got %s, want %s", i, waits[i], want)
 			}
 		}
 		b.remote("web:1", nil)
@@ -274,7 +274,7 @@ func TestRuntimeUnavailable(t *testing.T) {
 		b.Inject(runtimetest.Fault{Method: "PullImage", Nth: 1})
 		err := b.ensure("web:1", "Always")
 		if _, waits := errors.AsType[*result.RetryLaterError](err); err == nil || waits || !errors.Is(err, runtime.ErrUnavailable) {
-			b.t.Fatalf("got %v", err)
+			b.t.Fatalf("got error %v, want %v without a back-off", err, runtime.ErrUnavailable)
 		}
 		if err := b.ensure("web:1", "Always"); err != nil {
 			b.t.Error(err)
@@ -339,18 +339,18 @@ func TestCredentialsTried(t *testing.T) {
 	run(t, pull.Options{Credentials: find}, func(b *fixture) {
 		b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "web:1"}, Username: "b", Password: "secret-b"})
 		if err := b.ensure("web:1", "Always"); err != nil || b.pulls() != 2 {
-			b.t.Errorf("got %d pulls, %v", b.pulls(), err)
+			b.t.Errorf("got %d pulls and error %v, want 2 and none", b.pulls(), err)
 		}
 		b.Forget()
 		b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "web:2"}, Username: "c", Password: "x"})
 		err := b.ensure("web:2", "Always")
 		if err == nil || strings.Contains(err.Error(), "secret") {
-			b.t.Errorf("got %v", err)
+			b.t.Errorf("got error %v, want one without the content of the Secret", err)
 		}
 		b.Forget()
 		b.remote("web:3", errUnreachable)
 		if err := b.ensure("web:3", "Always"); err == nil || b.pulls() != 1 {
-			b.t.Errorf("got %d pulls, %v", b.pulls(), err)
+			b.t.Errorf("got %d pulls and error %v, want 1 and an error", b.pulls(), err)
 		}
 	})
 }
@@ -362,7 +362,7 @@ func TestCredentialsMissing(t *testing.T) {
 		b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "x"})
 		err := b.ensure("registry.example/web:1", "Always")
 		if err == nil || !strings.Contains(err.Error(), "/root/config.json has no credentials for registry.example") {
-			b.t.Errorf("got %v", err)
+			b.t.Errorf("got error %v, want a hint that names /root/config.json", err)
 		}
 	})
 }
@@ -389,7 +389,7 @@ func TestInspectFails(t *testing.T) {
 		b.Inject(runtimetest.Fault{Method: "ImageStatus", Err: status.Error(codes.Unknown, "disk I/O error")})
 		err := b.ensure("web:1", "IfNotPresent")
 		if e, ok := errors.AsType[*runtime.PullError](err); !ok || e.Reason != "ImageInspectError" {
-			b.t.Errorf("got %v", err)
+			b.t.Errorf("got error %v, want reason ImageInspectError", err)
 		}
 	})
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // fromSecrets returns the credentials for an image in Secrets of the types
-// kubernetes.io/dockerconfigjson and kubernetes.io/dockercfg, the most specific entry
-// first, entries with equal keys in the order of secrets. Secrets of other types are
+// kubernetes.io/dockerconfigjson and kubernetes.io/dockercfg. The most specific entry is the
+// first; entries with equal keys are in the order of secrets. Secrets of other types are
 // ignored. Errors never quote a Secret.
 func fromSecrets(image string, secrets []*v1.Secret) ([]*cri.AuthConfig, error) {
 	var all []credential
@@ -38,8 +38,8 @@ func fromSecrets(image string, secrets []*v1.Secret) ([]*cri.AuthConfig, error) 
 type request struct {
 	image string
 	auths []*cri.AuthConfig
-	// secrets reports whether the pod has imagePullSecrets, even if for other images.
-	secrets bool
+	// hasSecrets reports whether the pod has imagePullSecrets, even if none applies to image.
+	hasSecrets bool
 }
 
 // key returns a string that identifies the request without revealing its credentials.

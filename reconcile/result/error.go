@@ -16,7 +16,7 @@ func (e *StartError) Error() string { return e.Err.Error() }
 // Unwrap returns the error without the reason.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// StartReason returns the waiting reason for a failed start.
+// StartReason returns the waiting reason of a container whose start failed with err.
 func StartReason(err error) string {
 	if e, ok := errors.AsType[*StartError](err); ok {
 		return e.Reason
@@ -24,7 +24,7 @@ func StartReason(err error) string {
 	return "CreateContainerError"
 }
 
-// RetryLaterError is an error after which the next try must wait until a moment.
+// RetryLaterError is the error of an action that must not be tried again before Until.
 type RetryLaterError struct {
 	Until time.Time
 	Err   error
@@ -32,5 +32,5 @@ type RetryLaterError struct {
 
 func (e *RetryLaterError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the error without the moment.
+// Unwrap returns the error without Until.
 func (e *RetryLaterError) Unwrap() error { return e.Err }

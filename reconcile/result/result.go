@@ -1,5 +1,6 @@
-// Package result has the results of actions as values: what an effect returns and a worker
-// remembers. For each action there is one type with what it returns in addition to an error.
+// Package result defines the results of actions. An effect returns a Result, and the worker
+// applies it to its state. An action that returns more than an error has its own type of
+// Value.
 package result
 
 import (
@@ -20,14 +21,15 @@ type Result struct {
 	Began  time.Time
 	Ended  time.Time
 	// Version is the version that the action was for, as allocated; nil if there is none.
-	// Supply contains the objects of it that the action used.
+	// Refs contains the referenced objects that the action used.
 	Version *manifest.Pod
-	Supply  *refs.Resolved
+	Refs    *refs.Resolved
 
 	Err     error
 	Warning string // a deviation that is not an error
-	// Value depends on the type of the action; see the types that implement it. It is nil for
-	// actions that return only an error. After an error some of its fields may be set.
+	// Value depends on the type of the action; see the types that implement it. Value is nil
+	// for actions that return only an error. If Err is set, some fields of Value may be set,
+	// too.
 	Value Value
 }
 
@@ -42,12 +44,14 @@ func (r Result) Canceled() bool { return errors.Is(r.Err, context.Canceled) }
 // A Value is what an action returns in addition to an error.
 type Value interface{ isValue() }
 
-// An Image is one that is present on the node.
+// An Image is an image that is present on the node.
 type Image struct {
-	// Ref is what containers are created from. Warning reports in which way it is not as
-	// the policy requires, or is "".
-	Ref, Warning string
-	// User is the user that Ref runs as; nil if that was not queried.
+	// Ref is the runtime's reference, from which containers are created.
+	Ref string
+	// Warning is why the image may not be the one that the pull policy requires; "" if it
+	// is.
+	Warning string
+	// User is the user that the image runs as; nil if that was not queried.
 	User *runtime.ImageUser
 	// Pull describes how the image was pulled; nil if it was present.
 	Pull *event.Pull
@@ -56,12 +60,12 @@ type Image struct {
 // EnsuredImage is the Value of plan.EnsureImage.
 type EnsuredImage struct {
 	Image
-	Tried bool // a registry was contacted
+	Tried bool // whether a registry was contacted
 }
 
 // WrittenVolumes is the Value of plan.PrepareVolumes and plan.UpdateVolumes.
 type WrittenVolumes struct {
-	// Files is plan.Objects.Files of the content that was written.
+	// Files identifies the content that was written. It is a value of plan.Objects.Files.
 	Files string
 	// Attempts contains the lowest free attempt number of each container that has logs. It
 	// is nil for plan.UpdateVolumes.
@@ -87,7 +91,7 @@ type StoppedContainer struct {
 
 // StoppedSandbox is the Value of plan.StopSandbox.
 type StoppedSandbox struct {
-	Containers []runtime.Container // those that have exited and may decide the end of the pod
+	Containers []runtime.Container // exited containers on which the phase of the pod may depend
 }
 
 // Probed is the Value of plan.Probe.

@@ -16,7 +16,7 @@ import (
 // perhaps the newer one if only the sync failed.
 type FailedWrite struct {
 	plan.Failure
-	lasting bool // one of these must survive a power cut
+	durable bool // one of these must survive a power cut
 }
 
 // write adds the journal of one UID to the outputs. It must be durable if it must survive a
@@ -29,10 +29,10 @@ func (t *transition) write(uid types.UID, hash string) {
 	dir.Hash = hash
 	t.setDir(dir)
 	t.Records = with(t.Records, uid, r)
-	w := Write{Record: r, Lasting: r.lasting() || before.lasting() || failed.lasting}
+	w := Write{Record: r, Durable: r.durable() || before.durable() || failed.durable}
 	for i, earlier := range t.out.Writes {
 		if earlier.Record.UID == uid {
-			w.Lasting = w.Lasting || earlier.Lasting
+			w.Durable = w.Durable || earlier.Durable
 			t.out.Writes[i] = w
 			return
 		}
@@ -93,7 +93,7 @@ func (t *transition) endingsOf(uid types.UID) map[string]plan.Termination {
 
 // Written applies the result of a write. A failure is logged once, until a write succeeds.
 // quiet suppresses the event of a failure.
-func (s State) Written(uid types.UID, lasting bool, err error, quiet bool, now time.Time) (State, Outputs) {
+func (s State) Written(uid types.UID, durable bool, err error, quiet bool, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	failed, was := t.Unwritten[uid]
 	if err == nil {
@@ -107,14 +107,14 @@ func (s State) Written(uid types.UID, lasting bool, err error, quiet bool, now t
 	if failed.Message != err.Error() {
 		t.warn("writing the journal failed; retrying", "uid", uid, "err", err)
 		if p := t.In.Desired; p != nil && p.UID == uid && !quiet {
-			t.addEvents(event.On(p, now).Warning("FailedSync", "", err.Error()))
+			t.addEvents(event.NewSubject(p, now).Warning("FailedSync", "", err.Error()))
 		}
 	}
 	if !now.Before(failed.Until) {
 		failed.Count++
 		failed.Until = now.Add(plan.RetryDelay(failed.Count))
 	}
-	failed.Message, failed.lasting = err.Error(), lasting
+	failed.Message, failed.durable = err.Error(), durable
 	t.Unwritten = with(t.Unwritten, uid, failed)
 	return t.end()
 }

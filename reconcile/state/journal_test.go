@@ -28,16 +28,16 @@ type disk struct {
 
 func (d *disk) write(w Write) error {
 	next, before := w.Record, d.content[w.Record.UID]
-	if !w.Lasting && (next.Finished != nil || before.Finished != nil) {
+	if !w.Durable && (next.Finished != nil || before.Finished != nil) {
 		d.t.Fatalf("written without a sync: finished before %v, now %v", before.Finished != nil, next.Finished != nil)
 	}
-	if !w.Lasting && len(next.Ephemeral)+len(before.Ephemeral) > 0 {
+	if !w.Durable && len(next.Ephemeral)+len(before.Ephemeral) > 0 {
 		d.t.Fatalf("written without a sync: ephemeral containers before %d, now %d", len(before.Ephemeral), len(next.Ephemeral))
 	}
 	if d.fails {
 		return errors.New("no space left on device")
 	}
-	if d.content[next.UID] = next; w.Lasting {
+	if d.content[next.UID] = next; w.Durable {
 		d.synced++
 	} else {
 		d.lazy++
@@ -48,7 +48,7 @@ func (d *disk) write(w Write) error {
 // store carries out the writes that a change asked for.
 func (d *disk) store(m *memory) {
 	for _, w := range m.writes {
-		s, _ := m.Written(w.Record.UID, w.Lasting, d.write(w), false, time.Now())
+		s, _ := m.Written(w.Record.UID, w.Durable, d.write(w), false, time.Now())
 		m.State = s
 	}
 	m.writes = nil

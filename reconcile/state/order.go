@@ -127,7 +127,7 @@ func (s State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (Stat
 // wall clock.
 func (t *transition) recordStart() {
 	p := t.In.Desired
-	if p == nil || p.Spec.Spec.ActiveDeadlineSeconds == nil || p.Over() || t.Order.Desired == nil || !SameVersion(p, t.Order.Desired) {
+	if p == nil || p.Spec.Spec.ActiveDeadlineSeconds == nil || p.FinishedAtSource() || t.Order.Desired == nil || !SameVersion(p, t.Order.Desired) {
 		return
 	}
 	if !t.HasObserved || len(t.In.Observed) > 0 || t.In.Verdict.Answer != plan.Admit || t.In.History.Finished != nil || t.Unreadable[p.UID] != "" || t.isRemoving(p.UID) {
@@ -196,14 +196,14 @@ func (t *transition) setVersion(p *manifest.Pod) {
 			t.StartTime, h.StartTime, t.hasRecordedStart = r.StartTime, r.Started, true
 		}
 	}
-	if at := p.Spec.Status.StartTime; ofCluster(p) && at != nil {
+	if at := p.Spec.Status.StartTime; p.Traits.StateAtSource && at != nil {
 		if t.StartTime = at.Time; !t.hasRecordedStart {
 			h.StartTime = h.StartTime.Add(-max(h.StartTime.Sub(at.Time), 0))
 		}
 	}
 	t.withoutEphemeral = p
 	t.In.Desired, t.In.Successor, t.In.History, t.In.Eviction = p, nil, h, nil
-	if !ofCluster(p) {
+	if !p.Traits.StateAtSource {
 		t.In.Desired = p.WithEphemeral(added)
 	}
 	if t.hasDir && t.dir(p.UID).Hash == "" { // the journal is lost, or was never written
@@ -259,7 +259,7 @@ func (t *transition) applyRefs() {
 		t.FormerRefs = before
 	}
 	t.In.Objects, t.In.NextObjects = objectsOf(t.Refs), objectsOf(t.NextRefs)
-	if !t.Refs.Same(before) || !t.NextRefs.Same(next) {
+	if !t.Refs.EqualForStart(before) || !t.NextRefs.EqualForStart(next) {
 		t.retryAll()
 	}
 }

@@ -78,11 +78,11 @@ type RecordClock struct {
 	Moments map[string]time.Duration `json:"moments,omitempty"`
 }
 
-// lasting reports whether r must survive a power cut: without its end the pod would run
+// durable reports whether r must survive a power cut: without its end the pod would run
 // again, and a user was told that its ephemeral containers were added. A record that
 // replaces such a one must be synced too, because some file systems (XFS) may otherwise
 // have an empty file in its place after a power cut.
-func (r *Record) lasting() bool { return r.Finished != nil || len(r.Ephemeral) > 0 }
+func (r *Record) durable() bool { return r.Finished != nil || len(r.Ephemeral) > 0 }
 
 // Stamped returns r with its times by the clock that counts from the boot.
 func (r Record) Stamped(now clock.Reading) Record {

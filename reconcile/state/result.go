@@ -31,7 +31,7 @@ func (s State) ApplyResult(f result.Result, now time.Time) (State, Outputs) {
 	f = t.redacted(f)
 	t.addEvents(t.outcomeEvents(f)...)
 	ask := t.applyResult(f)
-	if f.Err != nil && f.Supply != t.Refs && f.Supply != t.NextRefs {
+	if f.Err != nil && f.Refs != t.Refs && f.Refs != t.NextRefs {
 		t.retryAll() // the objects changed meanwhile
 	}
 	if ask {

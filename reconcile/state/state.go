@@ -72,10 +72,10 @@ type Outputs struct {
 	News bool
 }
 
-// A Write is a journal to write. Lasting reports whether it must survive a power cut.
+// A Write is a journal to write. Durable reports whether it must survive a power cut.
 type Write struct {
 	Record  Record
-	Lasting bool
+	Durable bool
 }
 
 // A Request is a request for an observation of the pod.
@@ -215,10 +215,6 @@ func without[K comparable, V any](m map[K]V, k K) map[K]V {
 
 // SameVersion reports whether b can run in the sandbox of a. Their sizes may differ.
 func SameVersion(a, b *manifest.Pod) bool { return a.UID == b.UID && a.Hash == b.Hash }
-
-// ofCluster reports whether the pod is of a cluster, which then also has its status and its
-// ephemeral containers.
-func ofCluster(p *manifest.Pod) bool { return p.Origin.Kind == manifest.KindAPI }
 
 // SameSize reports whether a and b are the same version with the same container sizes.
 func SameSize(a, b *manifest.Pod) bool {

@@ -11,7 +11,7 @@ import (
 	wire "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
 )
 
-// A cache has the responses and the runs in progress of a plugin.
+// A cache contains the responses and the runs in progress of a plugin.
 type cache struct {
 	mu      sync.Mutex            // guards all following fields
 	runs    map[string]*sharedRun // by repository
@@ -26,7 +26,7 @@ type sharedRun struct {
 	err  error
 }
 
-// credentials has the credentials of a response by the pattern of their images.
+// credentials contains the credentials of a response by the pattern of their images.
 type credentials map[string]wire.AuthConfig
 
 // An entry is a cached response.
@@ -77,8 +77,9 @@ func (p *plugin) get(ctx context.Context, repository string) (credentials, error
 	}
 }
 
-// join returns the cached credentials for a repository, or else a run. If owner is true,
-// the caller must run the plugin and call finish.
+// join returns the cached credentials for a repository. If there are none, f is the run in
+// progress, or a new one. If owner is true, f is new, and the caller must run the plugin and
+// call finish.
 func (p *plugin) join(repository string) (cached credentials, f *sharedRun, owner bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,10 +17,10 @@ func CheckPattern(pattern string) error {
 	return err
 }
 
-// matches reports whether pattern matches repository by the rules of Kubernetes. Both
-// hosts must have the same number of labels, and those of pattern may be globs. The ports
-// must be equal. The path of pattern must be a prefix of that of repository; it may end
-// within a path element.
+// matches reports whether pattern matches repository by the rules of Kubernetes. Both hosts
+// must have the same number of labels, and the labels of pattern may be globs. The ports must
+// be equal. The path of pattern must be a prefix of the path of repository; it may end within
+// a path element.
 func matches(pattern, repository string) bool {
 	p, err := url.Parse("https://" + pattern)
 	if err != nil {
@@ -43,6 +43,7 @@ func matches(pattern, repository string) bool {
 	return true
 }
 
+// labels returns the labels of a URL's host, and its port; "" if it has none.
 func labels(u *url.URL) (names []string, port string) {
 	host, port, err := net.SplitHostPort(u.Host)
 	if err != nil {
@@ -51,10 +52,11 @@ func labels(u *url.URL) (names []string, port string) {
 	return strings.Split(host, "."), port
 }
 
-// A keyring has credentials by key without its scheme. Those with the same key are in the
-// order in which they were added.
+// A keyring contains credentials by plainKey. Credentials with the same key are in the order
+// in which they were added.
 type keyring map[string][]*cri.AuthConfig
 
+// add adds the credentials of a response. Invalid keys are ignored.
 func (k keyring) add(all credentials) {
 	for _, rawKey := range slices.Sorted(maps.Keys(all)) {
 		if key := plainKey(rawKey); key != "" {
@@ -98,8 +100,8 @@ func (k keyring) matching(repository string) []*cri.AuthConfig {
 	if len(keys) == 0 && strings.HasPrefix(repository, "docker.io/") {
 		return k[dockerHubKey]
 	}
-	// In alphabetical order, a key follows its prefixes and a key with a glob,
-	// because "*" sorts before every letter. So the reverse has the most specific first.
+	// In alphabetical order, a key comes after its prefixes, and after a key with a glob,
+	// because "*" sorts before every letter. So the most specific key is the last.
 	slices.Sort(keys)
 	slices.Reverse(keys)
 	var out []*cri.AuthConfig

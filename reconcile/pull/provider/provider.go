@@ -42,8 +42,8 @@ func New(dir string, providers []config.CredentialProvider) *Plugins {
 
 // Credentials returns the credentials of all plugins for a repository such as
 // "docker.io/library/nginx", in the order to try them: by key, the most specific first,
-// then by plugin. If plugins fail, it returns an error that names each of them together
-// with the credentials of the others.
+// then by plugin. If plugins fail, it returns an error that names each of them, together
+// with the credentials of the other plugins.
 func (p *Plugins) Credentials(ctx context.Context, repository string) ([]*cri.AuthConfig, error) {
 	ring := keyring{}
 	var failed []string
@@ -67,12 +67,12 @@ func (p *Plugins) Credentials(ctx context.Context, repository string) ([]*cri.Au
 type plugin struct {
 	config.CredentialProvider
 	path    string
-	timeout time.Duration // of a run; New sets the limit of the kubelet
+	timeout time.Duration // of a run; one minute as in the kubelet
 
 	cache
 }
 
-// matchesImage reports whether the plugin has to be run for a repository.
+// matchesImage reports whether matchImages of the plugin has a pattern for a repository.
 func (p *plugin) matchesImage(repository string) bool {
 	for _, pattern := range p.MatchImages {
 		if matches(pattern, repository) {

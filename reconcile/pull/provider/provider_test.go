@@ -118,7 +118,7 @@ func TestRequest(t *testing.T) {
 		p.APIVersion = version
 		b := newFixture(t, p)
 		if users, err := b.users("a.io/web"); users != "ann" || err != nil {
-			t.Errorf("%s: got users %q, error %v", version, users, err)
+			t.Errorf("%s: got users %q (error %v), want ann", version, users, err)
 		}
 		data, err := os.ReadFile(b.requestLog)
 		want := `{"kind":"CredentialProviderRequest","apiVersion":"` + version + `","image":"a.io/web"}` + "\n"
@@ -176,7 +176,7 @@ func TestCache_Expires(t *testing.T) {
 		p := New("/bin", []config.CredentialProvider{{Name: "none"}}).all[0]
 		_, f, owner := p.join("a.io/x")
 		if f == nil || !owner {
-			t.Fatal("the empty cache has a response")
+			t.Fatal("join with an empty cache: got a response, want a new run")
 		}
 		res := &wire.CredentialProviderResponse{}
 		if err := json.Unmarshal([]byte(response("ann", `"cacheKeyType": "Image", "cacheDuration": "1m"`)), res); err != nil {
@@ -224,7 +224,7 @@ func TestFailures(t *testing.T) {
 			users, err := b.users("a.io/web")
 			if users != "ann" || err == nil || !strings.Contains(err.Error(), "credential provider plugin0 failed for a.io/web: ") ||
 				!strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "\n") {
-				t.Errorf("got users %q, error %v", users, err)
+				t.Errorf("got users %q and error %v, want ann and one that contains %q without the response", users, err, test.want)
 			}
 		})
 	}
@@ -272,14 +272,14 @@ func TestSharedRun(t *testing.T) {
 	for range 5 {
 		all.Go(func() {
 			if users, err := b.users("a.io/web"); users != "ann" || err != nil {
-				t.Errorf("got users %q, error %v", users, err)
+				t.Errorf("got users %q (error %v), want ann", users, err)
 			}
 		})
 	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := b.Credentials(canceled, "a.io/web"); err == nil {
-		t.Error("a canceled caller got no error")
+		t.Error("canceled caller: got no error, want one")
 	}
 	p.finish("a.io/web", f, nil, context.Canceled)
 	all.Wait()

@@ -23,8 +23,8 @@ const (
 	outputDelay = 2 * time.Second
 )
 
-// run runs the program, without a shell, in podd's own environment with the additions of
-// the configuration, and returns its response. The program and its process group are
+// run runs the program without a shell and returns its response. The program has podd's
+// environment and the variables of its configuration. The program and its process group are
 // killed after p.timeout or when ctx is done.
 func (p *plugin) run(ctx context.Context, repository string) (*wire.CredentialProviderResponse, error) {
 	request, err := json.Marshal(wire.CredentialProviderRequest{
@@ -65,7 +65,7 @@ func (p *plugin) run(ctx context.Context, repository string) (*wire.CredentialPr
 	return res, nil
 }
 
-// unwrapPathError returns err without the path, because the message already has it.
+// unwrapPathError returns err without the path, because the message contains it already.
 func unwrapPathError(err error) error {
 	if e, ok := errors.AsType[*os.PathError](err); ok {
 		return e.Err

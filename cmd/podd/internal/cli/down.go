@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"podd/cmd/podd/internal/cli/client"
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/printer"
 	"podd/server"
 )
 
@@ -63,7 +63,7 @@ func (t *stopProgress) add(d *server.StopProgress) string {
 	return b.String()
 }
 
-// idleNotice describes what podd does after podd down.
+// idleNotice describes the state of podd after podd down.
 const idleNotice = "; podd keeps running, but starts no pods until it is restarted"
 
 // summary returns the number of stopped pods, followed by notice.
@@ -74,7 +74,7 @@ func (t *stopProgress) summary(notice string) string {
 	return printer.Plural(t.stopped, "pod") + " stopped in " + printer.Duration(time.Since(t.begin)) + notice
 }
 
-// timeoutError returns the error of --timeout.
+// timeoutError returns the error for an expired --timeout.
 func (t *stopProgress) timeoutError() error {
 	names := "pods"
 	if len(t.left) > 0 {

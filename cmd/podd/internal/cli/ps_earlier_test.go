@@ -10,9 +10,9 @@ import (
 	"podd/server"
 )
 
-// TestPs_EarlierVersion checks that the status is that of the running earlier version
-// rather than that of a version that cannot start, and Terminating while the earlier
-// version stops.
+// TestPs_EarlierVersion checks the STATUS of a pod whose earlier version is running
+// although the new one cannot start. It is the status of the earlier version, and
+// Terminating while the earlier version stops.
 func TestPs_EarlierVersion(t *testing.T) {
 	desired := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-n1"},

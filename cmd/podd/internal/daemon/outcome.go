@@ -73,7 +73,7 @@ func operationType(a plan.Action) string {
 	return ""
 }
 
-// cgroupMaker returns cgroup.Make with metrics.
+// cgroupMaker returns a function that calls cgroup.Make and adds its duration to m.
 func cgroupMaker(m *metrics.Metrics) func(render.Cgroup) error {
 	return func(c render.Cgroup) error {
 		began := time.Now()
@@ -83,8 +83,8 @@ func cgroupMaker(m *metrics.Metrics) func(render.Cgroup) error {
 	}
 }
 
-// pullNotifier returns a function that passes outcomes to next, and sends to pulled after
-// a pull, so that the node lists its images.
+// pullNotifier returns a function that passes outcomes to next. After a pull, the function
+// also sends to pulled, so that the node lists its images.
 func pullNotifier(pulled chan<- struct{}, next func(effect.Outcome)) func(effect.Outcome) {
 	return func(o effect.Outcome) {
 		next(o)

@@ -24,7 +24,8 @@ type apiManifests struct {
 	read   decode.Options // with which the source of dir reads the files
 }
 
-// NewManifests returns the manifests in dir, which its source reads with the options read.
+// NewManifests returns the manifests in dir. read contains the options with which the
+// source of dir reads the files.
 func NewManifests(dir *apidir.Dir, router *reconcile.Router, read decode.Options) write.ManifestStore {
 	return apiManifests{dir, router, read}
 }
@@ -102,7 +103,7 @@ func (m apiManifests) Parse(kind string, text []byte) write.ParsedManifest {
 	return c
 }
 
-// single returns the only object in a map, or nil.
+// single returns the only element of a map, or nil if the map has another length.
 func single[T server.Object](all map[types.NamespacedName]T) server.Object {
 	for _, o := range all {
 		return o

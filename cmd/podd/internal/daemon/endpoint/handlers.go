@@ -69,17 +69,18 @@ func (h *handlers) api(authorizer auth.Authorizer) http.Handler {
 	return server.OwnOrigin(mux)
 }
 
-// trimAfter wraps next so that the memory that a request took is returned to the system.
+// trimAfter returns a handler that calls next and then returns memory to the operating
+// system.
 func (h *handlers) trimAfter(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.OnRequest() // a stream may have allocated all that it needs
+		h.OnRequest() // a stream may have made its allocations already
 		defer h.OnRequest()
 		next.ServeHTTP(w, r)
 	})
 }
 
-// page returns the status page. It has no logs and events for unauthenticated clients, or
-// if enableDebuggingHandlers is off, because those quote the output of programs.
+// page returns the status page. For unauthenticated clients, or if enableDebuggingHandlers
+// is false, logs and events are nil, because they quote the output of programs.
 func (h *handlers) page(logs server.LogReader, events server.EventLog) http.Handler {
 	p := &page.Page{State: h.State, Logs: logs, Events: events, Meter: h.Meter, Columns: func(p *v1.Pod, now time.Time) (ready, status, restarts string) {
 		row := kubetable.NewPodCells(p, now)

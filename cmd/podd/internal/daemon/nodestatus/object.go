@@ -23,11 +23,11 @@ type ObjectOptions struct {
 	Limits   admission.Limits  // including the node's labels
 	Info     v1.NodeSystemInfo // of the host
 	Instance string            // ID of the podd instance
-	RootDir  string            // its age is that of the Node
+	RootDir  string            // the Node was created when this directory was
 	Listen   string            // address of the kubelet API; may be ""
 }
 
-// NewObject returns the Node without the parts that change. Properties that cannot be read
+// NewObject returns the constant parts of the Node object. Properties that cannot be read
 // are empty.
 func NewObject(o ObjectOptions) *v1.Node {
 	capacity := resourceList(o.Limits, o.Node.Capacity)
@@ -48,7 +48,8 @@ func NewObject(o ObjectOptions) *v1.Node {
 	}
 }
 
-// resourceList converts the capacity or the allocatable resources.
+// resourceList converts resources to the form of a Node, and adds the maximum number of
+// pods in limits.
 func resourceList(limits admission.Limits, r render.Resources) v1.ResourceList {
 	all := v1.ResourceList{
 		v1.ResourceCPU:    *resource.NewMilliQuantity(r.MilliCPU, resource.DecimalSI),

@@ -16,8 +16,8 @@ import (
 	"podd/runtime"
 )
 
-// TestNode checks that the Node is ready if its runtime is ready, and that the pointer
-// does not change without a change of the state.
+// TestNode checks that the Node is ready if its runtime is ready. The pointer must not
+// change if the state does not change.
 func TestNode(t *testing.T) {
 	v := NewNode(&v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1"},
