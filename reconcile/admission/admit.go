@@ -91,7 +91,7 @@ func (b *portHolder) isRetained(claim manifest.PortReservation) bool {
 // first, then the others ordered by name. A reservation is free once its holder is deleted;
 // while the holder is being stopped, the verdict is Wait. If an edit of the holder is
 // rejected, the holder is not stopped, which may reject others. Therefore the computation
-// is repeated until nothing changes, at most once for each claimant.
+// is repeated until nothing changes, at most once for each candidate.
 func admitAll(candidates []candidate, limits Limits) map[types.NamespacedName]plan.Verdict {
 	ordered := slices.Clone(candidates)
 	slices.SortStableFunc(ordered, func(a, b candidate) int {

@@ -17,7 +17,7 @@ import (
 	"podd/runtime"
 )
 
-// claimant returns a name with its reservations; unwanted reports whether it is known that
+// candidate returns a name with its reservations; unwanted reports whether it is known that
 // no source has the pod.
 func (n *Name) candidate(wants *manifest.Pod, unwanted bool) candidate {
 	c := n.reservations(wants)
