@@ -177,8 +177,29 @@ type volumeLock struct {
 	waiting int           // number of goroutines that wait for the lock or hold it; guarded by Drivers.mu
 }
 
-// lockVolume waits for the lock of a volume until ctx is done. The caller must call unlock.
-func (d *Drivers) lockVolume(ctx context.Context, u Use) (unlock func(), err error) {
+// lockVolume waits for the lock of a volume until ctx is done. If device, the data directory of
+// a block device, is not "", lockVolume also waits for the lock of the directory: it belongs
+// to a PersistentVolume, whose handle can change. The caller must call unlock.
+func (d *Drivers) lockVolume(ctx context.Context, u Use, device string) (unlock func(), err error) {
+	unlock, err = d.lock(ctx, u)
+	if err == nil && device != "" {
+		var unlockDevice func()
+		if unlockDevice, err = d.lock(ctx, Use{Handle: device}); err != nil {
+			unlock()
+		} else {
+			unlockVolume := unlock
+			unlock = func() { unlockDevice(); unlockVolume() }
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("waiting for another operation of driver %s on the volume: %w", u.Driver, err)
+	}
+	return unlock, nil
+}
+
+// lock waits for the lock with a key until ctx is done, and then returns the cause. The caller
+// must call unlock.
+func (d *Drivers) lock(ctx context.Context, u Use) (unlock func(), err error) {
 	d.mu.Lock()
 	t := d.locks[u]
 	if t == nil {
@@ -200,6 +221,6 @@ func (d *Drivers) lockVolume(ctx context.Context, u Use) (unlock func(), err err
 		return func() { t.free <- struct{}{}; release() }, nil
 	case <-ctx.Done():
 		release()
-		return nil, fmt.Errorf("waiting for another operation of driver %s on the volume: %w", u.Driver, context.Cause(ctx))
+		return nil, context.Cause(ctx)
 	}
 }

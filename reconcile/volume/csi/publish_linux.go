@@ -37,12 +37,12 @@ func (d *Drivers) Publish(ctx context.Context, v Volume) (Published, error) {
 	if err := v.check(); err != nil {
 		return failed(publishing, err)
 	}
-	end, err := d.lockVolume(ctx, v.id())
+	p := d.pathsFor(v)
+	end, err := d.lockVolume(ctx, v.id(), p.device())
 	if err != nil {
 		return failed(staging, err)
 	}
 	defer end()
-	p := d.pathsFor(v)
 	if f, err := load(p.data); err == nil && f[keyHandle] == v.id().Handle && d.isValid(f[p.state], p.target) {
 		d.setPublished(p, v, nil)
 		return Published{p.target, f[keyGroup] == "podd"}, nil

@@ -57,7 +57,7 @@ func (d *Drivers) update(ctx context.Context, target string) error {
 	if !is {
 		return nil
 	}
-	end, err := d.lockVolume(ctx, w.id())
+	end, err := d.lockVolume(ctx, w.id(), w.volumePaths.device())
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (d *Drivers) unpublish(ctx context.Context, name string, pod types.UID, p v
 		return fmt.Errorf("unpublishing volume %q of pod %s: %w", name, pod, err)
 	}
 	u := Use{f[keyDriver], f[keyHandle]}
-	end, err := d.lockVolume(ctx, u)
+	end, err := d.lockVolume(ctx, u, p.device())
 	if err == nil {
 		defer end()
 		err = d.unpublishOne(ctx, u, p)

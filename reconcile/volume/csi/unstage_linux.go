@@ -39,7 +39,11 @@ func (d *Drivers) orphans() (unused []stagedVolume, doubts []inDoubt, err error)
 
 // unstage unstages a volume, unless a pod uses the volume or may use it now.
 func (d *Drivers) unstage(ctx context.Context, s stagedVolume) error {
-	end, err := d.lockVolume(ctx, s.Use)
+	device := ""
+	if s.device != "" {
+		device = s.dir
+	}
+	end, err := d.lockVolume(ctx, s.Use, device)
 	if err != nil {
 		return err
 	}

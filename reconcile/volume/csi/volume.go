@@ -114,6 +114,14 @@ type volumePaths struct {
 	link      string // path of the link in the pod's directory; only for block devices
 }
 
+// device returns the directory of the data file if the volume is a block device, otherwise "".
+func (p volumePaths) device() string {
+	if p.link == "" {
+		return ""
+	}
+	return p.data
+}
+
 func (d *Drivers) registry() string { return filepath.Join(d.o.Root, plugins.Dir) }
 
 func (d *Drivers) pods() string { return filepath.Join(d.o.Root, "pods") }
