@@ -45,7 +45,7 @@ func (h Hashes) UID(node string, key types.NamespacedName) types.UID {
 	return types.UID(Digest("uid", node, key.Namespace, key.Name, h.version))
 }
 
-// HashAPI returns the hashes of a pod of an API server, whose defaults are set. The hashes of
+// HashAPI returns the hashes of a pod from an API server, which has set defaults. The hashes of
 // the pod and of its sandbox depend only on the UID of the pod.
 func HashAPI(pod *v1.Pod) Hashes {
 	return Hashes{

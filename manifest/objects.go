@@ -19,7 +19,7 @@ type Objects struct {
 	// PendingSource is a source that was not read completely yet and whose claims take
 	// precedence over Claims; "" if there is none.
 	PendingSource string
-	// Kept contains the claims whose data is in a directory that podd manages; see
+	// Kept contains the claims with data in a directory that podd manages; see
 	// refs.ResolveSet.
 	Kept map[types.NamespacedName]bool
 	// Origins contains the origin of each object, without Fields. Objects of an API server

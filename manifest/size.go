@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// sized lists the resources whose amounts can be changed while a container runs.
+// sized lists the resources that can be resized while a container runs.
 var sized = []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory}
 
 // FormatSize returns the requested and limited cpu and memory as text: "cpu=100m/1

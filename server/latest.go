@@ -24,7 +24,7 @@ type Latest struct {
 
 var _ Viewer = (*Latest)(nil)
 
-// NewLatest returns a Latest whose newest View is v, which must not be nil.
+// NewLatest returns a Latest with the newest View v, which must not be nil.
 func NewLatest(v *View) *Latest {
 	return &Latest{
 		view: v, outdated: make(chan struct{}), pods: v.Pods, changes: map[types.NamespacedName]*PodView{},

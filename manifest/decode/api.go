@@ -73,7 +73,7 @@ func annotationsOf(pod *v1.Pod, o Options) map[string]string {
 	return all
 }
 
-// refusal returns the first problem of a pod whose defaults are set, or "" if podd supports
+// refusal returns the first problem of a pod with its defaults, or "" if podd supports
 // all of its fields.
 func refusal(pod *v1.Pod, o Options) string {
 	n := &notes{path: o.Path}

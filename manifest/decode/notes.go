@@ -109,7 +109,7 @@ func (n *notes) typeError(path, message string) {
 	}
 }
 
-// unmarshal fills a typed object from a tree whose types have been checked.
+// unmarshal fills a typed object from a tree with checked types.
 func (n *notes) unmarshal(tree any, into any) {
 	text, err := utiljson.Marshal(tree)
 	if err == nil {

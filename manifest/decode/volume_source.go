@@ -8,7 +8,7 @@ import (
 	"podd/manifest/wording"
 )
 
-// checkSources refuses a volume whose only source is an unknown field, because Kubernetes
+// checkSources refuses a volume with an unknown field as its only source, because Kubernetes
 // would make it an emptyDir and the data would be lost.
 func checkSources(written map[string]any, known any, n *notes) {
 	list := func(pod any) []any {

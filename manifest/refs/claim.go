@@ -18,7 +18,7 @@ import (
 // A Claim is a PersistentVolumeClaim with the volume it is bound to.
 type Claim struct {
 	*v1.PersistentVolumeClaim
-	// Volume is nil for a claim whose data is in a directory that podd manages.
+	// Volume is nil for a claim with data in a directory that podd manages.
 	Volume *v1.PersistentVolume
 	// Owner is "file", or the name of another source. Only pods of the same owner may use
 	// the claim's data. "" means the cluster, which has bound the claim and manages its

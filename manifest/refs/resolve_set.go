@@ -6,7 +6,7 @@ import (
 	"podd/manifest"
 )
 
-// A ResolvedSet is a Set whose references are resolved. It is immutable.
+// A ResolvedSet is a Set with resolved references. It is immutable.
 type ResolvedSet struct {
 	// Set is the resolved set. A pod that restarts when its objects change has a different
 	// version for each content of them.
@@ -19,7 +19,7 @@ type ResolvedSet struct {
 // ResolveSet resolves the references of a set's pods. Values that are equal to those in
 // before, which may be nil, keep their pointers. The salt must be the same after a restart
 // of podd, and must be secret from everyone who may not read Secrets. kept contains the
-// claims whose data is in a directory that podd manages; nil means none.
+// claims with data in a directory that podd manages; nil means none.
 func ResolveSet(s *manifest.Set, salt string, kept map[types.NamespacedName]bool, before *ResolvedSet) *ResolvedSet {
 	if before == nil {
 		before = &ResolvedSet{Set: &manifest.Set{}}

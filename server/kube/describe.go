@@ -15,7 +15,7 @@ import (
 // a missing PATCH instead of podd's error.
 var describedVerbs = []string{"create", "update", "patch", "delete"}
 
-// options maps the name of a subresource to a struct whose fields are its query
+// options maps the name of a subresource to a struct with fields that are its query
 // parameters.
 var options = map[string]any{
 	"attach": &v1.PodAttachOptions{}, "exec": &v1.PodExecOptions{}, "log": &v1.PodLogOptions{}, "portforward": &v1.PodPortForwardOptions{},

@@ -484,7 +484,7 @@ func TestStreams_ClientDisconnects(t *testing.T) {
 	<-served
 }
 
-// hijacked is a ResponseWriter whose Hijack returns conn.
+// hijacked is a ResponseWriter with a Hijack that returns conn.
 type hijacked struct {
 	http.ResponseWriter
 	conn net.Conn

@@ -43,7 +43,7 @@ func checkListRevision(q url.Values, now uint64) error {
 	return nil
 }
 
-// expired returns the error for a revision whose changes are no longer retained.
+// expired returns the error for a revision that is no longer retained.
 // The client must list again.
 func expired(rev uint64) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d", rev))

@@ -25,7 +25,7 @@ import (
 // checkoutRunDir is the run directory of a podd that "make run" started in a checkout.
 const checkoutRunDir = ".run/run"
 
-// ResponseTimeout limits requests whose response is not a stream.
+// ResponseTimeout limits requests without a streamed response.
 const ResponseTimeout = 10 * time.Second
 
 // Flags locate the running podd. Verbs that connect to it embed Flags.
@@ -66,7 +66,7 @@ func firstReachable(ctx context.Context, first, second *Client) (*Client, error)
 	return second, err
 }
 
-// New returns a Client of the podd whose socket is in runDir. It connects to nothing yet.
+// New returns a Client of the podd with its socket in runDir. It connects to nothing yet.
 func New(runDir string) *Client {
 	p := &Client{socket: filepath.Join(runDir, server.SocketName)}
 	p.http = &http.Client{Transport: &http.Transport{

@@ -45,7 +45,7 @@ func desiredClaims(ctx context.Context, running *server.View, cfg *config.Config
 	return slices.Concat(all, claims.Views(set)), nil
 }
 
-// unreadError returns the error for a source whose content is not known yet.
+// unreadError returns the error for a source that was not read yet.
 func unreadError(source string) error {
 	return fmt.Errorf("reading the desired claims: source %s has not been read yet; try again", source)
 }

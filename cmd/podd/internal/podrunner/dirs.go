@@ -48,7 +48,7 @@ func (d Dirs) All() []string {
 	return all
 }
 
-// Dead returns the directories of runs whose process has ended.
+// Dead returns the directories of runs of a process that has ended.
 func (d Dirs) Dead() ([]string, error) {
 	entries, err := os.ReadDir(d.dir())
 	if errors.Is(err, fs.ErrNotExist) {

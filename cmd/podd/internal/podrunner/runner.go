@@ -1,5 +1,5 @@
 // Package podrunner runs the pods of one run to completion in a root directory of their own,
-// without sources and endpoints. It also removes runs whose podd was killed.
+// without sources and endpoints. It also removes runs of a podd that was killed.
 package podrunner
 
 import (

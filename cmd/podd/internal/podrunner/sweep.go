@@ -15,7 +15,7 @@ import (
 // sweepTimeout limits the removal of one run.
 const sweepTimeout = 30 * time.Second
 
-// Sweep removes the pods of runs whose podd was killed. The pods get no grace period,
+// Sweep removes the pods of runs of a podd that was killed. The pods get no grace period,
 // because their results are no longer used. If a removal fails, the next call tries again.
 func Sweep(ctx context.Context, cfg *config.Config, runs Dirs, client *cri.Client, log *slog.Logger) {
 	dead, err := runs.Dead()

@@ -177,7 +177,7 @@ func TestDrive_Interrupted(t *testing.T) {
 	}
 }
 
-// A stuckRunner is a fakeRunner whose pods do not stop, not even when they are killed.
+// A stuckRunner is a fakeRunner with pods that do not stop, not even when they are killed.
 type stuckRunner struct{ *fakeRunner }
 
 func (stuckRunner) ForceStop(context.Context) error { return nil }

@@ -327,7 +327,7 @@ func countOutdated(r *reconcile.Report) (n int) {
 	return n
 }
 
-// unknownPod returns a placeholder for a pod whose manifest is unknown. The pod is being
+// unknownPod returns a placeholder for a pod without a known manifest. The pod is being
 // deleted, or its manifest has not been read yet.
 func unknownPod(key types.NamespacedName, phase plan.Phase) *v1.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
