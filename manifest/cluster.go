@@ -12,13 +12,14 @@ type Cluster struct {
 	// Missing contains the reason why an object that was looked up is missing. An object that
 	// is in neither Missing nor Objects was not looked up yet.
 	Missing map[ObjectRef]MissingObject
-	// Tokens has the names that refs.TokenRef returns as keys.
+	// Tokens contains the tokens. A key is the name in the ObjectRef that refs.TokenRef
+	// returns.
 	Tokens map[types.NamespacedName]Token
 	// Handlers contains the handlers of RuntimeClasses by name of the class.
 	Handlers map[string]string
-	// Services has namespaces as keys; nil: not known yet.
+	// Services contains the Services by namespace; nil until they were listed.
 	Services map[string]*Services
-	// Drivers contains the CSIDrivers by name; nil: not known yet.
+	// Drivers contains the CSIDrivers by name; nil until they were listed.
 	Drivers map[string]*storage.CSIDriverSpec
 	// Attached contains the volumes that are attached to this node. The key is
 	// refs.AttachmentName, the value the metadata that the attacher has returned.
@@ -33,11 +34,11 @@ type Token struct {
 
 // A MissingObject is the reason why an object is missing.
 type MissingObject struct {
-	// Absent reports that the object does not exist, so an optional reference is ignored.
-	// If it is false, this is unknown.
+	// Absent reports that the object does not exist, so an optional reference to it is
+	// ignored. If Absent is false, podd could not determine whether the object exists.
 	Absent bool
-	// Soon reports that the object is expected without an action of a user, so it is no
-	// error yet.
+	// Soon reports that the object will exist without an action of a user, so its absence is
+	// no error yet.
 	Soon bool
 	// Why is a message for users with the wording of Kubernetes: `configmap "c" not found`.
 	Why string

@@ -26,7 +26,7 @@ type Hashes struct {
 }
 
 // HashManifest returns the hashes of a pod of a manifest. user is the pod as the user wrote
-// it, pod the same with defaults. written has the meaning of Pod.Written.
+// it, pod the same with defaults. written has the meaning of decode.Options.Written.
 func HashManifest(user map[string]any, pod *v1.Pod, written bool) Hashes {
 	user = canonical(user)
 	lasting := user
@@ -45,8 +45,8 @@ func (h Hashes) UID(node string, key types.NamespacedName) types.UID {
 	return types.UID(Digest("uid", node, key.Namespace, key.Name, h.version))
 }
 
-// HashAPI returns the hashes of a pod of an API server with defaults. Those of the pod and
-// its sandbox depend only on its UID.
+// HashAPI returns the hashes of a pod from an API server, which has set defaults. The hashes of
+// the pod and of its sandbox depend only on the UID of the pod.
 func HashAPI(pod *v1.Pod) Hashes {
 	return Hashes{
 		Pod: hashVersion + Digest("api", pod.UID), Sandbox: hashVersion + Digest("api sandbox", pod.UID),
@@ -133,10 +133,10 @@ func withoutImage(v any) any {
 	return c
 }
 
-// version returns the values that distinguish two versions of a pod: the user's part
-// without the amounts of cpu and memory of containers, which are changed in place, and the
-// QoS class, because it determines the parent of the cgroup. For a pod that can finish the
-// amounts are included, so that an edit runs it again.
+// version returns the values that distinguish two versions of a pod: the fields that the user
+// wrote, and the QoS class, because the parent of the cgroup depends on it. The amounts of cpu
+// and memory of containers are not included, because they are changed in place. If the pod can
+// finish, they are included, so that a changed amount runs the pod again.
 func version(user map[string]any, p *v1.Pod) []any {
 	class := QoS(p)
 	if p.Spec.RestartPolicy != v1.RestartPolicyAlways {
@@ -241,8 +241,8 @@ func hashSandbox(pod map[string]any) string {
 	return hashVersion + Digest("sandbox", meta["namespace"], meta["name"], picked, ports, privileged)
 }
 
-// hashContainers returns the hashes of all init and regular containers by name. The size is
-// that in of, which has defaults.
+// hashContainers returns the hashes of all init and regular containers by name. of is the spec
+// with defaults, from which the sizes are computed.
 func hashContainers(pod map[string]any, of *v1.PodSpec) map[string]ContainerHash {
 	sizes := sizesOf(of)
 	spec, _ := pod["spec"].(map[string]any)

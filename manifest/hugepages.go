@@ -17,8 +17,9 @@ func IsHugeMedium(medium v1.StorageMedium) bool {
 	return medium == v1.StorageMediumHugePages || strings.HasPrefix(string(medium), string(v1.StorageMediumHugePagesPrefix))
 }
 
-// HugePageSize returns the page size in bytes of such an emptyDir. The pod must request
-// some of these pages, because otherwise writes would fail.
+// HugePageSize returns the page size in bytes of an emptyDir for which IsHugeMedium is true.
+// It returns an error if the pod requests no pages of this size, because writes to the volume
+// would fail.
 func HugePageSize(spec *v1.PodSpec, medium v1.StorageMedium) (int64, error) {
 	sizes := requestedPages(spec)
 	if medium == v1.StorageMediumHugePages {

@@ -14,12 +14,12 @@ type Objects struct {
 	Claims     map[types.NamespacedName]*v1.PersistentVolumeClaim
 	// Volumes contains PersistentVolumes; their keys have no namespace.
 	Volumes map[types.NamespacedName]*v1.PersistentVolume
-	// Elsewhere contains those Volumes whose nodeAffinity excludes this node.
-	Elsewhere map[types.NamespacedName]bool
-	// Before is a source that was not read completely yet, and whose claims take precedence
-	// over those here; "" if there is none.
-	Before string
-	// Kept contains the claims whose data is in a directory that podd manages; see
+	// OnOtherNodes contains the Volumes whose nodeAffinity excludes this node.
+	OnOtherNodes map[types.NamespacedName]bool
+	// PendingSource is a source that was not read completely yet and whose claims take
+	// precedence over Claims; "" if there is none.
+	PendingSource string
+	// Kept contains the claims with data in a directory that podd manages; see
 	// refs.ResolveSet.
 	Kept map[types.NamespacedName]bool
 	// Origins contains the origin of each object, without Fields. Objects of an API server
@@ -28,6 +28,10 @@ type Objects struct {
 	// Cluster contains further data of an API server; nil for objects of manifests.
 	Cluster *Cluster
 }
+
+// FromServer reports whether an API server has returned the objects. Then names are unique, the
+// cluster has bound the claims, and the API server decides which users may read the objects.
+func (o *Objects) FromServer() bool { return o.Cluster != nil }
 
 // Add adds an object, whose type must be that of ref.Kind.
 func (o *Objects) Add(ref ObjectRef, object any, origin Origin) {
@@ -58,8 +62,8 @@ func (o *Objects) Copy(ref ObjectRef, from *Objects) {
 		put(&o.Claims, key, from.Claims[key])
 	case VolumeKind:
 		put(&o.Volumes, key, from.Volumes[key])
-		if from.Elsewhere[key] {
-			put(&o.Elsewhere, key, true)
+		if from.OnOtherNodes[key] {
+			put(&o.OnOtherNodes, key, true)
 		}
 	}
 }

@@ -20,36 +20,38 @@ import (
 
 // A Pod is a desired pod: decoded, defaulted and validated.
 type Pod struct {
-	// Key is the namespace and full name. The name of a pod from a file or URL has the
-	// node's name as a suffix, as that of the kubelet's static pods ("web-node1").
+	// Key is the namespace and full name. The name of a pod from a file or URL ends in the
+	// name of the node ("web-node1"), like the name of a static pod of the kubelet.
 	Key types.NamespacedName
 	// Suffix is the suffix of Key.Name, including its dash; "" if there is none.
 	Suffix string
-	// UID is metadata.uid if the user set it. Otherwise it is computed from the node, Key
-	// and the input of Hash. It becomes a path: [A-Za-z0-9-]{1,63}.
+	// UID is metadata.uid if the user set it. Otherwise it is computed from the node, Key and
+	// the input of Hash. It consists of 1 to 63 letters, digits and dashes, because it is part
+	// of paths.
 	UID types.UID
 	// FixedUID reports whether the user set the UID, or a kubelet had assigned it; see
 	// Recognize.
 	FixedUID bool
-	// Written reports that podd's own API wrote the manifest; see decode.Options.Written.
-	Written bool
-	// Origin is where the pod was decoded from.
+	// Origin is the document from which the pod was decoded.
 	Origin Origin
+	// Traits are the differences from the pods of other kinds of sources.
+	Traits Traits
 	// Refused is the first field of a pod of an API server that podd does not support, as
 	// "field: message". Such a pod never runs. Other sources omit refused pods.
 	Refused string
-	// Deletion is set if the source requests the deletion of the pod; nil: it must run.
+	// Deletion is not nil if the source requests the deletion of the pod.
 	Deletion *Deletion
 	// Spec is the complete object with defaults; never nil, never written.
 	Spec *v1.Pod
-	// Hash is "v1:<hex>" of the user's canonical JSON. If restartPolicy is Always, the
-	// amounts of cpu and memory of containers are not included; Written excludes
-	// further fields. If two pods have the same UID and different hashes, the newer one
-	// replaces the older one. If the hashes are equal, the amounts of the newer one are
-	// applied, and only containers with a different Start are restarted.
+	// Hash is "v1:<hex>" of the user's canonical JSON. It does not include the amounts of
+	// cpu and memory of containers if restartPolicy is Always, nor the mutable fields of a
+	// manifest that podd's own API wrote (decode.Options.Written). If two pods have the same
+	// UID and different hashes, the newer one replaces the older one. If the hashes are
+	// equal, the amounts of the newer one are applied, and only containers with a different
+	// Start are restarted.
 	Hash string
-	// SandboxHash is like Hash, but only of the fields that affect the sandbox. If it is
-	// equal, the sandbox can be kept. "v1:<hex>".
+	// SandboxHash is like Hash, but includes only the fields that affect the sandbox. If two
+	// versions have the same SandboxHash, the second can run in the sandbox of the first.
 	SandboxHash string
 	// Handler is the handler of the pod's RuntimeClass in a cluster; nil for other pods,
 	// and while it is unknown.
@@ -58,10 +60,10 @@ type Pod struct {
 	Containers map[string]ContainerHash
 }
 
-// Over reports whether the pod has already finished according to its source. Such a pod
+// FinishedAtSource reports whether the pod has already finished according to its source. Such a pod
 // never runs again, whatever state this node has.
-func (p *Pod) Over() bool {
-	if p == nil || p.Origin.Kind != KindAPI {
+func (p *Pod) FinishedAtSource() bool {
+	if p == nil || !p.Traits.StateAtSource {
 		return false
 	}
 	phase := p.Spec.Status.Phase
@@ -80,8 +82,8 @@ type ContainerHash struct {
 	Size string
 }
 
-// Digits returns the first 64 bits of Start in hexadecimal, which is the format that
-// readers of the container's hash annotation expect.
+// Digits returns the first 64 bits of Start in hexadecimal. Tools that read the container's
+// hash annotation expect this format.
 func (h ContainerHash) Digits() string {
 	digits := h.Start
 	if _, after, ok := strings.Cut(digits, ":"); ok {

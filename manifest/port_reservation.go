@@ -14,8 +14,9 @@ type PortReservation struct {
 	Field    string // path of the field
 }
 
-// PortReservations returns the host ports of the regular containers and then of the sidecars,
-// which the runtime maps. Other init containers reserve none. It returns nil for a nil pod.
+// PortReservations returns the host ports of the regular containers, followed by those of the
+// sidecars. Other init containers reserve no ports, because runtimes do not map them. It
+// returns nil if p is nil.
 func PortReservations(p *Pod) []PortReservation {
 	if p == nil {
 		return nil
@@ -40,8 +41,9 @@ func PortReservations(p *Pod) []PortReservation {
 	return reservations
 }
 
-// ConflictsWith reports whether two reservations exclude each other: they have the same port and
-// protocol, and the same address or one of them has all addresses.
+// ConflictsWith reports whether r and other cannot be held at the same time: they have the
+// same port and protocol, and either the same address or at least one of them applies to all
+// addresses.
 func (r PortReservation) ConflictsWith(other PortReservation) bool {
 	return r.Protocol == other.Protocol && r.Number == other.Number &&
 		(isAnyIP(r.IP) || isAnyIP(other.IP) || r.IP == other.IP)

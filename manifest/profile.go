@@ -39,9 +39,9 @@ func NeedsFiles(p *Pod) bool {
 	return len(spec.Volumes) > 0 || slices.ContainsFunc(spec.InitContainers, local) || slices.ContainsFunc(spec.Containers, local)
 }
 
-// AppArmorProfile returns a container's profile, or nil if there is none. The annotation
-// used before 1.30 is still supported: the container's field takes precedence over it, and
-// it takes precedence over the pod's field.
+// AppArmorProfile returns the AppArmor profile of a container, or nil if there is none. The
+// container's field takes precedence, then the annotation that Kubernetes used before 1.30,
+// then the pod's field.
 func AppArmorProfile(pod *v1.Pod, c *v1.Container) *v1.AppArmorProfile {
 	if sc := c.SecurityContext; sc != nil && sc.AppArmorProfile != nil {
 		return sc.AppArmorProfile

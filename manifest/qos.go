@@ -50,8 +50,8 @@ func requirements(spec *v1.PodSpec) []v1.ResourceRequirements {
 	return all
 }
 
-// addCompute adds cpu and memory to sum and returns how many of the two are set. Zero
-// counts as not set.
+// addCompute adds cpu and memory of list to sum. It returns the number of these two resources
+// that list sets to more than zero.
 func addCompute(sum, list v1.ResourceList) int {
 	found := 0
 	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {

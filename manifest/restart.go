@@ -56,8 +56,8 @@ func RestartsAlways(spec *v1.PodSpec, c *v1.Container) bool {
 	return !slices.ContainsFunc(exitCodes(c), func(code int32) bool { return !RestartsAfter(spec, c, code) })
 }
 
-// exitCodes returns a code for each case that a container's policy and rules distinguish:
-// 0, those that are listed, and one that is not.
+// exitCodes returns one exit code for each case that the restart policy and rules of a
+// container distinguish: 0, every code that a rule lists, and a code that no rule lists.
 func exitCodes(c *v1.Container) []int32 {
 	codes := []int32{0}
 	for i := range c.RestartPolicyRules {

@@ -7,9 +7,9 @@ import "k8s.io/apimachinery/pkg/types"
 const AnnotationRestartOnChange = "podd/restart-on-change"
 
 // RestartsOnChange reports whether a pod has AnnotationRestartOnChange. It ignores the
-// annotation on pods of a cluster, because those keep their version as long as their UID.
+// annotation on pods with the trait KeepsVersion.
 func RestartsOnChange(p *Pod) bool {
-	return p.Origin.Kind != KindAPI && p.Spec.Annotations[AnnotationRestartOnChange] == "true"
+	return !p.Traits.KeepsVersion && p.Spec.Annotations[AnnotationRestartOnChange] == "true"
 }
 
 // WithContent returns the version of a pod for one content of the objects that its files

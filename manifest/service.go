@@ -11,7 +11,7 @@ import (
 // immutable.
 type Services struct{ ByName map[string]Service }
 
-// Equal reports whether both contain the same Services.
+// Equal reports whether s and o contain the same Services.
 func (s *Services) Equal(o *Services) bool {
 	return maps.EqualFunc(s.ByName, o.ByName, func(a, b Service) bool { return a.IP == b.IP && slices.Equal(a.Ports, b.Ports) })
 }
@@ -29,7 +29,8 @@ type ServicePort struct {
 	Port     int32
 }
 
-// NewService returns nil for a Service without variables: it has no address or no ports.
+// NewService returns the data of s, or nil if s has no environment variables because it has no
+// address or no ports.
 func NewService(s *v1.Service) *Service {
 	if s.Spec.ClusterIP == "" || s.Spec.ClusterIP == v1.ClusterIPNone || len(s.Spec.Ports) == 0 {
 		return nil

@@ -17,13 +17,13 @@ type Set struct {
 	Node *Node
 	// Versions contains the newest Batch.Version of every source that sets it.
 	Versions map[string]uint64
-	// Objects has sources as keys. Objects are only for pods of the same source, whose
-	// Origin.Source is the key, and of the same namespace.
+	// Objects contains the objects by source (Origin.Source of a pod). A pod uses only objects
+	// of its own source and namespace.
 	Objects  map[string]Objects
 	Problems []Problem
-	// Complete has true for each source that was listed completely at least once in this
-	// process, by itself or from its cache on disk. Otherwise the absence of a pod has no
-	// meaning.
+	// Complete has the value true for each source that was listed completely at least once in
+	// this process, from the source itself or from its cache on disk. If a source is not
+	// complete, a pod that is missing from the Set may still be desired.
 	Complete map[string]bool
 	// Files has one entry for every file and URL, sorted by path.
 	Files []FileState
@@ -54,9 +54,9 @@ const (
 	Warning Severity = "warning"
 )
 
-// A Problem is a message about something that a user should correct, with its position.
-// Equal Problems are the same one. A Problem has no time; its owner records since when it
-// exists.
+// A Problem is a message about something that a user should correct, with its position. Two
+// Problems with equal fields are the same Problem. A Problem has no time; the reader of a Set
+// records when a Problem first occurred.
 type Problem struct {
 	Severity Severity
 	Path     string // file or URL, as in Origin.Path; "" if there is none
@@ -76,14 +76,14 @@ type Problem struct {
 // String returns "path:line:col: severity: field: message", which editors can parse.
 func (p Problem) String() string {
 	s := string(p.Severity) + ": " + p.Text()
-	if place := p.Place(); place != "" {
+	if place := p.Location(); place != "" {
 		s = place + ": " + s
 	}
 	return s
 }
 
-// Place returns "path:line:col", as far as it is known.
-func (p Problem) Place() string {
+// Location returns "path:line:col" without the parts that are unknown.
+func (p Problem) Location() string {
 	switch {
 	case p.Path == "" || p.Position.Line == 0:
 		return p.Path

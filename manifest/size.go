@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// sized lists the resources whose amounts can be changed while a container runs.
+// sized lists the resources that can be resized while a container runs.
 var sized = []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory}
 
 // FormatSize returns the requested and limited cpu and memory as text: "cpu=100m/1
@@ -31,8 +31,8 @@ func amount(list v1.ResourceList, name v1.ResourceName) string {
 	return q.String()
 }
 
-// OfSize returns the requests in a size. It ignores invalid amounts.
-func OfSize(size string) v1.ResourceRequirements {
+// SizeRequests returns the requests in a text of FormatSize. It ignores invalid amounts.
+func SizeRequests(size string) v1.ResourceRequirements {
 	r := v1.ResourceRequirements{Requests: v1.ResourceList{}}
 	for name, both := range parseSize(size) {
 		request, _, _ := strings.Cut(both, "/")
@@ -48,13 +48,13 @@ func (p *Pod) PodSize() string {
 	return FormatSize(v1.ResourceRequirements{Requests: PodRequests(&p.Spec.Spec), Limits: PodLimits(&p.Spec.Spec)})
 }
 
-// Resized returns the resources in which two sizes differ.
-func Resized(a, b string) []v1.ResourceName {
+// ResizedResources returns the resources in which two sizes differ.
+func ResizedResources(a, b string) []v1.ResourceName {
 	was, is := parseSize(a), parseSize(b)
 	return slices.DeleteFunc(slices.Clone(sized), func(name v1.ResourceName) bool { return was[name] == is[name] })
 }
 
-// parseSize returns "request/limit" for each resource.
+// parseSize returns the part "request/limit" of each resource in a text of FormatSize.
 func parseSize(size string) map[v1.ResourceName]string {
 	amounts := map[v1.ResourceName]string{}
 	for _, part := range strings.Fields(size) {
@@ -64,9 +64,9 @@ func parseSize(size string) map[v1.ResourceName]string {
 	return amounts
 }
 
-// Sized returns p with other sizes for the named containers, or p itself if none differs.
+// WithSizes returns p with other sizes for the named containers, or p itself if none differs.
 // It ignores a size that is not valid for its container.
-func (p *Pod) Sized(sizes map[string]string) *Pod {
+func (p *Pod) WithSizes(sizes map[string]string) *Pod {
 	out := p
 	for _, list := range [][]v1.Container{p.Spec.Spec.InitContainers, p.Spec.Spec.Containers} {
 		for i := range list {
@@ -100,8 +100,9 @@ func (p *Pod) clone() *Pod {
 	return &out
 }
 
-// resize returns r with the amounts of a size, which must contain the same resources.
-func resize(r v1.ResourceRequirements, size string) (v1.ResourceRequirements, bool) {
+// resize returns r with the amounts in size. ok is false if size has other resources than r,
+// or an invalid amount.
+func resize(r v1.ResourceRequirements, size string) (resized v1.ResourceRequirements, ok bool) {
 	r = *r.DeepCopy()
 	amounts := parseSize(size)
 	for _, name := range sized {
@@ -140,7 +141,7 @@ func sizesOf(spec *v1.PodSpec) map[string]string {
 // RestartsToResize reports whether a change of a container's size restarts it
 // (resizePolicy).
 func RestartsToResize(c *v1.Container, was, is string) bool {
-	for _, name := range Resized(was, is) {
+	for _, name := range ResizedResources(was, is) {
 		for _, p := range c.ResizePolicy {
 			if p.ResourceName == name && p.RestartPolicy == v1.RestartContainer {
 				return true

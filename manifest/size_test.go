@@ -40,7 +40,7 @@ func TestHash_JobSize(t *testing.T) {
 	}
 }
 
-func TestSized(t *testing.T) {
+func TestWithSizes(t *testing.T) {
 	p := manifesttest.One(t, hashed, decode.Options{Node: "n"})
 	const size = "cpu=1/1 memory=32Mi/64Mi"
 	if got := p.Containers["main"].Size; got != size {
@@ -50,12 +50,12 @@ func TestSized(t *testing.T) {
 		"the same": size, "nothing": "", "nonsense": "cpu=x/y", "another limit": "cpu=1/ memory=32Mi/64Mi",
 		"negative": "cpu=-1/-1 memory=32Mi/64Mi", "half": "cpu=1/2",
 	} {
-		if p.Sized(map[string]string{"main": other}) != p {
+		if p.WithSizes(map[string]string{"main": other}) != p {
 			t.Errorf("%s: got a different pod", name)
 		}
 	}
 	const smaller = "cpu=500m/1 memory=16Mi/64Mi"
-	q := p.Sized(map[string]string{"main": smaller, "absent": smaller})
+	q := p.WithSizes(map[string]string{"main": smaller, "absent": smaller})
 	if got := q.Containers["main"].Size; got != smaller || manifest.FormatSize(q.Spec.Spec.Containers[0].Resources) != smaller {
 		t.Errorf("size: got %q, want %q", got, smaller)
 	}
@@ -65,18 +65,18 @@ func TestSized(t *testing.T) {
 	if q.Hash != p.Hash || q.UID != p.UID || q.Containers["side"] != p.Containers["side"] {
 		t.Error("the hash changed")
 	}
-	if got := manifest.Resized(size, smaller); !slices.Equal(got, []v1.ResourceName{"cpu", "memory"}) {
+	if got := manifest.ResizedResources(size, smaller); !slices.Equal(got, []v1.ResourceName{"cpu", "memory"}) {
 		t.Errorf("resized resources: got %v", got)
 	}
 }
 
-func TestOfSize(t *testing.T) {
-	r := manifest.OfSize("cpu=100m/1 memory=32Mi/ gpu=x/1")
+func TestSizeRequests(t *testing.T) {
+	r := manifest.SizeRequests("cpu=100m/1 memory=32Mi/ gpu=x/1")
 	if got := manifest.FormatSize(r); got != "cpu=100m/ memory=32Mi/" || len(r.Requests) != 2 {
 		t.Errorf("got %s, %v", got, r.Requests)
 	}
 	for _, text := range []string{"", "/", "cpu=-1/", "cpu", "memory=x/x"} {
-		if r := manifest.OfSize(text); len(r.Requests) > 0 {
+		if r := manifest.SizeRequests(text); len(r.Requests) > 0 {
 			t.Errorf("requests in %q: got %v", text, r.Requests)
 		}
 	}

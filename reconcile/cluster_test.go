@@ -457,7 +457,7 @@ func TestClusterAdmitsOnce(t *testing.T) {
 func TestClusterRebooted(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		web := clusterPod("web", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} })
-		m.options = func(o *reconcile.Options) { useCluster(o); o.Limits.Machine.Labels = map[string]string{"disk": "ssd"} }
+		m.options = func(o *reconcile.Options) { useCluster(o); o.Limits.Features.Labels = map[string]string{"disk": "ssd"} }
 		m.start()
 		m.setClusterPods(true, web)
 		m.settle()

@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"podd/reconcile/render"
+	"podd/runtime/logs"
 	"podd/runtime/runtimetest"
 )
 
@@ -29,9 +29,10 @@ func debugger(name, image, target string) v1.EphemeralContainer {
 func (m *machine) debug(name string, add ...v1.EphemeralContainer) error {
 	m.t.Helper()
 	p := m.report(name).Pod
-	logs := render.LogDirectory(m.report(name).Version, render.Node{LogsDir: filepath.Join(m.root, "logs")})
+	version := m.report(name).Version
+	dir := logs.Dir(filepath.Join(m.root, "logs"), version.Key, version.UID)
 	for _, c := range add { // as a runtime does
-		if err := os.MkdirAll(filepath.Join(logs, c.Name), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(dir, c.Name), 0o755); err != nil {
 			m.t.Fatal(err)
 		}
 	}

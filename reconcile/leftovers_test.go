@@ -11,7 +11,7 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile/effect"
-	"podd/reconcile/render"
+	"podd/runtime/logs"
 )
 
 // leftovers are the log directories of pods, and the starts in each.
@@ -40,7 +40,7 @@ func (l *leftovers) NextAttempts(p *manifest.Pod) (map[string]uint32, error) {
 }
 
 func (l *leftovers) MakeLogs(p *manifest.Pod, container string) error {
-	return os.MkdirAll(filepath.Join(render.LogDirectory(p, render.Node{LogsDir: l.logs}), container), 0o755)
+	return os.MkdirAll(filepath.Join(logs.Dir(l.logs, p.Key, p.UID), container), 0o755)
 }
 
 func (l *leftovers) Started(p *manifest.Pod, container, _ string, attempt uint32) error {

@@ -22,6 +22,7 @@ import (
 	"podd/manifest/decode"
 	"podd/reconcile"
 	"podd/reconcile/clock"
+	"podd/reconcile/device/allocation"
 	"podd/reconcile/effect"
 	"podd/reconcile/event"
 	"podd/reconcile/journal"
@@ -56,10 +57,10 @@ type machine struct {
 
 	mu               sync.Mutex // guards all following fields
 	set              *manifest.Set
-	objects          map[string]manifest.Objects      // for the next set
-	node             render.Resources                 // as published last
-	devicesPublished map[v1.ResourceName]plan.Devices // likewise
-	podd             *podd                            // nil before the first start
+	objects          map[string]manifest.Objects          // for the next set
+	node             render.Resources                     // as published last
+	devicesPublished map[v1.ResourceName]allocation.Count // likewise
+	podd             *podd                                // nil before the first start
 	reports          map[types.NamespacedName]*reconcile.Report
 	removed          []types.NamespacedName
 	events           []event.Event

@@ -23,7 +23,7 @@ type PreviewInput struct {
 	Observed runtime.Snapshot
 	Node     runtime.Node
 	Journals journal.Store
-	Limits   plan.Limits
+	Limits   admission.Limits
 	Adopt    bool
 	// MaxBackoff and SourceKinds are like the fields of Options.
 	MaxBackoff  time.Duration
@@ -94,10 +94,10 @@ func Preview(in PreviewInput) ([]Planned, error) {
 
 // node returns the facts about the node that admission needs, as if podd had just started
 // and observed the runtime.
-func (in PreviewInput) node(resolved *refs.ResolvedSet) admission.Node {
-	in.Limits.Machine.Runtime = in.Node
-	in.Limits.Single = refs.SingleClaims(in.Set)
-	return admission.Node{
+func (in PreviewInput) node(resolved *refs.ResolvedSet) admission.Input {
+	in.Limits.Features.Runtime = in.Node
+	in.Limits.ReadWriteOncePod = refs.SingleClaims(in.Set)
+	return admission.Input{
 		Set: in.Set, Refs: resolved.Refs, Instance: in.Instance, SourceKinds: in.SourceKinds,
 		Observed: in.Observed.Pods, HasSnapshot: true, Started: true,
 		Limits: in.Limits, Plan: planNode(in.Node, in.Adopt, in.MaxBackoff), RuntimeName: in.Node.Name,

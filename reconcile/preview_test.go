@@ -10,8 +10,8 @@ import (
 	"podd/manifest"
 	"podd/manifest/merge"
 	"podd/reconcile"
+	"podd/reconcile/admission"
 	"podd/reconcile/journal"
-	"podd/reconcile/plan"
 	"podd/runtime"
 )
 
@@ -27,12 +27,12 @@ func TestPreview_ClusterNotQueried(t *testing.T) {
 	}}}}
 	for name, c := range map[string]struct {
 		kinds       map[string]string
-		limits      plan.Limits
+		limits      admission.Limits
 		first, stay bool
 	}{
-		"places":     {map[string]string{source: manifest.KindFile, clusterSource: manifest.KindAPI}, plan.Limits{MaxPods: 1}, true, true},
-		"amounts":    {map[string]string{source: manifest.KindFile, clusterSource: manifest.KindAPI}, plan.Limits{Amounts: plan.Amounts{"cpu": 1000}}, true, true},
-		"no cluster": {map[string]string{source: manifest.KindFile}, plan.Limits{MaxPods: 1}, false, false},
+		"places":     {map[string]string{source: manifest.KindFile, clusterSource: manifest.KindAPI}, admission.Limits{MaxPods: 1}, true, true},
+		"amounts":    {map[string]string{source: manifest.KindFile, clusterSource: manifest.KindAPI}, admission.Limits{Amounts: admission.Amounts{"cpu": 1000}}, true, true},
+		"no cluster": {map[string]string{source: manifest.KindFile}, admission.Limits{MaxPods: 1}, false, false},
 	} {
 		planned, err := reconcile.Preview(reconcile.PreviewInput{
 			Set:      merge.Batches([]manifest.Batch{{Source: source, Kind: manifest.KindFile, Pods: []*manifest.Pod{static}, Complete: true}}),

@@ -21,7 +21,7 @@ var impure = map[string]string{
 // TestPure checks that the packages that decide use no clock, no input or output, no
 // goroutine and no randomness.
 func TestPure(t *testing.T) {
-	for _, dir := range []string{"plan", "admission", "state", "status", "render", "event"} {
+	for _, dir := range []string{"plan", "admission", "state", "status", "render", "event", "device/allocation"} {
 		files, err := filepath.Glob(dir + "/*.go")
 		if err != nil || len(files) == 0 {
 			t.Fatalf("Go files in %s: got %d (error %v), want at least one", dir, len(files), err)

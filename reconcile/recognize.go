@@ -58,7 +58,7 @@ func isKubeletPod(p *manifest.Pod, inc *runtime.Incarnation) bool {
 // recognize returns s with the UIDs that its pods have on this node. A version that was in
 // the previous set keeps its UID, even if no sandbox and no journal of it exists. before is
 // the previous result; it may be nil.
-func (r *Router) recognize(s *manifest.Set, before *manifest.Known) *manifest.Known {
+func (r *Router) recognize(s *manifest.Set, before *manifest.RecognizedSet) *manifest.RecognizedSet {
 	return manifest.Recognize(s, before, func(p *manifest.Pod) types.UID {
 		if r.started && before != nil && before.Set.Pods[p.Key] != nil && state.SameVersion(before.Set.Pods[p.Key], p) {
 			return p.UID

@@ -17,6 +17,7 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile"
+	"podd/reconcile/admission"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
 	"podd/runtime/runtimetest"
@@ -303,7 +304,7 @@ func TestResizeWithoutRoom(t *testing.T) {
 		var mu sync.Mutex // guards pods
 		var pods []render.Cgroup
 		m.options = func(o *reconcile.Options) {
-			o.Limits = plan.Limits{Amounts: plan.Amounts{v1.ResourceMemory: 256 << 20}}
+			o.Limits = admission.Limits{Amounts: admission.Amounts{v1.ResourceMemory: 256 << 20}}
 			o.Effects.MakeCgroup = func(c render.Cgroup) error {
 				mu.Lock()
 				defer mu.Unlock()
@@ -367,7 +368,7 @@ func TestResizeWithoutRoom(t *testing.T) {
 func TestSizeOutlivesSandbox(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = func(o *reconcile.Options) {
-			o.Limits = plan.Limits{Amounts: plan.Amounts{v1.ResourceMemory: 256 << 20}}
+			o.Limits = admission.Limits{Amounts: admission.Amounts{v1.ResourceMemory: 256 << 20}}
 		}
 		m.start()
 		m.setPods(sizedPod(t, "web", "64Mi", ""))

@@ -16,6 +16,8 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/refs"
+	"podd/reconcile/admission"
+	"podd/reconcile/device/allocation"
 	"podd/reconcile/effect"
 	"podd/reconcile/event"
 	"podd/reconcile/journal"
@@ -38,7 +40,7 @@ type Options struct {
 	Publish func(Change)
 	// SourceKinds maps the name of every configured source to its kind.
 	SourceKinds map[string]string
-	Limits      plan.Limits
+	Limits      admission.Limits
 	// Kept returns the PersistentVolumeClaims whose data is in a directory of podd; nil
 	// means that there are none.
 	Kept func() (map[types.NamespacedName]bool, error)
@@ -78,7 +80,7 @@ type Change struct {
 	// Capacity is the capacity of the node, and Allocatable the part of it for pods.
 	// Devices are the devices by which pods were last admitted. All three are read-only.
 	Capacity, Allocatable render.Resources
-	Devices               map[v1.ResourceName]plan.Devices
+	Devices               map[v1.ResourceName]allocation.Count
 	// Addresses are the addresses of the node that pods see.
 	Addresses node.Addresses
 	// Down reports whether Router.Down was called: every pod is being stopped, and no pod is
@@ -110,12 +112,12 @@ type Router struct {
 	past          map[types.NamespacedName][]state.Record // journals, as read when Run began
 	node          runtime.Node
 	render        *render.Node
-	devices       map[v1.ResourceName]plan.Devices // as of the last admission
-	driverChanges uint64                           // number of changes of the volume drivers
-	addresses     node.Addresses                   // as last received
-	hasSnapshot   bool                             // whether a whole snapshot was received
-	started       bool                             // whether the sources were read and every worker has reported on its first observation
-	asOf          time.Time                        // time of the newest snapshot
+	devices       map[v1.ResourceName]allocation.Count // as of the last admission
+	driverChanges uint64                               // number of changes of the volume drivers
+	addresses     node.Addresses                       // as last received
+	hasSnapshot   bool                                 // whether a whole snapshot was received
+	started       bool                                 // whether the sources were read and every worker has reported on its first observation
+	asOf          time.Time                            // time of the newest snapshot
 	// orphans are the pod directories without a valid journal that belong to no desired or
 	// observed pod, or whose pod is not known yet.
 	orphans []journal.Orphan
@@ -297,8 +299,8 @@ func (r *Router) applySet(ctx context.Context, s *manifest.Set) {
 // desiredSet is the newest set of the sources with the sets derived from it. It is
 // immutable.
 type desiredSet struct {
-	received   *manifest.Set   // as received from the sources
-	recognized *manifest.Known // received with the UIDs that its pods have on this node
+	received   *manifest.Set           // as received from the sources
+	recognized *manifest.RecognizedSet // received with the UIDs that its pods have on this node
 	// ResolvedSet is recognized with the referenced objects. Its Set is the set in effect.
 	*refs.ResolvedSet
 }
@@ -319,7 +321,7 @@ func (r *Router) resolve(received *manifest.Set) {
 	}
 	known := r.recognize(received, before.recognized)
 	resolved := refs.ResolveSet(known.Set, r.o.Render.Instance, r.keptClaims(known.Set), before.ResolvedSet)
-	r.events = append(r.events, event.Refused(r.desired.set(), resolved.Set, time.Now())...)
+	r.events = append(r.events, event.ForProblems(r.desired.set(), resolved.Set, time.Now())...)
 	r.desired, r.dirty, r.setChanged = &desiredSet{received, known, resolved}, true, true
 }
 
@@ -341,9 +343,9 @@ func (r *Router) applyNode(n runtime.Node) {
 	if r.node.Name != "" || r.node.Message != "" {
 		before = &r.node
 	}
-	r.events = append(r.events, event.NodeChanged(r.o.Render.Name, before, n, time.Now())...)
+	r.events = append(r.events, event.ForNodeChange(r.o.Render.Name, before, n, time.Now())...)
 	r.node, r.dirty = n, true
-	driver, images, cdi := cmp.Or(n.CgroupDriver, r.render.CgroupDriver), render.ImageVolumesOf(n), render.CDIOf(n)
+	driver, images, cdi := cmp.Or(n.CgroupDriver, r.render.CgroupDriver), render.SupportedImageVolumes(n), render.SupportsCDI(n)
 	if driver != r.render.CgroupDriver || !maps.Equal(n.Handlers, r.render.Handlers) || images != r.render.Images || cdi != r.render.CDI {
 		render := *r.render
 		render.CgroupDriver, render.Handlers, render.Images, render.CDI = driver, n.Handlers, images, cdi

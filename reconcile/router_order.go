@@ -52,8 +52,8 @@ func (r *Router) decide() (map[types.NamespacedName]admission.Memory, []admissio
 }
 
 // admissionNode returns what admission needs to know of the node.
-func (r *Router) admissionNode() admission.Node {
-	n := admission.Node{
+func (r *Router) admissionNode() admission.Input {
+	n := admission.Input{
 		Set: r.desired.set(), Instance: r.o.Render.Instance, SourceKinds: r.o.SourceKinds, EarlierNodes: r.o.EarlierNodes,
 		Observed: r.observed, HasSnapshot: r.hasSnapshot, Started: r.started, Down: r.down, ForceStop: r.forceStop,
 		Limits: r.o.Limits, Plan: r.planNode(), RuntimeName: r.node.Name, Render: r.render, DriverChanges: r.driverChanges,
@@ -61,15 +61,15 @@ func (r *Router) admissionNode() admission.Node {
 	if r.o.Devices != nil {
 		n.Limits.Devices = r.holdDevices()
 	}
-	n.Limits.Machine.Runtime = r.node
+	n.Limits.Features.Runtime = r.node
 	n.Limits.ShuttingDown = r.shutdown != nil
-	n.Limits.Single = refs.SingleClaims(n.Set)
+	n.Limits.ReadWriteOncePod = refs.SingleClaims(n.Set)
 	if r.desired == nil {
 		return n
 	}
 	n.Refs = r.desired.Refs
 	if own := n.Set.Node; own != nil {
-		n.Limits.Machine.Labels, n.Limits.Machine.Taints = own.Labels, own.Taints
+		n.Limits.Features.Labels, n.Limits.Features.Taints = own.Labels, own.Taints
 	}
 	return n
 }

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/reconcile/admission"
 	"podd/reconcile/plan"
 	"podd/reconcile/state"
 )
@@ -100,7 +101,7 @@ func (r *Router) CancelDelete(ctx context.Context, key types.NamespacedName, uid
 // value in their present orders.
 func (r *Router) Disk(ctx context.Context, capacity, allocatable int64) error {
 	return r.call(ctx, func() error {
-		amounts := plan.Amounts{}
+		amounts := admission.Amounts{}
 		maps.Copy(amounts, r.o.Limits.Amounts)
 		delete(amounts, v1.ResourceEphemeralStorage)
 		if allocatable > 0 {

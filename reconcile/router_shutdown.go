@@ -90,7 +90,7 @@ func (r *Router) Resume(ctx context.Context) error {
 
 // recordShutdown adds the event of a change of the shutdown, and orders all workers.
 func (r *Router) recordShutdown(message string) {
-	r.events = append(r.events, event.Node(v1.EventTypeNormal, "Shutdown", message, time.Now()))
+	r.events = append(r.events, event.NewNodeEvent(v1.EventTypeNormal, "Shutdown", message, time.Now()))
 	r.dirty = true
 	r.orderAll()
 }

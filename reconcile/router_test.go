@@ -14,6 +14,7 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile"
+	"podd/reconcile/admission"
 	"podd/reconcile/plan"
 	"podd/runtime/runtimetest"
 )
@@ -711,7 +712,7 @@ func testEvicted(t *testing.T, restarted bool, image, memory string) {
 // and gets the new size. A running pod is not stopped when the disk shrinks.
 func TestDisk(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		m.options = func(o *reconcile.Options) { o.Limits.Amounts = plan.Amounts{v1.ResourceEphemeralStorage: 1 << 30} }
+		m.options = func(o *reconcile.Options) { o.Limits.Amounts = admission.Amounts{v1.ResourceEphemeralStorage: 1 << 30} }
 		m.start()
 		m.setPods(pod(t, "big", `containers: [{name: app, image: "web:1", resources: {requests: {ephemeral-storage: 2Gi}}, env: [{name: DISK, valueFrom: {resourceFieldRef: {resource: limits.ephemeral-storage, divisor: 1Gi}}}]}]`))
 		m.settle()
@@ -740,7 +741,7 @@ func TestDisk_SmallChange(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		const gib = 1 << 30
 		m.options = func(o *reconcile.Options) {
-			o.Limits.Amounts = plan.Amounts{v1.ResourceEphemeralStorage: 100 * gib}
+			o.Limits.Amounts = admission.Amounts{v1.ResourceEphemeralStorage: 100 * gib}
 			o.Render.Capacity.EphemeralStorage, o.Render.Allocatable.EphemeralStorage = 100*gib, 100*gib
 		}
 		m.start()
@@ -791,7 +792,7 @@ func TestManyNames(t *testing.T) {
 // until it is removed, also after a restart of podd.
 func TestReservations_UnknownVersion(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		m.options = func(o *reconcile.Options) { o.Limits.Amounts = plan.Amounts{v1.ResourceMemory: 1 << 30} }
+		m.options = func(o *reconcile.Options) { o.Limits.Amounts = admission.Amounts{v1.ResourceMemory: 1 << 30} }
 		big := func(name, command string) *manifest.Pod {
 			return pod(t, name, `terminationGracePeriodSeconds: 60
 containers: [{name: app, image: "web:1", command: `+command+`, resources: {requests: {memory: 800Mi}}}]`)

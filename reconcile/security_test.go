@@ -259,7 +259,7 @@ func TestRuntimeClass(t *testing.T) {
 		m.AddImages("web:1")
 		m.options = func(o *reconcile.Options) {
 			o.Render.RuntimeClasses = map[string]string{"small": "kata"}
-			o.Limits.Machine.RuntimeClasses = o.Render.RuntimeClasses
+			o.Limits.Features.RuntimeClasses = o.Render.RuntimeClasses
 		}
 		defer m.finish()
 		of := func(name, class string) *manifest.Pod {

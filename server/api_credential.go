@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// Credential gives access to the kubelet's API with root's rights from another
-// host.
+// Credential authenticates a client on another host as root for the kubelet's API.
 type Credential struct {
-	// Server is the URL of the API. Name is the name in the server's certificate;
-	// it is empty if that is the host of the URL.
+	// Server is the URL of the API. Name is the name in the server's certificate; "" if the
+	// certificate contains the host of the URL.
 	Server string `json:"server"`
 	Name   string `json:"name,omitempty"`
 	// CA verifies the server's certificate. Certificate and Key are the client's.
@@ -36,7 +35,7 @@ const (
 	defaultCredentialLife = maxCredentialLife
 )
 
-// CheckCredentialLife returns an error if a Credential cannot have this validity.
+// CheckCredentialLife returns an error if life is not an allowed validity of a Credential.
 func CheckCredentialLife(life time.Duration) error {
 	if life < minCredentialLife || life > maxCredentialLife {
 		return fmt.Errorf("%s is not between 1m and 8760h", life)

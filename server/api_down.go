@@ -8,15 +8,17 @@ import (
 	"time"
 )
 
-// StopProgress is a line of the responses of /v1/down and /v1/shutdown. Left of the first
-// line has all pods to stop. The last line has Done or Error.
+// StopProgress is a line of the responses of /v1/down and /v1/shutdown.
 type StopProgress struct {
-	// Gone has the pods that were removed since the previous line or, for a
-	// shutdown, that have terminated since then.
-	Gone []Key `json:"gone,omitempty"`
-	Left []Key `json:"left,omitempty"`
-	Done bool  `json:"done,omitempty"`
-	// Error is set if the operation failed or was canceled.
+	// Stopped are the pods that were removed or, during a shutdown, terminated since
+	// the previous line.
+	Stopped []Key `json:"stopped,omitempty"`
+	// Remaining are the pods that podd still has to stop. The first line lists every pod
+	// to stop.
+	Remaining []Key `json:"remaining,omitempty"`
+	// Done is set in the last line if the operation succeeded.
+	Done bool `json:"done,omitempty"`
+	// Error is set in the last line if the operation failed or was canceled.
 	Error string `json:"error,omitempty"`
 }
 
@@ -44,8 +46,8 @@ func (a *API) resume(w http.ResponseWriter, r *http.Request) {
 	Reply(w, http.StatusOK, struct{}{})
 }
 
-// streamDown writes a line whenever pods have disappeared from remaining while stop
-// runs.
+// streamDown calls stop and responds with a line whenever the result of remaining has
+// changed. The last line reports the result of stop.
 func (a *API) streamDown(w http.ResponseWriter, r *http.Request, stop func(context.Context) error, remaining func(*View) []Key) {
 	ctx, cancel := context.WithCancel(r.Context())
 	result := make(chan error, 1)
@@ -53,19 +55,19 @@ func (a *API) streamDown(w http.ResponseWriter, r *http.Request, stop func(conte
 	go func() { result <- stop(ctx) }()
 
 	out := newLines(w)
-	left := remaining(view)
-	err := out.send(StopProgress{Left: left})
+	before := remaining(view)
+	err := out.send(StopProgress{Remaining: before})
 	for err == nil {
 		select {
 		case err = <-result:
-			out.send(downEnd(left, remaining(a.State.View()), err)) // the last line in any case
+			out.send(lastProgress(before, remaining(a.State.View()), err)) // nothing more is sent if this fails
 			cancel()
 			return
 		case <-a.State.Changed(view.Revision):
 			view = a.State.View()
-			if now := remaining(view); !slices.Equal(now, left) {
-				err = out.send(StopProgress{Gone: without(left, now), Left: now})
-				left = now
+			if now := remaining(view); !slices.Equal(now, before) {
+				err = out.send(StopProgress{Stopped: without(before, now), Remaining: now})
+				before = now
 			}
 		}
 	}
@@ -73,15 +75,17 @@ func (a *API) streamDown(w http.ResponseWriter, r *http.Request, stop func(conte
 	<-result
 }
 
-// downEnd returns the last line, given the error of the operation.
-func downEnd(before, now []Key, err error) StopProgress {
+// lastProgress returns the last line of a response. before are the pods that remained in
+// the previous line, now are the pods that still remain, and err is the operation's error.
+func lastProgress(before, now []Key, err error) StopProgress {
 	if err != nil {
-		return StopProgress{Gone: without(before, now), Left: now, Error: oneLine(err.Error())}
+		return StopProgress{Stopped: without(before, now), Remaining: now, Error: oneLine(err.Error())}
 	}
-	return StopProgress{Gone: before, Done: true}
+	return StopProgress{Stopped: before, Done: true}
 }
 
-// runningPods returns the keys of the pods that have not terminated, in order.
+// runningPods returns the keys of the pods that have not terminated, sorted by namespace
+// and name.
 func runningPods(v *View) []Key {
 	var keys []Key
 	for _, p := range v.Pods {
@@ -92,8 +96,8 @@ func runningPods(v *View) []Key {
 	return keys
 }
 
-// existingPods returns the keys of the pods that have anything on the host, in
-// order.
+// existingPods returns the keys of the pods that exist on the host (PodView.Exists),
+// sorted by namespace and name.
 func existingPods(v *View) []Key {
 	var keys []Key
 	for _, p := range v.Pods {

@@ -12,10 +12,10 @@ import (
 // EventLog provides the events of pods and of the node. Its methods are safe for
 // concurrent use, fast, and never block.
 type EventLog interface {
-	// Events returns the retained events that are newer than a revision, in the
-	// order of their resourceVersions, and the newest revision. A repeated event
-	// has a greater count, a newer resourceVersion and the same name. All events
-	// are newer than 0. The caller owns the events and may modify them.
+	// Events returns the retained events that are newer than the revision after, in
+	// the order of their resourceVersions, and the newest revision. A repeated event
+	// has a greater count, a newer resourceVersion and the same name. Every event is
+	// newer than revision 0. The caller may modify the events.
 	Events(after uint64) (events []*v1.Event, revision uint64)
 	// Changed returns a channel that is closed when the newest revision differs
 	// from after.
@@ -53,9 +53,9 @@ func eventList(events []*v1.Event, revision uint64) *v1.EventList {
 	return list
 }
 
-// followEvents calls send with every event newer than after, and again when one is
-// repeated, until ctx is done or send fails. Repetitions that occur while send runs
-// are combined.
+// followEvents calls send with every event that is newer than after, and again when an
+// event is repeated. Repetitions that occur while send runs are combined. followEvents
+// returns when ctx is done or send fails.
 func followEvents(ctx context.Context, log EventLog, after uint64, send func(any) error) error {
 	for {
 		newer, revision := log.Events(after)

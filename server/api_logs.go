@@ -25,7 +25,7 @@ func ServeLogs(w http.ResponseWriter, r *http.Request, logs LogReader) {
 	case err == nil:
 		text.Begin()
 	case text.HasBegun():
-		text.Flush() // so that the response is chunked, because only such a response can have a trailer
+		text.Flush() // so that the response is chunked, because only chunked responses can have a trailer
 		w.Header().Set(http.TrailerPrefix+ErrorTrailer, oneLine(err.Error()))
 	default:
 		fail(w, err)
@@ -79,6 +79,6 @@ func boolean(q url.Values, name string) (bool, error) {
 	return b, nil
 }
 
-func badParameter(name, value, want string) error {
-	return &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("parameter %s: %.80q is not %s", name, value, want)}
+func badParameter(name, value, expected string) error {
+	return &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("parameter %s: %.80q is not %s", name, value, expected)}
 }

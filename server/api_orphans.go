@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Orphan is a pod directory whose pod is unknown and that podd does not remove by
-// itself.
+// Orphan is a pod directory that belongs to no known pod and that podd does not remove
+// without a request.
 type Orphan struct {
 	UID    types.UID `json:"uid"`
 	Path   string    `json:"path"`

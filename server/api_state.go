@@ -19,29 +19,29 @@ func (a *API) state(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// WatchState responds with a line of JSON for each change, which convert has
-// converted, until the client disconnects. The first change is whole unless the
-// parameter revision is the revision of the newest View.
+// WatchState responds with a line of JSON for each change until the client disconnects.
+// A line is the change as convert returns it. The first change is whole unless the
+// query parameter revision is the revision of the newest View.
 func WatchState(w http.ResponseWriter, r *http.Request, state Viewer, convert func(*Change) any) {
-	var known uint64
+	var clientRevision uint64
 	if s := r.URL.Query().Get("revision"); s != "" {
 		var err error
-		if known, err = strconv.ParseUint(s, 10, 64); err != nil {
+		if clientRevision, err = strconv.ParseUint(s, 10, 64); err != nil {
 			fail(w, badParameter("revision", s, "a number"))
 			return
 		}
 	}
 	lines := newLines(w)
-	watchViews(r.Context(), state, known, func(c *Change) error { return lines.send(convert(c)) }) // an error means that the client has disconnected
+	watchViews(r.Context(), state, clientRevision, func(c *Change) error { return lines.send(convert(c)) }) // an error means that the client has disconnected
 }
 
-// watchViews calls send with the difference between the newest View and the
-// previously sent one. If the newest View has the revision known, it starts from
-// that, else from nothing. Changes that occur while send runs are combined into
-// one. watchViews returns when ctx is done or send fails.
-func watchViews(ctx context.Context, state Viewer, known uint64, send func(*Change) error) error {
+// watchViews calls send with the difference between the newest View and the View that
+// was sent before. The first Change is whole unless clientRevision is the revision of the
+// newest View. Changes that occur while send runs are combined into a single Change.
+// watchViews returns when ctx is done or send fails.
+func watchViews(ctx context.Context, state Viewer, clientRevision uint64, send func(*Change) error) error {
 	var sent *View
-	if v := state.View(); v.Revision == known {
+	if v := state.View(); v.Revision == clientRevision {
 		sent = v
 	}
 	for {

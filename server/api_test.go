@@ -61,11 +61,11 @@ func TestAPI_State(t *testing.T) {
 	watch := json.NewDecoder(get(t, url+"/v1/state?watch=1").Body)
 	var first, second Change
 	if err := watch.Decode(&first); err != nil || !first.Whole || len(first.Pods) != 2 {
-		t.Fatalf("first line: %+v, %v", first, err)
+		t.Fatalf("first line: got %+v and error %v, want a whole change with 2 pods", first, err)
 	}
 	m.Publish(&View{Revision: 8, Pods: m.View().Pods[:1]})
-	if err := watch.Decode(&second); err != nil || second.Whole || !cmp.Equal(second.Gone, keys("web-n1")) {
-		t.Fatalf("second line: %+v, %v", second, err)
+	if err := watch.Decode(&second); err != nil || second.Whole || !cmp.Equal(second.Removed, keys("web-n1")) {
+		t.Fatalf("second line: got %+v and error %v, want a change that removes web-n1", second, err)
 	}
 }
 
@@ -95,8 +95,8 @@ func TestAPI_Events(t *testing.T) {
 		}
 	}
 	for _, query := range []string{"?watch=so", "?revision=x", "?watch=1&revision=-2"} {
-		if w := ask(m.handler(), "GET", "/v1/events"+query, "podd"); w.Code != 400 {
-			t.Errorf("%s: %d", query, w.Code)
+		if w := sendTo(m.handler(), "GET", "/v1/events"+query, "podd"); w.Code != 400 {
+			t.Errorf("%s: got %d, want 400", query, w.Code)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func TestLogRequest(t *testing.T) {
 			Since: time.Date(2026, 3, 1, 14, 2, 11, 5e8, time.UTC),
 		},
 	} {
-		w := ask(m.handler(), "GET", target, "podd")
+		w := sendTo(m.handler(), "GET", target, "podd")
 		if diff := cmp.Diff(want, got); diff != "" || w.Code != 200 {
 			t.Errorf("%s: %d (-want +got):\n%s", target, w.Code, diff)
 		}
@@ -128,7 +128,7 @@ func TestLogRequest(t *testing.T) {
 		"?namespace=a&pod=web&container=app&follow=so": `parameter follow: \"so\" is not true or false`,
 		"?namespace=a&pod=web&container=app&stream=in": `parameter stream: \"in\" is not stdout or stderr`,
 	} {
-		if w := ask(m.handler(), "GET", "/v1/logs"+query, "podd"); w.Code != 400 || !strings.Contains(w.Body.String(), want) {
+		if w := sendTo(m.handler(), "GET", "/v1/logs"+query, "podd"); w.Code != 400 || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: %d %s, want 400 %s", query, w.Code, w.Body, want)
 		}
 	}
@@ -188,7 +188,7 @@ func TestServeLogs_Follow(t *testing.T) {
 	resp := get(t, url+"/v1/logs?namespace=default&pod=web&container=app&follow=1")
 	line := make([]byte, 4)
 	if _, err := io.ReadFull(resp.Body, line); err != nil || string(line) != "one\n" {
-		t.Fatalf("read %q, %v", line, err)
+		t.Fatalf("got %q and error %v, want the first line", line, err)
 	}
 	resp.Body.Close()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
@@ -202,8 +202,8 @@ func TestAPI_Down(t *testing.T) {
 		err  error
 		want []StopProgress
 	}{
-		{"all", nil, []StopProgress{{Left: keys("a", "b")}, {Gone: keys("a"), Left: keys("b")}, {Gone: keys("b"), Done: true}}},
-		{"fails", errors.New("the runtime is unreachable"), []StopProgress{{Left: keys("a", "b")}, {Gone: keys("a"), Left: keys("b")}, {Left: keys("b"), Error: "the runtime is unreachable"}}},
+		{"all", nil, []StopProgress{{Remaining: keys("a", "b")}, {Stopped: keys("a"), Remaining: keys("b")}, {Stopped: keys("b"), Done: true}}},
+		{"fails", errors.New("the runtime is unreachable"), []StopProgress{{Remaining: keys("a", "b")}, {Stopped: keys("a"), Remaining: keys("b")}, {Remaining: keys("b"), Error: "the runtime is unreachable"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := newFakeDaemon("a", "b")
@@ -233,14 +233,14 @@ func TestAPI_Down(t *testing.T) {
 	}
 }
 
-// For a shutdown, a pod that has terminated is gone even if it still exists.
+// For a shutdown, a pod that has terminated is reported as stopped even if it still exists.
 func TestAPI_Shutdown(t *testing.T) {
 	m := newFakeDaemon("a", "b")
 	url := start(t, m)
 	proceed, grace := make(chan struct{}), time.Duration(0)
 	m.shutdown = func(_ context.Context, g time.Duration) error { grace = g; <-proceed; return nil }
 	lines := json.NewDecoder(post(t, url+"/v1/shutdown?grace=30s").Body)
-	for i, want := range []StopProgress{{Left: keys("a", "b")}, {Gone: keys("a"), Left: keys("b")}, {Gone: keys("b"), Done: true}} {
+	for i, want := range []StopProgress{{Remaining: keys("a", "b")}, {Stopped: keys("a"), Remaining: keys("b")}, {Stopped: keys("b"), Done: true}} {
 		var line StopProgress
 		if err := lines.Decode(&line); err != nil {
 			t.Fatal(err)
@@ -262,11 +262,11 @@ func TestAPI_Shutdown(t *testing.T) {
 	}
 	for _, bad := range []string{"0s", "-1s", "soon"} {
 		if resp := post(t, url+"/v1/shutdown?grace="+bad); resp.StatusCode != http.StatusBadRequest {
-			t.Errorf("%s: %s", bad, resp.Status)
+			t.Errorf("grace %s: got %s, want 400", bad, resp.Status)
 		}
 	}
 	if resp := post(t, url+"/v1/resume"); resp.StatusCode != http.StatusOK {
-		t.Errorf("resume: %s", resp.Status)
+		t.Errorf("resume: got %s, want 200", resp.Status)
 	}
 	m.resumed = errors.New("podd is stopping")
 	if resp := post(t, url+"/v1/resume"); resp.StatusCode == http.StatusOK {
@@ -298,16 +298,18 @@ func start(t *testing.T, m *fakeDaemon) (url string) {
 func get(t *testing.T, url string) *http.Response {
 	t.Helper()
 	resp, err := http.Get(url)
-	return answered(t, resp, err)
+	return mustRespond(t, resp, err)
 }
 
 func post(t *testing.T, url string) *http.Response {
 	t.Helper()
 	resp, err := http.Post(url, "application/json", http.NoBody)
-	return answered(t, resp, err)
+	return mustRespond(t, resp, err)
 }
 
-func answered(t *testing.T, resp *http.Response, err error) *http.Response {
+// mustRespond returns resp, which is closed when the test ends. It fails the test if err is
+// not nil.
+func mustRespond(t *testing.T, resp *http.Response, err error) *http.Response {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

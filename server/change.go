@@ -8,12 +8,13 @@ import (
 // Change is the difference between two Views. A watcher that is slower than the
 // changes receives their combination.
 type Change struct {
-	// View is the later View, except that Pods has only the pods that changed.
+	// View is the later View, except that Pods contains only the pods that changed.
 	View
-	// Whole is set if Pods has all pods, because there is no earlier View.
+	// Whole is set if Pods contains all pods, because there is no earlier View.
 	Whole bool `json:"whole,omitempty"`
-	// Gone has the pods that are not in the later View, in order.
-	Gone []Key `json:"gone,omitempty"`
+	// Removed are the pods of the earlier View that are not in the later View, sorted
+	// by namespace and name.
+	Removed []Key `json:"removed,omitempty"`
 }
 
 // diff returns the Change from before to after. If before is nil, the Change is
@@ -33,15 +34,15 @@ func diff(before, after *View) *Change {
 		delete(old, p.Key())
 	}
 	for key := range old {
-		c.Gone = append(c.Gone, key)
+		c.Removed = append(c.Removed, key)
 	}
-	slices.SortFunc(c.Gone, Key.Compare)
+	slices.SortFunc(c.Removed, Key.Compare)
 	return c
 }
 
 // Apply returns the View that results from applying c to before. before may be nil
-// if c is Whole. Apply modifies neither, and pods that did not change keep their
-// pointer.
+// if c is Whole. Apply modifies neither c nor before. A pod that did not change keeps
+// its pointer.
 func (c *Change) Apply(before *View) *View {
 	after := c.View
 	if c.Whole {
@@ -50,7 +51,7 @@ func (c *Change) Apply(before *View) *View {
 	changed := byKey(c.Pods)
 	pods := slices.Clone(c.Pods)
 	for _, p := range before.Pods {
-		if changed[p.Key()] == nil && !slices.Contains(c.Gone, p.Key()) {
+		if changed[p.Key()] == nil && !slices.Contains(c.Removed, p.Key()) {
 			pods = append(pods, p)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Applying the changes that a watcher receives gives the newest View, whatever the
-// watcher missed.
+// Applying the changes that a watcher receives results in the newest View, no matter which
+// Views the watcher missed.
 func TestChange_Properties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a-n1", "b-n1", "c-n1", "d-n1"}
@@ -37,7 +37,7 @@ func TestChange_Properties(t *testing.T) {
 			change := diff(seen, published)
 			seen = change.Apply(seen)
 			if diff := cmp.Diff(published, seen, cmp.Transformer("nil", nonNil)); diff != "" {
-				t.Fatalf("after revision %d (-published +seen):\n%s", rev, diff)
+				t.Fatalf("after revision %d (-published +applied):\n%s", rev, diff)
 			}
 		}
 	})
@@ -56,7 +56,7 @@ func TestDiff(t *testing.T) {
 	before := &View{Revision: 1, Pods: []*PodView{a, b}}
 	after := &View{Revision: 2, Pods: []*PodView{a, c}}
 	got := diff(before, after)
-	want := &Change{View: View{Revision: 2, Pods: []*PodView{c}}, Gone: keys("b")}
+	want := &Change{View: View{Revision: 2, Pods: []*PodView{c}}, Removed: keys("b")}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Diff (-want +got):\n%s", diff)
 	}
@@ -73,8 +73,8 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// A slow watcher receives the changes that it missed as one, a fast one receives
-// each, and no change is sent twice.
+// A slow watcher receives the changes that it missed as a single change. A fast watcher
+// receives every change. No change is sent twice.
 func TestWatchViews_SlowWatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		state := NewLatest(&View{Revision: 1, Pods: []*PodView{pod("a")}})
@@ -129,8 +129,8 @@ func TestWatchViews_KnownRevision(t *testing.T) {
 		if err := <-ended; err != stop {
 			t.Fatalf("watchViews returned %v, want the error of send", err)
 		}
-		if got.Whole || len(got.Pods) != 0 || len(got.Gone) != 1 {
-			t.Errorf("whole %v, %d pods, %d gone, want false, 0, 1", got.Whole, len(got.Pods), len(got.Gone))
+		if got.Whole || len(got.Pods) != 0 || len(got.Removed) != 1 {
+			t.Errorf("got whole %v, %d pods, %d removed, want false, 0, 1", got.Whole, len(got.Pods), len(got.Removed))
 		}
 	})
 }

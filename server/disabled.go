@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// Debugging lists the paths that a kubelet reports as disabled on its read-only
-// port, or if enableDebuggingHandlers is false.
-var Debugging = []string{"/attach/", "/containerLogs/", "/debug/pprof/", "/exec/", "/logs/", "/portForward/", "/run/", "/runningpods/"}
+// DebugPaths lists the paths that a kubelet reports as disabled on its read-only port,
+// and on its main port if enableDebuggingHandlers is false.
+var DebugPaths = []string{"/attach/", "/containerLogs/", "/debug/pprof/", "/exec/", "/logs/", "/portForward/", "/run/", "/runningpods/"}
 
-// DebuggingDisabled responds like a kubelet to requests for these paths.
+// DebuggingDisabled responds to requests for DebugPaths that are disabled.
 var DebuggingDisabled = Disabled("Debug endpoints are")
 
-// Disabled returns a handler that responds like a kubelet that an endpoint is
-// disabled.
-func Disabled(what string) http.HandlerFunc {
+// Disabled returns a handler that responds with the kubelet's message for a disabled
+// endpoint, "<subject> disabled.". subject includes the verb, such as "logs endpoint is".
+func Disabled(subject string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, what+" disabled.", http.StatusMethodNotAllowed)
+		http.Error(w, subject+" disabled.", http.StatusMethodNotAllowed)
 	}
 }
 
 func isDebugPath(path string) bool {
-	return slices.ContainsFunc(Debugging, func(below string) bool {
+	return slices.ContainsFunc(DebugPaths, func(below string) bool {
 		return path == strings.TrimSuffix(below, "/") || strings.HasPrefix(path, below)
 	})
 }

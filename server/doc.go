@@ -8,15 +8,16 @@
 //	API       <run-dir>/podd.sock   /v1/… and the previous two    root
 //	podresources   <root-dir>/pod-resources/kubelet.sock   gRPC   root
 //
-// Every HTTP endpoint but Health serves package page at / to browsers. No endpoint serves
-// requests from pages of another origin. On a forwarded socket, a browser must use a
-// host name that another site cannot resolve to it, and it never gets a credential.
+// Every HTTP endpoint except Health serves the status page (package page) at / to browsers.
+// No endpoint serves requests from pages of another origin. A browser that reaches the
+// socket through port forwarding must use a host name that no other site can resolve to
+// this host, and never gets a credential.
 //
 // The package imports no other package of podd except redact and request. It reads the
-// data that it serves through the interfaces in state.go and meter.go, as immutable
-// values (View), and through EventLog, which package events implements. An endpoint is
-// an http.Handler. A Server runs it on a listener and returns when all of its handlers
-// have returned.
+// data that it serves through the interfaces in state.go and meter.go and through EventLog,
+// which package events implements. Pods and sources are published as immutable values
+// (View). An endpoint is an http.Handler. A Server runs an endpoint on a listener and
+// returns when all handlers have returned.
 //
 // Health, ReadOnly and the cAdvisor port do not authenticate clients. They never read a
 // request's body, limit all resources that a client can use, and show no logs, no
@@ -24,7 +25,7 @@
 //
 // Every endpoint limits the resources that a client can use: the number of connections,
 // the size of a header and of a body, the time to send them, and the time for which a
-// client may read nothing of a response. When the limit of connections is reached, one
-// of an unauthenticated client is closed before an authenticated client has to wait. If
-// an endpoint does not authenticate, connections of slow readers are closed.
+// client may read nothing of a response. When the limit of connections is reached, a
+// connection of an unauthenticated client is closed before an authenticated client has to
+// wait. An endpoint that does not authenticate clients closes connections of slow readers.
 package server

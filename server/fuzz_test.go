@@ -53,7 +53,7 @@ func FuzzReadOnly(f *testing.F) {
 			t.Errorf("%s %q of %q: %d %s", method, target, host, w.Code, w.Body)
 		}
 		if w.Code == http.StatusOK && !knownHost(r, h.Node) {
-			t.Errorf("%s %q of %q is served", method, target, host)
+			t.Errorf("%s %q of the unknown host %q is served", method, target, host)
 		}
 	})
 }

@@ -12,8 +12,8 @@ import (
 
 const (
 	// gatePerCPU is the number of requests per processor that are served
-	// concurrently, and gateMin the minimum in total. More would only delay each
-	// other.
+	// concurrently, and gateMin the minimum in total. More concurrent requests would
+	// only delay each other.
 	gatePerCPU = 4
 	gateMin    = 8
 	// gateWait is the time for which a request waits for a slot.
@@ -23,21 +23,23 @@ const (
 	gateSlow = time.Second
 )
 
-// Gate limits the number of requests that are served concurrently, so that each
-// response is fast. Further requests wait briefly for a slot and are then rejected
-// with 429. Long-running requests and health checks are not limited.
-type Gate struct {
+// gate limits the number of requests that are served concurrently.
+type gate struct {
 	handler http.Handler
 	slots   chan struct{} // holds one element for each request in progress
 }
 
-// NewGate returns a Gate in front of h.
-func NewGate(h http.Handler) *Gate {
-	return &Gate{handler: h, slots: make(chan struct{}, max(gateMin, gatePerCPU*runtime.GOMAXPROCS(0)))}
+// LimitConcurrency returns a handler that limits the number of requests that h serves
+// concurrently, so that each response is fast. Further requests wait briefly for a slot
+// and are then rejected with 429. Long-running requests and health checks are not limited.
+func LimitConcurrency(h http.Handler) http.Handler { return newGate(h) }
+
+func newGate(h http.Handler) *gate {
+	return &gate{handler: h, slots: make(chan struct{}, max(gateMin, gatePerCPU*runtime.GOMAXPROCS(0)))}
 }
 
 // ServeHTTP implements http.Handler.
-func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if request.IsLongRunning(r) || isHealthCheck(r.URL.Path) {
 		g.handler.ServeHTTP(w, r)
 		return
@@ -52,7 +54,9 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.handler.ServeHTTP(w, r)
 }
 
-func (g *Gate) enter(r *http.Request) bool {
+// enter waits for a slot. It returns false if no slot became free within gateWait or the
+// client has disconnected.
+func (g *gate) enter(r *http.Request) bool {
 	select {
 	case g.slots <- struct{}{}:
 		return true

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Requests up to the limit are served at once, further ones wait or are rejected.
-// Long-running requests do not count, and slow ones count only for a limited time.
+// Requests up to the limit are served at once; further requests wait or are rejected.
+// Long-running requests do not count, and slow requests count only for a limited time.
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := make(chan struct{})
-		g := NewGate(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g := newGate(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/slow" {
 				<-end
 			}
@@ -43,7 +43,7 @@ func TestGate(t *testing.T) {
 		} {
 			w := get(path)
 			if w.Code != want || (w.Header().Get("Retry-After") != "") != (want == 429) {
-				t.Errorf("%s: %d %v, want %d", path, w.Code, w.Header(), want)
+				t.Errorf("%s: got %d with header %v, want %d", path, w.Code, w.Header(), want)
 			}
 		}
 		<-time.After(gateSlow)
@@ -53,7 +53,7 @@ func TestGate(t *testing.T) {
 		close(end)
 		slow.Wait()
 		if n := len(g.slots); n != 0 {
-			t.Errorf("%d slots are in use, want 0", n)
+			t.Errorf("got %d slots in use, want 0", n)
 		}
 	})
 }

@@ -20,8 +20,9 @@ type Check struct {
 // one line.
 //
 //	/healthz  /livez  /readyz   Checks
-//	/healthz/NAME               the check of that name; /healthz/ping and /healthz/log are
-//	                            always ok, the latter because podd does not buffer its log
+//	/healthz/NAME               the check with the name
+//	/healthz/ping /healthz/log  always "ok"; podd does not buffer its log, so logging
+//	                            cannot hang
 type Health struct {
 	Checks []Check
 	// Observed is called with the result of each check and the kind of request:
@@ -40,7 +41,7 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	var wrong []string
+	var failed []string
 	kind, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	for _, c := range checks {
 		err := c.Func()
@@ -48,21 +49,21 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.Observed(kind, c.Name, err)
 		}
 		if err != nil {
-			wrong = append(wrong, c.Name+": "+oneLine(err.Error()))
+			failed = append(failed, c.Name+": "+oneLine(err.Error()))
 		}
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if wrong != nil {
+	if failed != nil {
 		w.WriteHeader(http.StatusInternalServerError)
-		io.WriteString(w, strings.Join(wrong, "; ")+"\n")
+		io.WriteString(w, strings.Join(failed, "; ")+"\n")
 		return
 	}
 	io.WriteString(w, "ok")
 }
 
-// checks returns the checks of a path, or false if the path is not served.
-func (h *Health) checks(path string) ([]Check, bool) {
+// checks returns the checks of a path. ok is false if the path is not served.
+func (h *Health) checks(path string) (checks []Check, ok bool) {
 	switch path {
 	case "/healthz", "/livez", "/readyz":
 		return h.Checks, true
@@ -80,8 +81,8 @@ func (h *Health) checks(path string) ([]Check, bool) {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// readOnlyMethod reports whether the method of r is GET or HEAD. If not, it has
-// responded with 405. A request body is not read; the connection is closed instead.
+// readOnlyMethod reports whether the method of r is GET or HEAD. It responds to other
+// methods with 405. It does not read a request body; the connection is closed instead.
 func readOnlyMethod(w http.ResponseWriter, r *http.Request) bool {
 	if r.ContentLength != 0 {
 		w.Header().Set("Connection", "close")

@@ -39,7 +39,7 @@ func TestHealth(t *testing.T) {
 		{&Health{}, "GET", "/healthz", 200, "ok"},
 	}
 	for _, tt := range tests {
-		got := ask(tt.health, tt.method, tt.path, "anything")
+		got := sendTo(tt.health, tt.method, tt.path, "anything")
 		if got.Code != tt.status || got.Body.String() != tt.body {
 			t.Errorf("%s %s: %d %q, want %d %q", tt.method, tt.path, got.Code, got.Body, tt.status, tt.body)
 		}
@@ -58,7 +58,7 @@ func TestHealth_Observed(t *testing.T) {
 	}}
 	h.Observed = func(kind, name string, err error) { observed = append(observed, fmt.Sprint(kind, " ", name, " ", err)) }
 	for _, path := range []string{"/healthz", "/healthz/runtime", "/healthz/ping"} {
-		ask(h, "GET", path, "")
+		sendTo(h, "GET", path, "")
 	}
 	if got, want := strings.Join(observed, ", "), "healthz syncloop <nil>, healthz runtime no response, healthz runtime no response"; got != want {
 		t.Errorf("got %s, want %s", got, want)

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// KnownHosts returns a handler that serves a request only if its Host header is a
-// name or address of this host, or node. Otherwise a web page could use DNS
-// rebinding: it has a name that resolves to this host, so a browser on this host
-// would send the page's requests to podd. Such requests are rejected with 421.
+// KnownHosts returns a handler that serves a request only if its Host header is a name or
+// address of this host, or node. Other requests are rejected with 421, because they can
+// come from a web page that uses DNS rebinding: if the name of the page's site resolves to
+// this host, a browser on this host sends the page's requests to podd.
 //
 // A browser may use node only if it is a DNS name: for a name without a dot (LLMNR) or
 // below .local (mDNS), every host on the browser's network may answer.
@@ -24,8 +24,9 @@ func KnownHosts(node string, h http.Handler) http.Handler {
 	})
 }
 
-// knownHost reports whether r was sent to a name or address of this host. A missing
-// Host header, which HTTP/1.0 allows, is accepted because browsers always send one.
+// knownHost reports whether r was sent to a name or address of this host. A request
+// without Host header, which HTTP/1.0 allows, is accepted, because browsers always send
+// the header.
 func knownHost(r *http.Request, node string) bool {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {

@@ -9,21 +9,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Latest holds the newest View. Only one goroutine may publish, any may read.
+// Latest stores the newest View. Only one goroutine may call Publish and Update; any
+// number of goroutines may read.
 type Latest struct {
 	mu       sync.Mutex // guards all following fields
 	view     *View
 	outdated chan struct{} // closed when a newer View has been stored
-	// incomplete reports that view has no Pods yet, and was not returned: its pods are
-	// those in pods with the changes.
+	// incomplete is set while Pods of view is not set yet, because no caller has
+	// requested view. The pods of view are then pods with changes applied.
 	incomplete bool
 	pods       []*PodView
-	changes    map[types.NamespacedName]*PodView // nil: the pod was removed
+	changes    map[types.NamespacedName]*PodView // a nil value means that the pod was removed
 }
 
 var _ Viewer = (*Latest)(nil)
 
-// NewLatest returns a Latest that holds v, which must not be nil.
+// NewLatest returns a Latest with the newest View v, which must not be nil.
 func NewLatest(v *View) *Latest {
 	return &Latest{
 		view: v, outdated: make(chan struct{}), pods: v.Pods, changes: map[types.NamespacedName]*PodView{},
@@ -31,7 +32,7 @@ func NewLatest(v *View) *Latest {
 }
 
 // Publish makes v the newest View and wakes waiting readers. The revision of v must be
-// greater than that of the previous View. Only one goroutine may publish.
+// greater than the revision of the previous View.
 func (l *Latest) Publish(v *View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,10 +41,10 @@ func (l *Latest) Publish(v *View) {
 	l.storeLocked(v)
 }
 
-// Update is Publish of a View with the pods of the one before and the changes to
-// them; a nil change removes a pod. The pods are put together when the View is read: in
-// a burst each of thousands of pods changes several times, and a View that is not
-// read must not cost a copy of all.
+// Update is like Publish, but sets v.Pods to the pods of the previous View with changes
+// applied. A nil value in changes removes a pod. The list of pods is built when the View
+// is read, because in a burst each of thousands of pods changes several times, and copying
+// the list for Views that are never read would be expensive.
 func (l *Latest) Update(v *View, changes map[types.NamespacedName]*PodView) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,9 +81,9 @@ func (l *Latest) Changed(after uint64) <-chan struct{} {
 	return l.outdated
 }
 
-// withChanges returns the pods by namespace and name. It copies all, which are sorted,
-// and replaces what changed, because sorting thousands of pods each time would cost
-// more.
+// withChanges returns a copy of all with changes applied, sorted by namespace and name.
+// all must be sorted. If few pods change, withChanges inserts them into the copy, because
+// sorting thousands of pods each time would take longer.
 func withChanges(all []*PodView, changes map[types.NamespacedName]*PodView) []*PodView {
 	if len(changes) == 0 {
 		return all
@@ -105,8 +106,8 @@ func withChanges(all []*PodView, changes map[types.NamespacedName]*PodView) []*P
 	return all
 }
 
-// mergeChanges is withChanges for many changes. Inserting them one by one would move
-// the later pods each time.
+// mergeChanges is withChanges for many changes. Inserting every changed pod separately
+// would move all later pods each time.
 func mergeChanges(all []*PodView, changes map[types.NamespacedName]*PodView) []*PodView {
 	next := make([]*PodView, 0, len(all)+len(changes))
 	for _, p := range all {

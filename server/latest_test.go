@@ -22,8 +22,8 @@ func describe(pods []*PodView) string {
 	return strings.Join(all, ", ")
 }
 
-// TestLatest_Update checks that a View has the pods after all updates so far, by name,
-// however many of the Views before it were read, and that these stay as they were.
+// TestLatest_Update checks that a View contains the pods after all previous updates, sorted
+// by name, no matter how many earlier Views were read, and that earlier Views do not change.
 func TestLatest_Update(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		latest, revision := NewLatest(&View{}), uint64(0)
@@ -72,7 +72,7 @@ func TestLatest_Update(t *testing.T) {
 	})
 }
 
-// TestLatest_UpdateCost checks that an update which nobody reads copies no other pods.
+// TestLatest_UpdateCost checks that an update copies no other pods if its View is not read.
 func TestLatest_UpdateCost(t *testing.T) {
 	cost := func(n int) uint64 {
 		pods := make([]*PodView, n)

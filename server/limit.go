@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// newLimitListener returns a listener with at most n open connections, 64 if n is
-// 0. If the limit is reached, accepting a further one closes the oldest connection
-// that is not admitted. If there is none, it waits; if closeSlow is set, only until
-// a connection has been admitted for gateSlow, which it then closes.
+// newLimitListener returns a listener with at most n open connections; n = 0 means 64. If
+// the limit is reached, Accept closes the oldest connection that is not admitted. If all
+// connections are admitted, Accept waits. If closeSlow is set, it waits only until a
+// connection has been admitted for gateSlow, and then closes that connection.
 func newLimitListener(ln net.Listener, n int) *limitListener {
 	if n == 0 {
 		n = defaultConns
@@ -26,13 +26,13 @@ func newLimitListener(ln net.Listener, n int) *limitListener {
 
 type limitListener struct {
 	net.Listener
-	closeSlow bool          // admitted connections may be closed after gateSlow if others wait
+	closeSlow bool          // admitted connections may be closed after gateSlow if new connections wait
 	slots     chan struct{} // holds one element for each open connection
 	done      chan struct{} // closed by Close
 	closeOnce sync.Once
 	demoted   chan struct{} // receives when a connection is no longer admitted
 
-	mu         sync.Mutex // guards all following fields, and those of limitConn
+	mu         sync.Mutex // guards all following fields, and list, element and since of limitConn
 	open       map[*limitConn]bool
 	unadmitted *list.List // of *limitConn, the oldest first
 	admitted   *list.List // of *limitConn, in the order of admission
@@ -72,8 +72,8 @@ func (l *limitListener) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// acquire waits for a slot. If necessary, it closes a connection, also if one can
-// be closed only while it waits.
+// acquire waits for a slot. If all slots are in use, it closes a connection as soon as
+// victim returns one. It returns an error if the listener is closed.
 func (l *limitListener) acquire() error {
 	for {
 		select {
@@ -97,10 +97,11 @@ func (l *limitListener) acquire() error {
 	}
 }
 
-// victim returns the connection to close: the oldest one that is not admitted or,
-// if closeSlow is set, one that has been admitted for gateSlow. If it returns nil,
-// the channel receives when victim should be called again.
-func (l *limitListener) victim() (*limitConn, <-chan time.Time) {
+// victim returns the connection to close: the oldest connection that is not admitted or,
+// if closeSlow is set, a connection that has been admitted for gateSlow. If c is nil, no
+// connection may be closed now, and retry receives when victim should be called again. A
+// nil retry means that only the end or the demotion of a connection helps.
+func (l *limitListener) victim() (c *limitConn, retry <-chan time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e := l.unadmitted.Front(); e != nil {
@@ -110,7 +111,7 @@ func (l *limitListener) victim() (*limitConn, <-chan time.Time) {
 	if e == nil || !l.closeSlow {
 		return nil, nil
 	}
-	c := e.Value.(*limitConn)
+	c = e.Value.(*limitConn)
 	if left := gateSlow - time.Since(c.since); left > 0 {
 		return nil, time.After(left)
 	}

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// writeTimeout is the time for which a client may read nothing of what is sent to
-// it, for example because it vanished or stopped reading. It is long because a user
-// may pause the output on a terminal.
+// writeTimeout is the time for which a client may read nothing of a response, for
+// example because the client has vanished. It is long because a user may pause the
+// output on a terminal.
 const writeTimeout = 5 * time.Minute
 
 // limitConn is a connection of a limitListener. It frees its slot when it is first
@@ -23,8 +23,8 @@ type limitConn struct {
 	net.Conn
 	once     sync.Once
 	listener *limitListener
-	list     *list.List    // the list of listener that has the connection
-	element  *list.Element // its element in list
+	list     *list.List    // listener.admitted or listener.unadmitted
+	element  *list.Element // element of the connection in list
 	since    time.Time     // time of admission
 	// peer is the client certificate of the newest request.
 	peer atomic.Pointer[x509.Certificate]
@@ -38,13 +38,13 @@ func (c *limitConn) Close() error {
 	return c.Conn.Close()
 }
 
-// setAdmitted changes whether c is protected from being closed in favor of new
-// connections. It does nothing if c is closed.
-func (c *limitConn) setAdmitted(is bool) {
+// setAdmitted changes whether c is admitted, which protects it from being closed in favor
+// of new connections. It does nothing if c is closed.
+func (c *limitConn) setAdmitted(admitted bool) {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
 	to := c.listener.unadmitted
-	if is {
+	if admitted {
 		to = c.listener.admitted
 	}
 	if !c.listener.open[c] || c.list == to {
@@ -52,7 +52,7 @@ func (c *limitConn) setAdmitted(is bool) {
 	}
 	c.list.Remove(c.element)
 	c.list, c.element, c.since = to, to.PushBack(c), time.Now()
-	if !is {
+	if !admitted {
 		select {
 		case c.listener.demoted <- struct{}{}:
 		default: // a signal is pending

@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"podd/server/pki"
 )
 
 // dial returns a connection to addr that is closed when the test ends.
@@ -46,12 +44,12 @@ func statusLine(t *testing.T, c net.Conn, request string) string {
 func waitClosed(t *testing.T, c net.Conn) {
 	t.Helper()
 	if n, err := io.Copy(io.Discard, c); err != nil && !errors.Is(err, unix.ECONNRESET) {
-		t.Errorf("the connection was not closed: %d bytes, %v", n, err)
+		t.Errorf("got %d bytes and error %v, want a closed connection", n, err)
 	}
 }
 
-// However many unauthenticated clients connect and send nothing, connections of
-// authenticated clients stay open and new ones are accepted.
+// If many unauthenticated clients connect and send nothing, connections of authenticated
+// clients stay open, and new connections are accepted.
 func TestServer_GuardedConnLimit(t *testing.T) {
 	addr := serve(t, &Server{MaxConns: 4, Guarded: true, Streams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/unauthorized" {
@@ -91,8 +89,8 @@ func TestServer_GuardedConnLimit(t *testing.T) {
 	}
 }
 
-// If the endpoint does not authenticate, idle connections are closed in favor of
-// new ones, and those with a request in progress are not.
+// If the endpoint does not authenticate clients, new connections replace idle connections,
+// but no connection with a request in progress.
 func TestServer_IdleConnLimit(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	addr := serve(t, &Server{MaxConns: 2, Streams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -115,12 +113,12 @@ func TestServer_IdleConnLimit(t *testing.T) {
 	waitClosed(t, idle)
 	close(end)
 	if line, err := bufio.NewReader(long).ReadString('\n'); err != nil || line != "HTTP/1.1 200 OK\r\n" {
-		t.Errorf("%q, %v", line, err)
+		t.Errorf("got %q and error %v, want status 200", line, err)
 	}
 }
 
-// If all connections have a request in progress, a new one is served when one of
-// the responses is complete.
+// If all connections have a request in progress, a new connection is served as soon as a
+// response is complete.
 func TestServer_WaitsForIdle(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	addr := serve(t, &Server{MaxConns: 1, Streams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -139,7 +137,7 @@ func TestServer_WaitsForIdle(t *testing.T) {
 	close(end)
 	for _, c := range []net.Conn{long, next} {
 		if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || line != "HTTP/1.1 200 OK\r\n" {
-			t.Errorf("%q, %v", line, err)
+			t.Errorf("got %q and error %v, want status 200", line, err)
 		}
 	}
 }
@@ -169,7 +167,7 @@ func TestServer_SlowReaderConnLimit(t *testing.T) {
 	}
 }
 
-// If a client reads nothing, its stream ends, and podd is not affected.
+// If a client reads nothing, its stream is closed, and other clients are served.
 func TestServer_WriteTimeout(t *testing.T) {
 	for name, h := range map[string]http.HandlerFunc{
 		"written": func(w http.ResponseWriter, _ *http.Request) {
@@ -202,7 +200,7 @@ func TestServer_WriteTimeout(t *testing.T) {
 			io.WriteString(conn, "GET / HTTP/1.1\r\nHost: n1\r\n\r\n")
 			<-over
 			if took := time.Since(began); took > writeTimeout+time.Second {
-				t.Errorf("%s: held for %s", name, took)
+				t.Errorf("%s: the connection was open for %s, want at most %s", name, took, writeTimeout+time.Second)
 			}
 		})
 	}
@@ -219,7 +217,7 @@ func TestServer_HeaderTimeout(t *testing.T) {
 			<-time.After(100 * time.Millisecond)
 		}
 		if took := time.Since(began); took > headerTimeout+time.Second {
-			t.Errorf("held for %s", took)
+			t.Errorf("the connection was open for %s, want at most %s", took, headerTimeout+time.Second)
 		}
 	})
 }
@@ -266,18 +264,14 @@ func open(t *testing.T) (goroutines, descriptors int) {
 // During a flood of unauthenticated connections of every kind, valid clients are
 // served, and closed connections leave no resources behind.
 func TestServer_Flood(t *testing.T) {
-	ca, err := pki.New("test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	serving := ca.Serving([]string{"n1"}, func() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1)} })
+	ca, certificate := newAuthority(t)
 	roots, err := ca.Trust(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	addr := serve(t, &Server{
 		MaxConns: 32, MaxHeader: 1 << 10, Guarded: true, Streams: true,
-		TLS: &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return serving.Get() }},
+		TLS: &tls.Config{GetCertificate: certificate},
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Authorization") == "" {
 				w.Header().Set("Connection", "close")
@@ -288,7 +282,7 @@ func TestServer_Flood(t *testing.T) {
 		}),
 	})
 	good := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
-	ask := func() {
+	request := func() {
 		t.Helper()
 		r, err := http.NewRequest(http.MethodGet, "https://"+addr, nil)
 		if err != nil {
@@ -301,13 +295,13 @@ func TestServer_Flood(t *testing.T) {
 		}
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusOK {
-			t.Error(resp.Status)
+			t.Errorf("got %s, want 200", resp.Status)
 		}
 	}
 	secure := func() net.Conn {
 		return tls.Client(dial(t, addr), &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"})
 	}
-	ask()
+	request()
 	goroutines, descriptors := open(t)
 	var unknown []net.Conn
 	send := func(c net.Conn, text string) {
@@ -331,20 +325,20 @@ func TestServer_Flood(t *testing.T) {
 				}
 			}
 		}
-		ask()
+		request()
 		good.CloseIdleConnections() // so that the next request opens a new connection
 	}
 	for _, c := range unknown {
 		c.Close()
 	}
-	ask()
+	request()
 	for began := time.Now(); ; {
 		g, d := open(t)
 		if g <= goroutines && d <= descriptors {
 			break
 		}
 		if time.Since(began) > time.Minute {
-			t.Fatalf("%d goroutines and %d descriptors, before the flood %d and %d", g, d, goroutines, descriptors)
+			t.Fatalf("after the flood: got %d goroutines and %d descriptors, want at most %d and %d as before", g, d, goroutines, descriptors)
 		}
 		<-time.After(10 * time.Millisecond)
 	}

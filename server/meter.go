@@ -42,7 +42,7 @@ type PodUsage struct {
 // Amounts are amounts of CPU and memory.
 type Amounts struct {
 	// NanoCores is the CPU usage in billionths of a core, averaged over the last
-	// seconds; nil if it is not known yet.
+	// seconds; nil until two measurements exist.
 	NanoCores *uint64 `json:"nanoCores,omitempty"`
 	// CoreNanoSeconds is the total CPU time.
 	CoreNanoSeconds uint64 `json:"coreNanoSeconds"`

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// OwnOrigin returns a handler that rejects requests from browser pages of another
-// origin, because with the user's client certificate or through a forwarded socket
-// they have the user's rights. Links from other pages are served.
+// OwnOrigin returns a handler that rejects requests from browser pages of another origin.
+// The browser would send these requests with the user's client certificate or through a
+// forwarded socket, and so with the user's permissions. Links from other pages are served.
 func OwnOrigin(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !ownOrigin(r) {
@@ -19,11 +19,11 @@ func OwnOrigin(h http.Handler) http.Handler {
 	})
 }
 
-// OwnOriginOrForwarded is like OwnOrigin, but also serves requests that an API
-// server forwards, which carry the headers of the original client. They have
-// X-Forwarded-For, which a browser sends for a page of another origin only after a
-// preflight request that podd does not allow. Use it only for nodes of a cluster,
-// which no other proxy forwards requests to.
+// OwnOriginOrForwarded is like OwnOrigin, but also serves requests that an API server
+// forwards and that carry the headers of the original client. Forwarded requests have the
+// header X-Forwarded-For. A browser sends this header for a page of another origin only
+// after a preflight request, which podd does not allow. Use OwnOriginOrForwarded only on a
+// node of a cluster, where no other proxy forwards requests to the node.
 func OwnOriginOrForwarded(h http.Handler) http.Handler {
 	own := OwnOrigin(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -35,15 +35,15 @@ func OwnOriginOrForwarded(h http.Handler) http.Handler {
 	})
 }
 
-// IsForwarded reports whether r came through a proxy, such as a cluster's API server.
-// The credential of such a request is the proxy's and not the original client's.
+// IsForwarded reports whether a proxy, such as a cluster's API server, forwarded r. The
+// credential of a forwarded request belongs to the proxy and not to the original client.
 func IsForwarded(r *http.Request) bool { return len(r.Header.Values("X-Forwarded-For")) > 0 }
 
-// IsFromBrowser reports whether r may come from a browser, in which a page of another
-// origin may have caused it. Browsers send Origin and Sec-Fetch headers only with
-// some requests: a GET of a page that is neither on localhost nor served with
-// TLS has none of them. Such a request has Accept-Language, which pages can change
-// but not remove and which programs rarely send.
+// IsFromBrowser reports whether r may come from a browser, where a page of another origin
+// may have caused it. Browsers send Origin and Sec-Fetch headers only with some requests:
+// a GET of a page that is neither on localhost nor served with TLS has none of these
+// headers. IsFromBrowser therefore also checks Accept-Language, which browsers always send,
+// pages can change but not remove, and programs rarely send.
 func IsFromBrowser(r *http.Request) bool {
 	for name := range r.Header {
 		if name == "Origin" || name == "Accept-Language" || strings.HasPrefix(name, "Sec-Fetch-") {

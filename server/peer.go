@@ -30,5 +30,5 @@ func PeerUID(c *net.UnixConn) (uint32, error) {
 }
 
 // IsTrusted reports whether a user may control this process: root, or the user that
-// the process runs as, because that user has all of its rights anyway.
+// the process runs as. The latter can control the process in any case.
 func IsTrusted(uid uint32) bool { return uid == 0 || int(uid) == os.Geteuid() }

@@ -11,11 +11,11 @@ import (
 )
 
 // PodLists responds with the pods of Views as the kubelet encodes them: in a
-// v1.PodList with items that have no kind and apiVersion. Pods that did not change
-// since the last list are not encoded again. The cache is freed by the garbage
-// collector if there are no requests. PodLists is safe for concurrent use.
+// v1.PodList with items that have no kind and apiVersion. It caches the newest list, so
+// that only pods that changed since then are encoded. If there are no requests, the
+// garbage collector frees the cache. PodLists is safe for concurrent use.
 type PodLists struct {
-	mu     sync.Mutex            // guards newest; held while encoding, because waiting callers need the same list
+	mu     sync.Mutex            // guards newest; locked during encoding, because concurrent callers need the same list
 	newest weak.Pointer[podList] // weak, so that the garbage collector can free the list
 }
 
@@ -31,7 +31,7 @@ func (l *PodLists) Reply(w http.ResponseWriter, v *View) {
 	l.reply(w, v, func(p *v1.Pod) *v1.Pod { return p })
 }
 
-// reply responds with the pods of v after converting each. convert must always
+// reply responds with the result of convert for each pod of v. convert must always
 // return the same result for the same pod.
 func (l *PodLists) reply(w http.ResponseWriter, v *View, convert func(*v1.Pod) *v1.Pod) {
 	ReplyJSON(w, http.StatusOK, l.list(v, convert).body)

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// hundred returns a View of 100 pods of typical size.
-func hundred() *View {
+// hundredPods returns a View with 100 pods of typical size.
+func hundredPods() *View {
 	v := &View{Revision: 1, Node: "n1"}
 	for i := range 100 {
 		p := pod(fmt.Sprintf("web-%03d-n1", i))
@@ -37,8 +37,8 @@ func hundred() *View {
 	return v
 }
 
-// A list that is assembled from encoded pods equals one that is encoded as a whole,
-// whatever changed.
+// A list that is assembled from encoded pods equals a list that is encoded as a whole, no
+// matter which pods have changed.
 func TestPodLists(t *testing.T) {
 	var lists PodLists
 	check := func(v *View) {
@@ -59,7 +59,7 @@ func TestPodLists(t *testing.T) {
 		}
 		runtime.KeepAlive(l)
 	}
-	v := hundred()
+	v := hundredPods()
 	check(&View{})
 	check(v)
 	check(v)
@@ -75,7 +75,7 @@ func TestPodLists(t *testing.T) {
 func TestPodLists_Allocations(t *testing.T) {
 	var lists PodLists
 	whole := func(p *v1.Pod) *v1.Pod { return p }
-	v := hundred()
+	v := hundredPods()
 	first := lists.list(v, whole)
 	if n := testing.AllocsPerRun(100, func() { lists.list(v, whole) }); n > 0 {
 		t.Errorf("an unchanged list makes %v allocations", n)
@@ -98,7 +98,7 @@ func TestPodLists_Allocations(t *testing.T) {
 }
 
 func BenchmarkPods(b *testing.B) {
-	state := NewLatest(hundred())
+	state := NewLatest(hundredPods())
 	s := readOnly()
 	s.State = state
 	b.ReportAllocs()
@@ -109,7 +109,7 @@ func BenchmarkPods(b *testing.B) {
 		changed := *v.Pods[3]
 		v.Pods[3] = &changed
 		state.Publish(&v)
-		if got := ask(s, http.MethodGet, "/pods", "localhost"); got.Code != http.StatusOK {
+		if got := sendTo(s, http.MethodGet, "/pods", "localhost"); got.Code != http.StatusOK {
 			b.Fatal(got.Code)
 		}
 	}

@@ -15,8 +15,8 @@ import (
 //	/  /page/           the page
 //	/healthz            as Health
 //
-// Paths that the kubelet reports as disabled are reported as disabled; other paths are
-// not found. A request with an unknown Host header is rejected with 421; see KnownHosts.
+// DebugPaths are reported as disabled; other paths are not found. A request with an
+// unknown Host header is rejected with 421; see KnownHosts.
 type ReadOnly struct {
 	State interface{ View() *View } // required
 	// Health serves /healthz and below; required.

@@ -62,7 +62,7 @@ func TestReadOnly_Private(t *testing.T) {
 		h.ServeHTTP(once{w, cancel}, r.WithContext(ctx))
 		cancel()
 		if w.Code != http.StatusOK {
-			t.Errorf("%s: status %d, %s", path, w.Code, w.Body)
+			t.Errorf("%s: got %d %s, want 200", path, w.Code, w.Body)
 		}
 		if found := redacttest.Found(marks.Private, w.Body.String()); len(found) > 0 {
 			t.Errorf("%s shows private fields: %q", path, found)

@@ -45,13 +45,13 @@ func TestReadOnly_Hosts(t *testing.T) {
 		"127.1":               421,
 		"[":                   421,
 	} {
-		if got := ask(readOnly(), "GET", "/pods", host); got.Code != want {
+		if got := sendTo(readOnly(), "GET", "/pods", host); got.Code != want {
 			t.Errorf("Host %q: %d %q, want %d", host, got.Code, got.Body, want)
 		}
 	}
 }
 
-// A browser must not use a node name that every host on its network may answer for.
+// A browser must not use a node name that any host on its network can resolve.
 func TestReadOnly_BrowserHosts(t *testing.T) {
 	browser := http.Header{"User-Agent": {"Mozilla/5.0 (X11)"}, "Accept-Language": {"en"}}
 	for _, c := range []struct {
@@ -119,7 +119,7 @@ func TestReadOnly_Routes(t *testing.T) {
 		{"GET", "/v1/state", 404},
 	}
 	for _, tt := range tests {
-		if got := ask(readOnly(), tt.method, tt.path, "localhost"); got.Code != tt.status {
+		if got := sendTo(readOnly(), tt.method, tt.path, "localhost"); got.Code != tt.status {
 			t.Errorf("%s %s: %d, want %d", tt.method, tt.path, got.Code, tt.status)
 		}
 	}
@@ -138,7 +138,7 @@ func TestReadOnly_EnvValues(t *testing.T) {
 	p.Pod.Status = v1.PodStatus{Phase: v1.PodRunning, PodIP: "10.88.0.3"}
 	before := p.Pod.DeepCopy()
 
-	got := ask(readOnly(p), "GET", "/pods", "localhost")
+	got := sendTo(readOnly(p), "GET", "/pods", "localhost")
 	if strings.Contains(got.Body.String(), secret) {
 		t.Errorf("the response contains the value of an environment variable: %s", got.Body)
 	}
@@ -166,12 +166,12 @@ func TestReadOnly_EnvValues(t *testing.T) {
 
 func TestReadOnly_NoPods(t *testing.T) {
 	const want = `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[]}`
-	if got := ask(readOnly(), "GET", "/pods", "localhost").Body.String(); got != want {
+	if got := sendTo(readOnly(), "GET", "/pods", "localhost").Body.String(); got != want {
 		t.Errorf("/pods: got %s, want %s", got, want)
 	}
 }
 
-// A request that announces a body and never sends it gets a response, and the
+// A request that announces a body and never sends the body gets a response, and the
 // connection is closed.
 func TestReadOnly_UnreadBody(t *testing.T) {
 	addr := serve(t, &Server{Handler: readOnly()})

@@ -2,12 +2,12 @@ package server
 
 import "podd/manifest/redact"
 
-// RedactView returns a copy of v for clients that are not authenticated: its pod is
-// redacted by redact.Pod, and texts that can quote the output of a program are
-// omitted. A field that is added to PodView is omitted until it is added here.
+// RedactView returns a copy of v for clients that are not authenticated. The pod is
+// redacted by redact.Pod, and texts that can quote the output of a program are omitted. A
+// new field of PodView is omitted until it is added to RedactView.
 func RedactView(v *PodView) *PodView {
 	out := &PodView{
-		Pod: redact.Pod(v.Pod), Path: v.Path, Line: v.Line, Current: v.Current, Earlier: v.Earlier, Ending: v.Ending,
+		Pod: redact.Pod(v.Pod), Path: v.Path, Line: v.Line, Current: v.Current, OutdatedRunning: v.OutdatedRunning, OutdatedStopping: v.OutdatedStopping,
 		Sandbox: v.Sandbox, Exists: v.Exists, Ready: v.Ready,
 		Phase: v.Phase, Rule: v.Rule, WhyRule: v.WhyRule, Problem: v.Problem, Since: v.Since, Wake: v.Wake, Pulls: v.Pulls,
 	}
@@ -24,9 +24,9 @@ func RedactView(v *PodView) *PodView {
 	return out
 }
 
-// RedactProblem returns a copy of p for clients that are not authenticated, without the
-// private values of the pod of v, which may be nil. The code that reports a problem must not quote
-// such a value in the first place.
+// RedactProblem returns a copy of p for clients that are not authenticated, without
+// the private values of the pod of v. v may be nil. RedactProblem is a second line of
+// defense: the code that reports a problem must not quote private values.
 func RedactProblem(p ProblemView, v *PodView) ProblemView {
 	if v != nil {
 		p.Message = redact.StatusText(p.Message, v.Pod)

@@ -37,16 +37,16 @@ type Server struct {
 	Handler http.Handler // required
 	// TLS enables TLS; nil means plain HTTP. It must have a certificate.
 	TLS *tls.Config
-	// MaxConns is the maximum number of open connections; 0 means 64. If it is
-	// reached, a new connection closes the oldest one without a request in
-	// progress. If there is none, it waits. Without Guarded and Streams, it waits
-	// only until a request has been in progress for a second and then closes that
-	// connection, because clients that do not read their responses would block all
-	// others.
+	// MaxConns is the maximum number of open connections; 0 means 64. If the maximum is
+	// reached, a new connection replaces the oldest connection without a request in
+	// progress. If every connection has a request in progress, the new connection waits.
+	// If neither Guarded nor Streams is set, it waits only until a request has been in
+	// progress for a second, and then replaces that connection, because clients that do
+	// not read their responses would block all others.
 	MaxConns int
-	// Guarded means that Handler calls Admit for authenticated clients. Then only
-	// their connections are protected, whether or not they have a request in
-	// progress.
+	// Guarded means that Handler calls Admit for authenticated clients. Then only the
+	// connections of authenticated clients are protected from being replaced, whether or
+	// not they have a request in progress.
 	Guarded bool
 	// MaxHeader limits the size of a request line with its headers, in bytes; 0
 	// means 16 KiB.
@@ -60,10 +60,10 @@ type Server struct {
 	serving atomic.Pointer[limitListener] // set by Serve
 }
 
-// CloseClients closes the connections of clients with a certificate that satisfies is,
-// including those that carry streams, and returns their number. The Handler must
-// already reject such certificates, because otherwise clients could connect again
-// in the meantime.
+// CloseClients closes the connections of clients for whose certificate is returns true,
+// including connections that carry streams, and returns the number of connections. The
+// Handler must already reject these certificates, because otherwise the clients could
+// connect again in the meantime.
 func (s *Server) CloseClients(is func(*x509.Certificate) bool) int {
 	l := s.serving.Load()
 	if l == nil {
@@ -96,9 +96,9 @@ func setUserTimeout(_, _ string, c syscall.RawConn) error {
 	return errors.Join(err, failed)
 }
 
-// Serve serves on ln until ctx is done, which also cancels the contexts of all
-// requests. It returns when every handler has returned. It closes ln. The error is
-// nil unless ln failed.
+// Serve serves requests on ln until ctx is done, which also cancels the contexts of all
+// requests. Serve closes ln and returns when every handler has returned. The error is nil
+// unless ln failed.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -9,18 +9,12 @@ import (
 	"net/http"
 	"testing"
 	"time"
-
-	"podd/server/pki"
 )
 
-// CloseClients disconnects the clients with a revoked certificate, whatever their
-// connections carry. Other connections stay open, and new ones are accepted.
+// CloseClients disconnects the clients with a revoked certificate, including clients with
+// streams. Other connections stay open, and new connections are accepted.
 func TestCloseClients(t *testing.T) {
-	ca, err := pki.New("test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	serving := ca.Serving([]string{"n1"}, func() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1)} })
+	ca, servingCertificate := newAuthority(t)
 	certificate := func() tls.Certificate {
 		t.Helper()
 		cert, key, err := ca.Client("podd-admin", nil, time.Hour)
@@ -37,7 +31,7 @@ func TestCloseClients(t *testing.T) {
 	s := &Server{
 		Guarded: true, Streams: true,
 		TLS: &tls.Config{
-			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return serving.Get() }, ClientAuth: tls.RequestClientCert,
+			GetCertificate: servingCertificate, ClientAuth: tls.RequestClientCert,
 		},
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch r.URL.Path {

@@ -46,8 +46,8 @@ func keys(names ...string) []Key {
 	return out
 }
 
-// fakeDaemon is a podd in memory: a published state, and the commands that it
-// received.
+// fakeDaemon is a daemon in memory. It publishes a View and records the commands that it
+// receives.
 type fakeDaemon struct {
 	events *events.Log
 	*Latest
@@ -90,8 +90,8 @@ func newFakeDaemon(names ...string) *fakeDaemon {
 	return &fakeDaemon{Latest: NewLatest(v), events: events.New(events.Options{Node: "n1"})}
 }
 
-// ask sends a request to h as if it was received at 10.1.2.3:10255.
-func ask(h http.Handler, method, target, host string) *httptest.ResponseRecorder {
+// sendTo sends a request to h as if it was received at 10.1.2.3:10255.
+func sendTo(h http.Handler, method, target, host string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, nil)
 	r.Host = host
 	local := &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 10255}
@@ -191,11 +191,7 @@ func TestServe_ShutdownHijacked(t *testing.T) {
 // TLS clients are served with every cipher suite, with HTTP/1.1 only, and handshake
 // errors are not logged.
 func TestServe_TLS(t *testing.T) {
-	ca, err := pki.New("test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	serving := ca.Serving([]string{"n1"}, func() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1)} })
+	ca, certificate := newAuthority(t)
 	roots, err := ca.Trust(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +201,7 @@ func TestServe_TLS(t *testing.T) {
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }),
 		Log:     slog.New(slog.NewTextHandler(&logged, nil)),
 		TLS: &tls.Config{
-			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return serving.Get() },
+			GetCertificate: certificate,
 			CipherSuites:   []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384},
 		},
 	})
@@ -217,7 +213,7 @@ func TestServe_TLS(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	if text, _ := io.ReadAll(resp.Body); string(text) != "HTTP/1.1" {
-		t.Errorf("served by %s", text)
+		t.Errorf("got protocol %s, want HTTP/1.1", text)
 	}
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -229,6 +225,18 @@ func TestServe_TLS(t *testing.T) {
 	if logged.String() != "" {
 		t.Errorf("got log %s, want none", logged.String())
 	}
+}
+
+// newAuthority returns a certificate authority, and a function for tls.Config.GetCertificate
+// that returns its serving certificate for 127.0.0.1.
+func newAuthority(t *testing.T) (ca *pki.Authority, certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) {
+	t.Helper()
+	ca, err := pki.New("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	serving := ca.Serving([]string{"n1"}, func() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1)} })
+	return ca, func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return serving.Get() }
 }
 
 // syncBuffer is a buffer that is safe for concurrent use.
@@ -261,11 +269,12 @@ func TestServe_Errors(t *testing.T) {
 	}
 	ln.Close()
 	if err := (&Server{Handler: http.NotFoundHandler()}).Serve(t.Context(), ln); err == nil || !strings.HasPrefix(err.Error(), "accepting on ") {
-		t.Errorf("Serve on a closed listener: %v", err)
+		t.Errorf("Serve on a closed listener: got error %v, want accepting on ...", err)
 	}
 }
 
-// At the limit, a further connection is accepted only when another one is closed.
+// When the limit is reached, a connection is accepted only after another connection is
+// closed.
 func TestLimitListener(t *testing.T) {
 	inner, outer := net.Pipe()
 	defer outer.Close()
@@ -285,7 +294,7 @@ func TestLimitListener(t *testing.T) {
 	go func() { _, err := accept(); second <- err }()
 	select {
 	case <-second:
-		t.Fatal("accepted beyond the limit")
+		t.Fatal("a connection was accepted although the limit is reached")
 	default:
 	}
 	first.Close()
@@ -358,12 +367,12 @@ func TestServer_UnreadBody(t *testing.T) {
 			defer stop()
 			io.WriteString(conn, "POST / HTTP/1.1\r\nHost: n1\r\n"+body+"\r\n\r\n")
 			began := time.Now()
-			answer, err := io.ReadAll(conn)
-			if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 401 ") {
-				t.Errorf("%s: got %q, %v", body, answer, err)
+			response, err := io.ReadAll(conn)
+			if err != nil || !strings.HasPrefix(string(response), "HTTP/1.1 401 ") {
+				t.Errorf("%s: got %q, %v", body, response, err)
 			}
 			if took := time.Since(began); took > responseTimeout+time.Second {
-				t.Errorf("%s: held for %s", body, took)
+				t.Errorf("%s: the connection was open for %s, want at most %s", body, took, responseTimeout+time.Second)
 			}
 		})
 	}
@@ -405,14 +414,14 @@ func TestServer_StreamsNoTimeLimit(t *testing.T) {
 				<-time.After(2 * responseTimeout)
 			}
 			io.WriteString(conn, "late\n")
-			if answer, err := io.ReadAll(conn); err != nil || !strings.HasSuffix(string(answer), "LATE\n") {
-				t.Errorf("%s: got %q, %v", name, answer, err)
+			if response, err := io.ReadAll(conn); err != nil || !strings.HasSuffix(string(response), "LATE\n") {
+				t.Errorf("%s: got %q, %v", name, response, err)
 			}
 		})
 	}
 }
 
-// No request is handled without calling the handler.
+// Every request is passed to the handler.
 func TestServer_Options(t *testing.T) {
 	addr := serve(t, &Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close")
@@ -424,7 +433,7 @@ func TestServer_Options(t *testing.T) {
 	}
 	defer conn.Close()
 	io.WriteString(conn, "OPTIONS * HTTP/1.1\r\nHost: n1\r\nConnection: close\r\n\r\n")
-	if answer, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 401 ") {
-		t.Errorf("got %q, %v", answer, err)
+	if response, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(response), "HTTP/1.1 401 ") {
+		t.Errorf("got %q, %v", response, err)
 	}
 }

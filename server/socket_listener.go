@@ -24,30 +24,31 @@ const checkEvery = time.Second
 // once.
 //
 // If the socket or its directory is removed or replaced while the listener is open,
-// Accept creates both again within a second, unless another podd has taken the
-// path: then it waits until that one exits. Accept must not be called concurrently.
+// Accept creates both again within a second. If another podd uses the path, Accept waits
+// until that podd exits. Accept must not be called concurrently.
 func ListenSocket(ctx context.Context, runDir string, log *slog.Logger) (net.Listener, error) {
 	return listen(ctx, log, func(ctx context.Context, held *os.File) (*boundSocket, error) { return openSocket(ctx, runDir, held) })
 }
 
 // ListenRoot opens a socket for root below the root directory, which no other podd
-// uses. It creates the socket's directory if necessary. If either is removed or
-// replaced while the listener is open, Accept creates it again within a second. Accept
-// must not be called concurrently.
+// uses. It creates the socket's directory if necessary. If the socket or the directory is
+// removed or replaced while the listener is open, Accept creates both again within a
+// second. Accept must not be called concurrently.
 func ListenRoot(ctx context.Context, path string, log *slog.Logger) (net.Listener, error) {
 	return listen(ctx, log, func(ctx context.Context, _ *os.File) (*boundSocket, error) { return openRootSocket(ctx, path) })
 }
 
 // socketListener is a socket that is recreated if it is removed.
 type socketListener struct {
-	// open opens the socket. held is the lock of the previous one; nil: it had none.
+	// open opens the socket. held is the lock of the previous socket; nil if there is no
+	// lock.
 	open    func(ctx context.Context, held *os.File) (*boundSocket, error)
 	log     *slog.Logger
 	checked time.Time // time of the last check; only Accept uses it
 	failure string    // error of the last check, as logged; only Accept uses it
 
 	mu     sync.Mutex // guards all following fields
-	now    *boundSocket
+	socket *boundSocket
 	closed bool
 }
 
@@ -56,7 +57,7 @@ func listen(ctx context.Context, log *slog.Logger, open func(context.Context, *o
 	if err != nil {
 		return nil, err
 	}
-	return &socketListener{open: open, log: log, checked: time.Now(), now: s}, nil
+	return &socketListener{open: open, log: log, checked: time.Now(), socket: s}, nil
 }
 
 // boundSocket is a socket that is bound to a path, with the lock of that path.
@@ -67,8 +68,8 @@ type boundSocket struct {
 	file os.FileInfo // identifies the socket
 }
 
-// openSocket binds the socket in runDir. It keeps using held if that is still the
-// lock of the path. held may be nil.
+// openSocket binds the socket in runDir. It uses held, which may be nil, if held is still
+// the lock of the path, and otherwise acquires the lock.
 func openSocket(ctx context.Context, runDir string, held *os.File) (*boundSocket, error) {
 	path := filepath.Join(runDir, SocketName)
 	if err := checkLength(path, "--run-dir"); err != nil {
@@ -102,7 +103,7 @@ func openRootSocket(ctx context.Context, path string) (*boundSocket, error) {
 	return bindSocket(ctx, path, nil)
 }
 
-// bindSocket binds path. The caller must hold its lock, or that of the root directory.
+// bindSocket binds path. The caller must hold the lock of path or of the root directory.
 func bindSocket(ctx context.Context, path string, lock *os.File) (*boundSocket, error) {
 	ln, err := bind(ctx, path)
 	if err != nil {
@@ -117,14 +118,14 @@ func bindSocket(ctx context.Context, path string, lock *os.File) (*boundSocket, 
 	return &boundSocket{rootListener{ln}, path, lock, info}, nil
 }
 
-// inPlace reports whether the path has this socket.
+// inPlace reports whether this socket is still at its path.
 func (s *boundSocket) inPlace() bool {
 	info, err := os.Lstat(s.path)
 	return err == nil && os.SameFile(info, s.file)
 }
 
-// remove closes the socket and its lock. It removes the socket from its path,
-// unless the path has another one.
+// remove closes the socket and its lock. It removes the file at the path unless another
+// socket has replaced it.
 func (s *boundSocket) remove() error {
 	if s.inPlace() {
 		_ = os.Remove(s.path) // the next podd replaces a socket that remains
@@ -164,13 +165,13 @@ func (l *socketListener) Close() error {
 		return net.ErrClosed
 	}
 	l.closed = true
-	return l.now.remove()
+	return l.socket.remove()
 }
 
 func (l *socketListener) bound() *boundSocket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.now
+	return l.socket
 }
 
 // check binds a new socket if this one is no longer in place. An error is logged if
@@ -205,8 +206,8 @@ func (l *socketListener) replace(next *boundSocket) bool {
 		next.remove()
 		return false
 	}
-	was := l.now
-	l.now = next
+	was := l.socket
+	l.socket = next
 	was.Close()
 	if was.lock != next.lock {
 		was.lock.Close()

@@ -48,8 +48,8 @@ func acceptAll(t *testing.T, ln net.Listener) (stop func()) {
 	return stop
 }
 
-// awaitSocket waits until a connection to the socket in dir is accepted and the socket
-// has its mode: it accepts connections a moment before.
+// awaitSocket waits until a connection to the socket in dir is accepted and the socket has
+// its final mode, which is set shortly after connections are accepted.
 func awaitSocket(t *testing.T, dir string) {
 	t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
@@ -69,26 +69,13 @@ func awaitSocket(t *testing.T, dir string) {
 	}
 }
 
-// syncText is a log that is safe for concurrent use.
-type syncText struct {
-	mu   sync.Mutex // guards text
-	text strings.Builder
-}
-
-func (s *syncText) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(p)
-}
-
-func (s *syncText) has(t *testing.T, want string) {
+// awaitLog waits until log contains want.
+func awaitLog(t *testing.T, log *syncBuffer, want string) {
 	t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
 	for deadline := time.Now().Add(time.Minute); ; <-again.C {
-		s.mu.Lock()
-		got := s.text.String()
-		s.mu.Unlock()
+		got := log.String()
 		if strings.Contains(got, want) {
 			return
 		}
@@ -98,8 +85,8 @@ func (s *syncText) has(t *testing.T, want string) {
 	}
 }
 
-// A socket below the root directory is created again if it or its directory is
-// removed, and removed when the listener is closed.
+// A socket below the root directory is created again if the socket or its directory is
+// removed. Closing the listener removes the socket.
 func TestListenRoot_Recreated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "device-plugins", SocketName)
 	ln, err := ListenRoot(t.Context(), path, slog.New(slog.DiscardHandler))
@@ -191,20 +178,20 @@ func swap(t *testing.T, dir string) net.Listener {
 	return other
 }
 
-// podd does not remove a file or another podd's socket at its path; it waits until
-// that is gone.
+// podd does not remove a file or another podd's socket at the path of its socket, but waits
+// until the path is free.
 func TestListenSocket_PathTaken(t *testing.T) {
 	t.Run("another podd", func(t *testing.T) {
 		t.Parallel()
 		dir := filepath.Join(t.TempDir(), "podd")
-		log := &syncText{}
+		log := &syncBuffer{}
 		stop := accepting(t, dir, slog.New(slog.NewTextHandler(log, nil)))
 		other := swap(t, dir)
 		mine, err := os.Lstat(filepath.Join(dir, SocketName))
 		if err != nil {
 			t.Fatal(err)
 		}
-		log.has(t, "another podd uses the socket")
+		awaitLog(t, log, "another podd uses the socket")
 		if now, err := os.Lstat(filepath.Join(dir, SocketName)); err != nil || !os.SameFile(mine, now) {
 			t.Errorf("the socket of the other podd was replaced: %v", err)
 		}
@@ -222,13 +209,13 @@ func TestListenSocket_PathTaken(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
 		path := filepath.Join(dir, SocketName)
-		log := &syncText{}
+		log := &syncBuffer{}
 		accepting(t, dir, slog.New(slog.NewTextHandler(log, nil)))
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
 		write(t, path)
-		log.has(t, "the path exists and is not a socket; move it away")
+		awaitLog(t, log, "the path exists and is not a socket; move it away")
 		if err := os.Rename(path, path+".user"); err != nil {
 			t.Fatal(err)
 		}

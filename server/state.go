@@ -13,28 +13,26 @@ import (
 type Viewer interface {
 	// View returns the newest View. It is never nil.
 	View() *View
-	// Changed returns a channel that is closed when the newest View has a revision
-	// other than after. If it already has, the channel is closed, even if after was
-	// never a revision.
+	// Changed returns a channel that is closed as soon as the revision of the newest View
+	// differs from after. The channel is already closed if the revisions differ now.
 	Changed(after uint64) <-chan struct{}
 }
 
-// Commander executes commands of the command line. Its errors are shown to users;
-// an *Error specifies the HTTP status. Its methods may be called concurrently.
+// Commander executes commands of podd's command line. Errors are shown to users; an
+// *Error specifies the HTTP status. The methods may be called concurrently.
 type Commander interface {
-	// Restart restarts containers of a pod, each with its own grace period: the
-	// given container or, if it is "", all regular and restartable init containers.
-	// Restart returns when that is decided, not when it is done.
+	// Restart restarts a container of a pod or, if container is "", all regular and
+	// restartable init containers, each with its own grace period. Restart returns when
+	// the request is accepted or rejected. It does not wait until containers restart.
 	Restart(ctx context.Context, pod types.NamespacedName, container string) error
-	// Down stops every pod of this instance with its own grace period and returns
-	// when all are removed. They are not started again until podd is restarted. If
+	// Down stops every pod of this instance, each with its own grace period, and
+	// returns when all pods are removed. podd starts no pods until it is restarted. If
 	// ctx is done, Down returns but pods continue to stop.
 	Down(ctx context.Context) error
-	// Shutdown stops every pod because the node shuts down, in the order of
-	// priority and within grace; if grace is 0, within the configured period. It
-	// returns when all have terminated. They are not started again until the
-	// node has booted. If ctx is done, Shutdown returns but pods continue to
-	// stop.
+	// Shutdown stops every pod because the node shuts down. Pods stop in the order of
+	// priority and within grace; a grace of 0 means the configured period. Shutdown
+	// returns when all pods have terminated. podd starts no pods until the node has
+	// booted. If ctx is done, Shutdown returns but pods continue to stop.
 	Shutdown(ctx context.Context, grace time.Duration) error
 	// Resume cancels Shutdown.
 	Resume(ctx context.Context) error
@@ -42,9 +40,9 @@ type Commander interface {
 
 // LogReader reads container logs.
 type LogReader interface {
-	// Logs writes the requested log to w. If it follows the log, it returns when
-	// the container has terminated, ctx is done, or w fails. Available text is
-	// written in few writes. The names in the request have not been looked up.
+	// Logs writes the requested log to w. If req.Follow is set, Logs returns when the
+	// container has terminated, ctx is done, or w fails. Available text is written in
+	// few writes. The pod and the container of req need not exist.
 	Logs(ctx context.Context, req LogRequest, w io.Writer) error
 }
 
@@ -59,7 +57,7 @@ type LogRequest struct {
 	// Tail is the number of lines at the end of the log to start with; negative for
 	// all.
 	Tail int64
-	// Since omits lines that were logged earlier; zero omits none.
+	// Since omits lines that were logged before this time; the zero time omits none.
 	Since time.Time
 	// Timestamps adds the RFC 3339 time to the beginning of each line.
 	Timestamps bool

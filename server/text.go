@@ -5,14 +5,14 @@ import (
 	"net/http"
 )
 
-// Text is a plain text response. Its header is set with the first byte, so that an
-// error response is possible until then. It is not safe for concurrent use.
+// Text is a plain text response. The header is set with the first byte, so that an
+// error response is possible until then. Text is not safe for concurrent use.
 type Text struct {
 	w     http.ResponseWriter
 	kind  string
 	begun bool
 	n     int64
-	each  bool // flush after every write
+	flush bool // flush after every write
 }
 
 // NewText returns a Text with a Content-Type. It sends nothing.
@@ -45,7 +45,7 @@ func (t *Text) Write(p []byte) (int, error) {
 	t.Begin()
 	n, err := t.w.Write(p)
 	t.n += int64(n)
-	if err == nil && t.each {
+	if err == nil && t.flush {
 		err = t.Flush()
 	}
 	return n, err
@@ -53,6 +53,6 @@ func (t *Text) Write(p []byte) (int, error) {
 
 // CopyLogs writes a log. If the log is followed, each write is flushed.
 func (t *Text) CopyLogs(ctx context.Context, from LogReader, req LogRequest) error {
-	t.each = req.Follow
+	t.flush = req.Follow
 	return from.Logs(ctx, req, t)
 }

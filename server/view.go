@@ -33,38 +33,39 @@ type View struct {
 	RestartRules bool `json:"restartRules,omitempty"`
 	// Sources are the files, directories and URLs that podd reads, and ClusterSource.
 	Sources []string `json:"sources,omitempty"`
-	// Written is the source that the Kubernetes API writes to; "" if there is none.
-	Written string `json:"written,omitempty"`
-	// Unread has the sources that have not been read completely yet.
-	Unread []string `json:"unread,omitempty"`
-	// Taken has, by source, the number of the newest batch that Pods includes. Only
-	// sources that request it are in the map.
-	Taken map[string]uint64 `json:"-"`
+	// WritableSource is the source that the Kubernetes API writes to; "" if there is
+	// none.
+	WritableSource string `json:"writableSource,omitempty"`
+	// UnreadSources are the sources that have not been read completely yet.
+	UnreadSources []string `json:"unreadSources,omitempty"`
+	// AppliedBatches maps the name of a source to the number of its newest batch that
+	// Pods includes. Only sources that request it are in the map.
+	AppliedBatches map[string]uint64 `json:"-"`
 	// Claims are the PersistentVolumeClaims of the sources, sorted by namespace and
 	// name.
 	Claims []ClaimView `json:"claims,omitempty"`
-	// Starting is set until podd has listed the pods of the runtime: until then,
-	// pods may run that are not in Pods.
+	// Starting is set until podd has listed the pods of the runtime. Until then, Pods
+	// may lack pods that are running.
 	Starting bool `json:"starting,omitempty"`
 	// Down is set after Commander.Down: podd starts no pods until it is restarted.
 	Down bool `json:"down,omitempty"`
 	// ShuttingDown is set while the node shuts down: podd starts no pods until
 	// it has booted.
 	ShuttingDown bool `json:"shuttingDown,omitempty"`
-	// Files has an entry for every file and URL that was read, sorted by path.
+	// Files contains an entry for every file and URL that was read, sorted by path.
 	Files []FileView `json:"files,omitempty"`
-	// Pods has the desired pods, from the revision on in which their file has its
-	// entry, and the pods that still exist, sorted by namespace and name. A pod
-	// that did not change keeps its pointer from one View to the next; watchers
-	// receive only the others.
+	// Pods contains the desired pods and the pods that still exist on the host, sorted
+	// by namespace and name. Pods and Files contain the content of a file from the same
+	// revision on. A pod that did not change keeps its pointer from one View to the
+	// next; watchers receive only the pods that changed.
 	Pods []*PodView `json:"pods"`
 	// Problems is sorted by path, line and column.
 	Problems []ProblemView `json:"problems"`
 
-	// NodeObject is the Node object of this node. Objects returns the other objects of
-	// the manifests, including Secrets; it may be called concurrently. An object
-	// that did not change keeps its pointer. Both are nil until they are known.
-	// Only package kube shows them.
+	// NodeObject is the Node object of this node. Objects returns the objects of the
+	// manifests other than pods, including Secrets; it may be called concurrently. An
+	// object that did not change keeps its pointer from one View to the next. Both
+	// fields are nil until podd has read the objects. Only package kube shows them.
 	NodeObject *v1.Node        `json:"-"`
 	Objects    func() *Objects `json:"-"`
 }
@@ -83,12 +84,12 @@ type FileView struct {
 	Path string `json:"path"` // as in PodView.Path
 	// Digest is "sha256:<hex>" of the content in effect; "" if there is none.
 	Digest string `json:"digest,omitempty"`
-	// Version is the time of that content: the mtime of a file, or the time at
-	// which a URL first served it. Zero if there is none.
+	// Version is the time of the content in effect: the mtime of a file, or the time
+	// at which a URL first served the content. It is zero if there is no content.
 	Version time.Time `json:"version,omitzero"`
-	// Behind is the reason if the current content is not in effect, such as "edit
-	// refused" or "unreadable", and Since the time since when; otherwise both are
-	// zero.
+	// Behind is the reason for which the current content is not in effect, such as
+	// "edit refused" or "unreadable". Since is the time at which the content in effect
+	// became outdated. Both are zero if the current content is in effect.
 	Behind string    `json:"behind,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
 }

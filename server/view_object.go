@@ -30,8 +30,8 @@ type ObjectView struct {
 	Line int
 }
 
-// DeriveUID returns a UID that is derived from names, for an object that has none.
-// It is the same in every process.
+// DeriveUID returns a UID for an object without UID. The UID is derived from names and is
+// the same in every process.
 func DeriveUID(names ...string) types.UID {
 	sum := sha256.Sum256([]byte(strings.Join(names, "\x00")))
 	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // RFC 9562, version 8

@@ -10,24 +10,24 @@ import (
 // PodView is a pod and podd's last decision about it. Only Pod is required.
 type PodView struct {
 	// Pod is the object in effect with its status; never nil. Its deletionTimestamp
-	// is set while it is being stopped. A pod that no source has anymore has at
-	// least its names and the deletionTimestamp. A pod for which it is not known
-	// yet whether a source has it has only its names.
+	// is set while the pod is being stopped. If the pod was removed from its source, at
+	// least its names and the deletionTimestamp are set. Until all sources have been
+	// read, a pod that was found on the host may have its names only.
 	Pod *v1.Pod `json:"pod"`
 	// Path is the absolute path of the file, or the URL without userinfo and query,
-	// that contains the object. Line is its first line, counted from 1; 0 if
-	// unknown.
+	// that contains the object. Line is the first line of the object in the file,
+	// counted from 1; 0 if unknown.
 	Path string `json:"path,omitempty"`
 	Line int    `json:"line,omitempty"`
-	// Current is set if the object in effect is that of the content of Path, so
-	// that no newer one waits to replace it.
+	// Current is set if the object in effect is the object in the current content of
+	// Path, so that no newer version of the pod waits to replace it.
 	Current bool `json:"current"`
-	// Earlier is the number of containers of a version that no source has anymore
-	// and that continue to run because the object in effect cannot start yet.
-	Earlier int `json:"earlier,omitempty"`
-	// Ending is the number of containers of an earlier version that are being
-	// stopped so that the object in effect can start.
-	Ending int `json:"ending,omitempty"`
+	// OutdatedRunning is the number of containers of an earlier version of the pod that
+	// continue to run because the object in effect cannot start yet.
+	OutdatedRunning int `json:"outdatedRunning,omitempty"`
+	// OutdatedStopping is the number of containers of an earlier version of the pod
+	// that are being stopped so that the object in effect can start.
+	OutdatedStopping int `json:"outdatedStopping,omitempty"`
 	// Sandbox is the CRI id of the pod's sandbox; "" if no sandbox is running.
 	Sandbox string `json:"sandbox,omitempty"`
 	// Exists is set if the pod has anything on the host: a sandbox, a container, a
@@ -37,10 +37,10 @@ type PodView struct {
 	// is true or, if it runs to completion, it has succeeded.
 	Ready bool `json:"ready"`
 
-	// Phase and Rule are the plan's phase of the pod and the ID of the pod rule that
-	// matched. Why is the reason with this pod's details. WhyRule is the ID of the
-	// additional rule that Why comes from, or "" if it comes from Rule. Problem is set
-	// if the pod needs action by a user. Since is the time since when the rule matches.
+	// Phase is the plan's phase of the pod. Rule is the ID of the pod rule that
+	// matched, and Since is the time at which it began to match. Why is the reason with
+	// this pod's details. WhyRule is the ID of the additional rule that Why comes from,
+	// or "" if Why comes from Rule. Problem is set if the pod needs action by a user.
 	Phase   string    `json:"phase,omitempty"`
 	Rule    string    `json:"rule,omitempty"`
 	Why     string    `json:"why,omitempty"`
@@ -49,8 +49,8 @@ type PodView struct {
 	Since   time.Time `json:"since,omitzero"`
 	// Steps are the decisions about the containers, in the manifest's order.
 	Steps []StepView `json:"steps,omitempty"`
-	// Wake is the time at which podd checks the pod again without an event; zero if
-	// it will not.
+	// Wake is the time at which podd checks the pod again even if no event occurs; zero
+	// if podd waits for an event.
 	Wake time.Time `json:"wake,omitzero"`
 	// Next are the planned actions, including those in progress, such as "start
 	// pg".
@@ -58,9 +58,9 @@ type PodView struct {
 	// Pulls are the images that are being pulled, in the order of the containers'
 	// names.
 	Pulls []PullView `json:"pulls,omitempty"`
-	// Attempts has, by CRI id, the attempt number of each container whose attempt
-	// number differs from the restart count. It may be nil. Logs are named after
-	// the attempt number.
+	// Attempts maps the CRI id of a container to its attempt number, which is in the
+	// name of the container's log file. A container is in the map only if its attempt
+	// number differs from its restart count. Attempts may be nil.
 	Attempts map[string]uint32 `json:"-"`
 	// Last are the last terminations of the containers, in the manifest's order.
 	Last []ExitView `json:"last,omitempty"`
@@ -84,7 +84,8 @@ type StepView struct {
 	// Crashes is the number of consecutive terminations that increased the
 	// back-off.
 	Crashes int `json:"crashes,omitempty"`
-	// Until is the time at which the wait ends; zero if it does not end by time.
+	// Until is the time at which the container stops waiting; zero if it waits for an
+	// event.
 	Until   time.Time `json:"until,omitzero"`
 	Problem bool      `json:"problem,omitempty"`
 }
@@ -96,7 +97,8 @@ type ExitView struct {
 	Reason    string `json:"reason,omitempty"` // the runtime's reason: Completed, Error or OOMKilled
 	// Message is the container's termination message.
 	Message string `json:"message,omitempty"`
-	// Why is the reason if podd stopped the container; "" if it exited by itself.
+	// Why is the reason for which podd stopped the container; "" if the container
+	// exited by itself.
 	Why      string    `json:"why,omitempty"`
 	Started  time.Time `json:"started,omitzero"`
 	Finished time.Time `json:"finished,omitzero"`
@@ -105,10 +107,10 @@ type ExitView struct {
 // Key returns the key of the pod.
 func (p *PodView) Key() Key { return Key{p.Pod.Namespace, p.Pod.Name} }
 
-// HasPendingEdit reports whether a newer version of the pod waits while this one is
-// running. A pod that is being deleted has no newer version.
+// HasPendingEdit reports whether a newer version of the pod waits while containers of
+// an earlier version are running. It returns false for a pod that is being deleted.
 func (p *PodView) HasPendingEdit() bool {
-	return p.Pod.DeletionTimestamp == nil && (!p.Current && p.Ready || p.Earlier > 0)
+	return p.Pod.DeletionTimestamp == nil && (!p.Current && p.Ready || p.OutdatedRunning > 0)
 }
 
 // Statuses returns the statuses of all containers of p: init, regular and

@@ -48,7 +48,7 @@ func TestPodView_HasPendingEdit(t *testing.T) {
 		"it is what is wanted":                {PodView{Current: true, Ready: true}, false},
 		"an edit waits":                       {PodView{Ready: true}, true},
 		"an edit came before it was ready":    {PodView{}, false},
-		"what runs is of an earlier manifest": {PodView{Current: true, Earlier: 1}, true},
+		"what runs is of an earlier manifest": {PodView{Current: true, OutdatedRunning: 1}, true},
 		"it is being removed":                 {PodView{Ready: true, Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}}, false},
 	} {
 		if test.pod.Pod == nil {

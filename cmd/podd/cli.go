@@ -17,12 +17,13 @@ import (
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/cmd/podd/internal/offline"
+	"podd/manifest/wording"
 )
 
 // verbs is the grammar of the command line. Each field is a verb; podd help prints them in
 // this order.
 type verbs struct {
-	Run         RunCmd                `cmd:"" help:"Run pods from manifest files and URLs, and apply changes to them."`
+	Run         runCmd                `cmd:"" help:"Run pods from manifest files and URLs, and apply changes to them."`
 	Ps          cli.PsCmd             `cmd:"" help:"List pods and their problems."`
 	Why         cli.WhyCmd            `cmd:"" help:"Explain the state of pods and manifests."`
 	Wait        cli.WaitCmd           `cmd:"" help:"Wait for a specific condition on pods or manifests."`
@@ -46,10 +47,10 @@ type verbs struct {
 	Kubeconfig  cli.KubeconfigCmd     `cmd:"" help:"Print a kubeconfig with root's credential for this node's APIs, or revoke all such credentials."`
 	Validate    offline.ValidateCmd   `cmd:"" help:"Validate manifests without running them."`
 	Completion  offline.CompletionCmd `cmd:"" help:"Output shell completion code for the specified shell (bash, zsh or fish)."`
-	Version     VersionCmd            `cmd:"" help:"Print the version."`
+	Version     versionCmd            `cmd:"" help:"Print the version."`
 }
 
-// newVerbs returns the grammar, with the version of this program for podd validate.
+// newVerbs returns an empty grammar. podd validate gets the version of this program.
 func newVerbs() *verbs { return &verbs{Validate: offline.ValidateCmd{Version: thisVersion().Version}} }
 
 // completeVerb is the hidden verb that shells run for completion. Its arguments are the
@@ -94,14 +95,14 @@ func execute(ctx context.Context, args []string, s iostreams.Streams) error {
 	return chosen.Run(ctx, s)
 }
 
-// A verb is a parsed command. It does not refer to the grammar, so that its half a
-// megabyte is freed while podd runs.
+// A verb is a parsed command. It does not refer to the grammar, so that the garbage
+// collector can free the grammar, which is half a megabyte, while podd runs.
 type verb interface {
 	Run(ctx context.Context, s iostreams.Streams) error
 }
 
-// versionFlag returns the --version flag that follows a verb or other flags, or "". As in
-// the kubelet, it takes precedence over them.
+// versionFlag returns the first --version flag of a command line, or "" if there is none.
+// As in the kubelet, the flag takes precedence over a verb and other flags.
 func versionFlag(words []string) string {
 	for _, w := range words {
 		switch {
@@ -124,16 +125,17 @@ func newParser(grammar any, s iostreams.Streams) (*kong.Kong, error) {
 	return k, nil
 }
 
-// helpPage returns the page of "help TOPIC", and reports whether words are such a command.
-func helpPage(words []string) (string, bool) {
+// helpPage returns the page that "help TOPIC" prints. ok is false if words are another
+// command or there is no such page.
+func helpPage(words []string) (page string, ok bool) {
 	if len(words) != 2 || words[0] != "help" {
 		return "", false
 	}
 	return docs.Page(words[1])
 }
 
-// helpFirst rewrites "help" and "help VERB", which git and kubectl have too, to --help
-// flags.
+// helpFirst returns words with "help" replaced by "--help" and "help VERB" by "VERB
+// --help". git and kubectl accept both forms, too.
 func helpFirst(words []string) []string {
 	if len(words) == 0 || words[0] != "help" {
 		return words
@@ -144,9 +146,9 @@ func helpFirst(words []string) []string {
 	return []string{words[1], "--help"}
 }
 
-// parse returns the verb of a command line with its flags and arguments. Package config
-// parses the flags of the kubelet that podd does not serve, which only verbs that run or plan
-// pods accept, and kong parses the others.
+// parse returns the verb of a command line with its flags and arguments. kong parses the
+// flags of the verb. Package config parses the kubelet flags that podd does not serve; only
+// verbs that run or plan pods accept these.
 func parse(k *kong.Kong, words []string) (verb, error) {
 	if len(words) == 0 || strings.HasPrefix(words[0], "-") {
 		words = append([]string{"run"}, words...)
@@ -181,7 +183,7 @@ func parse(k *kong.Kong, words []string) (verb, error) {
 	return chosen.(verb), nil
 }
 
-// unknownVerb returns the error of a word that is not a verb.
+// unknownVerb returns the error for a word that is not a verb.
 func unknownVerb(app *kong.Application, word string) error {
 	var names []string
 	for _, n := range app.Children {
@@ -190,14 +192,14 @@ func unknownVerb(app *kong.Application, word string) error {
 	if _, err := os.Stat(word); err == nil {
 		return fmt.Errorf("%q is a file, not a verb; to run it once, use podd run --runonce %s", word, word)
 	}
-	if near := config.Nearest(word, names); near != "" {
+	if near := wording.Closest(word, names); near != "" {
 		return fmt.Errorf("unknown verb %q; did you mean %q?", word, near)
 	}
 	return fmt.Errorf("unknown verb %q; podd help lists the verbs", word)
 }
 
 // usageCode returns the exit code of a usage error. With --runonce it is exit.Internal,
-// because exit.Usage could be that of a container.
+// because a container may exit with the value of exit.Usage.
 func usageCode(words []string) int {
 	for _, w := range words {
 		if name, _, _ := strings.Cut(w, "="); name == "--runonce" {

@@ -11,8 +11,9 @@ const (
 	pinnedRAM  = "podd does not assign memory of NUMA nodes to containers."
 )
 
-// fieldEffects contains the effects of fields without a flag in RunCmd, and of those where
-// the flag differs. For a field without effect it is the behavior of podd.
+// fieldEffects contains the effects of configuration fields: of fields without a flag, and
+// of fields whose flag has another effect. For a field without effect, the text describes
+// what podd does instead.
 var fieldEffects = map[string]string{
 	"kind":               "Must be KubeletConfiguration.",
 	"apiVersion":         "Must be kubelet.config.k8s.io/v1beta1.",
@@ -122,7 +123,8 @@ var fieldEffects = map[string]string{
 	"registerWithTaints":                         "Taints with which the Node is created. --register-with-taints overrides them.",
 }
 
-// rejectedValues contains a value of every field of which podd serves only some values.
+// rejectedValues contains a rejected value for every field of which podd serves only some
+// values.
 var rejectedValues = map[string]string{
 	"cpuManagerPolicy":                          "static",
 	"memoryManagerPolicy":                       "Static",

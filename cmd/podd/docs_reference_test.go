@@ -76,7 +76,7 @@ func row(cells ...string) string {
 	return "| " + strings.Join(cells, " | ") + " |\n"
 }
 
-// code formats text as code, and "" as "".
+// code formats text as Markdown code. It returns "" for "".
 func code(text string) string {
 	if text == "" {
 		return ""
@@ -157,7 +157,7 @@ func otherFlags(t *testing.T, b *strings.Builder, hidden []*kong.Flag) {
 	b.WriteString("\nThe following flags have no field and no effect. podd warns about them:\n" + wrap(strings.Join(without, ", ")+".") + "\n")
 }
 
-// verbsFlags adds the flags of the other verbs.
+// verbsFlags adds the flags of all verbs except run.
 func verbsFlags(t *testing.T, b *strings.Builder) {
 	k, err := newParser(newVerbs(), streams())
 	if err != nil {
@@ -207,7 +207,8 @@ func wrap(text string) string {
 	return strings.Join(append(lines, line), "\n")
 }
 
-// defaultInHelp finds a default in the help of a flag. The page has a column for it.
+// defaultInHelp matches the default in the help of a flag, because the page has a column
+// for defaults.
 var defaultInHelp = regexp.MustCompile(` \(default [^)]*\)`)
 
 // configurationPage returns the page about the configuration file.
@@ -310,7 +311,7 @@ func effective(t *testing.T, flags config.Flags) map[string]any {
 	return tree
 }
 
-// lookup returns the value of a field as text, or "".
+// lookup returns the value of a field as text, or "" if the field is not set.
 func lookup(tree map[string]any, path string) string {
 	var value any = tree
 	for key := range strings.SplitSeq(path, ".") {

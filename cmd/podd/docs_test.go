@@ -51,13 +51,13 @@ func codeBlocks(text string) []string {
 	return all
 }
 
-// commandStart finds the calls of podd in a line of shell.
+// commandStart matches the beginning of a podd command in a line of shell.
 var commandStart = regexp.MustCompile(`(?:^|^\$ |&& |\| |ExecStart=/usr/local/|sudo |exec /usr/local/)(?:bin/)?podd `)
 
-// commandEnd is what ends the words of a call.
+// commandEnd matches the text that follows the words of a command.
 var commandEnd = regexp.MustCompile(` (?:&&|\|\|?|[;#]) .*| && .*|  #.*| >.*`)
 
-// poddCommands returns the words of every call of podd in a block of shell.
+// poddCommands returns the words of every podd command in a block of shell.
 func poddCommands(block string) [][]string {
 	var all [][]string
 	for line := range strings.Lines(strings.ReplaceAll(block, "\\\n", " ")) {
@@ -69,11 +69,11 @@ func poddCommands(block string) [][]string {
 	return all
 }
 
-// inlineCommand finds calls of podd with arguments in a sentence.
+// inlineCommand matches a podd command with arguments in a sentence.
 var inlineCommand = regexp.MustCompile("`podd ([^`]+ [^`]+)`")
 
-// inlineCommands returns the words of the calls of podd in sentences. TestPages_References
-// checks those of podd help.
+// inlineCommands returns the words of the podd commands in sentences. It omits podd help,
+// which TestPages_References checks.
 func inlineCommands(text string) [][]string {
 	var all [][]string
 	for _, m := range inlineCommand.FindAllStringSubmatch(text, -1) {
@@ -178,8 +178,9 @@ func TestPages_Help(t *testing.T) {
 	}
 }
 
-// TestPages_References checks that a page or file that is named by a page exists. Links to
-// other hosts are not permitted, because the pages are also for nodes without a network.
+// TestPages_References checks that every page and file that a page refers to exists. Links
+// to other hosts are not permitted, because the pages are also read on nodes without a
+// network.
 func TestPages_References(t *testing.T) {
 	help := regexp.MustCompile("`podd help ([a-z-]+)`")
 	link := regexp.MustCompile(`\]\(([^)]+)\)`)

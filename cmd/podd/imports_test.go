@@ -10,16 +10,20 @@ import (
 	"testing"
 )
 
-// forbiddenImports are the boundaries of the architecture: no package in or below from
-// imports a package in or below to, directly or indirectly.
+// forbiddenImports are the boundaries of the architecture. A package in or below from must
+// not import a package in or below to, neither directly nor indirectly.
 var forbiddenImports = []struct{ from, to, why string }{
 	{"podd/manifest", "podd/runtime", "desired state does not depend on actual state"},
 	{"podd/manifest", "podd/reconcile", "desired pods are values that any package may create"},
 	{"podd/manifest", "google.golang.org/grpc", "reading a manifest needs no RPC"},
-	{"podd/manifest/decode", "podd/manifest/source", "decoding is pure, watching is not"},
+	{"podd/manifest/decode", "podd/manifest/source", "decoding is pure, and sources do I/O"},
 	{"podd/manifest/defaults", "podd/manifest/decode", "defaults apply to values"},
+	{"podd/manifest/document", "podd/manifest/decode", "a document may be a manifest or a configuration"},
+	{"podd/manifest/document", "podd/manifest/schema", "parsing does not depend on the type"},
+	{"podd/manifest/schema", "podd/manifest/decode", "a document may be a manifest or a configuration"},
+	{"podd/cmd/podd/internal/config", "podd/manifest/decode", "a configuration contains no pods"},
 	{"podd/manifest/merge", "podd/manifest/decode", "merging applies to values"},
-	{"podd/manifest/merge", "podd/manifest/source", "merging is pure, watching is not"},
+	{"podd/manifest/merge", "podd/manifest/source", "merging is pure, and sources do I/O"},
 	{"podd/manifest/refs", "podd/manifest/decode", "references are found in values"},
 	{"podd/manifest/refs", "podd/manifest/source", "references are found in values"},
 	{"podd/manifest/supported", "podd/manifest/decode", "the tables apply to values"},
@@ -52,24 +56,43 @@ var forbiddenImports = []struct{ from, to, why string }{
 	{"podd/server/kube/read", "podd/server/kube/write", "reads change nothing"},
 	{"podd/server/kube/write", "podd/server/kube/read", "writes declare how they find objects"},
 	{clusterPackage, "podd/runtime/cri", "only the core uses the runtime"},
-	{clusterPackage, "podd/manifest/source", "it implements a source and uses no other"},
+	{clusterPackage, "podd/manifest/source", "package cluster implements a source and uses no other source"},
 	{"podd/cmd/podd/internal/exit", "podd/", "every verb may return an exit code"},
-	{"podd/cmd/podd/internal/paths", "podd/", "it only handles strings"},
-	{"podd/cmd/podd/internal/cli/printer", "podd/", "it only prints values"},
-	{"podd/cmd/podd/internal/cli", daemonPackage, "verbs use the socket of the daemon"},
-	{daemonPackage, "podd/cmd/podd/internal/cli/client", "the daemon is not a client of itself"},
+	{"podd/cmd/podd/internal/paths", "podd/", "package paths only handles strings"},
+	{"podd/cmd/podd/internal/printer", "podd/", "package printer only prints values"},
+	{daemonPackage, "podd/cmd/podd/internal/client", "the daemon is not a client of itself"},
+	{"podd/cmd/podd/internal/client", "podd/manifest/source", "verbs get the content of sources from the daemon"},
 	{"podd/cmd/podd/internal/cli", "podd/runtime/cri", "verbs use the daemon, not the runtime"},
 	{"podd/cmd/podd/internal/cli", "podd/manifest/source", "verbs get the content of sources from the daemon"},
-	{"podd/cmd/podd/internal/cli/client", "podd/runtime", "it uses the daemon, not the runtime"},
+	{"podd/cmd/podd/internal/client", "podd/runtime", "the client uses the daemon, not the runtime"},
 	{"podd/cmd/podd/internal/offline", clusterPackage, "offline verbs do not connect to an API server"},
 	{"podd/cmd/podd/internal/daemon/view", "podd/cmd/podd/internal/config", "a View is computed from values"},
 	{"podd/cmd/podd/internal/daemon/view", "podd/cmd/podd/internal/host", "a View is computed from values"},
-	{"podd/cmd/podd/internal/iostreams", "podd/", "every verb uses it"},
+	{"podd/cmd/podd/internal/iostreams", "podd/", "every verb uses the streams"},
 	{"podd/", "k8s.io/kubernetes", "podd contains no code of the kubelet"},
 }
 
-// leafPackages may be imported by all packages, so that no package implements their
-// functions again. They import only the standard library and leafImports.
+// programPackages import nothing of each other, so that each one can be read alone. They
+// share other packages in podd/cmd/podd/internal.
+var programPackages = []string{
+	daemonPackage,
+	"podd/cmd/podd/internal/cli",
+	"podd/cmd/podd/internal/offline",
+	"podd/cmd/podd/internal/runonce",
+}
+
+// programOf returns the programPackage that path is in or below, or "".
+func programOf(path string) string {
+	for _, p := range programPackages {
+		if below(path, p) {
+			return p
+		}
+	}
+	return ""
+}
+
+// leafPackages are packages that every package may import. They import only the standard
+// library and leafImports.
 var leafPackages = []string{"podd/runtime/atomicfile", "podd/runtime/safepath", "podd/manifest/redact"}
 
 var leafImports = []string{"golang.org/x/sys/unix", "k8s.io/api/core/v1"}
@@ -84,22 +107,26 @@ const (
 	mainPackage    = "podd/cmd/podd"
 )
 
-// pureImports are packages that a pure package must not import directly, because with
-// them it could block, read the host or share mutable state.
+// pureImports contains for each pure package the packages that it must not import directly.
+// With them it could block, read the host or share mutable state.
 var pureImports = map[string][]string{
 	"podd/manifest":            {"context", "os", "net", "sync"},
 	"podd/manifest/defaults":   {"context", "os", "net", "sync"},
 	"podd/manifest/decode":     {"context", "os", "net"},
+	"podd/manifest/document":   {"context", "os", "net", "sync"},
+	"podd/manifest/schema":     {"context", "os", "net", "sync"},
 	"podd/manifest/merge":      {"context", "os", "net", "sync"},
 	"podd/manifest/refs":       {"context", "os", "sync"}, // net.JoinHostPort reads nothing
 	"podd/manifest/supported":  {"context", "os", "net"},
 	"podd/manifest/validate":   {"context", "os", "net", "sync"},
-	"podd/reconcile/plan":      {"context", "os", "net", "sync"},
-	"podd/reconcile/admission": {"context", "os", "net", "sync"},
-	"podd/reconcile/state":     {"context", "os", "net", "sync"},
+	"podd/reconcile/plan":      {"context", "os", "net", "sync", "podd/reconcile/device"},
+	"podd/reconcile/admission": {"context", "os", "net", "sync", "podd/reconcile/device"},
+	"podd/reconcile/state":     {"context", "os", "net", "sync", "podd/reconcile/device"},
 	"podd/reconcile/status":    {"context", "os", "net", "sync"},
 	"podd/reconcile/render":    {"context", "os", "net", "sync"},
 	"podd/reconcile/event":     {"context", "os", "net", "sync"},
+
+	"podd/reconcile/device/allocation": {"context", "os", "net", "sync"},
 }
 
 // listedPackage is a package in the output of go list.
@@ -118,6 +145,13 @@ func TestImports(t *testing.T) {
 			for _, dep := range p.Deps {
 				if below(dep, rule.to) && !below(dep, rule.from) && !isLeaf(dep) {
 					t.Errorf("%s imports %s, but %s", p.ImportPath, dep, rule.why)
+				}
+			}
+		}
+		if from := programOf(p.ImportPath); from != "" {
+			for _, dep := range p.Deps {
+				if to := programOf(dep); to != "" && to != from {
+					t.Errorf("%s imports %s, but they share only other packages", p.ImportPath, dep)
 				}
 			}
 		}
@@ -147,7 +181,7 @@ func TestImports(t *testing.T) {
 
 // isForTests reports whether a package exists only for tests.
 func isForTests(path string) bool {
-	return below(path, "podd/runtime/runtimetest") || below(path, "podd/server/kube/kubetest") || below(path, "podd/manifest/manifesttest")
+	return below(path, "podd/runtime/runtimetest") || below(path, "podd/server/kube/kubetest") || below(path, "podd/server/goldentest") || below(path, "podd/manifest/manifesttest")
 }
 
 // isAPIClientForTests reports whether a package connects to an API server in tests or

@@ -13,8 +13,8 @@ import (
 	"podd/cmd/podd/internal/runonce"
 )
 
-// RunCmd is the podd run command, which is also podd without a verb.
-type RunCmd struct {
+// runCmd is podd run. podd without a verb runs it, too.
+type runCmd struct {
 	config.Flags
 	Files   []string      `arg:"" optional:"" name:"file" help:"With --runonce: manifests to run instead of those of the sources. Use - for stdin." complete:"file"`
 	Env     []string      `group:"With --runonce" short:"e" sep:"none" placeholder:"K=V" help:"Environment variable to set in every container. May be repeated."`
@@ -23,12 +23,12 @@ type RunCmd struct {
 	Report  string        `group:"With --runonce" placeholder:"FILE" help:"Write the result to a file as JUnit (.xml) or JSON (.json)."`
 }
 
-// KubeletFlags returns the flags of podd run, in which parse stores those of the kubelet that
-// podd does not serve.
-func (c *RunCmd) KubeletFlags() *config.Flags { return &c.Flags }
+// KubeletFlags returns the flags of podd run. parse adds the kubelet flags that podd does
+// not serve to them.
+func (c *runCmd) KubeletFlags() *config.Flags { return &c.Flags }
 
 // Validate rejects a negative timeout, and arguments and flags that need --runonce.
-func (c *RunCmd) Validate() error {
+func (c *runCmd) Validate() error {
 	once := c.RunOnce != nil && *c.RunOnce
 	switch {
 	case c.Timeout < 0:
@@ -46,7 +46,7 @@ func (c *RunCmd) Validate() error {
 }
 
 // Run runs pods until ctx is done. Stopping podd does not stop the pods.
-func (c *RunCmd) Run(ctx context.Context, s iostreams.Streams) error {
+func (c *runCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	cfg, err := config.LoadHere(c.Flags, s.Err)
 	switch {
 	case err != nil && c.RunOnce != nil && *c.RunOnce:

@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the cmp files of testdata/script")
 
-// TestMain makes podd available to scripts as "podd" and "kubelet". "podd-config" parses its
-// command line like podd run and prints the Config.
+// TestMain makes podd available to scripts as "podd" and "kubelet". The program
+// "podd-config" parses its command line like podd run and prints the resulting Config.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"podd":        main,
@@ -54,9 +54,9 @@ type configVerbs struct {
 	Run configCmd `cmd:""`
 }
 
-type configCmd struct{ RunCmd }
+type configCmd struct{ runCmd }
 
-// Run prints the Config that the command line results in.
+// Run prints the Config of the command line.
 func (c *configCmd) Run(_ context.Context, s iostreams.Streams) error {
 	cfg, warnings, err := config.Load(c.Flags, config.Machine{Program: "podd", Hostname: "node-1", CgroupV2: true})
 	for _, w := range warnings {
@@ -74,7 +74,7 @@ func (c *configCmd) Run(_ context.Context, s iostreams.Streams) error {
 	}{cfg, c.Files, c.Env, c.EnvFile, c.Timeout.String(), c.Report})
 }
 
-// printConfig implements podd-config.
+// printConfig is the program podd-config.
 func printConfig(args []string) error {
 	k, err := newParser(&configVerbs{}, streams())
 	if err != nil {

@@ -8,17 +8,17 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"podd/cmd/podd/internal/cli/printer"
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/host"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/printer"
 )
 
 // version is set by the linker with -X main.version=v1.2.3; "" if it is not.
 var version string
 
-// VersionCmd is the podd version command.
-type VersionCmd struct {
+// versionCmd is the podd version command.
+type versionCmd struct {
 	Output string `short:"o" enum:"text,json,yaml" default:"text" placeholder:"FORMAT" help:"Output format. One of: text, json, yaml."`
 }
 
@@ -32,14 +32,15 @@ type versionInfo struct {
 }
 
 // Run prints the version.
-func (c *VersionCmd) Run(_ context.Context, s iostreams.Streams) error {
+func (c *versionCmd) Run(_ context.Context, s iostreams.Streams) error {
 	if c.Output == "text" {
 		return printVersion(s.Out, "podd", "")
 	}
 	return printer.Data(s.Out, c.Output, thisVersion())
 }
 
-// thisVersion returns the version that the linker set, or that of the build information.
+// thisVersion returns the version that the linker set. If it set none, thisVersion returns
+// the version in the build information.
 func thisVersion() versionInfo {
 	v := versionInfo{
 		Version:    version,
@@ -65,8 +66,8 @@ func thisVersion() versionInfo {
 	return v
 }
 
-// printVersion prints the output of --version. If podd is called as kubelet, the output
-// is that of the kubelet, because kubeadm and other tools parse it.
+// printVersion prints the output of --version. If podd is called as kubelet, it prints the
+// format of the kubelet, because kubeadm and other tools parse it.
 func printVersion(w io.Writer, program, flag string) error {
 	if name, value, _ := strings.Cut(flag, "="); name != "" && name != "--version" || value == "false" {
 		return exit.With(exit.Usage, fmt.Errorf("unknown flag %s; did you mean --version?", flag))

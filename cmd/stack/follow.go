@@ -47,7 +47,7 @@ func (f *follower) print(c *server.Change) {
 			fmt.Println(text)
 		}
 	}
-	for _, key := range c.Gone {
+	for _, key := range c.Removed {
 		delete(f.pods, key)
 		fmt.Printf("- %s  removed\n", strings.TrimSuffix(key.String(), "-"+c.Node))
 	}

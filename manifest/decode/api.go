@@ -29,7 +29,8 @@ func FromAPI(pod *v1.Pod, o Options) *manifest.Pod {
 	}
 	p := &manifest.Pod{
 		Key: manifest.NewKey(pod.Namespace, pod.Name), UID: pod.UID, FixedUID: true,
-		Origin: manifest.Origin{Kind: manifest.KindAPI, Source: o.Source, Path: o.Path}, Spec: pod.DeepCopy(),
+		Origin: manifest.Origin{Kind: manifest.KindAPI, Source: o.Source, Path: o.Path},
+		Traits: manifest.KindTraits(manifest.KindAPI), Spec: pod.DeepCopy(),
 	}
 	defaults.Pod(p.Spec)
 	p.Spec.Annotations = annotationsOf(pod, o)
@@ -42,8 +43,8 @@ func FromAPI(pod *v1.Pod, o Options) *manifest.Pod {
 	return p
 }
 
-// remainingGrace returns the remaining grace period of a pod that is being deleted: the one
-// of the deletion request, or else its own.
+// remainingGrace returns the remaining grace period of a pod that is being deleted: that of
+// the deletion request or, if the request has none, that of the pod spec.
 func remainingGrace(pod *v1.Pod) time.Duration {
 	seconds := int64(v1.DefaultTerminationGracePeriodSeconds)
 	switch {
@@ -72,7 +73,7 @@ func annotationsOf(pod *v1.Pod, o Options) map[string]string {
 	return all
 }
 
-// refusal returns the first problem of a pod whose defaults are set, or "" if podd supports
+// refusal returns the first problem of a pod with its defaults, or "" if podd supports
 // all of its fields.
 func refusal(pod *v1.Pod, o Options) string {
 	n := &notes{path: o.Path}

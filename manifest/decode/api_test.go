@@ -62,8 +62,11 @@ func TestFromAPI(t *testing.T) {
 	pod := scheduled()
 	before := pod.DeepCopy()
 	p := decode.FromAPI(pod, ofAPI)
-	if p.Refused != "" || p.Key.String() != "default/web-7d4b-x2x9z" || p.UID != pod.UID || p.Origin.Kind != manifest.KindAPI || p.Origin.Source != "the cluster" || p.Deletion != nil || p.Over() {
+	if p.Refused != "" || p.Key.String() != "default/web-7d4b-x2x9z" || p.UID != pod.UID || p.Origin.Kind != manifest.KindAPI || p.Origin.Source != "the cluster" || p.Deletion != nil || p.FinishedAtSource() {
 		t.Fatalf("got %+v", p)
+	}
+	if want := manifest.KindTraits(manifest.KindAPI); p.Traits != want {
+		t.Errorf("got traits %+v, want %+v", p.Traits, want)
 	}
 	if a := p.Spec.Annotations; a[manifest.AnnotationConfigSource] != "api" || a[manifest.AnnotationConfigSeen] == "" || a[manifest.AnnotationConfigHash] != "" {
 		t.Errorf("annotations: got %v", a)
@@ -182,7 +185,7 @@ func TestFromAPI_Deleted(t *testing.T) {
 	}
 	pod := scheduled()
 	pod.Status.Phase = v1.PodFailed
-	if !decode.FromAPI(pod, ofAPI).Over() {
+	if !decode.FromAPI(pod, ofAPI).FinishedAtSource() {
 		t.Error("Over of a failed pod: got false, want true")
 	}
 }

@@ -16,6 +16,8 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/defaults"
+	"podd/manifest/document"
+	"podd/manifest/schema"
 	"podd/manifest/supported"
 	"podd/manifest/validate"
 	"podd/manifest/wording"
@@ -63,7 +65,7 @@ func File(data []byte, o Options) *manifest.File {
 		o.Kind = manifest.KindFile
 	}
 	d := &decoder{Options: o, file: &manifest.File{}}
-	parts, err := split(data)
+	parts, err := document.Split(data)
 	if err != nil {
 		d.refuse(manifest.Position{}, "", err.Error())
 		return d.file
@@ -103,14 +105,14 @@ func (d *decoder) addProblems(list ...manifest.Problem) {
 }
 
 // document decodes one YAML document into the file.
-func (d *decoder) document(part part) {
-	doc, fault := parse(part)
-	if fault != nil {
-		d.refuse(fault.at, "", fault.Error())
+func (d *decoder) document(part document.Part) {
+	v, err := document.Parse(part)
+	if err != nil {
+		d.refuse(err.Position, "", err.Error())
 		return
 	}
-	if doc.tree != nil {
-		d.item(doc.root(), "", "")
+	if v.Tree != nil {
+		d.item(v, "", "")
 	}
 }
 
@@ -123,25 +125,27 @@ func (d *decoder) refuse(at manifest.Position, field, message string) {
 	})
 }
 
-// notes returns the notes for one object.
-func (d *decoder) notes(v value) *notes {
-	return &notes{path: d.Path, start: v.position(), strict: d.Strict, fields: manifest.Fields{}}
+// notes returns the notes for one object, which contain the positions of its fields and its
+// duplicate fields.
+func (d *decoder) notes(v document.Value, s *schema.Schema) *notes {
+	n := &notes{path: d.Path, start: v.Position(), strict: d.Strict}
+	n.fields = s.Index(v.Node, n.addFault)
+	return n
 }
 
 // origin returns the origin of v.
-func (d *decoder) origin(v value, n *notes) manifest.Origin {
-	return manifest.Origin{Kind: d.Kind, Source: d.Source, Path: d.Path, Line: int(v.position().Line), Fields: n.fields}
+func (d *decoder) origin(v document.Value, n *notes) manifest.Origin {
+	return manifest.Origin{Kind: d.Kind, Source: d.Source, Path: d.Path, Line: int(v.Position().Line), Fields: n.fields}
 }
 
 // pod decodes, defaults and validates one pod.
-func (d *decoder) pod(v value) {
-	n := d.notes(v)
-	v.index(podShape(), n)
-	written := manifest.UserPart(v.tree.(map[string]any))
-	known := podShape().check(written, "", n)
+func (d *decoder) pod(v document.Value) {
+	n := d.notes(v, podSchema())
+	written := manifest.UserPart(v.Tree.(map[string]any))
+	known := podSchema().Check(written, n.addFault)
 	spec := &v1.Pod{}
 	n.unmarshal(known, spec)
-	p := &manifest.Pod{Spec: spec, Origin: d.origin(v, n), Written: d.Written}
+	p := &manifest.Pod{Spec: spec, Origin: d.origin(v, n), Traits: d.traits()}
 	n.adviseGrace(spec)
 	defaults.Pod(spec)
 	n.invalid(validate.Pod(spec, d.validation()))
@@ -154,6 +158,13 @@ func (d *decoder) pod(v value) {
 	if !n.refused {
 		d.file.Pods = append(d.file.Pods, p)
 	}
+}
+
+// traits returns the traits of the pods of the source.
+func (o Options) traits() manifest.Traits {
+	t := manifest.KindTraits(o.Kind)
+	t.AdoptsMetadata = t.AdoptsMetadata || o.Written
+	return t
 }
 
 // effective returns the manifest without generateName if podd's API wrote it, because the

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podd/manifest"
+	"podd/manifest/document"
 	"podd/manifest/wording"
 )
 
@@ -33,7 +34,7 @@ func (o Options) suffix() string {
 
 // identify sets a pod's key, UID, hashes and priority, and adds the metadata of a static
 // pod to one from a file or URL. No other function writes to p.Spec afterwards.
-func (d *decoder) identify(p *manifest.Pod, v value, written map[string]any, n *notes) {
+func (d *decoder) identify(p *manifest.Pod, v document.Value, written map[string]any, n *notes) {
 	h := manifest.HashManifest(written, p.Spec, d.Written)
 	p.Hash, p.SandboxHash, p.Containers = h.Pod, h.Sandbox, h.Containers
 	resolvePriority(&p.Spec.Spec, n)
@@ -72,8 +73,8 @@ func (d *decoder) generateName(meta *metav1.ObjectMeta) string {
 
 // created returns when podd's API created a pod; zero for other pods, for which it is
 // unknown.
-func (d *decoder) created(v value) metav1.Time {
-	tree, _ := v.tree.(map[string]any)
+func (d *decoder) created(v document.Value) metav1.Time {
+	tree, _ := v.Tree.(map[string]any)
 	meta, _ := tree["metadata"].(map[string]any)
 	text, _ := meta["creationTimestamp"].(string)
 	at, err := time.Parse(time.RFC3339, text)
@@ -85,8 +86,8 @@ func (d *decoder) created(v value) metav1.Time {
 
 // managedFields returns the managed fields of a pod that podd's API created; nil for other pods
 // and for invalid ones.
-func (d *decoder) managedFields(v value) []metav1.ManagedFieldsEntry {
-	tree, _ := v.tree.(map[string]any)
+func (d *decoder) managedFields(v document.Value) []metav1.ManagedFieldsEntry {
+	tree, _ := v.Tree.(map[string]any)
 	meta, _ := tree["metadata"].(map[string]any)
 	if !d.Written || meta["managedFields"] == nil {
 		return nil

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"podd/manifest"
+	"podd/manifest/document"
+	"podd/manifest/schema"
 	"podd/manifest/wording"
 )
 
@@ -23,10 +25,10 @@ var templated = map[string]string{
 
 // item decodes one object of any kind. assumed is the kind of an item of a typed list,
 // which may omit it; at is the path of the item in its document.
-func (d *decoder) item(v value, assumed, at string) {
-	m, ok := v.tree.(map[string]any)
+func (d *decoder) item(v document.Value, assumed, at string) {
+	m, ok := v.Tree.(map[string]any)
 	if !ok {
-		d.refuse(v.position(), at, fmt.Sprintf("a document must be an object with apiVersion and kind, not %s", typeName(v.tree)))
+		d.refuse(v.Position(), at, fmt.Sprintf("a document must be an object with apiVersion and kind, not %s", schema.TypeName(v.Tree)))
 		return
 	}
 	kind, _ := m["kind"].(string)
@@ -51,7 +53,7 @@ func (d *decoder) item(v value, assumed, at string) {
 }
 
 // decodeKind decodes the kinds that podd reads, and reports whether kind is one of them.
-func (d *decoder) decodeKind(v value, kind, at string) bool {
+func (d *decoder) decodeKind(v document.Value, kind, at string) bool {
 	switch kind {
 	case "Pod":
 		d.pod(v)
@@ -67,14 +69,14 @@ func (d *decoder) decodeKind(v value, kind, at string) bool {
 		if !isKnown(kind) {
 			return false
 		}
-		items, ok := v.tree.(map[string]any)["items"]
+		items, ok := v.Tree.(map[string]any)["items"]
 		if _, isList := items.([]any); !ok || !isList && items != nil {
 			d.refuseField(v, at, "items", "must be a list; write [] for an empty one")
 		}
 		if at != "" {
 			at += "."
 		}
-		for i, item := range v.items("items") {
+		for i, item := range v.Items("items") {
 			d.item(item, strings.TrimSuffix(kind, "List"), at+"items["+strconv.Itoa(i)+"]")
 		}
 	}
@@ -98,13 +100,13 @@ func unsupportedKind(kind string) string {
 }
 
 // refuseField refuses an item because of one of its fields.
-func (d *decoder) refuseField(v value, at, field, message string) {
-	n := d.notes(v)
-	envelope := &shape{kind: object, fields: map[string]*shape{}}
-	v.index(envelope, n)
-	where := n.at(field)
+func (d *decoder) refuseField(v document.Value, at, field, message string) {
+	position, ok := v.KeyPosition(field)
+	if !ok {
+		position = v.Position()
+	}
 	if at != "" {
 		field = at + "." + field
 	}
-	d.refuse(where, field, message)
+	d.refuse(position, field, message)
 }

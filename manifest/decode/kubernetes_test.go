@@ -64,7 +64,7 @@ func replay(text []byte) replayed {
 		panic(err)
 	}
 	n, written := &notes{}, manifest.UserPart(tree)
-	known := podShape().check(written, "", n)
+	known := podSchema().Check(written, n.addFault)
 	r.mistyped = len(n.mistyped) > 0
 	pod := &v1.Pod{}
 	n.unmarshal(known, pod)

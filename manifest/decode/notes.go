@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"podd/manifest"
+	"podd/manifest/schema"
 	"podd/manifest/wording"
 )
 
@@ -25,7 +26,7 @@ type notes struct {
 	path   string
 	start  manifest.Position
 	strict bool
-	// fields becomes Origin.Fields. It is written only by index.
+	// fields contains the positions of the fields. It becomes Origin.Fields.
 	fields manifest.Fields
 	// mistyped has the value true for paths whose value has the wrong type, and false for
 	// their parents. Validation errors about them are redundant.
@@ -77,13 +78,21 @@ func (n *notes) warn(path, format string, args ...any) {
 	n.add(manifest.Warning, n.at(path), path, fmt.Sprintf(format, args...))
 }
 
-// lenient records a Problem that is an error only if decoding is strict.
-func (n *notes) lenient(at manifest.Position, path, format string, args ...any) {
-	severity := manifest.Warning
+// addFault records a difference between the object and its schema. A wrong type is an error.
+// Other faults are errors only if decoding is strict.
+func (n *notes) addFault(f schema.Fault) {
+	if f.Kind == schema.WrongType {
+		n.typeError(f.Path, f.Message)
+		return
+	}
+	severity, at := manifest.Warning, f.Position
 	if n.strict {
 		severity = manifest.Error
 	}
-	n.add(severity, at, path, fmt.Sprintf(format, args...))
+	if at == (manifest.Position{}) {
+		at = n.at(f.Path)
+	}
+	n.add(severity, at, f.Path, f.Message)
 }
 
 // typeError records a value of the wrong type.
@@ -100,7 +109,7 @@ func (n *notes) typeError(path, message string) {
 	}
 }
 
-// unmarshal fills a typed object from a tree whose types have been checked.
+// unmarshal fills a typed object from a tree with checked types.
 func (n *notes) unmarshal(tree any, into any) {
 	text, err := utiljson.Marshal(tree)
 	if err == nil {

@@ -8,20 +8,21 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/defaults"
+	"podd/manifest/document"
+	"podd/manifest/schema"
 	"podd/manifest/supported"
 	"podd/manifest/validate"
 )
 
-// object decodes a document other than a pod into into, whose metadata is meta, and adds it
-// to the file. complete sets the defaults and validates. object returns the object's
-// reference, and false if the document was refused.
-func (d *decoder) object(v value, kind string, s *shape, into any, meta *metav1.ObjectMeta, complete func(*notes) field.ErrorList) (manifest.ObjectRef, bool) {
-	n := d.notes(v)
-	v.index(s, n)
-	known := s.check(v.tree, "", n)
+// object decodes a document other than a pod into the value into, whose metadata is meta, and
+// adds the value to the file. complete sets the defaults and validates. object returns the
+// reference of the object; ok is false if the document was refused.
+func (d *decoder) object(v document.Value, kind string, s *schema.Schema, into any, meta *metav1.ObjectMeta, complete func(*notes) field.ErrorList) (ref manifest.ObjectRef, ok bool) {
+	n := d.notes(v, s)
+	known := s.Check(v.Tree, n.addFault)
 	n.unmarshal(known, into)
 	n.invalid(validate.Meta(meta))
-	ref := manifest.ObjectRef{Kind: kind, NamespacedName: manifest.NewKey(meta.Namespace, meta.Name)}
+	ref = manifest.ObjectRef{Kind: kind, NamespacedName: manifest.NewKey(meta.Namespace, meta.Name)}
 	if kind == manifest.VolumeKind {
 		if meta.Namespace != "" {
 			n.fail("metadata.namespace", "a %s has no namespace; remove it", kind)
@@ -42,18 +43,18 @@ func (d *decoder) object(v value, kind string, s *shape, into any, meta *metav1.
 	return ref, !n.refused
 }
 
-func (d *decoder) configMap(v value) {
+func (d *decoder) configMap(v document.Value) {
 	c := &v1.ConfigMap{}
-	d.object(v, manifest.ConfigMapKind, configShape(), c, &c.ObjectMeta, func(*notes) field.ErrorList {
+	d.object(v, manifest.ConfigMapKind, configMapSchema(), c, &c.ObjectMeta, func(*notes) field.ErrorList {
 		return validate.ConfigMap(c)
 	})
 }
 
 // secret decodes a Secret and merges stringData into data, where it takes precedence, as in
 // the API server.
-func (d *decoder) secret(v value) {
+func (d *decoder) secret(v document.Value) {
 	s := &v1.Secret{}
-	d.object(v, manifest.SecretKind, secretShape(), s, &s.ObjectMeta, func(*notes) field.ErrorList {
+	d.object(v, manifest.SecretKind, secretSchema(), s, &s.ObjectMeta, func(*notes) field.ErrorList {
 		for key, text := range s.StringData {
 			if s.Data == nil {
 				s.Data = map[string][]byte{}
@@ -68,25 +69,25 @@ func (d *decoder) secret(v value) {
 	})
 }
 
-func (d *decoder) claim(v value) {
+func (d *decoder) claim(v document.Value) {
 	c := &v1.PersistentVolumeClaim{}
-	d.object(v, manifest.ClaimKind, claimShape(), c, &c.ObjectMeta, func(*notes) field.ErrorList {
+	d.object(v, manifest.ClaimKind, claimSchema(), c, &c.ObjectMeta, func(*notes) field.ErrorList {
 		defaults.Claim(c)
 		return validate.Claim(c)
 	})
 }
 
-func (d *decoder) volume(v value) {
+func (d *decoder) volume(v document.Value) {
 	pv := &v1.PersistentVolume{}
-	ref, ok := d.object(v, manifest.VolumeKind, volumeShape(), pv, &pv.ObjectMeta, func(n *notes) field.ErrorList {
+	ref, ok := d.object(v, manifest.VolumeKind, volumeSchema(), pv, &pv.ObjectMeta, func(n *notes) field.ErrorList {
 		defaults.PersistentVolume(pv)
 		adviseReclaim(pv, n)
 		return validate.PersistentVolume(pv)
 	})
 	if a := pv.Spec.NodeAffinity; ok && a != nil && d.Labels != nil && !manifest.SelectsNode(a.Required, d.Node, d.Labels) {
-		if d.file.Objects.Elsewhere == nil {
-			d.file.Objects.Elsewhere = map[types.NamespacedName]bool{}
+		if d.file.Objects.OnOtherNodes == nil {
+			d.file.Objects.OnOtherNodes = map[types.NamespacedName]bool{}
 		}
-		d.file.Objects.Elsewhere[ref.NamespacedName] = true
+		d.file.Objects.OnOtherNodes[ref.NamespacedName] = true
 	}
 }

@@ -37,6 +37,9 @@ spec:
 		fmt.Sprint(m.Annotations) != "map[c:d]" || p.Spec.Spec.NodeName != "n1" || len(p.Spec.Spec.Tolerations) != 1 {
 		t.Errorf("got %+v", p)
 	}
+	if want := (manifest.Traits{AdoptsMetadata: true}); p.Traits != want {
+		t.Errorf("got traits %+v, want %+v", p.Traits, want)
+	}
 	for old, now := range map[string]string{
 		"{a: b}": "{a: z}", "{c: d}": "{}", "i:1": "i:2", "a:1": "a:2", "key: a": "key: b", "Seconds: 100": "Seconds: 10", "cpu: 1": "cpu: 2",
 	} {

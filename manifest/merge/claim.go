@@ -26,7 +26,7 @@ func (m *merger) dropSharedClaims(ordered []manifest.Batch) {
 		}
 		seen[b.Source] = true
 		o := m.set.Objects[b.Source]
-		o.Before = incomplete
+		o.PendingSource = incomplete
 		m.set.Objects[b.Source] = o
 		if !m.set.Complete[b.Source] {
 			incomplete = cmp.Or(incomplete, b.Source)
@@ -64,7 +64,7 @@ func (m *merger) warnSharedGroups() {
 	first := map[claimOf]groupOf{}
 	for _, key := range slices.SortedFunc(maps.Keys(m.set.Pods), manifest.CompareKeys) {
 		p := m.set.Pods[key]
-		if p.Origin.Kind == manifest.KindAPI {
+		if p.Traits.RefsFromServer {
 			continue // the cluster decides which pods may use its claims
 		}
 		s := p.Spec.Spec.SecurityContext

@@ -15,7 +15,8 @@ import (
 	"podd/manifest/refs"
 )
 
-// rank returns the precedence of a kind of source: file, URL, API.
+// rank returns the precedence of a kind of source. Files have the highest rank, then URLs,
+// then the API.
 func rank(kind string) int {
 	return slices.Index([]string{manifest.KindAPI, manifest.KindURL, manifest.KindFile, ""}, kind)
 }
@@ -98,7 +99,7 @@ func (m *merger) add(b *manifest.Batch) {
 
 // objects adds the objects of a batch. An API server has only one of each name.
 func (m *merger) objects(b *manifest.Batch) {
-	if b.Objects.Cluster != nil {
+	if b.Objects.FromServer() {
 		m.set.Objects[b.Source] = b.Objects
 		return
 	}
@@ -107,7 +108,8 @@ func (m *merger) objects(b *manifest.Batch) {
 	m.set.Objects[b.Source] = objects
 }
 
-// pod adds a pod unless an earlier one has its name or its UID, which is its directory.
+// pod adds p to the set, unless an earlier pod has the same name, or the same UID and so the
+// same directory.
 func (m *merger) pod(p *manifest.Pod) {
 	first, sameName := m.set.Pods[p.Key]
 	other, sameUID := m.uids[p.UID]

@@ -18,7 +18,7 @@ import (
 // A Claim is a PersistentVolumeClaim with the volume it is bound to.
 type Claim struct {
 	*v1.PersistentVolumeClaim
-	// Volume is nil for a claim whose data is in a directory that podd manages.
+	// Volume is nil for a claim with data in a directory that podd manages.
 	Volume *v1.PersistentVolume
 	// Owner is "file", or the name of another source. Only pods of the same owner may use
 	// the claim's data. "" means the cluster, which has bound the claim and manages its
@@ -51,7 +51,7 @@ func SingleClaims(s *manifest.Set) map[ClaimRef]bool {
 				if single == nil {
 					single = map[ClaimRef]bool{}
 				}
-				single[ClaimRef{key, o.Cluster != nil}] = true
+				single[ClaimRef{key, o.FromServer()}] = true
 			}
 		}
 	}
@@ -77,7 +77,7 @@ func ListClaims(p *manifest.Pod) []ClaimRef {
 	for i := range p.Spec.Spec.Volumes {
 		if s := p.Spec.Spec.Volumes[i].PersistentVolumeClaim; s != nil {
 			key := types.NamespacedName{Namespace: p.Key.Namespace, Name: s.ClaimName}
-			names = append(names, ClaimRef{key, p.Origin.Kind == manifest.KindAPI})
+			names = append(names, ClaimRef{key, p.Traits.RefsFromServer})
 		}
 	}
 	return names
@@ -99,10 +99,10 @@ func (c *Claim) text() []byte {
 
 // Claims binds the claims of one source to its volumes. It remembers what it has computed
 // about all claims and volumes, so use one for all claims of the same Objects.
-type Claims struct{ of lookup }
+type Claims struct{ of *lookup }
 
 // NewClaims returns the Claims for objects, which must not be modified afterwards.
-func NewClaims(o *manifest.Objects) *Claims { return &Claims{lookup{Objects: o}} }
+func NewClaims(o *manifest.Objects) *Claims { return &Claims{newLookup(o)} }
 
 // Binding returns the volume of a claim: the one that the claim names, the one that names
 // the claim, or the only one that fits it and no other claim. It never chooses between
@@ -115,7 +115,7 @@ func (cs *Claims) Binding(c *v1.PersistentVolumeClaim) (bound Claim, reason stri
 }
 
 func (o *lookup) binding(c *v1.PersistentVolumeClaim) (bound Claim, reason string) {
-	if o.Cluster != nil {
+	if o.FromServer() {
 		pv := o.Volumes[types.NamespacedName{Name: c.Spec.VolumeName}]
 		return Claim{PersistentVolumeClaim: c, Volume: pv}, UnboundReason(c, pv)
 	}
@@ -185,9 +185,8 @@ func (i *claimIndex) isFree(pv *v1.PersistentVolume) bool {
 	return pv.Spec.ClaimRef == nil && !i.named[pv.Name]
 }
 
-// alsoNamedBy returns a message about another claim that names the volume and fits it, because
-// the data of a volume must not be shared with another claim, which may be in another
-// namespace.
+// alsoNamedBy returns a message if another claim also names the volume and fits it; otherwise
+// "". Two claims, which may be in different namespaces, must not share the data of a volume.
 func (o *lookup) alsoNamedBy(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
 	for _, key := range o.claimIndex().claims {
 		if other := o.Claims[key]; other != c && other.Spec.VolumeName == pv.Name && mismatch(pv, other) == "" {
@@ -197,7 +196,8 @@ func (o *lookup) alsoNamedBy(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolum
 	return ""
 }
 
-// alsoFits returns a message about another claim that the volume fits as well.
+// alsoFits returns a message if the volume also fits another claim that could be bound to it;
+// otherwise "".
 func (o *lookup) alsoFits(index *claimIndex, c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
 	for _, key := range index.claims {
 		other := o.Claims[key]
@@ -243,7 +243,7 @@ func mismatch(pv *v1.PersistentVolume, c *v1.PersistentVolumeClaim) string {
 // excludedByAffinity returns a message if the node affinity of a volume excludes this node,
 // or "".
 func (o *lookup) excludedByAffinity(pv *v1.PersistentVolume) string {
-	if !o.Elsewhere[types.NamespacedName{Name: pv.Name}] {
+	if !o.OnOtherNodes[types.NamespacedName{Name: pv.Name}] {
 		return ""
 	}
 	return fmt.Sprintf("cannot use the PersistentVolume %q: its nodeAffinity does not match the labels of this node (--node-labels)", pv.Name)
@@ -270,8 +270,8 @@ func quoteAll(list []*v1.PersistentVolume) string {
 // sources were read completely, the claim may belong to one of them. A claim that has a
 // directory waits for neither, because its data does not change.
 func (o *lookup) missingOfClaim(p *manifest.Pod, u Ref, what string) []missingRef {
-	if o.Before != "" && !o.hasDirectory(o.Claims[u.Object.NamespacedName]) {
-		return []missingRef{{u, what, "may also be defined in " + o.Before + ", which takes precedence and was not read completely yet"}}
+	if o.PendingSource != "" && !o.hasDirectory(o.Claims[u.Object.NamespacedName]) {
+		return []missingRef{{u, what, "may also be defined in " + o.PendingSource + ", which takes precedence and was not read completely yet"}}
 	}
 	bound, text := o.binding(o.Claims[u.Object.NamespacedName])
 	if text == "" {

@@ -33,10 +33,7 @@ func EphemeralClaim(pod *v1.Pod, volume string) string { return pod.Name + "-" +
 // lookedUp reports whether an API server has returned the object, or the reason why it is
 // missing.
 func (o *lookup) lookedUp(ref manifest.ObjectRef) bool {
-	if o.Cluster == nil {
-		return false
-	}
-	_, isMissing := o.Cluster.Missing[ref]
+	_, isMissing := o.server.Missing[ref]
 	return isMissing || o.exists(ref)
 }
 
@@ -49,11 +46,11 @@ func (o *lookup) exists(ref manifest.ObjectRef) (is bool) {
 	case manifest.ClaimKind:
 		_, is = o.Claims[ref.NamespacedName]
 	case manifest.TokenKind:
-		_, is = o.Cluster.Tokens[ref.NamespacedName]
+		_, is = o.server.Tokens[ref.NamespacedName]
 	case manifest.RuntimeClassKind:
-		_, is = o.Cluster.Handlers[ref.Name]
+		_, is = o.server.Handlers[ref.Name]
 	case manifest.AttachmentKind:
-		_, is = o.Cluster.Attached[ref.Name]
+		_, is = o.server.Attached[ref.Name]
 	}
 	return is
 }
@@ -61,11 +58,11 @@ func (o *lookup) exists(ref manifest.ObjectRef) (is bool) {
 // wait returns what a pod of an API server needs before it can be set up. Objects for
 // variables are not included, because only their containers wait for them.
 func (o *lookup) wait(p *manifest.Pod, used []Ref, node *manifest.Node) Wait {
-	if o.Cluster == nil || o.Cluster.Services == nil {
-		return Wait{Missing: "the Services of the cluster are not known yet", Soon: true}
+	if o.server.Services == nil {
+		return Wait{Missing: "the Services of the cluster were not listed yet", Soon: true}
 	}
-	if o.Cluster.Drivers == nil && o.needsDriver(p.Spec) {
-		return Wait{Missing: "the CSIDrivers of the cluster are not known yet", Soon: true}
+	if o.server.Drivers == nil && o.needsDriver(p.Spec) {
+		return Wait{Missing: "the CSIDrivers of the cluster were not listed yet", Soon: true}
 	}
 	for _, u := range used {
 		if !o.lookedUp(u.Object) && u.role != forEphemeral {
@@ -76,7 +73,7 @@ func (o *lookup) wait(p *manifest.Pod, used []Ref, node *manifest.Node) Wait {
 		switch u.role {
 		case forFiles, forMount, forSandbox, forDriver:
 			if why := o.missingReason(p, u, node); why != "" {
-				return Wait{Missing: why, Volume: u.volumeOf(p.Spec), Soon: o.Cluster.Missing[u.Object].Soon}
+				return Wait{Missing: why, Volume: u.volumeOf(p.Spec), Soon: o.server.Missing[u.Object].Soon}
 			}
 		}
 	}
@@ -86,7 +83,7 @@ func (o *lookup) wait(p *manifest.Pod, used []Ref, node *manifest.Node) Wait {
 // missingReason returns the reason why a reference is missing, or "" if it exists or is
 // optional.
 func (o *lookup) missingReason(p *manifest.Pod, u Ref, node *manifest.Node) string {
-	missing, isMissing := o.Cluster.Missing[u.Object]
+	missing, isMissing := o.server.Missing[u.Object]
 	switch {
 	case isMissing && u.Optional && (missing.Absent || u.role == forDriver):
 		return ""

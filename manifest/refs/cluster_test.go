@@ -43,7 +43,7 @@ func clusterPod() *manifest.Pod {
 	}
 	return &manifest.Pod{
 		Key: types.NamespacedName{Namespace: "shop", Name: "web"}, UID: "u1", FixedUID: true, Spec: pod,
-		Origin: manifest.Origin{Kind: manifest.KindAPI, Source: apiSource},
+		Origin: manifest.Origin{Kind: manifest.KindAPI, Source: apiSource}, Traits: manifest.KindTraits(manifest.KindAPI),
 	}
 }
 
@@ -114,8 +114,8 @@ func TestResolveSet_ClusterWait(t *testing.T) {
 		want refs.Wait
 	}{
 		"all objects":         {func(*manifest.Objects) {}, refs.Wait{}},
-		"no response":         {func(o *manifest.Objects) { *o = manifest.Objects{} }, refs.Wait{Missing: "the Services of the cluster are not known yet", Soon: true}},
-		"no Services yet":     {func(o *manifest.Objects) { o.Cluster.Services = nil }, refs.Wait{Missing: "the Services of the cluster are not known yet", Soon: true}},
+		"no response":         {func(o *manifest.Objects) { *o = manifest.Objects{} }, refs.Wait{Missing: "the Services of the cluster were not listed yet", Soon: true}},
+		"no Services yet":     {func(o *manifest.Objects) { o.Cluster.Services = nil }, refs.Wait{Missing: "the Services of the cluster were not listed yet", Soon: true}},
 		"requested":           {without("ConfigMap", "conf", "", false), refs.Wait{Missing: "ConfigMap shop/conf is being looked up", Soon: true}},
 		"variables requested": {without("Secret", "env", "", false), refs.Wait{Missing: "Secret shop/env is being looked up", Soon: true}},
 		"optional requested":  {without("Secret", "maybe", "", false), refs.Wait{Missing: "Secret shop/maybe is being looked up", Soon: true}},
@@ -177,6 +177,9 @@ func TestResolveSet_ClusterUnchanged(t *testing.T) {
 	if h := b.Set.Pods[p.Key].Handler; h == nil || *h != "runsc" {
 		t.Fatalf("handler: got %v", h)
 	}
+	if got := b.Set.Pods[p.Key].Traits; got != p.Traits {
+		t.Errorf("pod with a handler: got traits %+v, want %+v", got, p.Traits)
+	}
 	again := func(edit func(*manifest.Cluster)) (*refs.ResolvedSet, *refs.Resolved) {
 		next, c := o, *o.Cluster
 		c.Tokens = maps.Clone(c.Tokens)
@@ -192,11 +195,11 @@ func TestResolveSet_ClusterUnchanged(t *testing.T) {
 		t.Error("objects of other pods changed the Resolved or the version")
 	}
 	_, s = again(func(c *manifest.Cluster) { c.Services = map[string]*manifest.Services{"shop": {}} })
-	if s == was || !s.Same(was) {
+	if s == was || !s.EqualForStart(was) {
 		t.Error("Services are not the newest, or changed the content")
 	}
 	_, s = again(func(c *manifest.Cluster) { c.Tokens[in("u1/3600/")] = manifest.Token{Text: []byte("n3w")} })
-	if s.Files == was.Files || s.Env != was.Env || s.Same(was) {
+	if s.Files == was.Files || s.Env != was.Env || s.EqualForStart(was) {
 		t.Error("a new token did not change Files")
 	}
 	if text := fmt.Sprint(*s); strings.Contains(s.Files+s.Env+s.Missing, "n3w") {

@@ -74,9 +74,9 @@ func (s *Resolved) addCSI(o *lookup, node *manifest.Node, before *Resolved) {
 	}
 }
 
-// complete reports whether everything is available that a volume's driver needs.
+// complete reports whether all objects that the driver of a volume needs are available.
 func (o *lookup) complete(p *manifest.Pod, d *csiVolume, node *manifest.Node) bool {
-	if o.Cluster.Drivers == nil {
+	if o.server.Drivers == nil {
 		return false
 	}
 	all := o.refsOf(p.Spec, d)
@@ -93,7 +93,7 @@ func (o *lookup) complete(p *manifest.Pod, d *csiVolume, node *manifest.Node) bo
 
 // csiParameters returns the parameters for a volume for which everything is available.
 func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSI {
-	c := &CSI{Driver: d.driver, DriverSpec: o.Cluster.Drivers[d.driver], Tokens: o.tokensFor(pod, d.driver)}
+	c := &CSI{Driver: d.driver, DriverSpec: o.server.Drivers[d.driver], Tokens: o.tokensFor(pod, d.driver)}
 	secret := func(u *Ref) map[string][]byte {
 		if u == nil || o.Secrets[u.Object.NamespacedName] == nil {
 			return nil
@@ -120,14 +120,15 @@ func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSI {
 		c.AccessMode = d.pv.Spec.AccessModes[0]
 	}
 	if o.attaches(d) {
-		c.Published = o.Cluster.Attached[AttachmentName(d.driver, s.VolumeHandle, pod.Spec.NodeName)]
+		c.Published = o.server.Attached[AttachmentName(d.driver, s.VolumeHandle, pod.Spec.NodeName)]
 	}
 	return c
 }
 
-// ExpansionSize returns the size to which this node must expand the volume of a claim, and whether
-// it must. If the controller reports its progress in the claim's status, the node waits for
-// it. An older controller reports nothing, so the size of the volume decides.
+// ExpansionSize returns the size to which this node must expand the volume of a claim. grows
+// is false if the node must not expand it. If the status of the claim has the progress of the
+// controller, the node waits until the controller has expanded the volume. An older controller
+// sets no progress, so the capacity of the volume is the size.
 func ExpansionSize(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) (to resource.Quantity, grows bool) {
 	s := &c.Status
 	has, step := s.Capacity[v1.ResourceStorage], s.AllocatedResourceStatuses[v1.ResourceStorage]
@@ -143,13 +144,13 @@ func ExpansionSize(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) (to res
 // tokensFor returns the tokens that a driver requests for a pod, as JSON for the volume
 // context.
 func (o *lookup) tokensFor(pod *v1.Pod, driver string) string {
-	spec := o.Cluster.Drivers[driver]
+	spec := o.server.Drivers[driver]
 	if spec == nil || len(spec.TokenRequests) == 0 {
 		return ""
 	}
 	all := map[string]authentication.TokenRequestStatus{}
 	for i := range spec.TokenRequests {
-		token := o.Cluster.Tokens[tokenRef(pod, &spec.TokenRequests[i], "").Object.NamespacedName]
+		token := o.server.Tokens[tokenRef(pod, &spec.TokenRequests[i], "").Object.NamespacedName]
 		all[spec.TokenRequests[i].Audience] = authentication.TokenRequestStatus{Token: string(token.Text), ExpirationTimestamp: token.Expires}
 	}
 	text, err := json.Marshal(all)

@@ -75,13 +75,10 @@ func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 // ListDrivers returns the references that the CSI drivers of a pod of an API server need,
 // for the volumes that are known to be theirs.
 func ListDrivers(o *manifest.Objects, pod *v1.Pod) []Ref {
-	return (&lookup{Objects: o}).driverRefs(pod)
+	return newLookup(o).driverRefs(pod)
 }
 
 func (o *lookup) driverRefs(pod *v1.Pod) []Ref {
-	if o.Cluster == nil {
-		return nil
-	}
 	var all []Ref
 	for i := range pod.Spec.Volumes {
 		if d := o.csiVolume(pod, i); d != nil && o.driverWait(d) == "" {
@@ -106,7 +103,7 @@ func (o *lookup) refsOf(pod *v1.Pod, d *csiVolume) []Ref {
 	for _, secret := range d.secrets() {
 		all = append(all, *secret)
 	}
-	if o.Cluster.Drivers == nil {
+	if o.server.Drivers == nil {
 		return all
 	}
 	if d.pv != nil && o.attaches(d) {
@@ -114,7 +111,7 @@ func (o *lookup) refsOf(pod *v1.Pod, d *csiVolume) []Ref {
 		ref := manifest.ObjectRef{Kind: manifest.AttachmentKind, NamespacedName: types.NamespacedName{Name: AttachmentName(d.driver, handle, pod.Spec.NodeName)}}
 		all = append(all, Ref{Object: ref, role: forDriver, Field: d.field, Volume: UniqueVolume(d.driver, handle)})
 	}
-	if spec := o.Cluster.Drivers[d.driver]; spec != nil {
+	if spec := o.server.Drivers[d.driver]; spec != nil {
 		for i := range spec.TokenRequests {
 			all = append(all, tokenRef(pod, &spec.TokenRequests[i], d.field))
 		}
@@ -134,7 +131,7 @@ func tokenRef(pod *v1.Pod, r *storage.TokenRequest, field string) Ref {
 // attaches reports whether volumes of the driver are attached. They are if the cluster has
 // no CSIDriver object.
 func (o *lookup) attaches(d *csiVolume) bool {
-	spec := o.Cluster.Drivers[d.driver]
+	spec := o.server.Drivers[d.driver]
 	return d.pv != nil && (spec == nil || spec.AttachRequired == nil || *spec.AttachRequired)
 }
 
@@ -163,7 +160,7 @@ func (o *lookup) driverWait(d *csiVolume) string {
 			return fmt.Sprintf("%s refers to a Secret with the invalid name %q", whose, wording.Clip(secret.Object.NamespacedName.String(), 80))
 		}
 	}
-	spec := o.Cluster.Drivers[d.driver]
+	spec := o.server.Drivers[d.driver]
 	switch {
 	case !manifest.IsSafeDriver(d.driver):
 		return fmt.Sprintf("%s refers to a CSI driver with the invalid name %q", whose, wording.Clip(d.driver, 80))
@@ -173,7 +170,7 @@ func (o *lookup) driverWait(d *csiVolume) string {
 		return fmt.Sprintf("%s has a volumeHandle of %d bytes (limit %d)", whose, len(d.pv.Spec.CSI.VolumeHandle), MaxHandleLength)
 	case d.pv != nil && len(validation.IsDNS1123Subdomain(d.pv.Name)) > 0:
 		return whose + " has an invalid name"
-	case o.Cluster.Drivers == nil, spec == nil && d.pv != nil:
+	case o.server.Drivers == nil, spec == nil && d.pv != nil:
 		return ""
 	case spec == nil:
 		return fmt.Sprintf("volume mode %q not supported by driver %s (no CSIDriver object)", mode, d.driver)

@@ -128,7 +128,7 @@ func TestResolved_CSI_Wait(t *testing.T) {
 		"no driver": {func(o *manifest.Objects) { delete(o.Cluster.Drivers, "own.example") },
 			refs.Wait{Missing: `volume mode "Ephemeral" not supported by driver own.example (no CSIDriver object)`, Volume: "own"}, "data"},
 		"no drivers yet": {func(o *manifest.Objects) { o.Cluster.Drivers = nil },
-			refs.Wait{Missing: "the CSIDrivers of the cluster are not known yet", Soon: true}, ""},
+			refs.Wait{Missing: "the CSIDrivers of the cluster were not listed yet", Soon: true}, ""},
 		"no secret": {func(o *manifest.Objects) {
 			deleted := manifest.ObjectRef{Kind: "Secret", NamespacedName: types.NamespacedName{Namespace: "storage", Name: "key"}}
 			delete(o.Secrets, deleted.NamespacedName)
@@ -189,7 +189,7 @@ func TestResolved_CSI_Changes(t *testing.T) {
 	})
 	data, own := &p.Spec.Spec.Volumes[0], &p.Spec.Spec.Volumes[1]
 	switch {
-	case s == was || s.Same(was) || s.Mount == was.Mount || string(s.CSI(own).PublishSecret["of"]) != "other":
+	case s == was || s.EqualForStart(was) || s.Mount == was.Mount || string(s.CSI(own).PublishSecret["of"]) != "other":
 		t.Errorf("a changed Secret: got %+v", s.CSI(own))
 	case s.CSI(data) != was.CSI(data):
 		t.Error("an unchanged CSI value has a new pointer")

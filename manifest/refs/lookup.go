@@ -5,7 +5,16 @@ import "podd/manifest"
 // A lookup finds the objects of one source that its pods refer to.
 type lookup struct {
 	*manifest.Objects
-	index *claimIndex // nil until a claim needs it
+	server manifest.Cluster // *Objects.Cluster; the zero value for objects of manifests
+	index  *claimIndex      // nil until a claim needs it
+}
+
+func newLookup(o *manifest.Objects) *lookup {
+	l := &lookup{Objects: o}
+	if o.Cluster != nil {
+		l.server = *o.Cluster
+	}
+	return l
 }
 
 // A resolver resolves references of pods to the objects of a set.
@@ -21,7 +30,7 @@ func (r *resolver) source(name string) *lookup {
 	l := r.lookups[name]
 	if l == nil {
 		o := r.set.Objects[name]
-		l = &lookup{Objects: &o}
+		l = newLookup(&o)
 		r.lookups[name] = l
 	}
 	return l

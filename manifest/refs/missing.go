@@ -131,7 +131,7 @@ func searchedIn(p *manifest.Pod, ref manifest.ObjectRef, objects map[string]mani
 // suggestion returns a suggestion for a misspelled name in parentheses, or "".
 func suggestion(name string, known []string) string {
 	slices.Sort(known)
-	if best := wording.Closest(name, slices.Values(known)); best != "" {
+	if best := wording.Closest(name, known); best != "" {
 		return ` (did you mean "` + best + `"?)`
 	}
 	return ""

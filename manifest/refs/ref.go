@@ -49,14 +49,14 @@ func List(p *manifest.Pod) []Ref {
 	if p == nil {
 		return nil
 	}
-	if p.Origin.Kind == manifest.KindAPI {
+	if p.Traits.RefsFromServer {
 		return ListCluster(p.Spec)
 	}
 	return (&lister{namespace: p.Key.Namespace}).of(&p.Spec.Spec)
 }
 
-// ListCluster returns the references of a pod of an API server, which has more kinds of
-// them than a pod of a manifest.
+// ListCluster returns the references of a pod of an API server. In addition to those of a
+// manifest they include tokens, the RuntimeClass, and the claims of ephemeral volumes.
 func ListCluster(pod *v1.Pod) []Ref {
 	l := &lister{namespace: pod.Namespace, pod: pod}
 	if class := pod.Spec.RuntimeClassName; class != nil && *class != "" {

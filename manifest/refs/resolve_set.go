@@ -6,7 +6,7 @@ import (
 	"podd/manifest"
 )
 
-// A ResolvedSet is a Set whose references are resolved. It is immutable.
+// A ResolvedSet is a Set with resolved references. It is immutable.
 type ResolvedSet struct {
 	// Set is the resolved set. A pod that restarts when its objects change has a different
 	// version for each content of them.
@@ -19,7 +19,7 @@ type ResolvedSet struct {
 // ResolveSet resolves the references of a set's pods. Values that are equal to those in
 // before, which may be nil, keep their pointers. The salt must be the same after a restart
 // of podd, and must be secret from everyone who may not read Secrets. kept contains the
-// claims whose data is in a directory that podd manages; nil means none.
+// claims with data in a directory that podd manages; nil means none.
 func ResolveSet(s *manifest.Set, salt string, kept map[types.NamespacedName]bool, before *ResolvedSet) *ResolvedSet {
 	if before == nil {
 		before = &ResolvedSet{Set: &manifest.Set{}}
@@ -39,8 +39,8 @@ func ResolveSet(s *manifest.Set, salt string, kept map[types.NamespacedName]bool
 			all.Refs[key] = refs
 		}
 		switch was := before.Refs[key]; {
-		case p.Origin.Kind == manifest.KindAPI:
-			set.Pods[key] = withHandler(p, set.Objects[p.Origin.Source].Cluster, before.Set.Pods[key])
+		case p.Traits.RefsFromServer:
+			set.Pods[key] = r.source(p.Origin.Source).withHandler(p, before.Set.Pods[key])
 		case !manifest.RestartsOnChange(p) || refs == nil:
 			set.Pods[key] = p
 		case before.decoded[key] == p && was != nil && was.Files == refs.Files && was.Env == refs.Env:
@@ -53,14 +53,14 @@ func ResolveSet(s *manifest.Set, salt string, kept map[types.NamespacedName]bool
 	return all
 }
 
-// withHandler returns p with the handler of its RuntimeClass, if the cluster has returned
+// withHandler returns p with the handler of its RuntimeClass, if the API server has returned
 // it. before is the previous result for this or another version, or nil.
-func withHandler(p *manifest.Pod, c *manifest.Cluster, before *manifest.Pod) *manifest.Pod {
+func (o *lookup) withHandler(p, before *manifest.Pod) *manifest.Pod {
 	class := p.Spec.Spec.RuntimeClassName
-	if c == nil || class == nil {
+	if class == nil {
 		return p
 	}
-	handler, known := c.Handlers[*class]
+	handler, known := o.server.Handlers[*class]
 	if !known {
 		return p
 	}

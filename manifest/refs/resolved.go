@@ -23,7 +23,7 @@ type Resolved struct {
 	ConfigMaps map[string]*v1.ConfigMap // by name
 	Secrets    map[string]*v1.Secret
 	Claims     map[string]Claim
-	// Wait is the reason why the pod cannot be set up.
+	// Wait is why the pod cannot be set up; the zero value if it can.
 	Wait
 	// Files, Env, Pull, Mount and Ephemeral differ for different contents of the objects
 	// that are read in that role, also across restarts of podd. Without the salt they
@@ -95,9 +95,10 @@ func (s *Resolved) Token(t *v1.ServiceAccountTokenProjection) []byte {
 	return s.tokens[TokenRef(s.pod.Spec, t).Name]
 }
 
-// MissingObject returns the reason why an object is missing. The object must be missing.
+// MissingObject returns why an object is missing. The caller must have checked that it is
+// missing.
 func (s *Resolved) MissingObject(kind, name string) manifest.MissingObject {
-	if s == nil || s.pod == nil || s.pod.Origin.Kind != manifest.KindAPI {
+	if s == nil || s.pod == nil || !s.pod.Traits.RefsFromServer {
 		return manifest.MissingObject{Absent: true, Why: fmt.Sprintf("%s %q does not exist", kind, name)}
 	}
 	if missing, ok := s.missingObjects[manifest.ObjectRef{Kind: kind, NamespacedName: types.NamespacedName{Namespace: s.pod.Key.Namespace, Name: name}}]; ok {
@@ -106,18 +107,19 @@ func (s *Resolved) MissingObject(kind, name string) manifest.MissingObject {
 	return manifest.MissingObject{Why: fmt.Sprintf("%s %q is being looked up", kind, name)}
 }
 
-// Same reports whether a failed start of the pod need not be retried when s replaces o.
-func (s *Resolved) Same(o *Resolved) bool {
+// EqualForStart reports whether a start of the pod that failed with o would fail in the same
+// way with s, so it need not be retried.
+func (s *Resolved) EqualForStart(o *Resolved) bool {
 	if s == nil || o == nil {
 		return s == o
 	}
 	return s == o || samePod(s.pod, o.pod) && s.sameText(o) && maps.Equal(s.missingObjects, o.missingObjects)
 }
 
-// samePod reports whether two versions read the same objects. All versions of a pod of an
-// API server with the same UID do.
+// samePod reports whether a and b read the same objects: they are the same pod, or have the
+// trait KeepsVersion and the same UID.
 func samePod(a, b *manifest.Pod) bool {
-	return a == b || a != nil && b != nil && a.Origin.Kind == manifest.KindAPI && b.Origin.Kind == manifest.KindAPI && a.UID == b.UID
+	return a == b || a != nil && b != nil && a.Traits.KeepsVersion && b.Traits.KeepsVersion && a.UID == b.UID
 }
 
 func (s *Resolved) sameText(o *Resolved) bool {
@@ -132,16 +134,15 @@ func Resolve(p *manifest.Pod, set *manifest.Set, salt string, before *Resolved) 
 
 func (r *resolver) resolve(p *manifest.Pod, salt string, before *Resolved) *Resolved {
 	used := List(p)
-	ofCluster := p != nil && p.Origin.Kind == manifest.KindAPI
-	if len(used) == 0 && !hasOwnMetadataFiles(p) && !ofCluster {
+	if len(used) == 0 && !hasOwnMetadataFiles(p) && (p == nil || !p.Traits.RefsFromServer) {
 		return nil
 	}
 	own := r.source(p.Origin.Source)
 	s := newResolved(p)
-	if ofCluster {
+	if p.Traits.RefsFromServer {
 		all := append(slices.Clip(used), own.driverRefs(p.Spec)...)
 		s.Wait = own.wait(p, all, r.set.Node)
-		s.addLookups(own.Cluster, all)
+		s.addLookups(&own.server, all)
 		s.addCSI(own, r.set.Node, before)
 	} else {
 		s.Wait = r.wait(p, used)
@@ -187,9 +188,6 @@ func (s *Resolved) addObject(own *lookup, ref manifest.ObjectRef) {
 
 // addLookups adds what only an API server provides, and the reasons for missing objects.
 func (s *Resolved) addLookups(c *manifest.Cluster, used []Ref) {
-	if c == nil {
-		return
-	}
 	s.services, s.api = c.Services[s.pod.Key.Namespace], c.Services[apiService.Namespace]
 	for _, u := range used {
 		if token, ok := c.Tokens[u.Object.NamespacedName]; ok && u.Object.Kind == manifest.TokenKind && u.role == forFiles {
@@ -215,7 +213,7 @@ func (s *Resolved) sameLookups(o *Resolved) bool {
 // hasOwnMetadataFiles reports whether files of the pod contain its labels and annotations,
 // which may change while it runs.
 func hasOwnMetadataFiles(p *manifest.Pod) bool {
-	if p == nil || !p.Written && p.Origin.Kind != manifest.KindAPI {
+	if p == nil || !p.Traits.AdoptsMetadata {
 		return false
 	}
 	return slices.ContainsFunc(p.Spec.Spec.Volumes, func(v v1.Volume) bool {

@@ -91,8 +91,8 @@ func (c *content) restoreOffered() {
 	c.behind, c.since = "", time.Time{}
 }
 
-// fallBehind records why the content that is there is not in use. since is stored only when
-// the reason changes.
+// fallBehind records why the newest content is not in use. since is stored only when the
+// reason changes.
 func (c *content) fallBehind(why string, since time.Time) {
 	if c.behind != why {
 		c.behind, c.since = why, plainTime(since)

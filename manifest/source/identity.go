@@ -50,10 +50,10 @@ func identify(dir *os.File, info fs.FileInfo) identity {
 	return id
 }
 
-// is reports whether two identities can belong to the same directory. A field that is
-// missing in one of them is not compared. Filesystem is compared only for mounts: for other
-// directories Inode and Born are sufficient, and some filesystems use the device number as
-// id.
+// is reports whether two identities can belong to the same directory. A field that is missing
+// in either identity is not compared. Filesystem is compared only for mounts, because for
+// other directories Inode and Born are sufficient and some filesystems use the device number
+// as their id.
 func (id identity) is(other identity) bool {
 	switch {
 	case id.Mount != other.Mount, id.Inode != other.Inode:

@@ -11,16 +11,17 @@ import (
 // after the other.
 const settleDelay = 10 * time.Second
 
-// placeError is the error for a directory from which manifests are missing, perhaps not
-// because they were removed: it is not the one that had them.
+// placeError is the error for a directory from which manifests are missing although users may
+// not have removed them, because it is not the directory that had them.
 type placeError struct {
 	path string
-	// known reports whether the identity of the directory with the manifests was recorded,
-	// mounted whether that was a mount point and the directory now is not.
+	// known reports whether podd has recorded the identity of the directory that had the
+	// manifests. mounted reports whether that directory was a mount point and this one is not.
 	known, mounted bool
-	// unread is that of the cache.
+	// unread is the field unread of the cache.
 	unread bool
-	// present is the number of manifests in the directory, missing that of the others.
+	// present is the number of manifests in the directory, missing the number of manifests
+	// that it no longer contains.
 	present, missing int
 }
 

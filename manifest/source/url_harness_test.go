@@ -53,7 +53,7 @@ func (w *wire) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// fakeServer is a server whose response a test sets.
+// fakeServer is a server with a response that a test sets.
 type fakeServer struct {
 	t    *testing.T
 	wire *wire

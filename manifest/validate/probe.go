@@ -35,7 +35,7 @@ func forbidProbes(c *v1.Container, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateRestarting validates a probe whose failure restarts the container.
+// validateRestarting validates a probe that restarts the container if it fails.
 func validateRestarting(p *v1.Probe, path *field.Path) field.ErrorList {
 	errs := validateProbe(p, path)
 	if p != nil && p.SuccessThreshold != 1 {

@@ -1,46 +1,46 @@
 package wording
 
-import (
-	"iter"
-	"strings"
-)
+import "strings"
 
-// Closest returns the first of the sorted words that is most similar to word, or "" if none
-// is similar.
-func Closest(word string, sorted iter.Seq[string]) string {
-	best, least := "", 4
-	for known := range sorted {
-		if strings.EqualFold(word, known) {
-			return known
-		}
-		// A word with at most a third of wrong letters counts as a typo.
-		if d := distance(word, known, least); d < least && 3*d <= max(len(known), 3) {
-			best, least = known, d
+// Closest returns the candidate that is most similar to a misspelled word. If several are
+// equally similar, Closest returns the first. It returns "" if in every candidate more than
+// three letters, or more than a third of the letters, differ. Case is ignored.
+func Closest(word string, candidates []string) string {
+	best, bestDistance := "", 4
+	word = strings.ToLower(word)
+	for _, candidate := range candidates {
+		d := distance(word, strings.ToLower(candidate), bestDistance)
+		if d < bestDistance && 3*d <= max(len(candidate), 3) {
+			best, bestDistance = candidate, d
 		}
 	}
 	return best
 }
 
-// distance returns the number of insertions, deletions and replacements between two words
-// (Levenshtein distance), but at most limit.
+// distance returns the number of insertions, deletions, replacements and transpositions of
+// letters between two words (optimal string alignment), but at most limit.
 func distance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit
 	}
-	row := make([]int, len(b)+1)
+	// row contains the distances between the first i letters of a and every beginning of b.
+	// last and beforeLast are the rows of i-1 and i-2.
+	beforeLast, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
+	for i := 1; i <= len(a); i++ {
+		beforeLast, last, row = last, row, beforeLast
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			replace := last[j-1]
+			if a[i-1] != b[j-1] {
+				replace++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+			row[j] = min(replace, row[j-1]+1, last[j]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], beforeLast[j-2]+1)
+			}
 		}
 	}
 	return min(row[len(b)], limit)

@@ -14,8 +14,8 @@ import (
 	"podd/runtime"
 )
 
-// A Node is what is known about the node at one moment.
-type Node struct {
+// An Input contains the facts that Decide decides by, as of one moment.
+type Input struct {
 	// Set has the desired pods; nil before the first set. Refs has the objects of each, and
 	// Instance is the argument of refs.Resolve.
 	Set      *manifest.Set
@@ -32,7 +32,7 @@ type Node struct {
 	HasSnapshot, Started bool
 	// Down stops every pod, ForceStop without grace.
 	Down, ForceStop bool
-	Limits          plan.Limits
+	Limits          Limits
 	// Plan, RuntimeName, Render and DriverChanges are parts of every order.
 	Plan          plan.Node
 	RuntimeName   string
@@ -48,8 +48,8 @@ type Request struct {
 
 // Decide returns the memory of every name with its present order, and requests to stop the
 // pods that must give way to critical ones.
-func Decide(node Node, names []Name, now time.Time) (map[types.NamespacedName]Memory, []Request) {
-	d := decider{node: &node, names: names, now: now}
+func Decide(in Input, names []Name, now time.Time) (map[types.NamespacedName]Memory, []Request) {
+	d := decider{in: &in, names: names, now: now}
 	verdicts := d.admit()
 	memories := make(map[types.NamespacedName]Memory, len(names))
 	for i := range names {
@@ -60,7 +60,7 @@ func Decide(node Node, names []Name, now time.Time) (map[types.NamespacedName]Me
 
 // decider is one call of Decide.
 type decider struct {
-	node  *Node
+	in    *Input
 	names []Name
 	now   time.Time
 	taken map[uint32]bool // first IDs of user namespaces; nil until they are needed
@@ -68,23 +68,23 @@ type decider struct {
 
 // admit returns the admission verdict of every name.
 func (d *decider) admit() map[types.NamespacedName]plan.Verdict {
-	n := d.node
-	claimants := make([]plan.Claimant, 0, len(d.names))
+	in := d.in
+	candidates := make([]candidate, 0, len(d.names))
 	for i := range d.names {
 		name := &d.names[i]
-		wants := n.desired(name.Key)
-		c := name.claimant(wants, wants == nil && n.isRemoved(name))
-		c.Earlier = n.earlierNames(wants)
-		claimants = append(claimants, c)
+		wants := in.desired(name.Key)
+		c := name.candidate(wants, wants == nil && in.isRemoved(name))
+		c.EarlierNames = in.earlierNames(wants)
+		candidates = append(candidates, c)
 	}
-	verdicts := plan.Admission(claimants, n.Limits)
-	if n.Started {
+	verdicts := admitAll(candidates, in.Limits)
+	if in.Started {
 		return verdicts
 	}
 	for key, v := range verdicts {
 		// A rejected pod of a cluster fails for good, and a preempted one, too. Neither may
 		// happen while the reservations of other pods are not known yet.
-		if v.Preempts = (types.NamespacedName{}); v.Answer == plan.Reject && n.desired(key).Origin.Kind == manifest.KindAPI {
+		if v.Victim = (types.NamespacedName{}); v.Answer == plan.Reject && in.desired(key).Traits.FailsIfRejected {
 			v.Answer = plan.Wait
 		}
 		verdicts[key] = v
@@ -94,8 +94,8 @@ func (d *decider) admit() map[types.NamespacedName]plan.Verdict {
 
 // order returns the memory of a name with its order for a verdict.
 func (d *decider) order(name *Name, v plan.Verdict) Memory {
-	n, m := d.node, name.Memory
-	desired, leaving := n.desired(name.Key), n.leaving(name.Key)
+	in, m := d.in, name.Memory
+	desired, leaving := in.desired(name.Key), in.leaving(name.Key)
 	m.clearDeletion(desired)
 	if leaving != nil {
 		m.setDeletion(leaving.UID, leaving.Deletion.Grace, d.now)
@@ -103,19 +103,19 @@ func (d *decider) order(name *Name, v plan.Verdict) Memory {
 	if desired != nil {
 		m.kind, m.source = desired.Origin.Kind, desired.Origin.Source
 		// Reservations are not known before the runtime was observed.
-		if v.Answer == plan.Admit && n.HasSnapshot {
+		if v.Answer == plan.Admit && in.HasSnapshot {
 			m.addAdmitted(desired)
 		}
 	}
 	o := state.Order{
-		Desired: desired, Verdict: v, Leaving: leaving, Deletion: m.Deletion, ForceStop: n.ForceStop,
-		Node: n.Plan, RuntimeName: n.RuntimeName, Render: n.Render, DriverChanges: n.DriverChanges,
+		Desired: desired, Verdict: v, Leaving: leaving, Deletion: m.Deletion, ForceStop: in.ForceStop,
+		Node: in.Plan, RuntimeName: in.RuntimeName, Render: in.Render, DriverChanges: in.DriverChanges,
 		UserIDs: d.userIDs(name, desired),
 	}
 	d.addRefs(name, &o)
 	present := *name
 	present.Memory = m
-	o.Certain = desired == nil && n.isRemoved(&present)
+	o.Certain = desired == nil && in.isRemoved(&present)
 	m.Order = o
 	return m
 }
@@ -124,17 +124,17 @@ func (d *decider) order(name *Name, v plan.Verdict) Memory {
 // version that is still in force. The files of that one are updated, too, unless it is to
 // be replaced because they changed.
 func (d *decider) addRefs(name *Name, o *state.Order) {
-	if d.node.Refs == nil || o.Desired == nil {
+	if d.in.Refs == nil || o.Desired == nil {
 		return
 	}
-	o.Refs = d.node.Refs[name.Key]
+	o.Refs = d.in.Refs[name.Key]
 	if name.Report == nil || name.Report.Version == nil {
 		return
 	}
 	before := &name.Order
 	if v := name.Report.Version; state.SameVersion(v, o.Desired) {
 		if len(v.Spec.Spec.EphemeralContainers) > 0 { // ephemeral containers read objects, too
-			o.Refs = refs.Resolve(v, d.node.Set, d.node.Instance, before.Refs)
+			o.Refs = refs.Resolve(v, d.in.Set, d.in.Instance, before.Refs)
 		}
 		return
 	}
@@ -143,7 +143,7 @@ func (d *decider) addRefs(name *Name, o *state.Order) {
 		o.Earlier = nil
 		return
 	}
-	o.EarlierRefs = refs.Resolve(o.Earlier, d.node.Set, d.node.Instance, before.EarlierRefs)
+	o.EarlierRefs = refs.Resolve(o.Earlier, d.in.Set, d.in.Instance, before.EarlierRefs)
 }
 
 // preempt returns the requests to evict the pods that must give way to critical ones, once
@@ -151,11 +151,11 @@ func (d *decider) addRefs(name *Name, o *state.Order) {
 // same UID, is in force. It records the versions in memories.
 func (d *decider) preempt(memories map[types.NamespacedName]Memory, verdicts map[types.NamespacedName]plan.Verdict) (requests []Request) {
 	for _, v := range verdicts {
-		if v.Preempts == (types.NamespacedName{}) {
+		if v.Victim == (types.NamespacedName{}) {
 			continue
 		}
-		at := slices.IndexFunc(d.names, func(n Name) bool { return n.Key == v.Preempts })
-		m, ok := memories[v.Preempts]
+		at := slices.IndexFunc(d.names, func(n Name) bool { return n.Key == v.Victim })
+		m, ok := memories[v.Victim]
 		if at < 0 || !ok || m.Order.Desired == nil {
 			continue
 		}
@@ -167,8 +167,8 @@ func (d *decider) preempt(memories map[types.NamespacedName]Memory, verdicts map
 			continue
 		}
 		m.preempted = p
-		memories[v.Preempts] = m
-		requests = append(requests, Request{v.Preempts, state.Requests{Evict: &plan.Eviction{
+		memories[v.Victim] = m
+		requests = append(requests, Request{v.Victim, state.Requests{Evict: &plan.Eviction{
 			UID: p.UID, Hash: p.Hash, Reason: plan.Preempted, Message: "Preempted in order to admit critical pod",
 		}}})
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -51,38 +52,48 @@ func running(p *manifest.Pod) *runtime.Pod {
 	}}}
 }
 
-// nodeOf returns a node that was observed, with desired pods that were read completely.
-func nodeOf(pods ...*manifest.Pod) Node {
-	n := Node{
+// inputOf returns an Input with a snapshot of the runtime and a source, read completely, that
+// contains these pods.
+func inputOf(pods ...*manifest.Pod) Input {
+	in := Input{
 		Set:         &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{}, Complete: map[string]bool{source: true}},
 		SourceKinds: map[string]string{source: manifest.KindFile}, Observed: map[types.NamespacedName]*runtime.Pod{},
 		HasSnapshot: true, Started: true,
 	}
 	for _, p := range pods {
-		n.Set.Pods[p.Key] = p
+		in.Set.Pods[p.Key] = p
 	}
-	return n
+	return in
 }
 
 // TestDecide checks the order of a pod for what is known about the node.
 func TestDecide(t *testing.T) {
 	web, other := podWith("web", 80), podWith("other", 80)
+	unread := inputOf()
+	unread.Set.Complete = nil
+	foreign := running(web) // another agent's pod of a cluster
+	foreign.Incarnations[0].Foreign = true
+	foreign.Incarnations[0].Annotations[manifest.AnnotationConfigSource] = manifest.KindAPI
+	shared := &runtime.Pod{Key: web.Key, Incarnations: slices.Concat(foreign.Incarnations, running(web).Incarnations)}
 	for name, test := range map[string]struct {
-		node    Node
+		in      Input
 		names   []Name
 		answer  plan.Answer // of web
 		certain bool
 	}{
-		"a free port":                       {nodeOf(web), []Name{{Key: web.Key}}, plan.Admit, false},
-		"a port that another pod has":       {nodeOf(web, other), []Name{{Key: web.Key}, {Key: other.Key, Observed: running(other)}}, plan.Reject, false},
-		"a port of a pod that is removed":   {nodeOf(web), []Name{{Key: web.Key}, {Key: other.Key, Observed: running(other)}}, plan.Wait, false},
-		"not desired":                       {nodeOf(), []Name{{Key: web.Key, Observed: running(web)}}, plan.Admit, true},
-		"not desired, an unread source":     {func() Node { n := nodeOf(); n.Set.Complete = nil; return n }(), []Name{{Key: web.Key, Observed: running(web)}}, plan.Admit, false},
-		"not desired, nothing was observed": {func() Node { n := nodeOf(); n.HasSnapshot = false; return n }(), []Name{{Key: web.Key}}, plan.Admit, false},
-		"all pods stop":                     {func() Node { n := nodeOf(web); n.Down = true; return n }(), []Name{{Key: web.Key}}, plan.Admit, true},
+		"a free port":                       {inputOf(web), []Name{{Key: web.Key}}, plan.Admit, false},
+		"a port that another pod has":       {inputOf(web, other), []Name{{Key: web.Key}, {Key: other.Key, Observed: running(other)}}, plan.Reject, false},
+		"a port of a pod that is removed":   {inputOf(web), []Name{{Key: web.Key}, {Key: other.Key, Observed: running(other)}}, plan.Wait, false},
+		"not desired":                       {inputOf(), []Name{{Key: web.Key, Observed: running(web)}}, plan.Admit, true},
+		"not desired, an unread source":     {unread, []Name{{Key: web.Key, Observed: running(web)}}, plan.Admit, false},
+		"a foreign pod, an unread source":   {unread, []Name{{Key: web.Key, Observed: foreign}}, plan.Admit, false},
+		"also a foreign pod, unread source": {unread, []Name{{Key: web.Key, Observed: shared}}, plan.Admit, false},
+		"also a foreign pod, read sources":  {inputOf(), []Name{{Key: web.Key, Observed: shared}}, plan.Admit, true},
+		"not desired, nothing was observed": {func() Input { n := inputOf(); n.HasSnapshot = false; return n }(), []Name{{Key: web.Key}}, plan.Admit, false},
+		"all pods stop":                     {func() Input { n := inputOf(web); n.Down = true; return n }(), []Name{{Key: web.Key}}, plan.Admit, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			memories, requests := Decide(test.node, test.names, time.Now())
+			memories, requests := Decide(test.in, test.names, time.Now())
 			o := memories[web.Key].Order
 			if o.Verdict.Answer != test.answer || o.Certain != test.certain || len(requests) > 0 {
 				t.Errorf("got answer %d, certain %t and %d requests; want %d, %t and none", o.Verdict.Answer, o.Certain, len(requests), test.answer, test.certain)
@@ -117,7 +128,7 @@ func TestPreempt_Edit(t *testing.T) {
 		}
 		d := decider{names: []Name{name}}
 		memories := map[types.NamespacedName]Memory{name.Key: name.Memory}
-		requests := d.preempt(memories, map[types.NamespacedName]plan.Verdict{keyOf("critical"): {Preempts: name.Key}})
+		requests := d.preempt(memories, map[types.NamespacedName]plan.Verdict{keyOf("critical"): {Victim: name.Key}})
 		name.Memory = memories[name.Key]
 		got := ""
 		if len(requests) > 0 {
@@ -133,7 +144,7 @@ func TestPreempt_Edit(t *testing.T) {
 // posted to a worker twice, and that Decide does not modify its arguments.
 func TestDecide_Fixpoint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		node, names := nodeOf(), []Name{}
+		node, names := inputOf(), []Name{}
 		for _, name := range []string{"a", "b", "c", "d"} {
 			port := rapid.SampledFrom([]int32{0, 80, 81})
 			p, n := podWith(name, port.Draw(t, "port")), Name{Key: keyOf(name)}

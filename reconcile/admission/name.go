@@ -33,8 +33,8 @@ type Memory struct {
 	// Admitted are versions that may hold reservations: the desired one, and earlier ones
 	// while something of them runs. A rejected version holds none.
 	Admitted []*manifest.Pod
-	// Holds are versions that may have running containers, in the sizes that they hold.
-	Holds []*manifest.Pod
+	// Held are versions that may have running containers, in the sizes that they hold.
+	Held []*manifest.Pod
 	// Deletion is the deletion that was requested; nil if there is none.
 	Deletion *plan.Delete
 	// preempted is the version that was last evicted for another pod; nil if there is none.

@@ -11,57 +11,57 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"podd/manifest"
-	"podd/reconcile/device"
+	"podd/reconcile/device/allocation"
 	"podd/reconcile/plan"
 	"podd/reconcile/state"
 	"podd/runtime"
 )
 
-// claimant returns a name with its reservations; unwanted reports whether it is known that
+// candidate returns a name with its reservations; unwanted reports whether it is known that
 // no source has the pod.
-func (n *Name) claimant(wants *manifest.Pod, unwanted bool) plan.Claimant {
+func (n *Name) candidate(wants *manifest.Pod, unwanted bool) candidate {
 	c := n.reservations(wants)
-	c.Yields = c.Yields || unwanted
-	c.Unconfirmed = wants == nil && !unwanted && cmp.Or(n.kind, kindOf(n.observed())) == manifest.KindAPI
+	c.Releasing = c.Releasing || unwanted
+	c.Unconfirmed = wants == nil && !unwanted && manifest.KindTraits(cmp.Or(n.kind, kindOf(n.observed()))).DeletedAtSource
 	return c
 }
 
 // reservations returns the present reservations of a name. Until the worker has reported on
 // its first observation, they are computed from the observation, because running pods had
 // their reservations first.
-func (n *Name) reservations(wants *manifest.Pod) plan.Claimant {
+func (n *Name) reservations(wants *manifest.Pod) candidate {
 	last := n.Observed
-	c := plan.Claimant{Key: n.Key, Wants: wants, Holds: n.Holds}
+	c := candidate{Key: n.Key, Desired: wants, Held: n.Held}
 	if n.Report != nil {
-		c.UIDs, c.Yields = n.Report.UIDs, n.Report.Decision.Yields
-		c.Rests = n.IsFinished() && wants != nil && state.SameVersion(wants, n.Report.Version)
-		c.Present = (len(n.Admitted) > 0 || n.Report.Exists) && !n.IsFinished()
+		c.UIDs, c.Releasing = n.Report.UIDs, n.Report.Decision.Releasing
+		c.Finished = n.IsFinished() && wants != nil && state.SameVersion(wants, n.Report.Version)
+		c.Active = (len(n.Admitted) > 0 || n.Report.Exists) && !n.IsFinished()
 	}
-	if p := n.startable(); p != nil && !c.Rests {
-		c.Holds, c.Present = append(slices.Clone(c.Holds), p), true
+	if p := n.startable(); p != nil && !c.Finished {
+		c.Held, c.Active = append(slices.Clone(c.Held), p), true
 	}
-	c.Ends = n.Report != nil && n.Report.Finished != nil && !n.IsFinished() && wants != nil && state.SameVersion(wants, n.Report.Version)
-	c.Rests = c.Rests || wants.Over()
+	c.WindingDown = n.Report != nil && n.Report.Finished != nil && !n.IsFinished() && wants != nil && state.SameVersion(wants, n.Report.Version)
+	c.Finished = c.Finished || wants.FinishedAtSource()
 	if n.Reported {
 		return c
 	}
 	for _, j := range n.Past {
 		c.UIDs = append(slices.Clone(c.UIDs), j.UID)
-		c.Rests = c.Rests || wants != nil && j.Finished.AppliesTo(wants)
+		c.Finished = c.Finished || wants != nil && j.Finished.AppliesTo(wants)
 	}
 	if last == nil {
 		return c
 	}
-	if held := n.runningVersion(wants, last.Incarnations); held != nil && !c.Rests {
-		c.Holds = append(slices.Clone(c.Holds), held)
+	if held := n.runningVersion(wants, last.Incarnations); held != nil && !c.Finished {
+		c.Held = append(slices.Clone(c.Held), held)
 	}
 	for i := range last.Incarnations {
 		if inc := &last.Incarnations[i]; !inc.Foreign {
 			c.UIDs = append(slices.Clone(c.UIDs), inc.UID)
-			c.Present = !c.Rests
+			c.Active = !c.Finished
 		}
 	}
-	c.Holds = append(slices.Clone(c.Holds), unknownVersions(last.Incarnations, c.Holds)...)
+	c.Held = append(slices.Clone(c.Held), unknownVersions(last.Incarnations, c.Held)...)
 	return c
 }
 
@@ -89,7 +89,7 @@ func (n *Name) runningVersion(wants *manifest.Pod, observed []runtime.Incarnatio
 	for _, j := range n.Past {
 		maps.Copy(given, j.Sizes)
 	}
-	return wants.Sized(plan.Sizes(wants, observed, given, false))
+	return wants.WithSizes(plan.Sizes(wants, observed, given, false))
 }
 
 // ApplyReport returns the memory after n.Report, the report of the worker that followed
@@ -114,10 +114,10 @@ func (n Name) ApplyReport(before *state.Report) (m Memory, changed bool) {
 		holds = append(holds, n.Report.Held...)
 	}
 	holds = append(holds, unknownVersions(n.Report.Observed, append(slices.Clone(n.Admitted), n.Report.Version))...)
-	changed = !slices.EqualFunc(holds, n.Holds, state.SameSize) || len(admitted) != len(n.Admitted) || before == nil ||
-		(before.Finished == nil) != (n.Report.Finished == nil) || !slices.Equal(before.UIDs, n.Report.UIDs) || before.Decision.Yields != n.Report.Decision.Yields
+	changed = !slices.EqualFunc(holds, n.Held, state.SameSize) || len(admitted) != len(n.Admitted) || before == nil ||
+		(before.Finished == nil) != (n.Report.Finished == nil) || !slices.Equal(before.UIDs, n.Report.UIDs) || before.Decision.Releasing != n.Report.Decision.Releasing
 	m = n.Memory
-	m.Holds, m.Admitted = holds, admitted
+	m.Held, m.Admitted = holds, admitted
 	return m, changed
 }
 
@@ -141,7 +141,7 @@ func unknownVersions(observed []runtime.Incarnation, known []*manifest.Pod) []*m
 func unknownVersion(inc *runtime.Incarnation) *manifest.Pod {
 	p := &manifest.Pod{UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationHash], Spec: &v1.Pod{}}
 	p.Origin.Path = "an earlier version"
-	size := manifest.OfSize(inc.Annotations[runtime.AnnotationSize])
+	size := manifest.SizeRequests(inc.Annotations[runtime.AnnotationSize])
 	p.Spec.Spec.Resources = &size
 	if devices := devicesOf(inc); len(devices) > 0 {
 		c := v1.Container{Resources: v1.ResourceRequirements{Requests: devices}}
@@ -161,7 +161,7 @@ func unknownVersion(inc *runtime.Incarnation) *manifest.Pod {
 // may share them.
 func devicesOf(inc *runtime.Incarnation) v1.ResourceList {
 	all := map[string]sets.Set[string]{}
-	for _, resources := range device.Seen(inc) {
+	for _, resources := range allocation.Recorded(inc) {
 		for name, ids := range resources {
 			if all[name] == nil {
 				all[name] = sets.New[string]()
@@ -176,32 +176,36 @@ func devicesOf(inc *runtime.Incarnation) v1.ResourceList {
 	return list
 }
 
-// HasDevices reports whether a container was observed to have devices.
-func (n *Name) HasDevices() bool {
+// HasRecordedDevices reports whether an observed container has the annotation with the IDs of
+// its devices.
+func (n *Name) HasRecordedDevices() bool {
 	observed := n.observed()
 	for i := range observed {
-		if device.Sees(&observed[i]) {
+		if allocation.IsRecorded(&observed[i]) {
 			return true
 		}
 	}
 	return false
 }
 
-// AddHolders adds the versions of a name that may hold devices: those that were admitted
-// and have not finished, and those that are observed to run.
-func (n *Name) AddHolders(holders map[device.Holder]device.Held) {
-	observed := n.observed()
-	for _, list := range [][]*manifest.Pod{n.Admitted, n.Holds} {
+// DeviceAllocations returns the versions of a name that may have devices: admitted versions
+// that have not finished, and observed versions that run. The values are the device IDs in
+// the annotations of their containers, nil if there are none.
+func (n *Name) DeviceAllocations() map[allocation.PodVersion]allocation.IDs {
+	all := map[allocation.PodVersion]allocation.IDs{}
+	for _, list := range [][]*manifest.Pod{n.Admitted, n.Held} {
 		for _, p := range list {
 			if n.Report == nil || !n.IsFinished() || !state.SameVersion(p, n.Report.Version) {
-				holders[device.Holder{Key: n.Key, UID: p.UID, Hash: p.Hash}] = nil
+				all[allocation.PodVersion{Key: n.Key, UID: p.UID, Hash: p.Hash}] = nil
 			}
 		}
 	}
+	observed := n.observed()
 	for i := range observed {
 		if inc := &observed[i]; !inc.Foreign && plan.Live(inc) {
-			h := device.Holder{Key: n.Key, UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationHash]}
-			holders[h] = device.Seen(inc)
+			version := allocation.PodVersion{Key: n.Key, UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationHash]}
+			all[version] = allocation.Recorded(inc)
 		}
 	}
+	return all
 }

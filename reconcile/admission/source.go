@@ -11,46 +11,46 @@ import (
 )
 
 // desired returns the desired pod of a name; nil if there is none or all pods stop.
-func (n *Node) desired(key types.NamespacedName) *manifest.Pod {
-	if n.Set == nil || n.Down {
+func (in *Input) desired(key types.NamespacedName) *manifest.Pod {
+	if in.Set == nil || in.Down {
 		return nil
 	}
-	return n.Set.Pods[key]
+	return in.Set.Pods[key]
 }
 
 // leaving returns the pod of a name that its source reports as being deleted; nil if there
 // is none.
-func (n *Node) leaving(key types.NamespacedName) *manifest.Pod {
-	if n.Set == nil {
+func (in *Input) leaving(key types.NamespacedName) *manifest.Pod {
+	if in.Set == nil {
 		return nil
 	}
-	return n.Set.Leaving[key]
+	return in.Set.Leaving[key]
 }
 
 // isRemoved reports whether a pod that is not in the set must be stopped. If its source
 // reports it as being deleted, that holds for its own UID only: the source of another pod
 // with the same name may not have been read yet.
-func (n *Node) isRemoved(name *Name) bool {
-	if n.isAbsent(name) {
+func (in *Input) isRemoved(name *Name) bool {
+	if in.isAbsent(name) {
 		return true
 	}
-	p := n.leaving(name.Key)
-	return n.HasSnapshot && p != nil && !hasOther(name.Observed, p.UID)
+	p := in.leaving(name.Key)
+	return in.HasSnapshot && p != nil && !hasOther(name.Observed, p.UID)
 }
 
 // isAbsent reports whether it is known that no source has the pod: the source that had it
 // was read completely or, if it is not known which one that was, every source of its kind.
-func (n *Node) isAbsent(name *Name) bool {
-	if n.Down {
+func (in *Input) isAbsent(name *Name) bool {
+	if in.Down {
 		return true
 	}
-	if n.Set == nil || !n.HasSnapshot {
+	if in.Set == nil || !in.HasSnapshot {
 		return false
 	}
-	if kind, configured := n.SourceKinds[name.source]; configured && kind == name.kind {
-		return n.Set.Complete[name.source]
+	if kind, configured := in.SourceKinds[name.source]; configured && kind == name.kind {
+		return in.Set.Complete[name.source]
 	}
-	return isComplete(n.Set, n.SourceKinds, cmp.Or(name.kind, kindOf(name.observed())))
+	return isComplete(in.Set, in.SourceKinds, cmp.Or(name.kind, kindOf(name.observed())))
 }
 
 // hasOther reports whether podd has incarnations of this name with another UID.
@@ -59,11 +59,11 @@ func hasOther(p *runtime.Pod, uid types.UID) bool {
 }
 
 // earlierNames returns the names that a pod had when the node had its earlier names.
-func (n *Node) earlierNames(p *manifest.Pod) (names []types.NamespacedName) {
+func (in *Input) earlierNames(p *manifest.Pod) (names []types.NamespacedName) {
 	if p == nil || p.Suffix == "" {
 		return nil
 	}
-	for _, earlier := range n.EarlierNodes {
+	for _, earlier := range in.EarlierNodes {
 		name := p.Short()
 		name.Name += "-" + earlier
 		names = append(names, name)
@@ -85,11 +85,11 @@ func isComplete(set *manifest.Set, kinds map[string]string, kind string) bool {
 	return !slices.ContainsFunc(set.Files, func(f manifest.FileState) bool { return f.Digest == "" })
 }
 
-// kindOf returns the kind of source that sandboxes record for their pod; "" if they record
-// none.
+// kindOf returns the kind of source in the annotations of sandboxes; "" if there is none. It
+// ignores foreign sandboxes because their sources are not those of this instance.
 func kindOf(incarnations []runtime.Incarnation) string {
 	for _, inc := range incarnations {
-		if kind := inc.Annotations[manifest.AnnotationConfigSource]; kind != "" {
+		if kind := inc.Annotations[manifest.AnnotationConfigSource]; kind != "" && !inc.Foreign {
 			return kind
 		}
 	}

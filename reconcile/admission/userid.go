@@ -8,10 +8,10 @@ import (
 
 // userIDs returns the first of the host's IDs for the user namespaces of a name; 0 if it
 // needs none. No two names have the same, and none has those of another agent's sandboxes.
-// After a restart of podd, the sandboxes record them. A name keeps its IDs from one version
+// After a restart of podd, the sandboxes record them. A name retained its IDs from one version
 // to the next, because two versions of it never run at the same time.
 func (d *decider) userIDs(name *Name, desired *manifest.Pod) uint32 {
-	if !d.node.HasSnapshot || !name.needsUserIDs(desired) {
+	if !d.in.HasSnapshot || !name.needsUserIDs(desired) {
 		return 0
 	}
 	if name.Order.UserIDs > 0 {
@@ -35,7 +35,7 @@ func (d *decider) isTaken(ids uint32) bool {
 		for _, name := range d.names {
 			d.taken[name.Order.UserIDs] = true
 		}
-		for _, p := range d.node.Observed {
+		for _, p := range d.in.Observed {
 			for _, ids := range append(idsOf(p, false), idsOf(p, true)...) {
 				d.taken[ids] = true
 			}
@@ -47,7 +47,7 @@ func (d *decider) isTaken(ids uint32) bool {
 // needsUserIDs reports whether the desired version of a name, or one that may still run,
 // has a user namespace.
 func (n *Name) needsUserIDs(desired *manifest.Pod) bool {
-	versions := append([]*manifest.Pod{desired}, n.Holds...)
+	versions := append([]*manifest.Pod{desired}, n.Held...)
 	if n.Report != nil {
 		versions = append(versions, n.Report.Version)
 	}

@@ -72,7 +72,7 @@ func TestRemove(t *testing.T) {
 	mkdir(t, points, parent+"/container/nested/deep")
 	mkdir(t, points, parent+"/other")
 	mkdir(t, points, root+"/kubepods/burstable/podother")
-	for range 2 { // removing it again succeeds
+	for range 2 { // the second removal finds no cgroup
 		if err := remove(t.Context(), points, parent, driverCgroupfs, uid, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -81,10 +81,10 @@ func TestRemove(t *testing.T) {
 		}
 	}
 	if dirs := remaining(points, root+"/kubepods/burstable/podother"); len(dirs) != len(points) {
-		t.Errorf("removed cgroups of another pod; remaining: %v", dirs)
+		t.Errorf("cgroups of another pod: got %v, want one in each of %v", dirs, points)
 	}
 	if err := remove(t.Context(), points, root+"/kubepods/burstable", driverCgroupfs, uid, nil); err == nil {
-		t.Error("removed a cgroup that is not the pod's")
+		t.Error("removing a cgroup that is not the pod's: got no error, want one")
 	}
 }
 
@@ -106,7 +106,7 @@ func TestRemove_Slice(t *testing.T) {
 		t.Errorf("remaining cgroups: got %v, want none", dirs)
 	}
 	if dirs := remaining(points, "/"+base+".slice"); len(dirs) != len(points) {
-		t.Errorf("removed the parent slice; remaining: %v", dirs)
+		t.Errorf("parent slices: got %v, want one in each of %v", dirs, points)
 	}
 }
 
@@ -141,7 +141,7 @@ func startProcess(t *testing.T, points []string, at string) (cgroup string, end 
 	return "", nil
 }
 
-func TestRemovePod_AllPlaces(t *testing.T) {
+func TestRemovePod_AllPodPaths(t *testing.T) {
 	root, points := newTestRoot(t)
 	// The slices of this root are at the top of the hierarchy.
 	top := "/" + strings.ReplaceAll(strings.TrimPrefix(root, "/"), "-", "_") + ".slice"
@@ -166,7 +166,7 @@ func TestRemovePod_AllPlaces(t *testing.T) {
 		}
 		other, driver := podPathInClass(dir, "other")
 		if dirs := remaining(points, other); len(dirs) != len(points) {
-			t.Errorf("remaining of the other pod: %v, want all", dirs)
+			t.Errorf("cgroups of the other pod: got %v, want one in each of %v", dirs, points)
 		}
 		if err := remove(t.Context(), points, other, driver, "other", nil); err != nil {
 			t.Errorf("removing the other pod's cgroup: %v", err)
@@ -188,7 +188,7 @@ func TestRemove_Busy(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if dirs := remaining(points, parent); len(dirs) != 1 {
-		t.Errorf("remaining: %v, want only the one in use", dirs)
+		t.Errorf("remaining cgroups: got %v, want only the cgroup with the process", dirs)
 	}
 	end()
 	if err := remove(t.Context(), points, parent, driverCgroupfs, uid, nil); err != nil {
@@ -196,29 +196,29 @@ func TestRemove_Busy(t *testing.T) {
 	}
 }
 
-// TestRemovePod_EndsProcesses checks that end is called for processes that remain in the
-// cgroup of the pod.
-func TestRemovePod_EndsProcesses(t *testing.T) {
+// TestRemovePod_TerminatesProcesses checks that RemovePod calls its TerminateFunc for
+// processes that remain in the cgroup of the pod.
+func TestRemovePod_TerminatesProcesses(t *testing.T) {
 	root, points := newTestRoot(t)
 	parent := root + "/kubepods/pod" + uid
 	mkdir(t, points, parent+"/container")
-	_, end := startProcess(t, points, parent+"/container")
-	defer end()
-	var ended []int
-	killProcess := func(pid int, stillThere func() bool) error {
-		if !stillThere() {
+	_, kill := startProcess(t, points, parent+"/container")
+	defer kill()
+	var killed []int
+	killProcess := func(pid int, inCgroup func() bool) error {
+		if !inCgroup() {
 			t.Errorf("process %d is not in the cgroup", pid)
 		}
-		ended = append(ended, pid)
-		end()
+		killed = append(killed, pid)
+		kill()
 		return nil
 	}
 	var busy *BusyError
 	if err := RemovePod(t.Context(), root, uid, killProcess); !errors.As(err, &busy) {
 		t.Errorf("got %v, want a *BusyError", err)
 	}
-	if len(ended) != 1 {
-		t.Errorf("ended %v, want one process", ended)
+	if len(killed) != 1 {
+		t.Errorf("killed processes: got %v, want one", killed)
 	}
 	if err := RemovePod(t.Context(), root, uid, killProcess); err != nil || len(remaining(points, parent)) > 0 {
 		t.Errorf("after the process exited: got error %v, remaining cgroups %v, want none", err, remaining(points, parent))

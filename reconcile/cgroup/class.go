@@ -8,8 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// classPaths returns the parent cgroups of the pods of each QoS class, for both drivers.
-// root is the parent of kubepods; "" is the top of the hierarchy.
+// classPaths returns the paths of the cgroups that contain the pods of each QoS class, for
+// the drivers cgroupfs and systemd. root is the parent of kubepods; "" is the top of the
+// hierarchy.
 func classPaths(root string) []string {
 	parts := strings.FieldsFunc(root, func(r rune) bool { return r == '/' })
 	var dirs []string
@@ -29,11 +30,11 @@ func classPaths(root string) []string {
 	return dirs
 }
 
-// podPathInClass returns the path of a pod's cgroup in dir, one of the classPaths, and
-// the driver of dir.
-func podPathInClass(dir string, uid types.UID) (at, driver string) {
-	if name, ok := strings.CutSuffix(path.Base(dir), slice); ok {
-		return path.Join(dir, name+"-pod"+strings.ReplaceAll(string(uid), "-", "_")+slice), driverSystemd
+// podPathInClass returns the path of a pod's cgroup in class, and the driver that uses this
+// path. class is one of the results of classPaths.
+func podPathInClass(class string, uid types.UID) (at, driver string) {
+	if name, ok := strings.CutSuffix(path.Base(class), slice); ok {
+		return path.Join(class, name+"-pod"+strings.ReplaceAll(string(uid), "-", "_")+slice), driverSystemd
 	}
-	return path.Join(dir, "pod"+string(uid)), driverCgroupfs
+	return path.Join(class, "pod"+string(uid)), driverCgroupfs
 }

@@ -7,9 +7,9 @@
 //	           /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid>.slice
 //
 // A pod's cgroup exists in the v2 hierarchy and in every v1 hierarchy. Their mount
-// points are read from the mount table. A cgroup that has processes is not removed, which
-// is reported as a *BusyError; the caller may end processes that the runtime no longer
-// knows (see RemovePod).
+// points are read from the mount table. The kernel does not remove a cgroup that contains
+// processes. RemovePod reports such a cgroup as a *BusyError, and lets its caller terminate
+// the processes, because the runtime no longer lists their containers.
 package cgroup
 
 import (
@@ -20,8 +20,7 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// hierarchies returns the mount point of every cgroup hierarchy of the host: the one of
-// v2, and each of v1.
+// hierarchies returns a mount point of each cgroup hierarchy of the host, v2 and v1.
 func hierarchies() ([]string, error) {
 	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
 	if err != nil {
@@ -30,9 +29,9 @@ func hierarchies() ([]string, error) {
 	return mountPoints(mounts), nil
 }
 
-// mountPoints returns one mount point of each hierarchy. It prefers a mount of the root
-// of the hierarchy to one of a subtree, such as a bind mount into a chroot, and then the
-// shortest path.
+// mountPoints returns one mount point of each hierarchy. If a hierarchy
+// has several mounts, mountPoints prefers a mount of the whole hierarchy to a mount of a
+// subtree, such as a bind mount into a chroot. Among these it prefers the shortest path.
 func mountPoints(mounts []*mountinfo.Info) []string {
 	slices.SortStableFunc(mounts, func(a, b *mountinfo.Info) int {
 		return cmp.Or(cmp.Compare(len(a.Root), len(b.Root)), cmp.Compare(len(a.Mountpoint), len(b.Mountpoint)))

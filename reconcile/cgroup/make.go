@@ -14,8 +14,8 @@ import (
 	"podd/reconcile/render"
 )
 
-// Make creates a cgroup in every hierarchy where it does not exist, and sets the limits
-// of c. The limits of its child cgroups are not changed.
+// Make creates the cgroup c.Parent in every hierarchy in which it does not exist, and sets
+// the limits of c. Make does not change the limits of child cgroups.
 func Make(c render.Cgroup) error {
 	at, err := libraryConfig(c)
 	if err != nil {
@@ -25,7 +25,7 @@ func Make(c render.Cgroup) error {
 	if err != nil {
 		return fmt.Errorf("creating cgroup %s: %w", c.Parent, err)
 	}
-	if err := m.Apply(-1); err != nil { // -1: without adding a process to it
+	if err := m.Apply(-1); err != nil { // -1 adds no process to the cgroup
 		return fmt.Errorf("creating cgroup %s: %w", c.Parent, err)
 	}
 	inheritCPUSet(m.Path("cpuset"))
@@ -36,9 +36,9 @@ func Make(c render.Cgroup) error {
 }
 
 // inheritCPUSet makes the kernel give new cgroups in dir the CPUs and memory nodes of
-// dir. Only cgroup v1 has this setting. Without it a new cgroup has no CPUs until the
-// library, or the runtime, copies them, and for each of these writes the kernel visits
-// every cpuset of the host. Because that works too, errors are ignored.
+// dir. Only cgroup v1 has this setting. Without the setting, the cgroups library or the
+// runtime must copy the CPUs to each new cgroup. For each such write, the kernel visits
+// every cpuset of the host. The setting only saves time, so errors are ignored.
 func inheritCPUSet(dir string) {
 	setting := filepath.Join(dir, "cgroup.clone_children")
 	if text, err := os.ReadFile(setting); err == nil && strings.TrimSpace(string(text)) == "0" {
@@ -84,8 +84,8 @@ func resources(c render.Cgroup) *cgroups.Resources {
 	return r
 }
 
-// cpuWeight converts CPU shares (2 to 262144) to a weight of cgroup v2 (1 to 10000) with
-// the kubelet's formula. Runtimes use another one for containers.
+// cpuWeight converts CPU shares (2 to 262144) to a cpu.weight of cgroup v2 (1 to 10000).
+// The formula is the kubelet's. Runtimes use a different formula for containers.
 func cpuWeight(shares int64) uint64 { return uint64(1 + (shares-2)*9999/262142) }
 
 // HugePageSizes returns the huge page sizes of the host in the format of the kernel
@@ -98,8 +98,9 @@ func HugePageSizes() []string {
 	return cgroups.HugePageSizes()
 }
 
-// limitsHugePages reports whether the hierarchy mounted at point limits huge pages. On a
-// host that also has v1 hierarchies, that of v2 is not used.
+// limitsHugePages reports whether the hierarchy mounted at point limits huge pages. If the
+// host has v1 hierarchies, too, limitsHugePages ignores the v2 hierarchy, because its
+// limits are not set.
 func limitsHugePages(point string) bool {
 	if !cgroups.IsCgroup2UnifiedMode() {
 		return path.Base(point) == "hugetlb"

@@ -36,7 +36,7 @@ func TestMake(t *testing.T) {
 	if cgroups.IsCgroup2UnifiedMode() {
 		want = map[string]string{"cpu.weight": "20", "cpu.max": "150000 100000", "memory.max": "67108864", "pids.max": "100"}
 	}
-	for range 2 { // making it again changes nothing
+	for range 2 { // the second call changes nothing
 		if err := Make(c); err != nil {
 			t.Fatal(err)
 		}
@@ -61,8 +61,8 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// TestMake_CPUSet checks that cgroups below a cgroup that was made have its CPUs from
-// the beginning. Under cgroup v2 they always have.
+// TestMake_CPUSet checks that a cgroup in a cgroup of Make has the CPUs of its parent from
+// the beginning. With cgroup v2 the kernel always does this.
 func TestMake_CPUSet(t *testing.T) {
 	root, points := newTestRoot(t)
 	if err := Make(render.Cgroup{Parent: root + "/kubepods"}); err != nil {
@@ -86,7 +86,7 @@ func TestMemory(t *testing.T) {
 	at := root + "/kubepods/burstable/pod" + uid
 	c := render.Cgroup{Parent: at, Memory: 64 << 20}
 	if got, limit, err := Memory(c); err != nil || got != 0 || limit != 0 {
-		t.Errorf("before it exists: got %d of %d, %v", got, limit, err)
+		t.Errorf("cgroup does not exist: got %d bytes, limit %d, error %v; want 0, 0 and no error", got, limit, err)
 	}
 	if err := Make(c); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, limit, err := Memory(render.Cgroup{Parent: root}); err != nil || limit != 0 {
-		t.Errorf("without a limit: got %d, %v", limit, err)
+		t.Errorf("cgroup without a limit: got limit %d, error %v; want 0 and no error", limit, err)
 	}
 	hoard := exec.Command("sh", "-c", "read go; x=$(head -c 8388608 /dev/zero | tr '\\0' x); echo ready; read end")
 	in, err := hoard.StdinPipe()
@@ -131,14 +131,14 @@ func TestMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, limit, err := Memory(c); err != nil || got < before+8<<20 || limit != c.Memory {
-		t.Errorf("got %d bytes of %d, %v; want at least 8Mi more than %d", got, limit, err, before)
+		t.Errorf("got %d bytes, limit %d, error %v; want at least %d bytes, limit %d", got, limit, err, before+8<<20, c.Memory)
 	}
 }
 
 func TestMake_InvalidParent(t *testing.T) {
 	for _, parent := range []string{"", "relative", "/a/../b", "/a/"} {
 		if err := Make(render.Cgroup{Parent: parent}); err == nil {
-			t.Errorf("%q: got no error", parent)
+			t.Errorf("Make(%q): got no error, want one", parent)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func TestLibraryConfig(t *testing.T) {
 	} {
 		c, err := libraryConfig(render.Cgroup{Parent: parent, Systemd: true})
 		if err != nil || c.Parent != want[0] || c.Name != want[1] || !c.Systemd {
-			t.Errorf("%s: got %+v, %v", parent, c, err)
+			t.Errorf("%s: got %+v, error %v; want parent and name %q", parent, c, err, want)
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"podd/reconcile/render"
 )
 
-// minUnlimited is the smallest value that cgroup v1 reports for "no limit". v1 reports
-// the greatest int64 that is a multiple of the page size, and the largest page has 64 KiB.
+// minUnlimited is the smallest value with which cgroup v1 reports "no limit". cgroup v1
+// reports the greatest int64 that is a multiple of the page size, which is at most 64 KiB.
 const minUnlimited = math.MaxInt64 &^ (64<<10 - 1)
 
 // memoryFiles are the names of the files with the memory in use and its limit, in v2 and
@@ -24,9 +24,9 @@ var memoryFiles = [...]struct{ used, limit string }{
 	{"memory.usage_in_bytes", "memory.limit_in_bytes"},
 }
 
-// Memory returns how many bytes of memory the processes and files of a cgroup are
-// charged with, and their limit, 0 for none. A cgroup that does not exist is
-// charged with nothing.
+// Memory returns the memory in bytes that is charged to a cgroup, and the memory limit of
+// the cgroup in bytes. limit is 0 if the cgroup has no limit. If the cgroup does not exist,
+// both results are 0.
 func Memory(c render.Cgroup) (used, limit int64, err error) {
 	driver := driverCgroupfs
 	if c.Systemd {
@@ -58,7 +58,7 @@ func Memory(c render.Cgroup) (used, limit int64, err error) {
 	return 0, 0, nil
 }
 
-// readBytes reads a number of bytes from file. It returns 0 for "no limit".
+// readBytes reads a number of bytes from file. It returns 0 if file contains "no limit".
 func readBytes(file string) (int64, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -11,16 +11,18 @@ import (
 	"podd/manifest"
 )
 
-// The cgroup drivers, with the names that runtimes use. An empty driver means driverCgroupfs.
+// The cgroup drivers have the names that runtimes use. "" means driverCgroupfs.
 const (
 	driverCgroupfs = "cgroupfs"
 	driverSystemd  = "systemd"
 )
 
+// slice is the suffix of the name of a systemd slice.
 const slice = ".slice"
 
-// podPath returns the path in a hierarchy of the pod cgroup parent. It returns an error
-// unless this is the cgroup of the pod uid, so that no other cgroup is removed.
+// podPath returns the path of a pod's cgroup below the mount point of a hierarchy. parent is
+// the cgroup parent of the pod, as passed to the runtime. If parent is not the cgroup of the
+// pod uid, podPath returns an error, because the caller would remove a different cgroup.
 func podPath(parent, driver string, uid types.UID) (string, error) {
 	if !manifest.SafeUID(uid) {
 		return "", fmt.Errorf("pod uid %q cannot be part of a cgroup name", uid)
@@ -35,7 +37,9 @@ func podPath(parent, driver string, uid types.UID) (string, error) {
 	return at, nil
 }
 
-// resolve returns the path in a hierarchy of a cgroup parent, as passed to the runtime.
+// resolve returns the path of a cgroup below the mount point of a hierarchy. parent is the
+// cgroup parent, as passed to the runtime: a path or, for driverSystemd, the path or the
+// name of a slice.
 func resolve(parent, driver string) (string, error) {
 	if driver == driverSystemd {
 		return slicePath(path.Base(parent))
@@ -46,8 +50,8 @@ func resolve(parent, driver string) (string, error) {
 	return parent, nil
 }
 
-// slicePath returns the path of a slice with all its parents: the parent of "a-b.slice"
-// is "a.slice" (systemd.slice(5)).
+// slicePath returns the path of a slice, which contains all parents of the slice. For
+// example, the path of "a-b.slice" is "/a.slice/a-b.slice" (systemd.slice(5)).
 func slicePath(name string) (string, error) {
 	base, ok := strings.CutSuffix(name, slice)
 	if !ok || base == "" || strings.Contains(name, "/") {
@@ -66,14 +70,15 @@ func slicePath(name string) (string, error) {
 }
 
 // uidFromName returns the pod UID in base, the last element of the path of a pod cgroup.
-// It returns false if base is not the name of a pod cgroup.
-func uidFromName(base string) (types.UID, bool) {
+// ok is false if base is not the name of a pod cgroup.
+func uidFromName(base string) (uid types.UID, ok bool) {
 	if name, ok := strings.CutSuffix(base, slice); ok {
 		if i := strings.LastIndex(name, "-"); i >= 0 {
 			name = name[i+1:]
 		}
 		base = strings.ReplaceAll(name, "_", "-")
 	}
-	uid, ok := strings.CutPrefix(base, "pod")
-	return types.UID(uid), ok && manifest.SafeUID(types.UID(uid))
+	text, ok := strings.CutPrefix(base, "pod")
+	uid = types.UID(text)
+	return uid, ok && manifest.SafeUID(uid)
 }

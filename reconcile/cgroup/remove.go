@@ -16,12 +16,12 @@ import (
 )
 
 // A BusyError reports that a cgroup could not be removed because it has processes.
-// Removing it again succeeds once they have exited.
+// A later removal succeeds if the processes have exited.
 type BusyError struct {
 	UID  types.UID
-	Path string // of the cgroup in the file system
-	// Processes is the number of processes in the cgroup and below it. It is 0 if they
-	// have exited in the meantime.
+	Path string // path of the cgroup in the file system
+	// Processes is the number of processes in the cgroup and in the cgroups below it. It is
+	// 0 if the processes exited after the removal failed.
 	Processes int
 }
 
@@ -29,36 +29,42 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("removing the cgroup of pod %s: %d processes remain in %s; podd retries", e.UID, e.Processes, e.Path)
 }
 
-// maxDepth limits the depth of cgroups that containers have nested, because the limit of
-// the kernel (cgroup.max.depth) is unlimited by default.
+// maxDepth is the maximum depth of nested cgroups that are read and removed. Containers can
+// create cgroups below their own, and the kernel does not limit the depth by default
+// (cgroup.max.depth).
 const maxDepth = 512
 
-// End ends a process in the cgroup of a pod that the runtime no longer knows. still
-// reports whether the process is still in the cgroup.
-type End func(pid int, still func() bool) error
+// A TerminateFunc terminates a process that remains in the cgroup of a removed pod.
+// inCgroup reports whether the process is still in the cgroup. A TerminateFunc must call
+// inCgroup after it has opened a descriptor of the process, because pid may have been
+// reused for a different process.
+type TerminateFunc func(pid int, inCgroup func() bool) error
 
-// RemovePod removes a pod's cgroup and the empty ones below it from every hierarchy. The
-// QoS class and the driver of the pod are not known, so RemovePod tries all possible paths
-// (see Places). It returns nil if the cgroup does not exist, and a *BusyError if it has
-// processes in a hierarchy; it is removed from the others. end, unless it is nil, is called
-// for these processes. root is the parent of kubepods, as configured for either driver; ""
-// and "/" are the top of the hierarchy.
-func RemovePod(ctx context.Context, root string, uid types.UID, end End) error {
+// RemovePod removes a pod's cgroup and the cgroups below it from every hierarchy. Because
+// the QoS class and the driver of a removed pod are unknown, RemovePod tries all paths of
+// PodPaths. It returns nil if the cgroup does not exist.
+//
+// If the cgroup contains processes in a hierarchy, RemovePod calls terminate for each of
+// these processes and returns an error that wraps a *BusyError. The cgroup is removed from
+// the remaining hierarchies. If terminate is nil, no process is terminated. root is the
+// parent of kubepods, as configured for the cgroupfs or the systemd driver; "" and "/" are
+// the top of the hierarchy.
+func RemovePod(ctx context.Context, root string, uid types.UID, terminate TerminateFunc) error {
 	points, err := hierarchies()
 	if err != nil {
 		return err
 	}
 	var failed []error
-	for _, dir := range classPaths(root) {
-		parent, driver := podPathInClass(dir, uid)
-		failed = append(failed, remove(ctx, points, parent, driver, uid, end))
+	for _, class := range classPaths(root) {
+		parent, driver := podPathInClass(class, uid)
+		failed = append(failed, remove(ctx, points, parent, driver, uid, terminate))
 	}
 	return errors.Join(failed...)
 }
 
-// remove does what RemovePod does for one path. parent is the cgroup parent that was passed
-// to the runtime: a path, or for driverSystemd the path or the name of a slice.
-func remove(ctx context.Context, points []string, parent, driver string, uid types.UID, end End) error {
+// remove removes a pod's cgroup with a given driver and cgroup parent, like RemovePod. points
+// are the mount points of the hierarchies. parent is the cgroup parent, as in podPath.
+func remove(ctx context.Context, points []string, parent, driver string, uid types.UID, terminate TerminateFunc) error {
 	at, err := podPath(parent, driver, uid)
 	if err != nil {
 		return fmt.Errorf("removing the cgroup of pod %s: %w", uid, err)
@@ -75,8 +81,8 @@ func remove(ctx context.Context, points []string, parent, driver string, uid typ
 			var p *fs.PathError
 			errors.As(err, &p)
 			err = &BusyError{UID: uid, Path: p.Path, Processes: len(processes(p.Path, 0))}
-			if end != nil {
-				err = errors.Join(err, endProcesses(filepath.Join(point, at), end))
+			if terminate != nil {
+				err = errors.Join(err, terminateProcesses(filepath.Join(point, at), terminate))
 			}
 		} else if err != nil {
 			err = fmt.Errorf("removing the cgroup of pod %s: %w", uid, err)
@@ -86,8 +92,9 @@ func remove(ctx context.Context, points []string, parent, driver string, uid typ
 	return errors.Join(failed...)
 }
 
-// removeTree removes dir and the cgroups below it, the deepest first. It tries dir first,
-// because usually there are no cgroups below it.
+// removeTree removes the cgroup dir and the cgroups below it. depth is the number of
+// cgroups between dir and the cgroup of the pod. removeTree tries to remove dir before it
+// reads dir, because usually there are no cgroups below dir.
 func removeTree(ctx context.Context, dir string, depth int) error {
 	err := rmdir(dir)
 	if err == nil {
@@ -108,8 +115,8 @@ func removeTree(ctx context.Context, dir string, depth int) error {
 	return rmdir(dir)
 }
 
-// rmdir removes a cgroup. It returns nil if the cgroup does not exist. It unlinks no
-// files, because the kernel removes those of a cgroup.
+// rmdir removes a cgroup. It returns nil if the cgroup does not exist. rmdir does not
+// remove the files in the cgroup, because the kernel removes them with the cgroup.
 func rmdir(dir string) error {
 	for {
 		err := syscall.Rmdir(dir)
@@ -127,6 +134,8 @@ func rmdir(dir string) error {
 	}
 }
 
+// children returns the paths of the cgroups in dir. It returns nil and no error if dir does
+// not exist.
 func children(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -144,8 +153,8 @@ func children(dir string) ([]string, error) {
 	return subs, nil
 }
 
-// processes returns the processes in a cgroup and below it. A cgroup that cannot be read
-// counts as empty.
+// processes returns the PIDs of the processes in the cgroup dir and in the cgroups below
+// dir. It ignores cgroups that cannot be read.
 func processes(dir string, depth int) []int {
 	text, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	var all []int
@@ -163,11 +172,12 @@ func processes(dir string, depth int) []int {
 	return all
 }
 
-// endProcesses calls end for each process in a cgroup and below it.
-func endProcesses(dir string, end End) error {
+// terminateProcesses calls terminate for each process in the cgroup dir and in the cgroups
+// below dir.
+func terminateProcesses(dir string, terminate TerminateFunc) error {
 	var failed []error
 	for _, pid := range processes(dir, 0) {
-		failed = append(failed, end(pid, func() bool { return slices.Contains(processes(dir, 0), pid) }))
+		failed = append(failed, terminate(pid, func() bool { return slices.Contains(processes(dir, 0), pid) }))
 	}
 	return errors.Join(failed...)
 }

@@ -13,18 +13,19 @@ import (
 	"podd/reconcile/render"
 )
 
-// sliceConfig returns the configuration of the slice at a path for the cgroups library.
+// sliceConfig returns the configuration, for the cgroups library, of the slice at the path at.
 func sliceConfig(at string, r *cgroups.Resources) *cgroups.Cgroup {
 	parent := path.Base(path.Dir(at))
 	if parent == "/" {
-		parent = "-" + slice // the root of all slices
+		parent = "-" + slice // the root slice
 	}
 	return &cgroups.Cgroup{Systemd: true, Name: path.Base(at), Parent: parent, Resources: r}
 }
 
-// stopSlice makes systemd stop the slice at a path, because otherwise systemd keeps the
-// unit of the removed cgroup until the host is rebooted. It does nothing if the slice
-// has processes, because systemd would kill them.
+// stopSlice makes systemd stop the slice at the path at. Otherwise, systemd keeps the unit
+// of the removed cgroup until the host is rebooted. stopSlice does nothing if the slice
+// contains processes, because systemd would kill them. points are the mount points of the
+// hierarchies.
 func stopSlice(points []string, at string) error {
 	if !systemd.IsRunningSystemd() {
 		return nil

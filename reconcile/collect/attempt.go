@@ -10,9 +10,9 @@ import (
 	"podd/runtime/safepath"
 )
 
-// removeBefore removes the logs of a container's attempts before attempt, including
-// rotated ones, except for the latest of them that has logs. It reports whether it removed
-// any. podLogs is the pod's log directory.
+// removeBefore removes the logs, rotated or not, of a container's attempts before attempt. It
+// keeps the logs of the latest of these attempts. removed reports whether there were logs to
+// remove. podLogs is the pod's log directory.
 func removeBefore(podLogs, container string, attempt uint32) (removed bool, err error) {
 	dir, err := openContainer(podLogs, container)
 	if dir == nil {
@@ -42,10 +42,10 @@ func removeBefore(podLogs, container string, attempt uint32) (removed bool, err 
 	return removed, nil
 }
 
-// lowestFreeAttempt returns the lowest attempt number that is higher than those of all log
-// files of a container, including rotated ones; 0 if there are none. It is the number of
-// the next attempt if the runtime no longer lists the exited containers. podLogs is the
-// pod's log directory.
+// lowestFreeAttempt returns the lowest attempt number that is higher than the attempt number
+// of every log file of a container, rotated or not. It returns 0 if there are no log files.
+// The caller uses this number if the runtime no longer lists the exited containers. podLogs
+// is the pod's log directory.
 func lowestFreeAttempt(podLogs, container string) (uint32, error) {
 	dir, err := openContainer(podLogs, container)
 	if dir == nil {
@@ -59,10 +59,13 @@ func lowestFreeAttempt(podLogs, container string) (uint32, error) {
 	return nextAttempt(names), nil
 }
 
-// maxAttempt is the highest valid attempt number. No container reaches it. The limit
-// prevents a file that a container plants from making the number overflow.
+// maxAttempt is the highest attempt number that is read from a file name. No container is
+// restarted so often. The limit prevents an overflow, because a container may be able to
+// create files in its log directory.
 const maxAttempt = 1 << 30
 
+// nextAttempt returns the lowest attempt number that is higher than the attempt number of
+// every log file in names.
 func nextAttempt(names []string) (next uint32) {
 	for _, name := range names {
 		if n, ok := logs.AttemptOf(name); ok && n <= maxAttempt {
@@ -76,7 +79,7 @@ func nextAttempt(names []string) (next uint32) {
 // the directory does not exist.
 func openContainer(podLogs, container string) (*safepath.Dir, error) {
 	if !isContainerName(container) {
-		return nil, fmt.Errorf("opening the logs: %q is not a valid container name", container)
+		return nil, fmt.Errorf("opening the logs of a container: %q is not a valid container name", container)
 	}
 	all, err := safepath.Open(filepath.Dir(podLogs))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -96,8 +99,8 @@ func openContainer(podLogs, container string) (*safepath.Dir, error) {
 	return dir, nil
 }
 
-// isContainerName reports whether name is valid for the log directory of a container: one
-// path element that stays below the pod's directory.
+// isContainerName reports whether name is valid for the log directory of a container: a
+// single path element other than "." and "..".
 func isContainerName(name string) bool {
 	return filepath.IsLocal(name) && name != "." && filepath.Base(name) == name
 }

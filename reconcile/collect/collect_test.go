@@ -91,7 +91,7 @@ func TestSweep(t *testing.T) {
 	must(t, os.RemoveAll(l.Dir))
 	must(t, l.remove(t.Context(), "u2"))
 	if left := names(t, l.Links); slices.Contains(left, "live.log") {
-		t.Errorf("got links %q to removed logs, want none", left)
+		t.Errorf("links to removed logs: got %q, want none", left)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestRemove_LinksAndMounts(t *testing.T) {
 	must(t, unix.Unmount(at, 0))
 	must(t, l.remove(t.Context(), "u1"))
 	if _, err := os.Stat(kept); err != nil {
-		t.Errorf("removed outside: %v", err)
+		t.Errorf("file outside of the log directory: %v", err)
 	}
 }
 
@@ -138,10 +138,10 @@ func TestLink(t *testing.T) {
 	must(t, os.Remove(link))
 	must(t, os.WriteFile(link, []byte("not podd's"), 0o644))
 	if made, err := l.Link(path, web, "c", "abc"); made || err == nil {
-		t.Error("linked over a file")
+		t.Error("link over a file: got no error, want one")
 	}
 	if text, _ := os.ReadFile(link); string(text) != "not podd's" {
-		t.Error("a file was replaced")
+		t.Error("content of the file in place of the link changed")
 	}
 	if made, err := (Logs{Dir: l.Dir}).Link(path, web, "c", "abc"); made || err != nil {
 		t.Errorf("without a directory of links: made %v, error %v", made, err)
@@ -203,10 +203,10 @@ func FuzzNextAttempt(f *testing.F) {
 		files := strings.Split(text, "\n")
 		next := nextAttempt(files)
 		if next > maxAttempt+1 {
-			t.Errorf("%q: got %d, an overflow", files, next)
+			t.Errorf("%q: got attempt %d, want no overflow", files, next)
 		}
 		if slices.Contains(files, "7.log") && next < 8 {
-			t.Errorf("%q: got %d, which is in use", files, next)
+			t.Errorf("%q: got attempt %d, which has logs; want a free one", files, next)
 		}
 	})
 }
@@ -270,7 +270,7 @@ func TestLeftovers(t *testing.T) {
 func TestMakeLogs(t *testing.T) {
 	l := Leftovers{Logs: Logs{Dir: filepath.Join(t.TempDir(), "log/pods")}}
 	pod := &manifest.Pod{Key: web, UID: "u1"}
-	old := unix.Umask(0o077) // the mode does not depend on it
+	old := unix.Umask(0o077) // the mode does not depend on the umask
 	defer unix.Umask(old)
 	for _, container := range []string{"", "c", "c"} {
 		must(t, l.MakeLogs(pod, container))
@@ -284,7 +284,7 @@ func TestMakeLogs(t *testing.T) {
 	}
 	for _, bad := range []string{"..", ".", "../other", "a/b", "/etc"} {
 		if err := l.MakeLogs(pod, bad); err == nil {
-			t.Errorf("container %q: got no error", bad)
+			t.Errorf("container %q: got no error, want one", bad)
 		}
 	}
 	must(t, os.Symlink(t.TempDir(), filepath.Join(l.Logs.Dir, "default_web-node1_u1/link")))

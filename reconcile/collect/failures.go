@@ -8,24 +8,25 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// failures are the errors of a pass over the logs, by the pod with logs that could not be
-// removed. The errors under allPods concern every pod.
+// failures contains the errors of a pass over the logs, by the UID of the pod whose logs could
+// not be removed. The errors of the key allPods concern every pod.
 type failures map[types.UID][]error
 
-// allPods is no valid UID.
+// allPods is a key of failures. It is not a valid UID.
 const allPods types.UID = ""
 
+// add appends err to the errors of uid. It returns f.
 func (f failures) add(uid types.UID, err error) failures {
 	f[uid] = append(f[uid], err)
 	return f
 }
 
-// about returns the errors that concern uid; nil if there are none.
-func (f failures) about(uid types.UID) error {
+// forPod returns the joined errors of uid and of all pods, or nil.
+func (f failures) forPod(uid types.UID) error {
 	return errors.Join(append(slices.Clone(f[allPods]), f[uid]...)...)
 }
 
-// join returns all errors; nil if there are none.
+// join returns all errors as one, or nil.
 func (f failures) join() error {
 	var all []error
 	for _, uid := range slices.Sorted(maps.Keys(f)) {

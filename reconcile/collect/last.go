@@ -5,28 +5,27 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/runtime/logs"
 )
 
-// The maximum size of a termination message from a container's log, as in the kubelet.
+// The limits of a termination message from a container's log, as in the kubelet.
 const (
 	lastLines = 80
 	lastBytes = 2048
 )
 
-// LastLines returns the end of the log of an attempt of an exited container. It waits
-// until the runtime has written the whole log. It returns "" if the log is empty or does
-// not exist.
+// LastLines returns the last lines, at most 80 lines and 2048 bytes, of the log of an attempt
+// whose container has exited. It waits until the runtime has written the whole log. It
+// returns "" if the log is empty or does not exist.
 func (l Leftovers) LastLines(ctx context.Context, key types.NamespacedName, uid types.UID, container string, attempt uint32) (string, error) {
 	var text []byte
 	ended := make(chan struct{})
 	close(ended)
 	err := logs.Read(ctx, logs.Options{
-		Dir:       filepath.Join(l.Logs.Dir, key.Namespace+"_"+key.Name+"_"+string(uid)),
+		Dir:       logs.Dir(l.Logs.Dir, key, uid),
 		Container: container, Attempt: &attempt, Tail: lastLines,
 		Follow: true, Ended: logs.Closed(ended),
 	}, func(e logs.Entry) error {
@@ -43,7 +42,7 @@ func (l Leftovers) LastLines(ctx context.Context, key types.NamespacedName, uid 
 	return string(tail(text)), err
 }
 
-// tail returns the last lines of text.
+// tail returns the last lines of text, at most lastLines.
 func tail(text []byte) []byte {
 	at := len(bytes.TrimSuffix(text, []byte("\n")))
 	for range lastLines {

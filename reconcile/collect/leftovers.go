@@ -13,27 +13,29 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile/cgroup"
+	"podd/runtime/logs"
 	"podd/runtime/shim"
 )
 
-// Leftovers manages the files and cgroups of pods outside of the pod directories: logs,
-// links to logs, and cgroups. Its methods may be called concurrently.
+// Leftovers manages what pods have outside of the pod directories: logs, links to logs, and
+// cgroups. Its methods may be called concurrently.
 type Leftovers struct {
 	Logs Logs
 	// CgroupRoot is the parent cgroup of kubepods; "" means the top of the hierarchy.
 	CgroupRoot string
-	// CgroupRemoved is called with the time that the removal of a pod's cgroup took,
-	// unless it is nil.
+	// CgroupRemoved is called after each attempt to remove a pod's cgroup, with the duration
+	// of the attempt. It may be nil.
 	CgroupRemoved func(took time.Duration)
 }
 
 // podLogs returns the log directory of a pod.
 func (l Leftovers) podLogs(pod *manifest.Pod) string {
-	return filepath.Join(l.Logs.Dir, pod.Key.Namespace+"_"+pod.Key.Name+"_"+string(pod.UID))
+	return logs.Dir(l.Logs.Dir, pod.Key, pod.UID)
 }
 
-// NextAttempts returns, for each container of a pod that has logs, the number of its next
-// attempt if the runtime no longer lists the earlier ones.
+// NextAttempts returns the number of the next attempt of each container of a pod, by container
+// name. The result omits containers without logs. The caller uses a number if the runtime no
+// longer lists the exited containers.
 func (l Leftovers) NextAttempts(pod *manifest.Pod) (map[string]uint32, error) {
 	next := map[string]uint32{}
 	var failed []error
@@ -49,8 +51,8 @@ func (l Leftovers) NextAttempts(pod *manifest.Pod) (map[string]uint32, error) {
 	return next, errors.Join(failed...)
 }
 
-// Started creates the link to the log of a started container for log agents. It removes
-// the logs of all attempts before the previous one, and their links.
+// Started creates the link to the log of a started container for log agents. It keeps the logs
+// of the previous attempt, and removes the logs and links of all earlier attempts.
 func (l Leftovers) Started(pod *manifest.Pod, container, id string, attempt uint32) error {
 	path := filepath.Join(l.podLogs(pod), container, fmt.Sprintf("%d.log", attempt))
 	_, err := l.Logs.Link(path, pod.Key, container, id)
@@ -65,10 +67,10 @@ func (l Leftovers) Started(pod *manifest.Pod, container, id string, attempt uint
 	return errors.Join(err, rerr)
 }
 
-// Remove removes the logs, links and cgroups of a removed pod, and ends processes in the
-// cgroups that the runtime no longer knows. It returns nil if there is nothing to remove.
-// If it returns a *cgroup.BusyError, it can be called again after the processes have
-// exited.
+// Remove removes the logs, links and cgroups of a removed pod. It kills processes that remain
+// in the cgroups, because the runtime no longer lists their containers. It returns nil if there
+// is nothing to remove. If the error wraps a *cgroup.BusyError, the caller can call Remove again
+// after the processes have exited.
 func (l Leftovers) Remove(ctx context.Context, _ types.NamespacedName, uid types.UID) error {
 	err, began := l.Logs.remove(ctx, uid), time.Now()
 	err = errors.Join(err, cgroup.RemovePod(ctx, l.CgroupRoot, uid, shim.EndOrphan))

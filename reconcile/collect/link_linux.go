@@ -16,24 +16,26 @@ const (
 	linkSuffix = ".log"
 )
 
-// linkName returns the name of the link to a container's log. A name that is too long is
-// truncated before its suffix.
+// linkName returns the name of the link to a container's log. If the name is too long, it is
+// truncated before the suffix ".log".
 func linkName(pod types.NamespacedName, container, id string) string {
 	name := pod.Name + "_" + pod.Namespace + "_" + container + "-" + id
 	return name[:min(len(name), maxName-len(linkSuffix))] + linkSuffix
 }
 
-// Link creates the link to a container's log at path, which is below Dir. made reports
-// whether the link exists when Link returns; it is false if there is no log yet.
-func (l Logs) Link(path string, pod types.NamespacedName, container, id string) (made bool, err error) {
-	made, err = l.link(path, linkName(pod, container, id))
+// Link creates the link to a container's log at path, which must be below Dir. exists reports
+// whether the link exists when Link returns. exists is false without an error if there is no
+// log yet or if Links is "".
+func (l Logs) Link(path string, pod types.NamespacedName, container, id string) (exists bool, err error) {
+	exists, err = l.link(path, linkName(pod, container, id))
 	if err != nil {
 		err = fmt.Errorf("linking the log of container %s of pod %s: %w", container, pod, err)
 	}
-	return made, err
+	return exists, err
 }
 
-func (l Logs) link(path, name string) (made bool, err error) {
+// link creates the link name to the log at path. exists is as for Link.
+func (l Logs) link(path, name string) (exists bool, err error) {
 	if logExists, err := l.logExists(path); !logExists {
 		return false, err
 	}
@@ -62,7 +64,8 @@ func (l Logs) link(path, name string) (made bool, err error) {
 	return err == nil, err
 }
 
-// logExists reports whether path is an existing log below Dir.
+// logExists reports whether the log at path exists. If path is not below Dir or is not a regular
+// file, logExists returns an error.
 func (l Logs) logExists(path string) (bool, error) {
 	rel, err := filepath.Rel(l.Dir, path)
 	if err != nil || !filepath.IsLocal(rel) || rel == "." {

@@ -5,10 +5,10 @@
 //	        ▲
 //	/var/log/containers/<name>_<namespace>_<container>-<id>.log
 //
-// The names are those of the kubelet. Both directories may be shared with a kubelet and
-// other podds, and containers with a hostPath volume may write to them. So only entries
-// with the UIDs of the caller's pods are changed, no link is followed, and no mount point
-// is crossed (package runtime/safepath).
+// The kubelet uses the same names. A kubelet and other instances of podd may use the same
+// directories, and containers with a hostPath volume may write to them. Therefore, this package
+// changes only entries with the UIDs of the caller's pods. It follows no symbolic link and
+// crosses no mount point (package runtime/safepath).
 package collect
 
 import (
@@ -26,21 +26,21 @@ import (
 	"podd/runtime/safepath"
 )
 
-// Logs manages the logs of pods. Its methods may be called concurrently.
+// Logs manages the log directories of pods and the links to logs. Its methods may be called concurrently.
 type Logs struct {
 	// Dir contains the log directories of pods, usually /var/log/pods; required.
 	Dir string
 	// Links contains the links to logs, usually /var/log/containers; "" means that no
 	// links are created.
 	Links string
-	// Passes lets pods that are removed at the same time share a pass over both
-	// directories; nil: each makes its own.
+	// Passes merges the removals of pods that are removed at the same time, so that they
+	// share a pass over Dir and Links. nil means that each removal makes its own pass.
 	Passes *Passes
 }
 
-// uidFromName returns the UID in the name of a pod's log directory. It returns false if
-// the name is not that of one.
-func uidFromName(name string) (types.UID, bool) {
+// uidFromName returns the pod UID in name. ok is false if name is not the name of a pod's log
+// directory.
+func uidFromName(name string) (uid types.UID, ok bool) {
 	parts := strings.Split(name, "_")
 	if len(parts) != 3 || parts[0] == "" || parts[1] == "" || !manifest.SafeUID(types.UID(parts[2])) {
 		return "", false
@@ -48,19 +48,20 @@ func uidFromName(name string) (types.UID, bool) {
 	return types.UID(parts[2]), true
 }
 
-// remove removes the logs of a removed pod and the links to them. It returns nil if there
-// are none.
+// remove removes the logs of a removed pod and the links to these logs. It returns nil if there
+// are no logs and no links.
 func (l Logs) remove(ctx context.Context, uid types.UID) error {
 	return l.Passes.do(uid, func(uids sets.Set[types.UID]) failures { return l.sweep(ctx, uids, nil) })
 }
 
-// Sweep does what remove does for every pod that is owned and not live. Of live pods it
-// removes the links to logs that no longer exist. It continues after an error and returns
-// all of them.
+// Sweep removes the logs, and the links to logs, of every pod whose UID is in owned and not in
+// live. For pods in both sets, Sweep removes only the links to logs that were removed. Sweep
+// continues after an error and returns all errors.
 func (l Logs) Sweep(ctx context.Context, owned, live sets.Set[types.UID]) error {
 	return l.sweep(ctx, owned, live).join()
 }
 
+// sweep is like Sweep, but returns the errors by pod.
 func (l Logs) sweep(ctx context.Context, owned, live sets.Set[types.UID]) failures {
 	failed := failures{}
 	all, err := safepath.Open(l.Dir)
@@ -93,7 +94,8 @@ func (l Logs) sweep(ctx context.Context, owned, live sets.Set[types.UID]) failur
 }
 
 // openLinks opens the directory of the links. If the directory does not exist, openLinks
-// creates it if create is true, else it returns nil and no error.
+// creates it if create is true; otherwise, openLinks returns nil and no error. It also returns
+// nil and no error if l.Links is "".
 func (l Logs) openLinks(create bool) (*safepath.Dir, error) {
 	if l.Links == "" {
 		return nil, nil

@@ -6,26 +6,28 @@ import (
 	"path/filepath"
 
 	"podd/manifest"
+	"podd/runtime/logs"
 	"podd/runtime/safepath"
 )
 
-// logsMode is the mode of log directories. As in the kubelet, log agents that do not run
-// as root can read them.
+// logsMode is the mode of log directories, as in the kubelet. Log agents that do not run as
+// root can read these directories.
 const logsMode = 0o755
 
-// MakeLogs creates the log directory of a pod and, unless container is "", that of the
-// container in it. It does not change existing directories.
+// MakeLogs creates the log directory of a pod and, unless container is "", the log directory of
+// the container below it. MakeLogs does not change existing directories.
 //
-// According to the CRI, the agent creates these directories. containerd creates missing
-// ones, but CRI-O fails to create a container without its directory, and creates that of
-// the pod with a mode that only root can read.
+// According to the CRI, the node agent creates these directories. containerd creates missing
+// directories. CRI-O fails to create a container if the container's directory is missing, and
+// creates the pod's directory with a mode that only root can read.
 func (l Leftovers) MakeLogs(pod *manifest.Pod, container string) error {
-	if err := l.makeLogs(filepath.Base(l.podLogs(pod)), container); err != nil {
+	if err := l.makeLogs(logs.DirName(pod.Key, pod.UID), container); err != nil {
 		return fmt.Errorf("creating the log directory: %w", err)
 	}
 	return nil
 }
 
+// makeLogs is MakeLogs for the pod with the log directory pod below l.Logs.Dir.
 func (l Leftovers) makeLogs(pod, container string) error {
 	if err := os.MkdirAll(l.Logs.Dir, logsMode); err != nil {
 		return err

@@ -7,29 +7,30 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Passes merges removals: those that arrive while a pass over the logs is under way
-// share the next one. A pass reads the names of all logs of the node, so removing
-// thousands of pods one by one would read millions of names. The zero value is ready
-// for use; methods may be called concurrently.
+// Passes merges removals of pods. All removals that are requested during a pass over the logs
+// share the next pass. Because a pass reads the names of all logs of the node, a pass for each
+// of thousands of pods would read millions of names. The zero value is ready for use. The
+// methods may be called concurrently.
 type Passes struct {
 	mu   sync.Mutex // guards the following fields
-	next *pass      // not started; nil if no caller waits for one
-	last *pass      // the newest, started or not; nil if there was none
+	next *pass      // the pass that has not started; nil if no caller waits for a pass
+	last *pass      // the newest pass, started or not; nil if there was no pass
 }
 
+// A pass is a pass over the logs for the pods in uids.
 type pass struct {
 	uids   sets.Set[types.UID]
-	before *pass         // nil if there is none
+	before *pass         // the pass that must finish before; nil if there is none
 	done   chan struct{} // closed after failed was set
 	failed failures
 }
 
-// do removes what belongs to uid and returns the errors that concern it. One of the
-// callers that wait calls remove for all of them; the others wait for its result. On nil
-// Passes, do calls remove with uid alone.
+// do removes the logs of uid with remove, and returns the errors that concern uid. If several
+// callers wait for the same pass, the first caller calls remove with the UIDs of all callers,
+// and the other callers wait for the result. If p is nil, do calls remove with uid alone.
 func (p *Passes) do(uid types.UID, remove func(sets.Set[types.UID]) failures) error {
 	if p == nil {
-		return remove(sets.New(uid)).about(uid)
+		return remove(sets.New(uid)).forPod(uid)
 	}
 	own, first := p.join(uid)
 	if first {
@@ -41,10 +42,11 @@ func (p *Passes) do(uid types.UID, remove func(sets.Set[types.UID]) failures) er
 		close(own.done)
 	}
 	<-own.done
-	return own.failed.about(uid)
+	return own.failed.forPod(uid)
 }
 
-// join adds uid to the next pass, and reports whether it is the first.
+// join adds uid to the next pass and returns the pass. first reports whether uid is the first
+// UID of the pass, so that the caller must run the pass.
 func (p *Passes) join(uid types.UID) (next *pass, first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +58,8 @@ func (p *Passes) join(uid types.UID) (next *pass, first bool) {
 	return p.next, first
 }
 
-// begin closes a pass to further callers and forgets the one before it.
+// begin marks own as started, so that later callers join a new pass. It drops the reference to
+// the earlier pass, so that finished passes are garbage-collected.
 func (p *Passes) begin(own *pass) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// TestPasses checks that callers that wait for a pass in progress share the next one.
-// Each gets the errors about its own pod and those about all pods.
+// TestPasses checks that callers that wait for a pass in progress share the next pass. Each
+// caller gets the errors of its own pod and the errors of all pods.
 func TestPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, goOn := &Passes{}, make(chan struct{})
@@ -45,7 +45,7 @@ func TestPasses(t *testing.T) {
 		goOn <- struct{}{}
 		all.Wait()
 		if got := fmt.Sprint(passes); got != "[[a] [b c] [d]]" {
-			t.Errorf("got passes %s", got)
+			t.Errorf("passes: got %s", got)
 		}
 	})
 }

@@ -15,8 +15,9 @@ import (
 	"podd/runtime/safepath"
 )
 
-// sweepLinks removes the links into log directories of pods that are owned and not live,
-// and the dead links of live ones. all is nil if there are no logs.
+// sweepLinks removes the links to logs of every pod whose UID is in owned and not in live. For
+// pods in both sets, it removes only the links to logs that were removed. all is the directory
+// l.Dir, or nil if l.Dir does not exist. sweepLinks adds errors to failed.
 func (l Logs) sweepLinks(ctx context.Context, all *safepath.Dir, owned, live sets.Set[types.UID], failed failures) {
 	links, err := l.openLinks(false)
 	if err != nil {
@@ -49,16 +50,16 @@ func (l Logs) sweepLinks(ctx context.Context, all *safepath.Dir, owned, live set
 	}
 }
 
-// A target is the log that a link points to.
+// A target identifies the log to which a link points.
 type target struct {
 	uid  types.UID
-	dir  string // of the container, below Dir
-	name string
+	dir  string // log directory of the container, relative to Logs.Dir
+	name string // name of the log file
 }
 
-// linkTarget returns the target of a link. It returns false if the link does not point to
-// a container's log.
-func (l Logs) linkTarget(links *safepath.Dir, name string) (target, bool) {
+// linkTarget returns the target of the link name in links. ok is false if the link does not
+// point to a container's log.
+func (l Logs) linkTarget(links *safepath.Dir, name string) (to target, ok bool) {
 	path, err := links.Readlink(name)
 	if err != nil {
 		return target{}, false
@@ -75,9 +76,9 @@ func (l Logs) linkTarget(links *safepath.Dir, name string) (target, bool) {
 	return target{uid: uid, dir: filepath.Join(parts[0], parts[1]), name: parts[2]}, ok
 }
 
-// isSuperseded reports whether a log was removed: it does not exist, and there is one of a
-// later attempt. The latter is necessary because a log is missing briefly while it is
-// rotated.
+// isSuperseded reports whether a log was removed and a log of a later attempt exists. A missing
+// log alone does not prove that the log was removed, because a log is missing briefly while it
+// is rotated. all is the directory Logs.Dir.
 func (t target) isSuperseded(all *safepath.Dir) bool {
 	attempt, ok := logs.AttemptOf(t.name)
 	if all == nil || !ok {

@@ -12,9 +12,10 @@ import (
 // maxUsageNames is the maximum number of files that are measured per container.
 const maxUsageNames = 1 << 16
 
-// Usage returns the disk usage of a container's logs, including rotated ones and those of
-// earlier attempts; zero if there are none. podLogs is the pod's log directory. If Usage
-// returns an error, the result has the part that could be measured.
+// Usage returns the disk usage of a container's log directory, with the rotated logs and the
+// logs of earlier attempts. It returns zero if the directory does not exist. podLogs is the
+// pod's log directory. If Usage returns an error, the result contains the usage that was
+// measured before the error.
 func Usage(ctx context.Context, podLogs, container string) (safepath.Usage, error) {
 	dir, err := openContainer(podLogs, container)
 	if dir == nil {
@@ -28,8 +29,8 @@ func Usage(ctx context.Context, podLogs, container string) (safepath.Usage, erro
 	return used, nil
 }
 
-// Files is like Usage, but without the directory itself, as in the kubelet. If it returns
-// an error, the result is zero.
+// Files is like Usage, but does not count the directory itself, as in the kubelet. If Files
+// returns an error, the result is zero.
 func Files(ctx context.Context, podLogs, container string) (safepath.Usage, error) {
 	dir, err := openContainer(podLogs, container)
 	if dir == nil {

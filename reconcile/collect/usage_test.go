@@ -23,7 +23,7 @@ func TestFiles(t *testing.T) {
 		t.Errorf("got %+v, %v; want 128 KiB in 2 files", u, err)
 	}
 	if u, err := Files(t.Context(), pod, "none"); err != nil || u.Bytes != 0 || u.Inodes != 0 {
-		t.Errorf("without logs: %+v, %v", u, err)
+		t.Errorf("without logs: got %+v, error %v; want zero and no error", u, err)
 	}
 	if err := os.Symlink("/", filepath.Join(pod, "link")); err != nil {
 		t.Fatal(err)

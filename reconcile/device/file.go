@@ -13,6 +13,7 @@ import (
 	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	"podd/reconcile/checksum"
+	"podd/reconcile/device/allocation"
 	"podd/runtime/atomicfile"
 )
 
@@ -54,7 +55,7 @@ const (
 func Open(file string) (*Ledger, error) {
 	l := &Ledger{
 		file: file, changed: make(chan struct{}, 1), resources: map[string]*served{},
-		pods: map[Holder]grantMap{}, using: map[Holder]int{}, allocating: map[Holder]chan struct{}{},
+		pods: map[allocation.PodVersion]grantMap{}, using: map[allocation.PodVersion]int{}, allocating: map[allocation.PodVersion]chan struct{}{},
 	}
 	records, err := read(file)
 	if err != nil {
@@ -67,7 +68,7 @@ func Open(file string) (*Ledger, error) {
 		if proto.Unmarshal(r.Response, response) == nil {
 			g.Response = response
 		}
-		h := Holder{r.Key, r.UID, r.Hash}
+		h := allocation.PodVersion{Key: r.Key, UID: r.UID, Hash: r.Hash}
 		if l.pods[h] == nil {
 			l.pods[h] = grantMap{}
 		}

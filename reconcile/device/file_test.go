@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"podd/reconcile/device/allocation"
+
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/testing/protocmp"
@@ -16,9 +18,9 @@ import (
 )
 
 // sample returns the allocations in each file of testdata/ledger. All their fields are set.
-func sample() map[Holder]grantMap {
-	return map[Holder]grantMap{
-		{types.NamespacedName{Namespace: "default", Name: "web-n1"}, "u1", "h1"}: {"main": {gpu: Grant{
+func sample() map[allocation.PodVersion]grantMap {
+	return map[allocation.PodVersion]grantMap{
+		{Key: types.NamespacedName{Namespace: "default", Name: "web-n1"}, UID: "u1", Hash: "h1"}: {"main": {gpu: Grant{
 			Resource: gpu, IDs: []string{"gpu0", "gpu1"}, NUMA: map[string][]int64{"gpu0": {0}, "gpu1": {0, 1}}, Prepares: true,
 			Response: &v1beta1.ContainerAllocateResponse{Envs: map[string]string{"IDS": "gpu0 gpu1"}},
 		}}},

@@ -1,38 +1,10 @@
 package device
 
 import (
-	"encoding/json"
 	"slices"
 
-	"podd/runtime"
+	"podd/reconcile/device/allocation"
 )
-
-// Held has the device IDs in the annotations runtime.AnnotationDevices of containers, by
-// container and resource.
-type Held map[string]map[string][]string
-
-// Seen returns the devices in the annotations of an incarnation's containers. It ignores
-// annotations that cannot be decoded, because podd did not write them.
-func Seen(inc *runtime.Incarnation) Held {
-	var all Held
-	for i := range inc.Containers {
-		c := &inc.Containers[i]
-		var ids map[string][]string
-		if text := c.Annotations[runtime.AnnotationDevices]; text == "" || json.Unmarshal([]byte(text), &ids) != nil {
-			continue
-		}
-		if all == nil {
-			all = Held{}
-		}
-		all[c.Name] = ids
-	}
-	return all
-}
-
-// Sees reports whether any container of an incarnation has an annotation of devices.
-func Sees(inc *runtime.Incarnation) bool {
-	return slices.ContainsFunc(inc.Containers, func(c runtime.Container) bool { return c.Annotations[runtime.AnnotationDevices] != "" })
-}
 
 // Held reports whether any pod has devices or is being allocated some.
 func (l *Ledger) Held() bool {
@@ -45,7 +17,7 @@ func (l *Ledger) Held() bool {
 // is true, holders has all such pods, and the devices of other pods are released except
 // for those of pods in Use. Devices in annotations that are not in the ledger, because
 // its file was lost, are added to it.
-func (l *Ledger) Hold(holders map[Holder]Held, whole bool) {
+func (l *Ledger) Hold(holders map[allocation.PodVersion]allocation.IDs, whole bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for h := range l.pods {
@@ -65,7 +37,7 @@ func (l *Ledger) Hold(holders map[Holder]Held, whole bool) {
 
 // adoptLocked records the devices in the annotation of a container, unless one of them was
 // allocated to another pod since.
-func (l *Ledger) adoptLocked(h Holder, container, resource string, ids []string) {
+func (l *Ledger) adoptLocked(h allocation.PodVersion, container, resource string, ids []string) {
 	if len(ids) == 0 || len(l.pods[h].ids(container, resource)) > 0 {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"podd/manifest"
+	"podd/reconcile/device/allocation"
 )
 
 // TestLaws checks with random operations that no two pods have the same device, that a
@@ -27,23 +28,23 @@ func TestLaws(t *testing.T) {
 		runs++
 		file := filepath.Join(dir, fmt.Sprint(runs))
 		l, plugin := reopen(t, file), &fake{}
-		given, present := map[string]string{}, map[Holder]Held{}
+		given, present := map[string]string{}, map[allocation.PodVersion]allocation.IDs{}
 		r.Repeat(map[string]func(*rapid.T){
 			"use": func(r *rapid.T) {
 				p := rapid.SampledFrom(pods).Draw(r, "pod")
 				for other := range present {
-					if other.Key == p.Key && other != holderOf(p) {
+					if other.Key == p.Key && other != versionOf(p) {
 						delete(present, other)
 						removeAll(given, other)
 					}
 				}
-				present[holderOf(p)] = nil
+				present[versionOf(p)] = nil
 				if _, err := use(t, l, p, "main"); err != nil {
 					return
 				}
 				for _, c := range p.Spec.Spec.Containers {
 					ids, _ := use(t, l, p, c.Name)
-					at := fmt.Sprint(holderOf(p), c.Name)
+					at := fmt.Sprint(versionOf(p), c.Name)
 					if was, had := given[at]; had && was != ids {
 						r.Fatalf("devices of %s changed from %q to %q", at, was, ids)
 					}
@@ -66,7 +67,7 @@ func TestLaws(t *testing.T) {
 			"leave":   func(*rapid.T) { l.Leave(gpu, plugin) },
 			"restart": func(*rapid.T) { l = reopen(t, file); l.Hold(present, rapid.Bool().Draw(r, "whole")) },
 			"": func(r *rapid.T) {
-				owner := map[string]Holder{}
+				owner := map[string]allocation.PodVersion{}
 				for h, pod := range l.pods {
 					for _, grants := range pod {
 						for _, id := range grants[gpu].IDs {
@@ -89,7 +90,7 @@ func TestLaws(t *testing.T) {
 }
 
 // removeAll deletes the devices of a version.
-func removeAll(given map[string]string, h Holder) {
+func removeAll(given map[string]string, h allocation.PodVersion) {
 	for at := range given {
 		if strings.HasPrefix(at, fmt.Sprint(h)) {
 			delete(given, at)

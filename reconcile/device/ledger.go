@@ -6,12 +6,12 @@ import (
 	"slices"
 	"sync"
 
+	"podd/reconcile/device/allocation"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
-
-	"podd/reconcile/plan"
 )
 
 // A Plugin serves the devices of one resource. Each call returns soon after ctx is done,
@@ -39,9 +39,9 @@ type Ledger struct {
 	mu         sync.Mutex // guards all following fields
 	revision   uint64     // of pods
 	resources  map[string]*served
-	pods       map[Holder]grantMap
-	using      map[Holder]int           // calls of Use that are not done
-	allocating map[Holder]chan struct{} // closed when the allocation is finished
+	pods       map[allocation.PodVersion]grantMap
+	using      map[allocation.PodVersion]int           // calls of Use that are not done
+	allocating map[allocation.PodVersion]chan struct{} // closed when the allocation is finished
 }
 
 // served has the plugin of a resource and its devices.
@@ -103,16 +103,16 @@ func (l *Ledger) Leave(resource string, plugin Plugin) {
 }
 
 // Counts returns the numbers of devices by which pods are admitted.
-func (l *Ledger) Counts() map[v1.ResourceName]plan.Devices {
+func (l *Ledger) Counts() map[v1.ResourceName]allocation.Count {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	counts := map[v1.ResourceName]plan.Devices{}
+	counts := map[v1.ResourceName]allocation.Count{}
 	for resource, held := range l.heldLocked() {
-		counts[v1.ResourceName(resource)] = plan.Devices{Total: int64(held.Len())}
+		counts[v1.ResourceName(resource)] = allocation.Count{Total: int64(held.Len())}
 	}
 	for resource, s := range l.resources {
 		n := counts[v1.ResourceName(resource)].Total + int64(len(l.freeLocked(resource)))
-		counts[v1.ResourceName(resource)] = plan.Devices{Total: n, Served: s.listed}
+		counts[v1.ResourceName(resource)] = allocation.Count{Total: n, Served: s.listed}
 	}
 	return counts
 }

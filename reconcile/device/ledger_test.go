@@ -17,7 +17,7 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/decode"
-	"podd/reconcile/plan"
+	"podd/reconcile/device/allocation"
 	"podd/runtime"
 )
 
@@ -145,7 +145,7 @@ func allocations(l *Ledger) string {
 	return strings.Join(all, ", ")
 }
 
-func counts(l *Ledger) plan.Devices { return l.Counts()[gpu] }
+func counts(l *Ledger) allocation.Count { return l.Counts()[gpu] }
 
 // TestUse checks the allocations for the containers of a pod, which reuse the devices of
 // init containers.
@@ -220,9 +220,9 @@ func TestOpen_InvalidFile(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	inc := runtime.Incarnation{Containers: []runtime.Container{{Name: "main", Annotations: map[string]string{runtime.AnnotationDevices: `{"` + gpu + `":["b"]}`}}, {Name: "other"}}}
-	lost.Hold(map[Holder]Held{holderOf(p): Seen(&inc)}, false)
+	lost.Hold(map[allocation.PodVersion]allocation.IDs{versionOf(p): allocation.Recorded(&inc)}, false)
 	serve(lost, gpu, plugin, "a b")
-	if got := counts(lost); got != (plan.Devices{Total: 2, Served: true}) {
+	if got := counts(lost); got != (allocation.Count{Total: 2, Served: true}) {
 		t.Errorf("got %+v", got)
 	}
 	if ids, err := use(t, lost, podRequesting(t, "q", "main=1"), "main"); ids != "a" {
@@ -232,7 +232,7 @@ func TestOpen_InvalidFile(t *testing.T) {
 		t.Errorf("got %q, %v", ids, err)
 	}
 	// A device that is allocated to another pod in the meantime stays with it.
-	lost.Hold(map[Holder]Held{holderOf(podRequesting(t, "r", "main=1")): Seen(&inc)}, false)
+	lost.Hold(map[allocation.PodVersion]allocation.IDs{versionOf(podRequesting(t, "r", "main=1")): allocation.Recorded(&inc)}, false)
 	if got, want := allocations(lost), "p/main=b, q/main=a"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -243,7 +243,7 @@ func TestOpen_InvalidFile(t *testing.T) {
 func TestHold_AllocateFails(t *testing.T) {
 	l, p, broken := open(t), podRequesting(t, "p", "main=1", "side=1"), errors.New("it burns")
 	inc := runtime.Incarnation{Containers: []runtime.Container{{Name: "main", Annotations: map[string]string{runtime.AnnotationDevices: `{"` + gpu + `":["b"]}`}}}}
-	l.Hold(map[Holder]Held{holderOf(p): Seen(&inc)}, false)
+	l.Hold(map[allocation.PodVersion]allocation.IDs{versionOf(p): allocation.Recorded(&inc)}, false)
 	serve(l, gpu, &fake{allocate: func([]string) (*v1beta1.ContainerAllocateResponse, error) {
 		err := broken
 		broken = nil
@@ -276,7 +276,7 @@ func TestHold(t *testing.T) {
 	}{
 		{"incomplete list", func() { l.Hold(nil, false) }, true},
 		{"being started", func() { l.Hold(nil, true) }, true},
-		{"started", func() { done(); l.Hold(map[Holder]Held{holderOf(p): nil}, true) }, true},
+		{"started", func() { done(); l.Hold(map[allocation.PodVersion]allocation.IDs{versionOf(p): nil}, true) }, true},
 		{"plugin unregistered", func() { l.Leave(gpu, l.resources[gpu].plugin) }, true},
 		{"not in a complete list", func() { l.Hold(nil, true) }, false},
 	}
@@ -285,7 +285,7 @@ func TestHold(t *testing.T) {
 			t.Errorf("%s: got %s", s.name, allocations(l))
 		}
 	}
-	if got := counts(l); got != (plan.Devices{}) {
+	if got := counts(l); got != (allocation.Count{}) {
 		t.Errorf("got %+v", got)
 	}
 }

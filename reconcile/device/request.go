@@ -5,21 +5,16 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"podd/manifest"
+	"podd/reconcile/device/allocation"
 )
 
-// A Holder identifies a version of a pod that may have devices.
-type Holder struct {
-	Key  types.NamespacedName
-	UID  types.UID
-	Hash string
+// versionOf returns the version of a pod to which devices are allocated.
+func versionOf(p *manifest.Pod) allocation.PodVersion {
+	return allocation.PodVersion{Key: p.Key, UID: p.UID, Hash: p.Hash}
 }
-
-// holderOf returns the Holder of a pod.
-func holderOf(p *manifest.Pod) Holder { return Holder{p.Key, p.UID, p.Hash} }
 
 // A deviceRequest is the number of devices of a resource that a container requests.
 type deviceRequest struct {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"podd/manifest"
+	"podd/reconcile/device/allocation"
 )
 
 // Use allocates the devices that the containers of a pod request, unless it has them, and
@@ -22,7 +23,7 @@ func (l *Ledger) Use(ctx context.Context, pod *manifest.Pod, container string) (
 	if len(requests) == 0 {
 		return nil, func() {}, nil
 	}
-	h := holderOf(pod)
+	h := versionOf(pod)
 	done = l.beginUse(h)
 	grants, err = l.use(ctx, pod, h, requests, container)
 	if err != nil {
@@ -32,7 +33,7 @@ func (l *Ledger) Use(ctx context.Context, pod *manifest.Pod, container string) (
 	return grants, done, nil
 }
 
-func (l *Ledger) use(ctx context.Context, pod *manifest.Pod, h Holder, requests []deviceRequest, container string) ([]Grant, error) {
+func (l *Ledger) use(ctx context.Context, pod *manifest.Pod, h allocation.PodVersion, requests []deviceRequest, container string) ([]Grant, error) {
 	unlock, err := l.lockPod(ctx, h)
 	if err != nil {
 		return nil, err
@@ -57,7 +58,7 @@ func (l *Ledger) use(ctx context.Context, pod *manifest.Pod, h Holder, requests 
 // replaceUnhealthy releases all of a pod's devices of a resource if one of them is not
 // healthy. It releases all because containers may share devices. It does nothing for a
 // resource until its plugin has listed its devices.
-func (l *Ledger) replaceUnhealthy(h Holder, requests []deviceRequest) {
+func (l *Ledger) replaceUnhealthy(h allocation.PodVersion, requests []deviceRequest) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	pod := l.pods[h]
@@ -100,7 +101,7 @@ func (l *Ledger) PreStart(ctx context.Context, container string, grants []Grant)
 
 // beginUse records that a start is in progress and releases the devices of other
 // versions of the pod.
-func (l *Ledger) beginUse(h Holder) (done func()) {
+func (l *Ledger) beginUse(h allocation.PodVersion) (done func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.using[h]++
@@ -121,7 +122,7 @@ func (l *Ledger) beginUse(h Holder) (done func()) {
 
 // lockPod waits until no other allocation for the pod is in progress, because the choices
 // for its containers depend on each other.
-func (l *Ledger) lockPod(ctx context.Context, h Holder) (unlock func(), err error) {
+func (l *Ledger) lockPod(ctx context.Context, h allocation.PodVersion) (unlock func(), err error) {
 	for {
 		l.mu.Lock()
 		current, busy := l.allocating[h]
@@ -157,7 +158,7 @@ func (l *Ledger) plugin(resource string) (Plugin, error) {
 }
 
 // allocate allocates the devices of a request unless they are allocated.
-func (l *Ledger) allocate(ctx context.Context, pod *manifest.Pod, h Holder, a deviceRequest) error {
+func (l *Ledger) allocate(ctx context.Context, pod *manifest.Pod, h allocation.PodVersion, a deviceRequest) error {
 	g := l.grantOf(h, a)
 	if g.Response != nil {
 		return nil
@@ -191,7 +192,7 @@ func (l *Ledger) allocate(ctx context.Context, pod *manifest.Pod, h Holder, a de
 	return nil
 }
 
-func (l *Ledger) grantOf(h Holder, a deviceRequest) Grant {
+func (l *Ledger) grantOf(h allocation.PodVersion, a deviceRequest) Grant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.pods[h] == nil {
@@ -203,7 +204,7 @@ func (l *Ledger) grantOf(h Holder, a deviceRequest) Grant {
 // reserve chooses devices and adds them to the pod. It queries the preference of the
 // plugin first, without the mutex; of the preferred devices, those that are no longer
 // free are ignored.
-func (l *Ledger) reserve(ctx context.Context, pod *manifest.Pod, h Holder, a deviceRequest, plugin Plugin) (Grant, error) {
+func (l *Ledger) reserve(ctx context.Context, pod *manifest.Pod, h allocation.PodVersion, a deviceRequest, plugin Plugin) (Grant, error) {
 	now := l.offer(pod, h, a)
 	if _, err := now.choose(a.n, nil); err != nil {
 		return Grant{}, err
@@ -226,13 +227,13 @@ func (l *Ledger) reserve(ctx context.Context, pod *manifest.Pod, h Holder, a dev
 }
 
 // offer returns the devices that can be allocated for a request now.
-func (l *Ledger) offer(pod *manifest.Pod, h Holder, a deviceRequest) offer {
+func (l *Ledger) offer(pod *manifest.Pod, h allocation.PodVersion, a deviceRequest) offer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.offerLocked(pod, h, a)
 }
 
-func (l *Ledger) offerLocked(pod *manifest.Pod, h Holder, a deviceRequest) offer {
+func (l *Ledger) offerLocked(pod *manifest.Pod, h allocation.PodVersion, a deviceRequest) offer {
 	s := l.resources[a.resource]
 	healthy := func(id string) bool { return s != nil && s.devices[id].Healthy }
 	earlier := reusable(&pod.Spec.Spec, a.container, func(container string) []string { return l.pods[h].ids(container, a.resource) })

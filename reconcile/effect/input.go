@@ -77,7 +77,7 @@ func (s Input) refsFor(p *manifest.Pod) *refs.Resolved {
 
 // volumes returns the content of the volumes of a version.
 func (s Input) volumes(p *manifest.Pod) render.Volumes {
-	return render.Content{Pod: p, Supply: s.refsFor(p), Node: *s.Node}
+	return render.Content{Pod: p, Refs: s.refsFor(p), Node: *s.Node}
 }
 
 // writtenFiles returns plan.Objects.Files of the content that an effect writes into the

@@ -126,7 +126,7 @@ func (e *Runner) ensureImage(ctx context.Context, s Input, p *manifest.Pod, a pl
 	var err error
 	r.Image, err = e.Images.Ensure(ctx, a.Image, a.Policy, secrets, func() {
 		r.Tried = true
-		s.Pulling(ctx, a, event.Pulling(event.On(p, time.Now()), a))
+		s.Pulling(ctx, a, event.ForPull(event.NewSubject(p, time.Now()), a))
 	})
 	if err != nil && missing != "" {
 		err = fmt.Errorf("%w%s", err, missing)
@@ -189,7 +189,7 @@ func (s Input) needsExitCodes(inc *runtime.Incarnation) bool {
 	if s.Desired != nil {
 		return inc.UID == s.Desired.UID
 	}
-	return s.Previous != nil && s.Previous.Origin.Kind == manifest.KindAPI && inc.UID == s.Previous.UID
+	return s.Previous != nil && s.Previous.Traits.StateAtSource && inc.UID == s.Previous.UID
 }
 
 // removeSandbox removes a sandbox. Unless released is set, it stops the sandbox first,

@@ -30,19 +30,19 @@ type Decision struct {
 	At time.Time
 }
 
-// Decided returns the events for the differences between d.Now and d.Before.
-func Decided(d Decision) []Event {
+// ForDecision returns the events for the differences between d.Now and d.Before.
+func ForDecision(d Decision) []Event {
 	if d.Pod == nil {
 		return d.killingEvents()
 	}
 	var all []Event
-	s := On(d.Pod, d.At)
+	s := NewSubject(d.Pod, d.At)
 	if d.Now.Rule == plan.RuleSandboxLost && d.Before.Rule != plan.RuleSandboxLost {
 		all = append(all, s.Normal("SandboxChanged", "", "Pod sandbox changed, it will be killed and re-created."))
 	}
 	// If the cluster already has a terminal status of the pod, the event was recorded
 	// when the pod finished.
-	if fin := d.Now.Finished; fin != nil && fin.Reason != "" && fin.Reason != plan.Terminated && !d.Pod.Over() {
+	if fin := d.Now.Finished; fin != nil && fin.Reason != "" && fin.Reason != plan.Terminated && !d.Pod.FinishedAtSource() {
 		all = append(all, s.failed(fin))
 	}
 	return slices.Concat(all, d.waitEvents(s), d.backOffEvents(s), d.killingEvents())
@@ -59,7 +59,7 @@ func (s Subject) failed(fin *plan.Finished) Event {
 
 // waitEvents returns the event for a new reason why the pod does not start or why an
 // edit of it is not applied. It returns none for volumes, images and sandboxes that
-// failed, because Did reports those.
+// failed, because ForOutcome reports those.
 func (d Decision) waitEvents(s Subject) []Event {
 	now := &d.Now
 	if !now.Problem || now.Why == "" || now.Why == d.Before.Why {

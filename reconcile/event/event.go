@@ -1,11 +1,11 @@
 // Package event generates the events of pods and of the node. It uses the reasons and
 // messages of the kubelet of Kubernetes 1.34, because users search for them.
 //
-//	action and its result        ─▶ Did
-//	attempt of a probe           ─▶ Probed
-//	decision before and now      ─▶ Decided
-//	node before and now          ─▶ NodeChanged
-//	problems of manifests        ─▶ Refused
+//	action and its result        ─▶ ForOutcome
+//	attempt of a probe           ─▶ ForProbe
+//	decision before and now      ─▶ ForDecision
+//	node before and now          ─▶ ForNodeChange
+//	problems of manifests        ─▶ ForProblems
 //
 // The package is pure: its functions map values to values. The part of podd that
 // performs an action or makes a decision records the event once, so that a restart of
@@ -65,8 +65,8 @@ type Subject struct {
 	At  time.Time
 }
 
-// On returns the Subject for a version of a pod.
-func On(p *manifest.Pod, at time.Time) Subject { return Subject{p.Key, p.UID, p, at} }
+// NewSubject returns the Subject for events of the version p at the time at.
+func NewSubject(p *manifest.Pod, at time.Time) Subject { return Subject{p.Key, p.UID, p, at} }
 
 // Normal returns a normal event of the named container, or of the whole pod if
 // container is "".

@@ -42,8 +42,8 @@ type volumeError struct{}
 func (volumeError) Error() string                  { return "preparing it" }
 func (volumeError) MountFailure() (string, string) { return "disk", "no such path" }
 
-// TestDid checks that the outcome of each action has the kubelet's events.
-func TestDid(t *testing.T) {
+// TestForOutcome checks that the outcome of each action has the kubelet's events.
+func TestForOutcome(t *testing.T) {
 	failed := errors.New("it broke")
 	image := plan.EnsureImage{Container: "first", Image: "i:1"}
 	start := plan.StartContainer{Container: "app"}
@@ -91,15 +91,15 @@ Warning Failed spec.initContainers{first}: Error: ImageInspectError`},
 		"remove sandbox": {Outcome{Action: plan.RemoveSandbox{}, Err: failed}, "Warning ContainerGCFailed : it broke"},
 		"success":        {Outcome{Action: plan.RunSandbox{}}, ""},
 	} {
-		c.o.Subject = On(web(), at)
-		if got := format(Did(c.o)); got != strings.TrimSpace(c.want) {
+		c.o.Subject = NewSubject(web(), at)
+		if got := format(ForOutcome(c.o)); got != strings.TrimSpace(c.want) {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
 }
 
-// TestProbed covers each kind of probe and each result that is not a plain pass.
-func TestProbed(t *testing.T) {
+// TestForProbe covers each kind of probe and each result that is not a plain pass.
+func TestForProbe(t *testing.T) {
 	for _, c := range []struct {
 		kind    plan.ProbeKind
 		o       plan.ProbeResult
@@ -111,14 +111,14 @@ func TestProbed(t *testing.T) {
 		{plan.Startup, plan.ProbeResult{Errored: true, Message: "no port"}, false, "Warning Unhealthy spec.containers{app}: Startup probe errored and resulted in unknown state: no port"},
 		{plan.Readiness, plan.ProbeResult{Passed: true, Message: "redirect"}, true, "Warning ProbeWarning spec.containers{app}: Readiness probe warning: redirect"},
 	} {
-		if got := format(Probed(On(web(), at), plan.Probe{Container: "app", Kind: c.kind}, c.o, c.warning)); got != c.want {
+		if got := format(ForProbe(NewSubject(web(), at), plan.Probe{Container: "app", Kind: c.kind}, c.o, c.warning)); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
 }
 
-// TestDecided checks that each difference between two decisions is reported once.
-func TestDecided(t *testing.T) {
+// TestForDecision checks that each difference between two decisions is reported once.
+func TestForDecision(t *testing.T) {
 	never := web()
 	never.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
 	own := web()
@@ -176,7 +176,7 @@ func TestDecided(t *testing.T) {
 			c.d.Observed = running
 		}
 		c.d.Key, c.d.At = web().Key, at
-		if got := format(Decided(c.d)); got != c.want {
+		if got := format(ForDecision(c.d)); got != c.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
@@ -185,16 +185,16 @@ func TestDecided(t *testing.T) {
 // TestMessage checks that messages are valid UTF-8 of limited length.
 func TestMessage(t *testing.T) {
 	for _, given := range []string{strings.Repeat("ä", 600), "\xff" + strings.Repeat("€", 400), "short"} {
-		got := On(web(), at).Normal("R", "", given).Message
+		got := NewSubject(web(), at).Normal("R", "", given).Message
 		if len(got) > maxMessage || !utf8.ValidString(got) || len(given) < maxMessage && len(got) < len(given) {
 			t.Errorf("%d bytes: %q", len(got), got)
 		}
 	}
 }
 
-// TestRefusedOrder checks that an invalid file is reported for each of its pods, sorted
+// TestForProblems_Order checks that an invalid file is reported for each of its pods, sorted
 // by name.
-func TestRefusedOrder(t *testing.T) {
+func TestForProblems_Order(t *testing.T) {
 	set := &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{}, Problems: []manifest.Problem{{Severity: manifest.Error, Path: "f", Message: "broken"}}}
 	for _, name := range []string{"b/a", "a/c", "a/b", "c/a", "a/a"} {
 		p := web()
@@ -203,7 +203,7 @@ func TestRefusedOrder(t *testing.T) {
 		set.Pods[p.Key] = p
 	}
 	var got []string
-	for _, e := range Refused(nil, set, at) {
+	for _, e := range ForProblems(nil, set, at) {
 		got = append(got, e.Pod.String())
 	}
 	if want := "a/a a/b a/c b/a c/a"; strings.Join(got, " ") != want {

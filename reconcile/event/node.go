@@ -13,14 +13,14 @@ import (
 	"podd/runtime"
 )
 
-// Node returns an event of the node. kind is v1.EventTypeNormal or v1.EventTypeWarning.
-func Node(kind, reason, message string, at time.Time) Event {
+// NewNodeEvent returns an event of the node. kind is v1.EventTypeNormal or v1.EventTypeWarning.
+func NewNodeEvent(kind, reason, message string, at time.Time) Event {
 	return Event{Type: kind, Reason: reason, Message: truncate(message), Time: at}
 }
 
-// NodeChanged returns an event if the node became ready or not ready. If before is nil,
+// ForNodeChange returns an event if the node became ready or not ready. If before is nil,
 // the node was not observed yet and its present state is an event.
-func NodeChanged(name string, before *runtime.Node, now runtime.Node, at time.Time) []Event {
+func ForNodeChange(name string, before *runtime.Node, now runtime.Node, at time.Time) []Event {
 	if before != nil && ready(*before) == ready(now) {
 		return nil
 	}
@@ -28,26 +28,27 @@ func NodeChanged(name string, before *runtime.Node, now runtime.Node, at time.Ti
 	if ready(now) {
 		reason = "NodeReady"
 	}
-	return []Event{NodeStatus(name, reason, at)}
+	return []Event{ForNodeCondition(name, reason, at)}
 }
 
-// NodeStatus returns the event for a changed condition of the node. reason names the
+// ForNodeCondition returns the event for a changed condition of the node. reason names the
 // new state, such as "NodeHasDiskPressure".
-func NodeStatus(name, reason string, at time.Time) Event {
-	return Node(v1.EventTypeNormal, reason, fmt.Sprintf("Node %s status is now: %s", name, reason), at)
+func ForNodeCondition(name, reason string, at time.Time) Event {
+	return NewNodeEvent(v1.EventTypeNormal, reason, fmt.Sprintf("Node %s status is now: %s", name, reason), at)
 }
 
-// Rebooted returns the event for a reboot of the node. id is the ID of the new boot.
-func Rebooted(name, id string, at time.Time) Event {
-	return Node(v1.EventTypeWarning, "Rebooted", fmt.Sprintf("Node %s has been rebooted, boot id: %s", name, id), at)
+// ForReboot returns the event for a reboot of the node. id is the ID of the new boot.
+func ForReboot(name, id string, at time.Time) Event {
+	return NewNodeEvent(v1.EventTypeWarning, "Rebooted", fmt.Sprintf("Node %s has been rebooted, boot id: %s", name, id), at)
 }
 
 func ready(n runtime.Node) bool { return n.Ready && n.NetworkReady }
 
-// Refused returns events for the errors in now that are not in before; before may be
-// nil. The events are about the pod that the error names, else about every pod of the
-// file, which keeps running in an earlier version, else about the node.
-func Refused(before, now *manifest.Set, at time.Time) []Event {
+// ForProblems returns an event for each error in now that is not in before, which may be nil.
+// Each event is about the pod that the error names. If the error names no pod, there is one
+// event for every pod of the file, which keeps running in an earlier version. If the file has
+// no pods, the event is about the node.
+func ForProblems(before, now *manifest.Set, at time.Time) []Event {
 	recorded := map[manifest.Problem]bool{}
 	if before != nil {
 		for _, p := range before.Problems {
@@ -61,7 +62,7 @@ func Refused(before, now *manifest.Set, at time.Time) []Event {
 		}
 		recorded[p] = true
 		text := p.Text()
-		if place := p.Place(); place != "" {
+		if place := p.Location(); place != "" {
 			text = place + ": " + text
 		}
 		for _, s := range subjects(now, p, at) {
@@ -71,19 +72,19 @@ func Refused(before, now *manifest.Set, at time.Time) []Event {
 	return all
 }
 
-// subjects returns the subjects of the events for p, sorted by name: see Refused.
+// subjects returns the subjects of the events for p, sorted by name: see ForProblems.
 func subjects(set *manifest.Set, p manifest.Problem, at time.Time) []Subject {
 	if p.Pod != (types.NamespacedName{}) {
 		s := Subject{Key: p.Pod, At: at}
 		if pod := set.Pods[p.Pod]; pod != nil {
-			s = On(pod, at)
+			s = NewSubject(pod, at)
 		}
 		return []Subject{s}
 	}
 	var all []Subject
 	for _, pod := range set.Pods {
 		if p.Path != "" && pod.Origin.Path == p.Path {
-			all = append(all, On(pod, at))
+			all = append(all, NewSubject(pod, at))
 		}
 	}
 	slices.SortFunc(all, func(a, b Subject) int { return strings.Compare(a.Key.String(), b.Key.String()) })

@@ -32,14 +32,14 @@ type Pull struct {
 	Size   uint64        // size of the image in bytes; 0 if unknown
 }
 
-// Pulling returns the event for the start of a pull.
-func Pulling(s Subject, a plan.EnsureImage) Event {
+// ForPull returns the event for the start of a pull.
+func ForPull(s Subject, a plan.EnsureImage) Event {
 	return s.Normal("Pulling", a.Container, fmt.Sprintf("Pulling image %q", a.Image))
 }
 
-// Did returns the events for the outcome of an action. Most actions have events for
+// ForOutcome returns the events for the outcome of an action. Most actions have events for
 // failures only.
-func Did(o Outcome) []Event {
+func ForOutcome(o Outcome) []Event {
 	switch a := o.Action.(type) {
 	case plan.EnsureImage:
 		return o.image(a)
@@ -61,7 +61,7 @@ func Did(o Outcome) []Event {
 	case plan.PreStop:
 		return []Event{o.Warning("FailedPreStopHook", a.Container, "PreStopHook failed")}
 	case plan.RemoveContainer, plan.RemoveSandbox:
-		return []Event{Node(v1.EventTypeWarning, "ContainerGCFailed", o.Err.Error(), o.At)}
+		return []Event{NewNodeEvent(v1.EventTypeWarning, "ContainerGCFailed", o.Err.Error(), o.At)}
 	case plan.StopContainer, plan.StopSandbox:
 		return []Event{o.Warning("FailedKillPod", "", fmt.Sprintf("error killing pod: %v", o.Err))}
 	}
@@ -170,9 +170,9 @@ func (s Subject) VolumeFailed(step, volume, why string) Event {
 	return s.Warning(reason, "", fmt.Sprintf("%s failed for volume %q : %s", step, volume, why))
 }
 
-// Probed returns the event for a probe attempt that failed, could not be carried out,
+// ForProbe returns the event for a probe attempt that failed, could not be carried out,
 // or passed with a warning.
-func Probed(s Subject, a plan.Probe, o plan.ProbeResult, warning bool) []Event {
+func ForProbe(s Subject, a plan.Probe, o plan.ProbeResult, warning bool) []Event {
 	kind := map[plan.ProbeKind]string{plan.Startup: "Startup", plan.Liveness: "Liveness", plan.Readiness: "Readiness"}[a.Kind]
 	switch {
 	case o.Errored:

@@ -21,6 +21,7 @@ import (
 	"podd/reconcile/volume"
 	"podd/runtime"
 	"podd/runtime/cri"
+	"podd/runtime/logs"
 )
 
 // limitsInterval is the interval between measurements of the pods' disk usage, with the value
@@ -159,7 +160,7 @@ func (k *StorageLimiter) measure(ctx context.Context, r *reconcile.Report) *meas
 	}
 	if m.storage {
 		m.addFiles(dir, p.UID)
-		m.addLogs(ctx, render.LogDirectory(p, k.o.Node))
+		m.addLogs(ctx, logs.Dir(k.o.Node.LogsDir, p.Key, p.UID))
 	}
 	return m
 }

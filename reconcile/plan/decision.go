@@ -43,9 +43,9 @@ type Decision struct {
 	// ProbeAt is when the next attempt of a probe is due; zero: none. It is separate from
 	// Wake because nothing else depends on it.
 	ProbeAt time.Time
-	// Yields reports that reservations of an earlier version are being released, or would
+	// Releasing reports that reservations of an earlier version are being released, or would
 	// be if the newer version were admitted.
-	Yields bool
+	Releasing bool
 	// Replace reports that Successor replaces Desired now: the worker makes it Desired and
 	// decides again.
 	Replace bool

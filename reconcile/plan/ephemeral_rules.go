@@ -3,8 +3,6 @@ package plan
 import (
 	"fmt"
 
-	v1 "k8s.io/api/core/v1"
-
 	"podd/runtime"
 )
 
@@ -83,13 +81,4 @@ func startEphemeral(f *facts, m *member, d *Decision, s *Step) {
 		Container: m.spec.Name, SandboxID: f.cur.ID, Attempt: m.attempt, Restarts: m.restarts, ImageRef: m.hist.Image.Ref, ImageUser: m.hist.Image.User,
 		TargetID: f.runningID(m.target), Why: "added to the pod",
 	})
-}
-
-// ephemeralOf returns a pod's ephemeral containers as Containers.
-func ephemeralOf(spec *v1.PodSpec) []v1.Container {
-	var all []v1.Container
-	for i := range spec.EphemeralContainers {
-		all = append(all, v1.Container(spec.EphemeralContainers[i].EphemeralContainerCommon))
-	}
-	return all
 }

@@ -32,7 +32,7 @@ func genResized(t *rapid.T, p *manifest.Pod) *manifest.Pod {
 	for name := range p.Containers {
 		sizes[name] = rapid.SampledFrom([]string{"cpu=1/ memory=/1Gi", "cpu=2/ memory=/1Gi", "cpu=1/ memory=/2Gi"}).Draw(t, "size")
 	}
-	return p.Sized(sizes)
+	return p.WithSizes(sizes)
 }
 
 func genPod(t *rapid.T, hash string) *manifest.Pod {

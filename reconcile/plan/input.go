@@ -124,13 +124,13 @@ type Verdict struct {
 	Answer  Answer
 	Reason  string
 	Message string
-	// Never reports that the pod would be rejected even if nothing else ran on the node.
-	Never bool
+	// NeverFits reports that the pod would be rejected even if nothing else ran on the node.
+	NeverFits bool
 	// Resize reports that the version was admitted before, and the answer is for its new
 	// size.
 	Resize bool
-	// Preempts is the pod that is stopped to make room; zero: none.
-	Preempts types.NamespacedName
+	// Victim is the pod that is stopped to make room; zero: none.
+	Victim types.NamespacedName
 }
 
 // History is the memory of one worker about its pod name. The zero value is always valid.
@@ -201,15 +201,11 @@ type Finished struct {
 	Resumes bool          `json:",omitempty"`
 }
 
-// AppliesTo reports whether f is the end of p; f may be nil. A pod of a cluster finishes only
-// once, whatever its size.
+// AppliesTo reports whether f is the end of p; f may be nil. If p does not have the trait
+// RunsOnce, f applies only to its size.
 func (f *Finished) AppliesTo(p *manifest.Pod) bool {
-	return f != nil && f.UID == p.UID && f.Hash == p.Hash && (f.Size == p.PodSize() || ofCluster(p))
+	return f != nil && f.UID == p.UID && f.Hash == p.Hash && (f.Size == p.PodSize() || p.Traits.RunsOnce)
 }
-
-// ofCluster reports whether the pod comes from a cluster. Its version stays the same as
-// long as its UID, and after it has failed or was deleted it never runs again.
-func ofCluster(p *manifest.Pod) bool { return p != nil && p.Origin.Kind == manifest.KindAPI }
 
 // Stopping is a termination in progress.
 type Stopping struct {

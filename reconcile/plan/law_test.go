@@ -66,7 +66,7 @@ func checkLaws(in Input, d Decision) error {
 // checkExitCodes returns an error if a pod finishes by exit codes that are unknown. It tries
 // codes: the pod must finish in the same way with each of them.
 func checkExitCodes(in Input, d Decision) error {
-	if d.Finished == nil || d.Finished.Reason != "" || d.Finished.Failed && newFacts(&in).failedInit() != nil || in.Desired.Over() {
+	if d.Finished == nil || d.Finished.Reason != "" || d.Finished.Failed && newFacts(&in).failedInit() != nil || in.Desired.FinishedAtSource() {
 		return nil
 	}
 	missing := false

@@ -20,7 +20,7 @@ func Next(in Input) Decision {
 	f.applyAdditionalRules(&d, true)
 	r.then(f, &d)
 	f.applyAdditionalRules(&d, false)
-	d.Yields = d.Yields || d.Phase == PhaseStop || f.in.Desired == nil && f.in.SourcesRead
+	d.Releasing = d.Releasing || d.Phase == PhaseStop || f.in.Desired == nil && f.in.SourcesRead
 	return d
 }
 
@@ -45,7 +45,7 @@ func (f *facts) waitShutdown(d *Decision) { d.editWaits("the node is shutting do
 func (f *facts) replaceOrPrepare(d *Decision) {
 	wait, problem := f.successorWaits(d)
 	wait, problem = f.whyNotReplaced(d, wait, problem)
-	if wait == "" || !f.worthKeeping(d) || ofCluster(f.in.Successor) { // the cluster has deleted the earlier pod of that name
+	if wait == "" || !f.worthKeeping(d) || f.in.Successor.Traits.DeletedAtSource { // so the earlier pod of that name is deleted
 		d.Replace = true
 		d.Actions = nil
 		return
@@ -88,7 +88,7 @@ func (f *facts) nodeWaits(p *manifest.Pod) string {
 // whyNotReplaced returns why the running version cannot be stopped for the newer one; "" if
 // it can. waits is what the newer version itself needs.
 func (f *facts) whyNotReplaced(d *Decision, waits string, problem bool) (string, bool) {
-	d.Yields = waits == ""
+	d.Releasing = waits == ""
 	if f.in.Verdict.Answer == Reject {
 		return f.in.Verdict.Message, true
 	}

@@ -31,7 +31,7 @@ func (f *facts) nextToStop() *runtime.Incarnation {
 // desired version cannot start yet.
 func (f *facts) keepsEarlier() bool {
 	inc := f.nextToStop()
-	if f.in.Desired == nil || ofCluster(f.in.Desired) || inc == nil || !Live(inc) || f.in.isStopping(inc.ID) || Runs(f.in.Desired, inc) || !slices.ContainsFunc(inc.Containers, ran) {
+	if f.in.Desired == nil || f.in.Desired.Traits.DeletedAtSource || inc == nil || !Live(inc) || f.in.isStopping(inc.ID) || Runs(f.in.Desired, inc) || !slices.ContainsFunc(inc.Containers, ran) {
 		return false
 	}
 	if f.in.Verdict.Answer == Reject || f.nodeWaits(f.in.Desired) != "" || f.in.Objects.Missing != "" {

@@ -18,7 +18,7 @@ func (f *facts) finished() bool {
 
 // outcome returns how the pod ended; nil if it has not.
 func (f *facts) outcome() *Finished {
-	if f.in.Desired.Over() {
+	if f.in.Desired.FinishedAtSource() {
 		return f.recorded()
 	}
 	e := f.in.Eviction
@@ -48,7 +48,7 @@ const Rejected = "Pod was rejected: "
 // rejected reports whether admission has rejected a pod of a cluster. Such a pod fails
 // instead of waiting, because the cluster can run it on another node.
 func (f *facts) rejected() bool {
-	return ofCluster(f.in.Desired) && f.in.Successor == nil && f.in.Verdict.Answer == Reject && !f.wasAdmitted() && f.in.Node.Reachable
+	return f.in.Desired.Traits.FailsIfRejected && f.in.Successor == nil && f.in.Verdict.Answer == Reject && !f.wasAdmitted() && f.in.Node.Reachable
 }
 
 // recorded returns the end of the pod as recorded in the cluster.

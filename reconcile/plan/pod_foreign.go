@@ -24,7 +24,7 @@ func (f *facts) adoptable() *runtime.Incarnation {
 	}
 	for i := range f.foreign {
 		inc := &f.foreign[i]
-		if inc.Labels[runtime.LabelInstance] == "" && (Live(inc) || inc.UID == f.in.Desired.UID && !f.in.Desired.Over()) {
+		if inc.Labels[runtime.LabelInstance] == "" && (Live(inc) || inc.UID == f.in.Desired.UID && !f.in.Desired.FinishedAtSource()) {
 			return inc
 		}
 	}

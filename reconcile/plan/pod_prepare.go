@@ -67,7 +67,7 @@ func (f *facts) prepareVolumes(d *Decision) {
 // the sandbox and are prepared at the same time.
 func (f *facts) volumesFirst() bool {
 	return slices.ContainsFunc(f.in.Desired.Spec.Spec.Volumes, func(v v1.Volume) bool {
-		own := v.Ephemeral != nil && !ofCluster(f.in.Desired) // a directory, like an emptyDir
+		own := v.Ephemeral != nil && !f.in.Desired.Traits.EphemeralClaims // a directory, like an emptyDir
 		return !own && v.EmptyDir == nil && v.HostPath == nil && v.ConfigMap == nil && v.Secret == nil &&
 			v.DownwardAPI == nil && v.Projected == nil && v.Image == nil
 	})

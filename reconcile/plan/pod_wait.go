@@ -35,7 +35,7 @@ func (f *facts) waitRuntime(d *Decision) {
 // is current was admitted before.
 func (f *facts) notAdmitted() bool {
 	return f.in.Successor == nil && f.in.Verdict.Answer != Admit && (f.cur == nil || !f.cur.Ready) && !f.keepsSize() &&
-		!(ofCluster(f.in.Desired) && f.wasAdmitted())
+		!(f.in.Desired.Traits.FailsIfRejected && f.wasAdmitted())
 }
 
 // wasAdmitted reports whether a pod of a cluster was admitted before, so that it is not checked

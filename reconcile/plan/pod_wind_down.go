@@ -45,7 +45,7 @@ func (f *facts) windDown(d *Decision) {
 // disk; see evictGrace, deadline and terminated. While one of them is due, the end of a pod
 // that ended by itself does not wait either: it follows again from the runtime's records.
 func (f *facts) mustRecord(fin *Finished) bool {
-	return fin.Reason == "" && !f.in.Desired.Over() && !f.urgent()
+	return fin.Reason == "" && !f.in.Desired.FinishedAtSource() && !f.urgent()
 }
 
 // urgent reports whether what is left of the pod must stop now.

@@ -13,24 +13,24 @@ import (
 func TestVolumesFirst(t *testing.T) {
 	claim, ephemeral := &v1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}, &v1.EphemeralVolumeSource{}
 	for _, c := range []struct {
-		of    manifest.Origin
+		kind  string
 		is    v1.VolumeSource
 		first bool
 	}{
-		{manifest.Origin{Kind: manifest.KindFile}, v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}, false},
-		{manifest.Origin{Kind: manifest.KindAPI}, v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{}}, false},
-		{manifest.Origin{Kind: manifest.KindAPI}, v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{}}, false},
-		{manifest.Origin{Kind: manifest.KindFile}, v1.VolumeSource{Ephemeral: ephemeral}, false},
-		{manifest.Origin{Kind: manifest.KindAPI}, v1.VolumeSource{Ephemeral: ephemeral}, true},
-		{manifest.Origin{Kind: manifest.KindFile}, v1.VolumeSource{PersistentVolumeClaim: claim}, true},
-		{manifest.Origin{Kind: manifest.KindAPI}, v1.VolumeSource{CSI: &v1.CSIVolumeSource{Driver: "d"}}, true},
-		{manifest.Origin{Kind: manifest.KindFile}, v1.VolumeSource{NFS: &v1.NFSVolumeSource{}}, true},
+		{manifest.KindFile, v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}, false},
+		{manifest.KindAPI, v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{}}, false},
+		{manifest.KindAPI, v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{}}, false},
+		{manifest.KindFile, v1.VolumeSource{Ephemeral: ephemeral}, false},
+		{manifest.KindAPI, v1.VolumeSource{Ephemeral: ephemeral}, true},
+		{manifest.KindFile, v1.VolumeSource{PersistentVolumeClaim: claim}, true},
+		{manifest.KindAPI, v1.VolumeSource{CSI: &v1.CSIVolumeSource{Driver: "d"}}, true},
+		{manifest.KindFile, v1.VolumeSource{NFS: &v1.NFSVolumeSource{}}, true},
 	} {
-		p := &manifest.Pod{Origin: c.of, Spec: &v1.Pod{Spec: v1.PodSpec{Volumes: []v1.Volume{
+		p := &manifest.Pod{Traits: manifest.KindTraits(c.kind), Spec: &v1.Pod{Spec: v1.PodSpec{Volumes: []v1.Volume{
 			{Name: "own", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}, {Name: "data", VolumeSource: c.is},
 		}}}}
 		if got := (&facts{in: &Input{Desired: p}}).volumesFirst(); got != c.first {
-			t.Errorf("pod of %s with %+v: got %v, want %v", c.of.Kind, c.is, got, c.first)
+			t.Errorf("pod of %s with %+v: got %v, want %v", c.kind, c.is, got, c.first)
 		}
 	}
 }

@@ -6,21 +6,13 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"podd/manifest"
 )
 
-// Terminated is the reason of a pod that was stopped because of a node shutdown,
-// nodeShutdown of one that is not started because of it.
+// The reason and message of a pod that was stopped because of a node shutdown, as in a
+// kubelet.
 const (
-	Terminated   = "Terminated"
-	nodeShutdown = "NodeShutdown"
-)
-
-// Messages of pods, as in a kubelet.
-const (
+	Terminated        = "Terminated"
 	TerminatedMessage = "Pod was terminated in response to imminent node shutdown."
-	rejectedMessage   = "Pod was rejected as the node is shutting down."
 )
 
 // A ShutdownGroup contains the pods with a priority of at least Priority and lower than
@@ -84,13 +76,13 @@ func groupOf(groups []ShutdownGroup, priority int32) int {
 	return max(i-1, 0)
 }
 
-// terminated returns the end caused by a node shutdown. A pod of the API is recreated by
-// its controller; a pod of a manifest on this node resumes. If podd is killed before the
+// terminated returns the end caused by a node shutdown. Without the trait
+// RunsOnce the pod runs again after the shutdown. If podd is killed before the
 // end is on disk, it stops the pod again, because the shutdown is recorded in the run
 // directory. After a boot the pod runs as if it had been interrupted.
 func (f *facts) terminated(e *Eviction) *Finished {
 	fin := f.failed(Terminated, e.Message)
-	fin.Grace, fin.Resumes = e.Grace, f.in.Desired.Origin.Kind != manifest.KindAPI
+	fin.Grace, fin.Resumes = e.Grace, !f.in.Desired.Traits.RunsOnce
 	return fin
 }
 

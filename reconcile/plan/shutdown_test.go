@@ -7,11 +7,8 @@ import (
 	"testing"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
-
-	"podd/manifest"
 )
 
 // TestGroupOf checks that a pod belongs to the highest group that its priority reaches, else
@@ -21,25 +18,6 @@ func TestGroupOf(t *testing.T) {
 	for priority, want := range map[int32]int{-2000000000: 0, -6: 0, -5: 0, -1: 0, 0: 1, 9: 1, 10: 2, 1999999999: 2, 2000000000: 3, 2000001000: 3} {
 		if got := groupOf(groups, priority); got != want {
 			t.Errorf("priority %d: got group %d, want %d", priority, got, want)
-		}
-	}
-}
-
-// TestAdmission_Shutdown checks that a shutdown rejects only pods that are not present.
-func TestAdmission_Shutdown(t *testing.T) {
-	pod := &manifest.Pod{UID: "u", Spec: &v1.Pod{}}
-	for _, tt := range []struct {
-		name           string
-		present, rests bool
-		want           Verdict
-	}{
-		{"new pod", false, false, Verdict{Answer: Reject, Reason: "NodeShutdown", Message: "Pod was rejected as the node is shutting down."}},
-		{"present pod", true, false, Verdict{}},
-		{"finished pod", false, true, Verdict{}},
-	} {
-		claimant := Claimant{Wants: pod, Present: tt.present, Rests: tt.rests}
-		if got := Admission([]Claimant{claimant}, Limits{ShuttingDown: true})[types.NamespacedName{}]; got != tt.want {
-			t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
 		}
 	}
 }

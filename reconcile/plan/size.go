@@ -24,7 +24,7 @@ func Allocated(in *Input) *manifest.Pod {
 	if in.Desired == nil || !in.holdsSizes() {
 		return in.Desired
 	}
-	return in.Desired.Sized(in.AllocatedSizes())
+	return in.Desired.WithSizes(in.AllocatedSizes())
 }
 
 // holdsSizes reports whether the desired sizes must not be applied yet.
@@ -51,7 +51,7 @@ func Actual(in *Input) *manifest.Pod {
 	if p == nil {
 		return nil
 	}
-	return p.Sized(Sizes(p, in.Observed, in.History.Sizes, true))
+	return p.WithSizes(Sizes(p, in.Observed, in.History.Sizes, true))
 }
 
 // Sizes returns the sizes of the newest containers of a version by name, or only of the

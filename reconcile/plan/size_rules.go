@@ -22,7 +22,7 @@ func (f *facts) resizedByRestart(m *member) bool {
 }
 
 func stopToResize(f *facts, m *member, d *Decision, s *Step) {
-	s.Why, d.Yields = f.fromTo(m), true
+	s.Why, d.Releasing = f.fromTo(m), true
 	f.beginStop(d, m, stopBudget{grace: graceOf(f.cur), why: "to resize it", again: true})
 }
 
@@ -34,7 +34,7 @@ func resize(f *facts, m *member, d *Decision, s *Step) {
 	} else {
 		f.probeStarted(m, d)
 	}
-	s.Why, d.Yields = f.fromTo(m), true
+	s.Why, d.Releasing = f.fromTo(m), true
 	if fail := m.hist.Resize; f.in.Now.Before(fail.Until) {
 		s.Why, s.Problem, s.Until, s.Failure = fail.Message, true, fail.Until, fail
 		d.wakeAt(fail.Until)

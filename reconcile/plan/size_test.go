@@ -26,8 +26,8 @@ func resizes(in *Input, from, to string) {
 		Limits:   v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Gi")},
 	}
 	in.Desired.Containers = map[string]manifest.ContainerHash{"app": {Size: manifest.FormatSize(c.Resources)}}
-	was := in.Desired.Sized(map[string]string{"app": from})
-	in.Desired = in.Desired.Sized(map[string]string{"app": to})
+	was := in.Desired.WithSizes(map[string]string{"app": from})
+	in.Desired = in.Desired.WithSizes(map[string]string{"app": to})
 	in.Observed[0].Annotations[runtime.AnnotationSize] = was.PodSize()
 	in.Observed[0].Containers[0].Annotations[runtime.AnnotationSize] = from
 }

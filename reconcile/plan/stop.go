@@ -221,7 +221,7 @@ const exitCodeWait = 2 * time.Minute
 // exitsBy returns until when a stopped incarnation is kept because its exit codes must be
 // published to the cluster; zero: not at all.
 func (f *facts) exitsBy(inc *runtime.Incarnation) (until time.Time) {
-	if f.in.Desired != nil || f.in.ForceStop || !ofCluster(f.in.Previous) || !Runs(f.in.Previous, inc) {
+	if f.in.Desired != nil || f.in.ForceStop || f.in.Previous == nil || !f.in.Previous.Traits.StateAtSource || !Runs(f.in.Previous, inc) {
 		return until
 	}
 	for i := range inc.Containers {

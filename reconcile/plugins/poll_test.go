@@ -20,8 +20,8 @@ import (
 )
 
 // inUserNamespace runs the test in a child process as root of a user namespace with a
-// limit of inotify instances. It returns true in the child, and false in the parent after
-// the child has exited.
+// limit of inotify instances. In the child process, inUserNamespace returns true. In the
+// parent, it waits for the child to exit, reports a failure of the child, and returns false.
 func inUserNamespace(t *testing.T, instances string) bool {
 	t.Helper()
 	const marker = "PODD_TEST_USER_NAMESPACE"
@@ -42,8 +42,7 @@ func inUserNamespace(t *testing.T, instances string) bool {
 	return false
 }
 
-// useInstances uses inotify instances up to the limit. Each call of the returned function
-// releases one.
+// useInstances creates inotify instances up to the limit. Each call of release closes one.
 func useInstances(t *testing.T) (release func()) {
 	t.Helper()
 	var held []int
@@ -66,21 +65,21 @@ func useInstances(t *testing.T) (release func()) {
 	}
 }
 
-// anyKind registers every plugin and reports its name.
+// anyKind registers every plugin and sends the plugin's name to registered.
 type anyKind struct{ registered chan string }
 
 type registration struct{}
 
-func (registration) Gone() <-chan struct{} { return nil }
+func (registration) Done() <-chan struct{} { return nil }
 func (registration) Displaced() bool       { return false }
-func (registration) End()                  {}
+func (registration) Unregister()           {}
 
 func (k anyKind) Register(_ context.Context, p Plugin) (Registration, error) {
 	k.registered <- p.Name
 	return registration{}, nil
 }
 
-// A fakePlugin is a plugin that is discovered by its socket.
+// A fakePlugin serves the registration API of a plugin.
 type fakePlugin struct {
 	v1.UnimplementedRegistrationServer
 	name string
@@ -94,6 +93,7 @@ func (fakePlugin) NotifyRegistrationStatus(context.Context, *v1.RegistrationStat
 	return &v1.RegistrationStatusResponse{}, nil
 }
 
+// startPlugin serves a fakePlugin at the socket <dir>/<name>.sock until the test ends.
 func startPlugin(t *testing.T, dir, name string) {
 	t.Helper()
 	ln, err := net.Listen("unix", filepath.Join(dir, name+".sock"))
@@ -124,6 +124,7 @@ func (l *logBuffer) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
+// until waits until the log contains want.
 func (l *logBuffer) until(want string) {
 	for {
 		l.mu.Lock()
@@ -137,7 +138,7 @@ func (l *logBuffer) until(want string) {
 }
 
 // TestRun_WithoutInotify checks that plugins are found while all inotify instances
-// are in use, and that events are used again once there is one.
+// are in use, and that events are used again after an instance was released.
 func TestRun_WithoutInotify(t *testing.T) {
 	if !inUserNamespace(t, "3") {
 		return
@@ -153,13 +154,13 @@ func TestRun_WithoutInotify(t *testing.T) {
 	log.until("polling it")
 	startPlugin(t, dir, "polled")
 	if got := <-kind.registered; got != "polled" {
-		t.Errorf("registered %q", got)
+		t.Errorf("registered plugin: got %q, want polled", got)
 	}
 	release()
 	log.until("watched again")
 	startPlugin(t, dir, "watched")
 	if got := <-kind.registered; got != "watched" {
-		t.Errorf("registered %q", got)
+		t.Errorf("registered plugin: got %q, want watched", got)
 	}
 	cancel()
 	<-ended

@@ -15,10 +15,11 @@ import (
 	"k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
-// connectTime is the timeout of calls to the registration service of a plugin.
-const connectTime = 10 * time.Second
+// callTimeout is the timeout of calls to the registration service of a plugin.
+const callTimeout = 10 * time.Second
 
-// Limits of a plugin's description of itself.
+// Limits of the description that a plugin returns from GetInfo. maxName, maxPath and
+// maxMessage are in bytes.
 const (
 	maxName     = 253
 	maxPath     = 4096
@@ -26,7 +27,7 @@ const (
 	maxMessage  = 64 << 10
 )
 
-// Dial returns a connection to a plugin's socket, which is established on first use.
+// Dial returns a client connection to a plugin's socket. The first call on it connects.
 func Dial(socket string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+socket, append([]grpc.DialOption{
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
@@ -38,21 +39,22 @@ func Dial(socket string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 	}, opts...)...)
 }
 
-// register gets the description of the plugin at a socket, registers it with its Kind,
-// and notifies the plugin of the result. A plugin of an unsupported kind is not notified,
-// because it would exit after a failed registration and would be restarted endlessly.
+// register gets the description of the plugin at a socket, registers the plugin with its
+// Kind, and reports the result to the plugin. It returns an unsupportedKind if podd does not
+// support the type of the plugin. This error is not reported to the plugin, because plugins
+// exit after a failed registration and would be restarted endlessly.
 func (w *Watcher) register(ctx context.Context, socket string) (Registration, error) {
 	conn, err := Dial(socket, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	limited, cancel := context.WithTimeout(ctx, connectTime)
+	limited, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	api := v1.NewRegistrationClient(conn)
 	info, err := api.GetInfo(limited, &v1.InfoRequest{}, grpc.WaitForReady(true))
 	if err != nil {
-		return nil, fmt.Errorf("getting its description: %w", Plain(err))
+		return nil, fmt.Errorf("getting the description of the plugin: %w", Plain(err))
 	}
 	kind := w.Kinds[info.GetType()]
 	if kind == nil {
@@ -67,15 +69,16 @@ func (w *Watcher) register(ctx context.Context, socket string) (Registration, er
 	if err != nil {
 		result.Error = err.Error()
 	}
-	limited, cancel = context.WithTimeout(ctx, connectTime)
+	limited, cancel = context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if _, failed := api.NotifyRegistrationStatus(limited, result); failed != nil && err == nil {
-		w.Log.Warn("notifying a plugin of its registration failed", "socket", socket, "err", Plain(failed))
+		w.Log.Warn("reporting the registration to the plugin failed", "socket", socket, "err", Plain(failed))
 	}
 	return r, err
 }
 
-// pluginInfo returns the checked description of the plugin at a socket.
+// pluginInfo checks the description that the plugin at a socket reported, and returns it as
+// a Plugin. Without an endpoint in info, the endpoint is socket.
 func pluginInfo(info *v1.PluginInfo, socket string) (Plugin, error) {
 	p := Plugin{Name: info.GetName(), Endpoint: info.GetEndpoint(), Versions: info.GetSupportedVersions()}
 	if p.Endpoint == "" {
@@ -83,24 +86,24 @@ func pluginInfo(info *v1.PluginInfo, socket string) (Plugin, error) {
 	}
 	switch {
 	case p.Name == "" || len(p.Name) > maxName:
-		return p, fmt.Errorf("its name has %d characters; a name has 1 to %d", len(p.Name), maxName)
+		return p, fmt.Errorf("the name of the plugin has %d characters; it must have 1 to %d", len(p.Name), maxName)
 	case !filepath.IsAbs(p.Endpoint) || len(p.Endpoint) > maxPath || strings.ContainsRune(p.Endpoint, 0):
-		return p, errors.New("its endpoint is not an absolute path")
+		return p, errors.New("the endpoint of the plugin is not an absolute path")
 	case len(p.Versions) > maxVersions:
-		return p, fmt.Errorf("it supports %d versions, more than %d", len(p.Versions), maxVersions)
+		return p, fmt.Errorf("the plugin reports %d versions (limit %d)", len(p.Versions), maxVersions)
 	}
 	p.Endpoint = filepath.Clean(p.Endpoint)
 	return p, nil
 }
 
-// maxText is the maximum length in bytes of a plugin's text in messages.
+// maxText is the maximum length in bytes of text from a plugin in messages.
 const maxText = 512
 
-// Plain returns an error with only the message of a gRPC error of a plugin, truncated like
-// Bounded.
+// Plain returns an error with the message of a plugin's gRPC error, without the gRPC code.
+// Bounded truncates the message.
 func Plain(err error) error { return errors.New(Bounded(status.Convert(err).Message())) }
 
-// Bounded returns a plugin's text as valid UTF-8, truncated for messages.
+// Bounded returns text from a plugin as valid UTF-8, truncated to 512 bytes for messages.
 func Bounded(text string) string {
 	text = strings.ToValidUTF8(text, "?")
 	if len(text) > maxText {

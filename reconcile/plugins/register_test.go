@@ -7,8 +7,8 @@ import (
 	"k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
-// TestPluginInfo checks the limits of a plugin's description, and that its endpoint is
-// its socket unless it names another.
+// TestPluginInfo checks the limits of a plugin's description, and that the endpoint is the
+// plugin's socket unless the description contains an endpoint.
 func TestPluginInfo(t *testing.T) {
 	const socket = "/root/plugins_registry/a.sock"
 	for _, c := range []struct {
@@ -18,12 +18,12 @@ func TestPluginInfo(t *testing.T) {
 	}{
 		{info: &v1.PluginInfo{Name: "a"}, endpoint: socket},
 		{info: &v1.PluginInfo{Name: "a", Endpoint: "/run/../run/a.sock"}, endpoint: "/run/a.sock"},
-		{info: &v1.PluginInfo{}, want: "its name has 0 characters"},
-		{info: &v1.PluginInfo{Name: strings.Repeat("a", 254)}, want: "its name has 254 characters"},
+		{info: &v1.PluginInfo{}, want: "the name of the plugin has 0 characters"},
+		{info: &v1.PluginInfo{Name: strings.Repeat("a", 254)}, want: "the name of the plugin has 254 characters"},
 		{info: &v1.PluginInfo{Name: "a", Endpoint: "a.sock"}, want: "not an absolute path"},
 		{info: &v1.PluginInfo{Name: "a", Endpoint: "/a\x00b"}, want: "not an absolute path"},
 		{info: &v1.PluginInfo{Name: "a", Endpoint: "/" + strings.Repeat("a", 5000)}, want: "not an absolute path"},
-		{info: &v1.PluginInfo{Name: "a", SupportedVersions: make([]string, 17)}, want: "it supports 17 versions"},
+		{info: &v1.PluginInfo{Name: "a", SupportedVersions: make([]string, 17)}, want: "the plugin reports 17 versions (limit 16)"},
 	} {
 		p, err := pluginInfo(c.info, socket)
 		switch {

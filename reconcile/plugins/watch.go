@@ -5,9 +5,10 @@
 //
 // File system events only trigger a scan of the whole directory. If events are not
 // available, for example because all inotify instances are in use, the directory is polled
-// until they are.
+// until events are available.
 //
-// The data of a plugin is not trusted: its length is limited here, and its Kind checks it.
+// The data of a plugin is not trusted. This package limits the length of the data, and the
+// Kind checks the values.
 package plugins
 
 import (
@@ -29,56 +30,59 @@ import (
 	"podd/manifest/dirwatch"
 )
 
-// Dir is the directory's name in a root directory.
+// Dir is the name of the directory of plugin sockets in a root directory, as in the kubelet.
 const Dir = "plugins_registry"
 
-// The back-off of the registration of a plugin, which doubles after each failure.
+// The delay before the next attempt to register a plugin doubles after each failure.
 const (
 	firstRetry = 500 * time.Millisecond
 	maxRetry   = 2 * time.Minute
 )
 
 const (
-	// resyncPeriod is the interval of scans while there are no events.
+	// resyncPeriod is the interval between scans if no event arrives.
 	resyncPeriod = time.Minute
-	// pollPeriod is the interval of scans if events are not available.
+	// pollPeriod is the interval between scans if events are not available.
 	pollPeriod = time.Second
 )
 
-// maxSockets is the maximum number of plugins.
+// maxSockets is the maximum number of plugins. Additional sockets are ignored.
 const maxSockets = 64
 
-// A Plugin is a plugin's description of itself.
+// A Plugin describes a plugin, as reported by the plugin in GetInfo.
 type Plugin struct {
 	Name string
-	// Endpoint is the absolute path of the socket of its service.
+	// Endpoint is the absolute path of the socket of the plugin's service. The socket of
+	// the registration may be a different one.
 	Endpoint string
-	Versions []string
+	Versions []string // supported versions of the service's API
 }
 
 // A Kind handles the plugins of one type. Its methods may be called concurrently.
 type Kind interface {
-	// Register registers a plugin. The plugin is notified of the error, if any. Register
-	// returns soon after ctx is done.
+	// Register registers a plugin. The caller reports an error of Register to the plugin.
+	// Register must return soon after ctx is done.
 	Register(ctx context.Context, p Plugin) (Registration, error)
 }
 
 // A Registration is a registered plugin.
 type Registration interface {
-	// Gone returns a channel that is closed when the plugin is no longer in use. It is
-	// then registered again, unless Displaced.
-	Gone() <-chan struct{}
-	// Displaced reports whether another plugin of the same name replaced this one. It may
-	// be called after Gone is closed.
+	// Done returns a channel that is closed when the registration is no longer valid, for
+	// example because the connection to the plugin was lost. The Watcher then registers the
+	// plugin again, unless Displaced returns true.
+	Done() <-chan struct{}
+	// Displaced reports whether a different plugin with the same name replaced the plugin. It
+	// must be called only after the channel of Done is closed.
 	Displaced() bool
-	// End ends the registration, because the socket of the plugin was removed.
-	End()
+	// Unregister removes the registration. It is called when the socket of the plugin was
+	// removed or when the Watcher stops.
+	Unregister()
 }
 
-// A Watcher registers the plugins in Dir. All fields are required.
+// A Watcher registers the plugins whose sockets are in Dir. All exported fields are required.
 type Watcher struct {
 	Dir   string
-	Kinds map[string]Kind // by PluginInfo.Type
+	Kinds map[string]Kind // by PluginInfo.Type: "CSIPlugin", "DevicePlugin"
 	Log   *slog.Logger
 
 	sockets map[string]watchedSocket // by name of the socket
@@ -90,17 +94,17 @@ type Watcher struct {
 type watchedSocket struct {
 	fileID fileID
 	cancel context.CancelFunc
-	ended  chan struct{}
+	ended  chan struct{} // closed after the plugin was unregistered
 }
 
-// A fileID distinguishes a socket from an earlier one of the same name.
+// A fileID distinguishes a socket from an earlier socket of the same name.
 type fileID struct {
 	ino   uint64
 	mtime unix.Timespec
 }
 
-// Run registers plugins while their sockets exist, until ctx is done. It must be called
-// only once.
+// Run registers plugins while their sockets exist. It returns after ctx is done and all
+// plugins were unregistered. Run must be called only once.
 func (w *Watcher) Run(ctx context.Context) {
 	var events dirwatch.Watcher
 	defer events.Close()
@@ -134,8 +138,8 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// sync watches and scans the directory. It returns the time until the next call if there
-// is no event.
+// sync starts to watch the directory, if necessary, and scans it. It returns the time until
+// the next call if no event arrives.
 func (w *Watcher) sync(ctx context.Context, events *dirwatch.Watcher) time.Duration {
 	err := os.MkdirAll(w.Dir, 0o750)
 	if err == nil {
@@ -162,21 +166,22 @@ func (w *Watcher) sync(ctx context.Context, events *dirwatch.Watcher) time.Durat
 	return resyncPeriod
 }
 
+// readFileID returns the ID of the file at path. It does not follow symbolic links.
 func readFileID(path string) (fileID, error) {
 	var st unix.Stat_t
 	err := unix.Lstat(path, &st)
 	return fileID{st.Ino, st.Mtim}, err
 }
 
-// scan begins to register plugins with new sockets and ends the registrations of those
-// without a socket. If the directory cannot be read, it changes nothing.
+// scan starts to register plugins with new sockets and to unregister plugins whose sockets
+// were removed or replaced. If the directory cannot be read, scan changes nothing.
 func (w *Watcher) scan(ctx context.Context) error {
 	entries, err := os.ReadDir(w.Dir)
 	if err != nil {
 		return err
 	}
 	found, stopped := map[string]fileID{}, map[string]chan struct{}{}
-	slices.SortStableFunc(entries, func(a, b os.DirEntry) int { // sockets above the limit must not replace known ones
+	slices.SortStableFunc(entries, func(a, b os.DirEntry) int { // sockets above the limit must not replace registered ones
 		_, isA := w.sockets[a.Name()]
 		_, isB := w.sockets[b.Name()]
 		switch {
@@ -210,7 +215,7 @@ func (w *Watcher) scan(ctx context.Context) error {
 		w.running.Go(func() {
 			defer close(k.ended)
 			if earlier := stopped[name]; earlier != nil {
-				<-earlier // it may have the same name, so its registration must end first
+				<-earlier // the earlier plugin may have the same name, so it must be unregistered first
 			}
 			w.maintain(ctx, filepath.Join(w.Dir, name))
 		})
@@ -218,9 +223,10 @@ func (w *Watcher) scan(ctx context.Context) error {
 	return nil
 }
 
-// maintain registers the plugin at a socket, and again whenever it is no longer in use, until
-// ctx is done. If another plugin of the same name displaced it, maintain waits for a new
-// socket, because the two would displace each other forever.
+// maintain registers the plugin at a socket, and registers it again whenever its registration
+// is no longer valid, until ctx is done. If a different plugin with the same name displaced
+// the plugin, maintain does not register it again, because the two plugins would displace
+// each other forever. scan calls maintain again when the socket is recreated.
 func (w *Watcher) maintain(ctx context.Context, socket string) {
 	wait := firstRetry
 	for ctx.Err() == nil {
@@ -228,9 +234,9 @@ func (w *Watcher) maintain(ctx context.Context, socket string) {
 		if err == nil {
 			since := time.Now()
 			select {
-			case <-r.Gone():
+			case <-r.Done():
 				if r.Displaced() && ctx.Err() == nil {
-					w.Log.Warn("plugin was displaced by another one of the same name; registering it again when its socket is recreated", "socket", socket)
+					w.Log.Warn("plugin was displaced by a different plugin of the same name; registering it again when its socket is recreated", "socket", socket)
 					<-ctx.Done()
 					return
 				}
@@ -238,7 +244,7 @@ func (w *Watcher) maintain(ctx context.Context, socket string) {
 					wait = firstRetry
 				}
 			case <-ctx.Done():
-				r.End()
+				r.Unregister()
 				return
 			}
 		} else if errors.As(err, new(unsupportedKind)) {
@@ -256,12 +262,14 @@ func (w *Watcher) maintain(ctx context.Context, socket string) {
 	}
 }
 
-// unsupportedKind is the error for a plugin of a type that podd does not support.
+// An unsupportedKind is the error for a plugin whose type podd does not support. Its value is
+// the message.
 type unsupportedKind string
 
 func (k unsupportedKind) Error() string { return string(k) }
 
+// unsupported returns the error for a plugin of type kind.
 func (w *Watcher) unsupported(kind string) unsupportedKind {
-	served := strings.Join(slices.Sorted(maps.Keys(w.Kinds)), ", ")
-	return unsupportedKind(fmt.Sprintf("its type is %q; podd supports %s", Bounded(kind), served))
+	supported := strings.Join(slices.Sorted(maps.Keys(w.Kinds)), ", ")
+	return unsupportedKind(fmt.Sprintf("the type of the plugin is %q; podd supports %s", Bounded(kind), supported))
 }

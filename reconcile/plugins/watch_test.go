@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestScan_TooManySockets checks that sockets above the limit do not end the registration
-// of an earlier one.
+// TestScan_TooManySockets checks that a registered plugin is not unregistered if there are
+// more sockets than the limit.
 func TestScan_TooManySockets(t *testing.T) {
 	dir := t.TempDir()
 	listen := func(name string) {
@@ -35,7 +35,7 @@ func TestScan_TooManySockets(t *testing.T) {
 		listen(fmt.Sprintf("a%d.sock", i))
 	}
 	scan()
-	if _, is := w.sockets["z.sock"]; !is || len(w.sockets) != maxSockets {
-		t.Errorf("got %d sockets, the earlier one among them: %v", len(w.sockets), is)
+	if _, ok := w.sockets["z.sock"]; !ok || len(w.sockets) != maxSockets {
+		t.Errorf("got %d sockets, first socket watched: %v; want %d sockets, true", len(w.sockets), ok, maxSockets)
 	}
 }

@@ -18,7 +18,7 @@ func ofCluster(pod *v1.Pod, o manifest.Objects) (*manifest.Pod, *refs.Resolved) 
 	pod.Namespace, pod.Name, pod.UID = "shop", "web", "u1"
 	p := &manifest.Pod{
 		Key: types.NamespacedName{Namespace: "shop", Name: "web"}, UID: "u1", FixedUID: true, Spec: pod,
-		Origin: manifest.Origin{Kind: manifest.KindAPI, Source: "cluster"},
+		Origin: manifest.Origin{Kind: manifest.KindAPI, Source: "cluster"}, Traits: manifest.KindTraits(manifest.KindAPI),
 	}
 	set := merge.Batches([]manifest.Batch{{Source: "cluster", Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Objects: o, Complete: true}})
 	return p, refs.ResolveSet(set, "salt", nil, nil).Refs[p.Key]
@@ -48,12 +48,12 @@ func TestTokenFile(t *testing.T) {
 			DefaultMode: &mode, Sources: []v1.VolumeProjection{{ServiceAccountToken: source}}}}}}
 		p, none := ofCluster(&v1.Pod{Spec: test.spec}, manifest.Objects{Cluster: &manifest.Cluster{}})
 		v := &p.Spec.Spec.Volumes[0]
-		if _, err := (Content{Pod: p, Supply: none}).Files(v); err == nil || !strings.Contains(err.Error(), "is not there yet") {
-			t.Errorf("%s: without a token: got %v, want that it is not there yet", test.name, err)
+		if _, err := (Content{Pod: p, Refs: none}).Files(v); err == nil || !strings.Contains(err.Error(), "has not been issued yet") {
+			t.Errorf("%s: without a token: got %v, want that it has not been issued yet", test.name, err)
 		}
 		ref := refs.TokenRef(p.Spec, source)
 		p, s := ofCluster(p.Spec, manifest.Objects{Cluster: &manifest.Cluster{Tokens: map[types.NamespacedName]manifest.Token{ref.NamespacedName: {Text: []byte("t0ken")}}}})
-		files, err := (Content{Pod: p, Supply: s}).Files(v)
+		files, err := (Content{Pod: p, Refs: s}).Files(v)
 		f := files["a/token"]
 		if err != nil || string(f.Data) != "t0ken" || f.Mode != test.mode || (f.Owner == nil) != (test.owner == nil) || f.Owner != nil && *f.Owner != *test.owner {
 			t.Errorf("%s: got %o %v %v, want %o %v", test.name, f.Mode, f.Owner, err, test.mode, test.owner)
@@ -103,7 +103,7 @@ func TestVariables_Cluster(t *testing.T) {
 		{v1.EnvVar{Name: "A", ValueFrom: from("secret", "a", &yes)}, "configmaps is forbidden"},
 	} {
 		p, s := ofCluster(&v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "main", Env: []v1.EnvVar{test.env}}}}}, o)
-		env, err := newEnvironment(&ContainerInput{Pod: p, Container: &p.Spec.Spec.Containers[0], Supply: s})
+		env, err := newEnvironment(&ContainerInput{Pod: p, Container: &p.Spec.Spec.Containers[0], Refs: s})
 		if err != nil {
 			if !strings.HasSuffix(err.Error(), test.want) || test.want == "" {
 				t.Errorf("%v: got %v, want %q", test.env, err, test.want)

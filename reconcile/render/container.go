@@ -27,8 +27,8 @@ type ContainerInput struct {
 	// Container is the init, regular or ephemeral container of Pod to create; required.
 	Container *v1.Container
 	Node      Node
-	// Supply has the objects that variables refer to; may be nil.
-	Supply *refs.Resolved
+	// Refs has the objects that variables refer to; may be nil.
+	Refs *refs.Resolved
 	// Attempt is the attempt number of the container in this pod, from 0. Restarts is its
 	// restart count, which is less if an attempt number was rejected.
 	Attempt, Restarts uint32
@@ -55,7 +55,7 @@ type ContainerInput struct {
 	// HostsFile is the host path of the pod's /etc/hosts, and TerminationLog that of the
 	// container's termination message; "" means no mount.
 	HostsFile, TerminationLog string
-	// UserIDs is that of the container's sandbox, see SandboxInput.
+	// UserIDs is SandboxInput.UserIDs of the container's sandbox.
 	UserIDs uint32
 	// BackoffStep is the step of the crash back-off of this start.
 	BackoffStep int
@@ -68,8 +68,8 @@ type ContainerInput struct {
 	Index int
 }
 
-// Container returns the config of a container. The error names the container and the
-// invalid variable, volume or field. Retrying is useful only with a different input.
+// Container returns the config of a container. The error names the container and the invalid
+// variable, volume or field. With the same input it fails again.
 func Container(in ContainerInput) (*cri.ContainerConfig, error) {
 	c := in.Container
 	if in.Kind == "" {

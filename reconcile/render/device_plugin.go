@@ -20,9 +20,10 @@ type Device struct {
 	Response *v1beta1.ContainerAllocateResponse
 }
 
-// CDIOf reports whether a runtime supports CDI devices according to its version, because
-// older versions silently ignore them. It returns true for an unknown runtime or version.
-func CDIOf(n runtime.Node) bool {
+// SupportsCDI reports whether a runtime supports CDI devices. It decides by the version,
+// because older versions ignore such devices silently. It returns true for an unknown runtime
+// or version.
+func SupportsCDI(n runtime.Node) bool {
 	since := map[string][2]int{"containerd": {1, 7}, "cri-o": {1, 27}}
 	var major, minor int
 	first, known := since[n.Name]

@@ -21,7 +21,7 @@ type environment struct {
 // so that $(NAME) refers only to earlier variables.
 func newEnvironment(in *ContainerInput) (*environment, error) {
 	e := &environment{index: map[string]int{}, services: map[string]string{}}
-	services := in.Supply.ServiceVariables()
+	services := in.Refs.ServiceVariables()
 	for _, v := range services {
 		e.services[v.Name] = v.Value
 	}

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-
-	"podd/manifest"
 )
 
 // addFrom adds the variables of envFrom: one for each key, sorted within an object. A
@@ -19,7 +17,7 @@ func (e *environment) addFrom(in *ContainerInput) error {
 		kind, name, optional := envFromObject(from)
 		data, found := textData(in, kind, name)
 		if !found {
-			if err := missingObject(in.Supply, kind, name, optional); err != nil {
+			if err := missingObject(in.Refs, kind, name, optional); err != nil {
 				return fmt.Errorf("setting the environment of container %q: envFrom[%d]: %w", in.Container.Name, i, err)
 			}
 			continue
@@ -53,10 +51,10 @@ func keyValue(in *ContainerInput, kind, name, key string, optional *bool) (value
 	case ok:
 		return value, true, checkNoNUL(value)
 	case !found:
-		return "", false, missingObject(in.Supply, kind, name, optional)
+		return "", false, missingObject(in.Refs, kind, name, optional)
 	case isTrue(optional):
 		return "", false, nil
-	case in.Pod.Origin.Kind == manifest.KindAPI:
+	case in.Pod.Traits.RefsFromServer:
 		return "", false, missingError(fmt.Sprintf("couldn't find key %s in %s %s/%s", key, kind, in.Pod.Key.Namespace, name))
 	}
 	return "", false, fmt.Errorf("key %q of %s %q %w", key, kind, name, ErrMissing)
@@ -66,13 +64,13 @@ func keyValue(in *ContainerInput, kind, name, key string, optional *bool) (value
 // the object is missing.
 func textData(in *ContainerInput, kind, name string) (data map[string]string, found bool) {
 	if kind == "ConfigMap" {
-		c := in.Supply.ConfigMap(name)
+		c := in.Refs.ConfigMap(name)
 		if c == nil {
 			return nil, false
 		}
 		return c.Data, true
 	}
-	s := in.Supply.Secret(name)
+	s := in.Refs.Secret(name)
 	if s == nil {
 		return nil, false
 	}

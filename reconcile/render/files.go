@@ -24,7 +24,7 @@ type File struct {
 }
 
 // ErrMissing is wrapped by errors about a missing object or key.
-var ErrMissing = errors.New("is not there")
+var ErrMissing = errors.New("does not exist")
 
 // Volumes provides the content of a pod's volumes.
 type Volumes interface {
@@ -41,27 +41,27 @@ type Volumes interface {
 
 // Content implements Volumes from a pod and its objects, which it does not modify.
 type Content struct {
-	Pod    *manifest.Pod
-	Supply *refs.Resolved // may be nil
-	Node   Node
+	Pod  *manifest.Pod
+	Refs *refs.Resolved // may be nil
+	Node Node
 }
 
 var _ Volumes = Content{}
 
 // Claim implements Volumes.
 func (c Content) Claim(v *v1.Volume) *refs.Claim {
-	return c.Supply.Claim(ClaimName(c.Pod, v))
+	return c.Refs.Claim(ClaimName(c.Pod, v))
 }
 
 // CSI implements Volumes.
-func (c Content) CSI(v *v1.Volume) *refs.CSI { return c.Supply.CSI(v) }
+func (c Content) CSI(v *v1.Volume) *refs.CSI { return c.Refs.CSI(v) }
 
 // ClaimName returns the name of the claim of a volume; "" if it has none.
 func ClaimName(p *manifest.Pod, v *v1.Volume) string {
 	switch {
 	case v.PersistentVolumeClaim != nil:
 		return v.PersistentVolumeClaim.ClaimName
-	case v.Ephemeral != nil && p.Origin.Kind == manifest.KindAPI:
+	case v.Ephemeral != nil && p.Traits.EphemeralClaims:
 		return refs.EphemeralClaim(p.Spec, v.Name)
 	}
 	return ""
@@ -126,9 +126,9 @@ func (f *fileBuilder) projected(sources []v1.VolumeProjection) error {
 
 // object adds the keys of an object that items name; all keys if items is empty.
 func (f *fileBuilder) object(kind, name string, items []v1.KeyToPath, optional *bool) error {
-	data, found := byteData(f.Supply, kind, name)
+	data, found := byteData(f.Refs, kind, name)
 	if !found {
-		return missingObject(f.Supply, kind, name, optional)
+		return missingObject(f.Refs, kind, name, optional)
 	}
 	if len(items) == 0 {
 		for key, bytes := range data {
@@ -167,9 +167,9 @@ func (e missingError) Is(target error) bool { return target == ErrMissing }
 // containers, because only root could read a file of mode 0600 otherwise. With an fsGroup,
 // the file has this mode, too, and the group can read it.
 func (f *fileBuilder) token(t *v1.ServiceAccountTokenProjection) error {
-	text := f.Supply.Token(t)
+	text := f.Refs.Token(t)
 	if text == nil {
-		return missingError("the token of service account " + strconv.Quote(f.Pod.Spec.Spec.ServiceAccountName) + " is not there yet")
+		return missingError("the token of service account " + strconv.Quote(f.Pod.Spec.Spec.ServiceAccountName) + " has not been issued yet")
 	}
 	file := File{Data: text, Mode: uint32(f.mode), Owner: commonUser(&f.Pod.Spec.Spec)}
 	s := f.Pod.Spec.Spec.SecurityContext

@@ -30,15 +30,15 @@ func TestMissingObjects(t *testing.T) {
 		"object and key exist":             {configMap("c", key("k"), nil), ""},
 		"object missing":                   {configMap("d", nil, nil), `ConfigMap "d" does not exist`},
 		"optional object missing":          {configMap("d", nil, &yes), ""},
-		"key missing":                      {configMap("c", key("l"), nil), `key "l" of ConfigMap "c" is not there`},
+		"key missing":                      {configMap("c", key("l"), nil), `key "l" of ConfigMap "c" does not exist`},
 		"optional key missing":             {configMap("c", key("l"), &yes), ""},
 		"file and directory with one path": {configMap("c", []v1.KeyToPath{{Key: "k", Path: "p"}, {Key: "k", Path: "p/q"}}, nil), `"p" would be a file and the directory of "p/q"`},
 	} {
-		_, err := Content{Pod: inputOf(v1.Container{}).Pod, Supply: supply}.Files(&v1.Volume{VolumeSource: test.source})
+		_, err := Content{Pod: inputOf(v1.Container{}).Pod, Refs: supply}.Files(&v1.Volume{VolumeSource: test.source})
 		if (err == nil) != (test.want == "") || err != nil && (!strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2")) {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)
 		}
-		if missing := strings.HasSuffix(test.want, "is not there") || strings.HasSuffix(test.want, "does not exist"); errors.Is(err, ErrMissing) != missing {
+		if missing := strings.HasSuffix(test.want, "does not exist"); errors.Is(err, ErrMissing) != missing {
 			t.Errorf("%s: got missing %v, want %v", name, !missing, missing)
 		}
 	}
@@ -47,14 +47,14 @@ func TestMissingObjects(t *testing.T) {
 		container v1.Container
 		want      string
 	}{
-		"binary data as a variable": {v1.Container{Env: []v1.EnvVar{{Name: "A", ValueFrom: &v1.EnvVarSource{ConfigMapKeyRef: &v1.ConfigMapKeySelector{LocalObjectReference: local("c"), Key: "b"}}}}}, `setting variable "A" of container "main": key "b" of ConfigMap "c" is not there`},
+		"binary data as a variable": {v1.Container{Env: []v1.EnvVar{{Name: "A", ValueFrom: &v1.EnvVarSource{ConfigMapKeyRef: &v1.ConfigMapKeySelector{LocalObjectReference: local("c"), Key: "b"}}}}}, `setting variable "A" of container "main": key "b" of ConfigMap "c" does not exist`},
 		"Secret missing":            {v1.Container{Env: []v1.EnvVar{{Name: "A", ValueFrom: &v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: local("t"), Key: "b"}}}}}, `Secret "t" does not exist`},
 		"NUL byte in a variable":    {v1.Container{Env: []v1.EnvVar{{Name: "A", ValueFrom: &v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: local("s"), Key: "nul"}}}}}, `setting variable "A" of container "main": the value contains a NUL byte`},
 		"Secret of envFrom missing": {v1.Container{EnvFrom: []v1.EnvFromSource{{SecretRef: &v1.SecretEnvSource{LocalObjectReference: local("t")}}}}, `envFrom[0]: Secret "t" does not exist`},
 		"NUL byte in envFrom":       {v1.Container{EnvFrom: []v1.EnvFromSource{{SecretRef: &v1.SecretEnvSource{LocalObjectReference: local("s")}}}}, `envFrom[0]: key "nul" of Secret "s": the value contains a NUL byte`},
 	} {
 		in := inputOf(test.container)
-		in.Supply = supply
+		in.Refs = supply
 		if _, err := Container(in); err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)
 		}

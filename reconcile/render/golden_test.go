@@ -186,7 +186,7 @@ func sandbox(t *testing.T, p *manifest.Pod, n Node, attempt uint32) *cri.PodSand
 func inputFor(p *manifest.Pod, n Node, c *v1.Container) ContainerInput {
 	in := ContainerInput{
 		Pod: p, Container: c, Node: n, Attempt: 2, Restarts: 2, Image: "sha256:feed", BackoffStep: 1,
-		UserIDs: hostIDs, ImageUser: &runtime.ImageUser{}, Volumes: map[string]string{}, Supply: supplies[p.Key],
+		UserIDs: hostIDs, ImageUser: &runtime.ImageUser{}, Volumes: map[string]string{}, Refs: supplies[p.Key],
 	}
 	if !p.Spec.Spec.HostNetwork {
 		in.PodIPs = []string{"10.88.0.3", "fd00::3"}
@@ -232,7 +232,7 @@ func renderAll(t *testing.T, p *manifest.Pod, n Node) string {
 		fmt.Fprintf(&out, "# %s\n%s\n", m.ProtoReflect().Descriptor().Name(), readable(t, m))
 	}
 	for i := range p.Spec.Spec.Volumes {
-		writeFiles(t, &out, Content{Pod: p, Supply: supplies[p.Key], Node: n}, &p.Spec.Spec.Volumes[i])
+		writeFiles(t, &out, Content{Pod: p, Refs: supplies[p.Key], Node: n}, &p.Spec.Spec.Volumes[i])
 	}
 	return placeholders(p).Replace(out.String())
 }

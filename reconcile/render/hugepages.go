@@ -24,10 +24,10 @@ func hugePages(sizes []string, limits v1.ResourceList) []*cri.HugepageLimit {
 	return all
 }
 
-// pageSize returns the size in a resource name in the format of the kernel: "2MB" for
-// hugepages-2Mi. It returns false for other resources.
-func pageSize(name v1.ResourceName) (string, bool) {
-	text, ok := strings.CutPrefix(string(name), v1.ResourceHugePagesPrefix)
+// pageSize returns the page size in a resource name in the format of the kernel: "2MB" for
+// hugepages-2Mi. ok is false for other resources.
+func pageSize(name v1.ResourceName) (text string, ok bool) {
+	text, ok = strings.CutPrefix(string(name), v1.ResourceHugePagesPrefix)
 	if !ok {
 		return "", false
 	}

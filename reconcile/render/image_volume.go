@@ -17,8 +17,9 @@ type ImageVolumes struct {
 	Runtime      string // name and version of the runtime, for messages
 }
 
-// ImageVolumesOf returns the support of a runtime according to its version.
-func ImageVolumesOf(n runtime.Node) ImageVolumes {
+// SupportedImageVolumes returns which image volumes a runtime supports, according to its
+// version.
+func SupportedImageVolumes(n runtime.Node) ImageVolumes {
 	return ImageVolumes{
 		Whole:   n.Reaches(runtime.Since{"containerd": {2, 1}, "cri-o": {1, 31}}),
 		Parts:   n.Reaches(runtime.Since{"containerd": {2, 2}, "cri-o": {1, 33}}),

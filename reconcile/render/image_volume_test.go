@@ -16,7 +16,7 @@ func TestImageVolumesOf(t *testing.T) {
 		{"containerd", "1.6.20~ds1"}: {}, {"cri-o", "1.31.0"}: {true, false}, {"cri-o", "1.33.1"}: {true, true},
 		{"other", "9.9"}: {}, {"containerd", "devel"}: {}, {"", ""}: {},
 	} {
-		got := ImageVolumesOf(runtime.Node{Name: of[0], Version: of[1]})
+		got := SupportedImageVolumes(runtime.Node{Name: of[0], Version: of[1]})
 		if got.Whole != want[0] || got.Parts != want[1] {
 			t.Errorf("%v: got %+v, want %v", of, got, want)
 		}

@@ -64,7 +64,7 @@ func compareRecording(t *testing.T, file string, least int, used map[string]int)
 			continue
 		}
 		pods++
-		k := compared{Pod: f.Pods[0], Node: n, Supply: refs.Resolve(f.Pods[0], set, "salt", nil), api: on.Objects != ""}
+		k := compared{Pod: f.Pods[0], Node: n, Refs: refs.Resolve(f.Pods[0], set, "salt", nil), api: on.Objects != ""}
 		for _, d := range k.compare(t, l) {
 			if why := kubeletWhy(d); why != "" {
 				used[why]++
@@ -92,8 +92,8 @@ func withClass(pod []byte) []byte {
 type compared struct {
 	*manifest.Pod
 	Node
-	Supply *refs.Resolved
-	api    bool // the kubelet got it from an API server
+	Refs *refs.Resolved
+	api  bool // the kubelet got it from an API server
 }
 
 // compare returns the differences of the configs of one pod.
@@ -129,7 +129,7 @@ func (k compared) compare(t *testing.T, l recording.Pod) (list []string) {
 func (k compared) input(c *v1.Container) ContainerInput {
 	home := "ROOT/pods/" + string(k.UID)
 	in := ContainerInput{
-		Pod: k.Pod, Container: c, Node: k.Node, Supply: k.Supply, Image: "sha256:feed", ImageUser: &runtime.ImageUser{}, UserIDs: hostIDs,
+		Pod: k.Pod, Container: c, Node: k.Node, Refs: k.Refs, Image: "sha256:feed", ImageUser: &runtime.ImageUser{}, UserIDs: hostIDs,
 		HostsFile:      home + "/etc-hosts",
 		TerminationLog: home + "/containers/" + c.Name + "/TERMINATION", Volumes: map[string]string{}, SubPaths: map[int]string{},
 	}
@@ -155,7 +155,7 @@ func (k compared) volume(home string, v *v1.Volume) string {
 	case v.HostPath != nil:
 		return v.HostPath.Path
 	case v.PersistentVolumeClaim != nil:
-		pv := k.Supply.Claim(v.PersistentVolumeClaim.ClaimName).Volume.Spec
+		pv := k.Refs.Claim(v.PersistentVolumeClaim.ClaimName).Volume.Spec
 		if pv.Local != nil {
 			return pv.Local.Path
 		}

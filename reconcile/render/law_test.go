@@ -205,7 +205,7 @@ func renderMixed(p *manifest.Pod, n Node, supply *refs.Resolved) (string, error)
 	for _, list := range [][]v1.Container{p.Spec.Spec.InitContainers, p.Spec.Spec.Containers} {
 		for i := range list {
 			in := inputFor(p, n, &list[i])
-			in.Supply, in.SubPaths, in.Images = supply, map[int]string{}, map[string]string{}
+			in.Refs, in.SubPaths, in.Images = supply, map[int]string{}, map[string]string{}
 			for j := range list[i].VolumeMounts {
 				in.SubPaths[j] = "/sub"
 			}
@@ -229,7 +229,7 @@ func renderMixed(p *manifest.Pod, n Node, supply *refs.Resolved) (string, error)
 	if strings.Contains(config.String(), hidden) {
 		return "", fmt.Errorf("the sandbox contains a secret: %s", config)
 	}
-	content := Content{Pod: p, Supply: supply, Node: n}
+	content := Content{Pod: p, Refs: supply, Node: n}
 	for i := range p.Spec.Spec.Volumes {
 		if v := &p.Spec.Spec.Volumes[i]; isProjected(&v.VolumeSource) {
 			files, err := content.Files(v)

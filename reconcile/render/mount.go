@@ -155,7 +155,7 @@ func findVolume(in *ContainerInput, name string) *v1.Volume {
 // relabeled.
 func isPoddOwned(in *ContainerInput, v *v1.Volume) bool {
 	if name := ClaimName(in.Pod, v); name != "" {
-		c := in.Supply.Claim(name)
+		c := in.Refs.Claim(name)
 		return c != nil && c.Volume == nil
 	}
 	return v.EmptyDir != nil || v.Ephemeral != nil || isProjected(&v.VolumeSource)
@@ -168,7 +168,7 @@ func isReadOnly(in *ContainerInput, v *v1.Volume) bool {
 	}
 	served := v.NFS
 	if name := ClaimName(in.Pod, v); name != "" {
-		if c := in.Supply.Claim(name); c != nil && c.Volume != nil {
+		if c := in.Refs.Claim(name); c != nil && c.Volume != nil {
 			served = c.Volume.Spec.NFS
 		}
 	}

@@ -98,7 +98,7 @@ func TestRelabelOfClaims(t *testing.T) {
 		{Name: "host", VolumeSource: claimed("host")},
 	}
 	in.Volumes = map[string]string{"kept": "/v/kept", "own": "/v/own", "host": "/srv"}
-	in.Supply = &refs.Resolved{Claims: map[string]refs.Claim{
+	in.Refs = &refs.Resolved{Claims: map[string]refs.Claim{
 		"kept": {}, "host": {Volume: &v1.PersistentVolume{}},
 	}}
 	in.Node.SELinux = true

@@ -2,7 +2,6 @@ package render
 
 import (
 	"maps"
-	"path"
 	"strconv"
 
 	v1 "k8s.io/api/core/v1"
@@ -10,6 +9,7 @@ import (
 
 	"podd/manifest"
 	"podd/runtime"
+	"podd/runtime/logs"
 )
 
 // SandboxInput is the input of Sandbox, which does not modify it.
@@ -42,7 +42,7 @@ func Sandbox(in SandboxInput) (*cri.PodSandboxConfig, error) {
 			Attempt:   attempt,
 		},
 		Hostname:     hostname,
-		LogDirectory: LogDirectory(p, n),
+		LogDirectory: logs.Dir(n.logsDir(), p.Key, p.UID),
 		DnsConfig:    podDNS(p, n),
 		PortMappings: portMappings(&p.Spec.Spec),
 		Labels:       sandboxLabels(p, n),
@@ -55,11 +55,6 @@ func Sandbox(in SandboxInput) (*cri.PodSandboxConfig, error) {
 			Overhead:        overheadResources(n, p.Spec),
 		},
 	}, nil
-}
-
-// LogDirectory returns the directory of the pod's logs.
-func LogDirectory(p *manifest.Pod, n Node) string {
-	return path.Join(n.logsDir(), p.Key.Namespace+"_"+p.Key.Name+"_"+string(p.UID))
 }
 
 func sandboxLabels(p *manifest.Pod, n Node) map[string]string {

@@ -12,9 +12,9 @@ import (
 // criticalPriority is the lowest priority of system-critical pods.
 const criticalPriority = 2_000_000_000
 
-// limitSwap limits the swap of a container to its swapShare. On cgroup v1 the limit is
-// that of memory and swap together, so a container gets no swap; without a memory limit,
-// its swap is not limited either.
+// limitSwap limits the swap of a container to its swapShare. On cgroup v1 the limit applies to
+// memory and swap together, so a container with a memory limit gets no swap, and the swap of a
+// container without one is not limited.
 func limitSwap(r *cri.LinuxContainerResources, n Node, pod *v1.Pod, c *v1.Container) {
 	if !n.CgroupV2 {
 		r.MemorySwapLimitInBytes = r.MemoryLimitInBytes
@@ -26,10 +26,11 @@ func limitSwap(r *cri.LinuxContainerResources, n Node, pod *v1.Pod, c *v1.Contai
 	r.Unified["memory.swap.max"] = strconv.FormatInt(swapShare(n, pod, c), 10)
 }
 
-// swapShare returns the swap of a container in bytes: the fraction of Swap that its memory
-// request is of the host's memory. Only containers of Burstable pods that are not critical
-// have swap, and only if they request memory and less than their limit. Unlike the kubelet,
-// podd does not regard static pods as critical, because all pods of manifests are static.
+// swapShare returns the swap of a container in bytes. It is Swap, multiplied by the ratio of
+// the container's memory request to the memory of the host. Only containers of Burstable pods
+// that are not critical have swap, and only if they request memory and less than their limit.
+// Unlike the kubelet, podd does not regard static pods as critical, because all pods of
+// manifests are static.
 func swapShare(n Node, pod *v1.Pod, c *v1.Container) int64 {
 	request, limit := c.Resources.Requests.Memory().Value(), c.Resources.Limits.Memory().Value()
 	critical := pod.Spec.Priority != nil && *pod.Spec.Priority >= criticalPriority

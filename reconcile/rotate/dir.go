@@ -15,25 +15,26 @@ import (
 	"podd/runtime/safepath"
 )
 
-// settleTime is the time after the last write until a file counts as complete, because
-// the runtime may still drain the pipe of a container that has exited.
+// settleTime is the time after the last write after which a file is complete. The runtime may
+// still drain the pipe of a container that has exited.
 const settleTime = 2 * time.Second
 
-// A directory is an open log directory with its files, the oldest first.
+// A directory is an open log directory of a container.
 type directory struct {
 	*safepath.Dir
-	files []file
+	files []file // log files, the oldest first
 }
 
+// A file is a log file in a directory.
 type file struct {
 	logs.File
 	size     int64
 	modified time.Time
 }
 
-// needsWork returns the size of the newest file and whether the directory must be
-// rotated: the file is too large or missing while the container runs, or there was an
-// earlier attempt. It opens no files.
+// needsWork returns the size in bytes of the newest file, and whether rotate must be called for
+// the directory. rotate must be called if the file is too large, if the file is missing while
+// the container runs, or if the container has earlier attempts. needsWork opens no files.
 func (r *Rotator) needsWork(l Log) (size int64, needsWork bool) {
 	newest := logs.File{Attempt: l.Attempt}
 	info, err := os.Lstat(filepath.Join(r.o.Root, l.Dir, newest.Name()))
@@ -46,8 +47,9 @@ func (r *Rotator) needsWork(l Log) (size int64, needsWork bool) {
 	return 0, true
 }
 
-// rotate rotates the logs in a directory and applies the limits. incomplete reports
-// whether a file may still be written, so that the directory must be checked again.
+// rotate rotates the logs in a directory and applies the limits. incomplete reports whether the
+// runtime may still write to a file that must be shrunk. If incomplete is true, the caller must
+// call rotate again.
 func (r *Rotator) rotate(ctx context.Context, l Log) (incomplete bool, err error) {
 	root, err := safepath.Open(r.o.Root)
 	if err != nil {
@@ -81,7 +83,8 @@ func (r *Rotator) rotate(ctx context.Context, l Log) (incomplete bool, err error
 	return incomplete, errors.Join(err, r.drop(d, l, incomplete))
 }
 
-// read lists the log files and removes temporary files of an interrupted rotation.
+// read sets d.files to the log files in the directory. It removes temporary files of an
+// interrupted rotation, and ignores links and other files that are not regular.
 func (d *directory) read() error {
 	names, err := d.Names()
 	if err != nil {
@@ -112,6 +115,7 @@ func (d *directory) read() error {
 	return nil
 }
 
+// find returns the file f, or nil if the directory does not contain f.
 func (d *directory) find(f logs.File) *file {
 	i := slices.IndexFunc(d.files, func(have file) bool { return have.File == f })
 	if i < 0 {
@@ -120,19 +124,19 @@ func (d *directory) find(f logs.File) *file {
 	return &d.files[i]
 }
 
-// rotateNewest renames the newest file and makes the runtime open a new one if the file
-// is too large or if an earlier podd renamed it and exited before the runtime reopened
-// it. If the runtime fails, the file gets its name back, unless a new file shows that the
-// runtime has reopened it.
+// rotateNewest renames the newest file if the file is too large, and makes the runtime open a
+// new file. If there is no file, rotateNewest only calls the runtime, because podd may have
+// exited between the rename and the call. If the call fails, rotateNewest restores the name of
+// the file, unless the runtime has created a new file nevertheless.
 func (r *Rotator) rotateNewest(ctx context.Context, d *directory, l Log) error {
 	writing := logs.File{Attempt: l.Attempt}
-	aside := logs.File{Attempt: l.Attempt, Rotated: d.uniqueTime(l.Attempt, time.Now())}
+	rotated := logs.File{Attempt: l.Attempt, Rotated: d.uniqueTime(l.Attempt, time.Now())}
 	now := d.find(writing)
 	if now != nil && now.size < r.o.MaxSize {
 		return nil
 	}
 	if now != nil {
-		if err := d.Rename(writing.Name(), aside.Name()); err != nil {
+		if err := d.Rename(writing.Name(), rotated.Name()); err != nil {
 			return err
 		}
 	}
@@ -140,7 +144,7 @@ func (r *Rotator) rotateNewest(ctx context.Context, d *directory, l Log) error {
 		if now == nil {
 			return err
 		}
-		restored := d.RenameNew(aside.Name(), writing.Name())
+		restored := d.RenameNew(rotated.Name(), writing.Name())
 		if errors.Is(restored, fs.ErrExist) {
 			restored = nil
 		}
@@ -149,7 +153,7 @@ func (r *Rotator) rotateNewest(ctx context.Context, d *directory, l Log) error {
 	return d.read()
 }
 
-// reopen makes the runtime reopen the log of a container, with a timeout.
+// reopen makes the runtime reopen the log of a container. It fails after reopenTimeout.
 func (r *Rotator) reopen(ctx context.Context, id string) error {
 	limited, cancel := context.WithTimeout(ctx, reopenTimeout)
 	defer cancel()
@@ -160,8 +164,9 @@ func (r *Rotator) reopen(ctx context.Context, id string) error {
 	return err
 }
 
-// uniqueTime returns now in the format of file names. If necessary it returns a later
-// time, because the times of file names have whole seconds and must be unique.
+// uniqueTime returns now in the format of the names of rotated files. If an existing file of the
+// attempt has this time or a later time, uniqueTime returns the second after the latest file,
+// because times in file names have whole seconds and must be unique.
 func (d *directory) uniqueTime(attempt uint32, now time.Time) string {
 	for i := range d.files {
 		f := &d.files[i]
@@ -175,9 +180,9 @@ func (d *directory) uniqueTime(attempt uint32, now time.Time) string {
 	return now.Format(logs.RotatedLayout)
 }
 
-// drop removes the oldest files until the limits are met. It keeps the newest file, and
-// applies the limit of the total size only if incomplete is false, because files that are
-// not compressed yet will become smaller.
+// drop removes the oldest files until the directory is within the limits. It keeps the newest
+// file. If incomplete is true, drop does not apply the limit of the total size, because files
+// that are not compressed yet will become smaller.
 func (r *Rotator) drop(d *directory, l Log, incomplete bool) error {
 	total := int64(0)
 	for i := range d.files {

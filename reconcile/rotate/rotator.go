@@ -36,24 +36,26 @@ type Log struct {
 	Dir string
 	// Attempt is the number of the newest attempt.
 	Attempt uint32
-	// ID is the container ID of that attempt while it runs, else "".
+	// ID is the container ID of the newest attempt; "" if its container is not running.
 	ID string
 }
 
 // Options are the options of a Rotator. Root, MaxSize, Logs and Reopen are required.
 type Options struct {
-	// Root contains the log directories of all pods. Only root can change its path.
+	// Root is the directory with the log directories of all pods. Only root may be able to
+	// change the directories of this path.
 	Root string
 	// MaxSize is the size in bytes at which a file is rotated.
 	MaxSize int64
-	// MaxFiles is the maximum number of files of a container, at least 2.
+	// MaxFiles is the maximum number of files of a container. Values below 2 mean 2.
 	MaxFiles int
 	// Every is the maximum interval between checks of a file. 0 means 10 s.
 	Every time.Duration
-	// Logs returns the present logs. It is called often, by the goroutine of Run.
+	// Logs returns the logs of all containers. The goroutine of Run calls Logs about once a
+	// second, so Logs must return quickly.
 	Logs func() []Log
-	// Reopen makes the runtime reopen the log file of a running container. It must
-	// return when its context is done.
+	// Reopen makes the runtime reopen the log file of the running container id. Reopen must
+	// return when ctx is done.
 	Reopen func(ctx context.Context, id string) error
 	// Log is the logger for failures. nil means slog.Default().
 	Log *slog.Logger
@@ -62,11 +64,11 @@ type Options struct {
 // A Rotator rotates logs. All of its state belongs to the goroutine of Run.
 type Rotator struct {
 	o          Options
-	states     map[string]*logState // by Dir
-	inProgress map[string]bool      // by Dir, until the result is received
+	states     map[string]*logState // by Log.Dir
+	inProgress map[string]bool      // by Log.Dir; removed when the result is received
 	results    chan result
-	rounds     uint64        // calls of checkAll
-	files      chan struct{} // capacity 1: held while files are shrunk and dropped
+	rounds     uint64        // number of calls of checkAll
+	files      chan struct{} // semaphore with capacity 1 for shrink and drop
 }
 
 // A result is the result of rotating a directory.
@@ -79,12 +81,12 @@ type result struct {
 // A logState is the state of a log directory.
 type logState struct {
 	log        Log
-	size       int64     // of the newest file
+	size       int64     // size of the newest file in bytes at the last check
 	at         time.Time // time of the last check
 	nextCheck  time.Time
-	incomplete bool   // whether a file was still being written
-	problem    string // the last one logged
-	round      uint64 // the last one in which the log existed
+	incomplete bool   // whether the last rotation was incomplete
+	problem    string // the last logged error; "" after a success
+	round      uint64 // the last round in which Options.Logs returned the log
 }
 
 const (
@@ -99,7 +101,7 @@ const (
 	maxInProgress = 256
 )
 
-// New returns a Rotator. It does nothing until Run is called.
+// New returns a Rotator. The Rotator does nothing until Run is called.
 func New(o Options) *Rotator {
 	if o.Every <= 0 {
 		o.Every = 10 * time.Second
@@ -111,7 +113,8 @@ func New(o Options) *Rotator {
 	return &Rotator{o: o, states: map[string]*logState{}, inProgress: map[string]bool{}, results: make(chan result), files: make(chan struct{}, 1)}
 }
 
-// Run rotates logs until ctx is done. It must be called only once.
+// Run rotates logs until ctx is done. It returns nil after all rotations in progress have
+// finished. Run must be called only once.
 func (r *Rotator) Run(ctx context.Context) error {
 	wake := time.NewTimer(tick)
 	defer wake.Stop()
@@ -135,7 +138,7 @@ func (r *Rotator) waitAll(ctx context.Context) {
 	}
 }
 
-// checkAll checks the logs that are due and returns the time of the next check.
+// checkAll checks the logs whose next check is due, and returns the time of its next call.
 func (r *Rotator) checkAll(ctx context.Context) time.Time {
 	now := time.Now()
 	next := now.Add(tick)
@@ -165,12 +168,12 @@ func (r *Rotator) checkAll(ctx context.Context) time.Time {
 	return next
 }
 
-// growsFast reports whether the log needs a check before the next tick. All other logs
-// wait for the tick, because a round costs time for each log that exists.
+// growsFast reports whether the log needs a check before the next tick. All other logs are
+// checked at the tick, because each call of checkAll costs time for every log.
 func (s *logState) growsFast() bool { return s.nextCheck.Sub(s.at) < tick }
 
-// check starts the rotation of a directory if necessary and sets the time of its next
-// check.
+// check starts the rotation of a directory if necessary, and sets the time of the next check of
+// the directory.
 func (r *Rotator) check(ctx context.Context, s *logState) {
 	size, needsWork := r.needsWork(s.log)
 	now := time.Now()
@@ -186,7 +189,7 @@ func (r *Rotator) check(ctx context.Context, s *logState) {
 	}
 	r.inProgress[s.log.Dir] = true
 	l := s.log
-	go func() { // waitAll receives its result
+	go func() { // Run or waitAll receives the result
 		incomplete, err := r.rotate(ctx, l)
 		r.results <- result{l, incomplete, err}
 	}()
@@ -216,9 +219,9 @@ func (r *Rotator) handleResult(ctx context.Context, done result) {
 	s.problem = problem
 }
 
-// nextCheck returns the time of the next check of a file with the given size and growth.
-// It is half of the time until the file reaches the limit, because the file may grow
-// faster.
+// nextCheck returns the time of the next check of a file that has size bytes and grew by grown
+// bytes in the time took. The file is checked in half of the time in which it would reach the
+// limit, because the file may grow faster. Options.Every and minInterval limit the interval.
 func nextCheck(now time.Time, size, grown int64, took time.Duration, o Options) time.Time {
 	wait := o.Every
 	if left := o.MaxSize - size; grown > 0 && took > 0 {

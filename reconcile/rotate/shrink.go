@@ -11,15 +11,17 @@ import (
 	"time"
 )
 
-// isTooLarge reports whether a file was rotated so late that only its end is kept.
+// isTooLarge reports whether a file is more than twice as large as the limit. shrink removes the
+// beginning of such a file.
 func (r *Rotator) isTooLarge(f *file) bool { return f.size > 2*r.o.MaxSize }
 
-// temporary is the suffix of files that are being written by this package.
+// temporary is the suffix of files that this package has not finished writing.
 const temporary = ".tmp"
 
-// shrink compresses rotated files except the newest of each attempt, which may still be
-// read, and truncates files that are too large to their end. incomplete reports whether
-// it skipped a file that may still be written.
+// shrink compresses rotated files. It does not compress the newest rotated file of each attempt,
+// because log agents may still read this file. If a file is too large, shrink keeps only the end
+// of the file. incomplete reports whether shrink skipped a file to which the runtime may still
+// write.
 func (r *Rotator) shrink(ctx context.Context, d *directory, l Log) (incomplete bool, err error) {
 	var failed []error
 	for i := range d.files {
@@ -43,12 +45,13 @@ func (r *Rotator) shrink(ctx context.Context, d *directory, l Log) (incomplete b
 	return incomplete, errors.Join(failed...)
 }
 
-// isNewestRotated reports whether a file is the newest rotated one of its attempt.
+// isNewestRotated reports whether d.files[i] is the newest rotated file of its attempt.
 func (d *directory) isNewestRotated(i int) bool {
 	return d.files[i].Rotated != "" && (i+1 == len(d.files) || d.files[i+1].Attempt != d.files[i].Attempt || d.files[i+1].Rotated == "")
 }
 
-// rewrite replaces a file with its content after an offset, beginning with a whole line.
+// rewrite replaces a file with its content from the first line that begins at or after the offset
+// skip in bytes. If compress is true, the new file is compressed.
 func (d *directory) rewrite(ctx context.Context, f *file, skip int64, compress bool) error {
 	from, err := d.File(f.Name())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -75,7 +78,8 @@ func (d *directory) rewrite(ctx context.Context, f *file, skip int64, compress b
 	return err
 }
 
-// write copies a file from the first line that begins at or after an offset.
+// write creates the file name with the content of from, beginning with the first line that begins
+// at or after the offset skip. It returns the size of the new file in bytes.
 func (d *directory) write(ctx context.Context, name string, from *os.File, skip int64, compress bool) (size int64, err error) {
 	info, err := from.Stat()
 	if err != nil {
@@ -101,6 +105,7 @@ func (d *directory) write(ctx context.Context, name string, from *os.File, skip 
 	return out.Seek(0, io.SeekCurrent)
 }
 
+// copyTo copies in to out. If compress is true, it writes in gzip format.
 func copyTo(out io.Writer, in io.Reader, compress bool) error {
 	if !compress {
 		_, err := io.Copy(out, in)
@@ -114,7 +119,7 @@ func copyTo(out io.Writer, in io.Reader, compress bool) error {
 	return errors.Join(err, z.Close())
 }
 
-// skipLine reads past the next newline.
+// skipLine reads in up to and including the next newline.
 func skipLine(in *bufio.Reader) error {
 	for {
 		_, err := in.ReadSlice('\n')
@@ -127,7 +132,7 @@ func skipLine(in *bufio.Reader) error {
 	}
 }
 
-// A contextReader is a reader that fails when its context is done.
+// A contextReader is a reader whose Read fails after its context is done.
 type contextReader struct {
 	ctx context.Context
 	r   io.Reader

@@ -107,7 +107,7 @@ func (s State) CommitLate(d plan.Decision, now time.Time) (State, Outputs) {
 	if d.Finished == nil || d.RecordFirst {
 		return t.end()
 	}
-	if ofCluster(t.In.Desired) && len(t.In.Observed)+len(t.In.Dirs) == 0 {
+	if t.In.Desired.Traits.StateAtSource && len(t.In.Observed)+len(t.In.Dirs) == 0 {
 		return t.end() // the node has nothing of it; the cluster has its end, or podd decides it again
 	}
 	t.write(t.In.Desired.UID, t.In.Desired.Hash)

@@ -44,7 +44,7 @@ func (t *transition) addEphemeral(uid types.UID, containers []v1.EphemeralContai
 	if p == nil || p.UID != uid {
 		return ReplacedError(t.Key)
 	}
-	if ofCluster(p) {
+	if p.Traits.StateAtSource {
 		return InvalidEphemeral(t.Key, "the pod belongs to the cluster; add ephemeral containers there, with kubectl debug")
 	}
 	next, errs := decode.AddEphemeral(p, containers)
@@ -161,7 +161,7 @@ func ephemeralIndex(c *runtime.Container) int {
 
 // uncreatedEphemeral returns the ephemeral containers that were not created yet.
 func (t *transition) uncreatedEphemeral() []v1.EphemeralContainer {
-	if ofCluster(t.In.Desired) {
+	if t.In.Desired.Traits.StateAtSource {
 		return nil // the cluster stores them
 	}
 	return slices.DeleteFunc(slices.Clone(t.In.Desired.Spec.Spec.EphemeralContainers), func(c v1.EphemeralContainer) bool {
@@ -175,7 +175,7 @@ func (t *transition) withEphemeral(p *manifest.Pod) *manifest.Pod {
 	if p == t.withoutEphemeral {
 		return t.In.Desired
 	}
-	if ofCluster(p) {
+	if p.Traits.StateAtSource {
 		return p
 	}
 	t.withoutEphemeral = p

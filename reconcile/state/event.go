@@ -11,7 +11,7 @@ import (
 
 // DecisionEvents returns the events of a decision, compared with the last reported one.
 func (s State) DecisionEvents(d plan.Decision) []event.Event {
-	return event.Decided(event.Decision{
+	return event.ForDecision(event.Decision{
 		Key: s.Key, Pod: s.In.Desired, Before: s.Reported, Now: d, Observed: s.In.Observed,
 		Terminations: s.In.History.Terminations, Wait: s.In.Objects.Wait, At: s.In.Now,
 	})
@@ -35,7 +35,7 @@ func (t *transition) outcomeEvents(f result.Result) []event.Event {
 		o.Reason = start.Reason
 	}
 	_, o.Later = errors.AsType[*result.RetryLaterError](f.Err)
-	return event.Did(o)
+	return event.ForOutcome(o)
 }
 
 // subject returns the pod that an action was for. An action that stops something may be for
@@ -57,7 +57,7 @@ func (t *transition) subject(f result.Result) event.Subject {
 		if f.Version == nil {
 			return s
 		}
-		return event.On(f.Version, f.Ended)
+		return event.NewSubject(f.Version, f.Ended)
 	}
 	if inc != nil {
 		s.UID, s.Pod = inc.UID, plan.VersionOf(inc, t.In.Desired, t.In.Previous)

@@ -107,7 +107,7 @@ func (s State) Written(uid types.UID, durable bool, err error, quiet bool, now t
 	if failed.Message != err.Error() {
 		t.warn("writing the journal failed; retrying", "uid", uid, "err", err)
 		if p := t.In.Desired; p != nil && p.UID == uid && !quiet {
-			t.addEvents(event.On(p, now).Warning("FailedSync", "", err.Error()))
+			t.addEvents(event.NewSubject(p, now).Warning("FailedSync", "", err.Error()))
 		}
 	}
 	if !now.Before(failed.Until) {

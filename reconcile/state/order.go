@@ -102,8 +102,8 @@ func (s State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (Stat
 			t.requireObservation()
 		}
 	}
-	if t.In.Verdict.Answer != plan.Admit && o.Verdict.Answer == plan.Admit && t.HasObserved && len(t.In.Observed) == 0 {
-		t.resetStartTime() // it only waited for its admission
+	if t.In.Verdict.Answer != plan.Admit && o.Verdict.Answer == plan.Admit && t.HasObserved && len(t.In.Observed) == 0 && !t.hasRecordedStart {
+		t.resetStartTime() // the pod only waited for its admission
 	}
 	t.In.SourcesRead, t.In.Verdict, t.In.Node, t.In.ForceStop, t.In.Delete = o.Certain, o.Verdict, o.Node, o.ForceStop, o.Deletion
 	t.In.Node.Reachable = o.Node.Reachable && t.HasObserved
@@ -127,7 +127,7 @@ func (s State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (Stat
 // wall clock.
 func (t *transition) recordStart() {
 	p := t.In.Desired
-	if p == nil || p.Spec.Spec.ActiveDeadlineSeconds == nil || p.Over() || t.Order.Desired == nil || !SameVersion(p, t.Order.Desired) {
+	if p == nil || p.Spec.Spec.ActiveDeadlineSeconds == nil || p.FinishedAtSource() || t.Order.Desired == nil || !SameVersion(p, t.Order.Desired) {
 		return
 	}
 	if !t.HasObserved || len(t.In.Observed) > 0 || t.In.Verdict.Answer != plan.Admit || t.In.History.Finished != nil || t.Unreadable[p.UID] != "" || t.isRemoving(p.UID) {
@@ -189,22 +189,21 @@ func (t *transition) setVersion(p *manifest.Pod) {
 		h.Containers[name] = plan.ContainerHistory{Image: img}
 	}
 	var added []v1.EphemeralContainer
-	recorded := false // the start time is recorded
 	if r, ok := t.Records[p.UID]; ok && r.Hash == p.Hash {
 		added = r.Ephemeral
 		r.restore(&h, p)
 		if !r.StartTime.IsZero() && (r.Finished == nil || h.Finished != nil) {
-			t.StartTime, h.StartTime, recorded = r.StartTime, r.Started, true
+			t.StartTime, h.StartTime, t.hasRecordedStart = r.StartTime, r.Started, true
 		}
 	}
-	if at := p.Spec.Status.StartTime; ofCluster(p) && at != nil {
-		if t.StartTime = at.Time; !recorded {
+	if at := p.Spec.Status.StartTime; p.Traits.StateAtSource && at != nil {
+		if t.StartTime = at.Time; !t.hasRecordedStart {
 			h.StartTime = h.StartTime.Add(-max(h.StartTime.Sub(at.Time), 0))
 		}
 	}
 	t.withoutEphemeral = p
 	t.In.Desired, t.In.Successor, t.In.History, t.In.Eviction = p, nil, h, nil
-	if !ofCluster(p) {
+	if !p.Traits.StateAtSource {
 		t.In.Desired = p.WithEphemeral(added)
 	}
 	if t.hasDir && t.dir(p.UID).Hash == "" { // the journal is lost, or was never written
@@ -235,7 +234,9 @@ func (r Record) restore(h *plan.History, p *manifest.Pod) {
 }
 
 // resetStartTime sets the start time of the pod to now.
-func (t *transition) resetStartTime() { t.StartTime, t.In.History.StartTime = t.now, t.now }
+func (t *transition) resetStartTime() {
+	t.StartTime, t.In.History.StartTime, t.hasRecordedStart = t.now, t.now, false
+}
 
 // applyRefs sets the objects of the version in force and of its successor from the newest
 // order. If the order is about another version, the previous objects stay.
@@ -258,7 +259,7 @@ func (t *transition) applyRefs() {
 		t.FormerRefs = before
 	}
 	t.In.Objects, t.In.NextObjects = objectsOf(t.Refs), objectsOf(t.NextRefs)
-	if !t.Refs.Same(before) || !t.NextRefs.Same(next) {
+	if !t.Refs.EqualForStart(before) || !t.NextRefs.EqualForStart(next) {
 		t.retryAll()
 	}
 }

@@ -22,7 +22,7 @@ func (t *transition) applyProbe(a plan.Probe, f result.Result) (news bool) {
 	}
 	was := history.State(a.Kind)
 	now := was.After(plan.ProbeOf(c, a.Kind), o)
-	t.addEvents(event.Probed(event.On(f.Version, f.Ended), a, o, probed.Warning)...)
+	t.addEvents(event.ForProbe(event.NewSubject(f.Version, f.Ended), a, o, probed.Warning)...)
 	if probed.Warning && !was.Warned {
 		now.Warned = true
 		t.warn("probe warning", "container", a.Container, "probe", a.Kind, "why", probed.Message)

@@ -114,7 +114,7 @@ func (t *transition) needsExitCodes(inc *runtime.Incarnation) bool {
 	if t.In.Desired != nil {
 		return plan.Runs(t.In.Desired, inc)
 	}
-	return t.In.Previous != nil && ofCluster(t.In.Previous) && plan.Runs(t.In.Previous, inc)
+	return t.In.Previous != nil && t.In.Previous.Traits.StateAtSource && plan.Runs(t.In.Previous, inc)
 }
 
 // applyCleanup records the failure of a clean-up, or forgets it after a success.

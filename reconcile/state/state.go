@@ -44,6 +44,7 @@ type State struct {
 	// withoutEphemeral is In.Desired as the router sent it, without the ephemeral containers
 	// that podd added.
 	withoutEphemeral *manifest.Pod
+	hasRecordedStart bool           // History.StartTime is from a journal that existed before In.Desired was set
 	hasDir           bool           // the UID of Order.Desired has a directory on disk
 	exitsLost        bool           // since the last Recall, see recordLost
 	finishing        *plan.Finished // the end of the pod that waits for the journal; nil if there is none
@@ -214,10 +215,6 @@ func without[K comparable, V any](m map[K]V, k K) map[K]V {
 
 // SameVersion reports whether b can run in the sandbox of a. Their sizes may differ.
 func SameVersion(a, b *manifest.Pod) bool { return a.UID == b.UID && a.Hash == b.Hash }
-
-// ofCluster reports whether the pod is of a cluster, which then also has its status and its
-// ephemeral containers.
-func ofCluster(p *manifest.Pod) bool { return p.Origin.Kind == manifest.KindAPI }
 
 // SameSize reports whether a and b are the same version with the same container sizes.
 func SameSize(a, b *manifest.Pod) bool {

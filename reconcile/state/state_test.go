@@ -324,3 +324,30 @@ func TestApplyOrder_RecordsStart(t *testing.T) {
 		t.Errorf("admitted again: got %+v, want one with the new start time", got)
 	}
 }
+
+// TestApplyOrder_WaitsAfterRestart checks that a pod that an earlier podd has started keeps
+// its recorded start time if the node admits it only after a wait.
+func TestApplyOrder_WaitsAfterRestart(t *testing.T) {
+	p, now := podOf("a"), time.Now()
+	started := now.Add(-time.Minute)
+	record := Record{UID: p.UID, Hash: p.Hash, StartTime: started.Round(0), Started: started, Volumes: true}
+	for _, test := range []struct {
+		name string
+		past []Record
+		want time.Time
+	}{
+		{"started by an earlier podd", []Record{record}, started},
+		{"not started before", nil, now.Add(time.Second)},
+	} {
+		m := &memory{State: New(Start{Key: p.Key, Past: test.past})}
+		waits := Order{Desired: p, Verdict: plan.Verdict{Answer: plan.Wait}}
+		m.set(m.ApplyOrder(waits, Requests{Observation: &Observation{AsOf: now}}, true, now))
+		m.set(m.ApplyOrder(Order{Desired: p}, Requests{}, true, now.Add(time.Second)))
+		if got := m.In.History.StartTime; !got.Equal(test.want) {
+			t.Errorf("%s: got start time %v, want %v", test.name, got, test.want)
+		}
+		if got := m.StartTime; !got.Equal(test.want) {
+			t.Errorf("%s: got start time %v in the status, want %v", test.name, got, test.want)
+		}
+	}
+}

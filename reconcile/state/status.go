@@ -32,16 +32,16 @@ func (s State) Publish(d plan.Decision) (State, *v1.Pod) {
 
 // pod returns the version in force with its status.
 func (t *transition) pod(d plan.Decision) *v1.Pod {
-	if t.In.Desired.Over() && len(t.In.Observed) == 0 {
+	if t.In.Desired.FinishedAtSource() && len(t.In.Observed) == 0 {
 		t.published, t.publishedFrom = t.In.Desired.Spec, t.In.Desired
 		return t.published
 	}
-	if !t.HasObserved && ofCluster(t.In.Desired) && t.In.Desired.Spec.Status.Phase != "" {
+	if !t.HasObserved && t.In.Desired.Traits.StateAtSource && t.In.Desired.Spec.Status.Phase != "" {
 		// The runtime was not observed yet, so nothing is known to be lost.
 		t.published, t.publishedFrom = t.In.Desired.Spec, t.In.Desired
 		return t.published
 	}
-	st := status.Of(t.statusFacts(d))
+	st := status.Compute(t.statusFacts(d))
 	if t.published != nil && t.publishedFrom == t.In.Desired && equality.Semantic.DeepEqual(t.published.Status, st) {
 		return t.published
 	}
@@ -79,7 +79,7 @@ func (t *transition) leaving() *v1.Pod {
 	}
 	t.addProbeFacts(&facts)
 	t.addHookFacts(&facts)
-	p.Status = status.Of(facts)
+	p.Status = status.Compute(facts)
 	t.published = &p
 	return t.published
 }
@@ -128,7 +128,7 @@ func (t *transition) statusFacts(d plan.Decision) status.Facts {
 	}
 	if t.published != nil && t.publishedFrom != nil && SameVersion(t.publishedFrom, t.In.Desired) {
 		f.Previous = &t.published.Status
-	} else if ofCluster(t.In.Desired) && t.In.Desired.Spec.Status.Phase != "" {
+	} else if t.In.Desired.Traits.StateAtSource && t.In.Desired.Spec.Status.Phase != "" {
 		f.Previous = &t.In.Desired.Spec.Status // the status that an earlier podd reported
 	}
 	if d.Phase == plan.PhaseWait {
@@ -176,7 +176,7 @@ func (t *transition) resize() status.Resize {
 		return r
 	}
 	if v := t.In.Verdict; v.Answer != plan.Admit {
-		if r.Pending = (status.Reason{Reason: v1.PodReasonDeferred, Message: v.Message}); v.Never {
+		if r.Pending = (status.Reason{Reason: v1.PodReasonDeferred, Message: v.Message}); v.NeverFits {
 			r.Pending.Reason = v1.PodReasonInfeasible // the node is too small
 		}
 		return r

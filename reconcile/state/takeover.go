@@ -35,7 +35,7 @@ func (t *transition) takeOver(observed []runtime.Incarnation) []runtime.Incarnat
 // takenOverHash returns the hash of the version that a foreign sandbox is taken over for;
 // "" if it is not.
 func (t *transition) takenOverHash(inc *runtime.Incarnation) string {
-	if !inc.Foreign || inc.Labels[runtime.LabelInstance] != "" || inc.Annotations[manifest.AnnotationConfigSource] != manifest.KindAPI {
+	if !inc.Foreign || inc.Labels[runtime.LabelInstance] != "" || !manifest.KindTraits(inc.Annotations[manifest.AnnotationConfigSource]).RunsOnce {
 		return ""
 	}
 	past := t.Records[inc.UID]
@@ -43,7 +43,7 @@ func (t *transition) takenOverHash(inc *runtime.Incarnation) string {
 		return ""
 	}
 	for _, p := range []*manifest.Pod{t.In.Desired, t.In.Successor, t.In.Previous, t.Order.Leaving} {
-		if p == nil || !ofCluster(p) || p.UID != inc.UID {
+		if p == nil || !p.Traits.RunsOnce || p.UID != inc.UID {
 			continue
 		}
 		if p.Spec.Spec.RestartPolicy == v1.RestartPolicyAlways {

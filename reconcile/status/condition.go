@@ -20,7 +20,7 @@ func (o *observed) conditions(s *v1.PodStatus) []v1.PodCondition {
 			all = append(all, *c.DeepCopy())
 		}
 	}
-	if o.rejected() && o.fromAPI() && disruptionTarget == nil {
+	if o.rejected() && o.f.Pod.Traits.FailsIfRejected && disruptionTarget == nil {
 		return all // like the kubelet, which sets no conditions of a rejected pod
 	}
 	containers := o.containersReadyCondition(s)
@@ -38,9 +38,6 @@ func (o *observed) conditions(s *v1.PodStatus) []v1.PodCondition {
 	return append(all, ours...)
 }
 
-// fromAPI reports whether the pod comes from an API server.
-func (o *observed) fromAPI() bool { return o.f.Pod.Origin.Kind == manifest.KindAPI }
-
 // disruptions maps the reasons of pods that the node terminated to the message of the
 // kubelet's DisruptionTarget condition; "" stands for the message of the pod's failure.
 var disruptions = map[string]string{
@@ -50,11 +47,11 @@ var disruptions = map[string]string{
 }
 
 // disruptionTarget returns the condition by which controllers distinguish pods that the
-// node terminated from pods that failed. It returns nil for other pods. A pod that is
-// not from an API server has the condition only after a node shutdown.
+// node terminated from pods that failed. It returns nil for other pods. A pod
+// without the trait StateAtSource has the condition only after a node shutdown.
 func (o *observed) disruptionTarget() []v1.PodCondition {
 	failed := o.f.Failed
-	if failed == nil || !o.fromAPI() && failed.Reason != "Terminated" {
+	if failed == nil || !o.f.Pod.Traits.StateAtSource && failed.Reason != "Terminated" {
 		return nil
 	}
 	message, ok := disruptions[failed.Reason]
@@ -72,8 +69,8 @@ func isOwnCondition(t v1.PodConditionType) bool {
 	return false
 }
 
-// setTransitionTime sets the last transition time of c: that of the previous status if
-// c had the same status there, else now.
+// setTransitionTime sets the last transition time of c. If the previous status has the
+// condition with the same status, its time is kept; otherwise the time is now.
 func (o *observed) setTransitionTime(c *v1.PodCondition) {
 	c.LastTransitionTime = wholeSecond(o.f.Now)
 	if o.f.Previous == nil {

@@ -20,7 +20,7 @@ func TestUnreportedExit(t *testing.T) {
 		"observed running before": {func(f *Facts) {
 			c := &f.Observed[0].Containers[0]
 			c.State, c.StartedAt = runtime.Running, epoch
-			s := Of(*f)
+			s := Compute(*f)
 			f.Previous, c.State = &s, runtime.ExitUnknown
 		}, v1.PodRunning, "running"},
 		"never observed running": {func(*Facts) {}, v1.PodRunning, "waiting ContainerStatusUnknown"},
@@ -43,7 +43,7 @@ func TestUnreportedExit(t *testing.T) {
 			r := &f.Observed[0].Containers[0]
 			r.State, r.StartedAt, r.Message = runtime.ExitUnknown, time.Time{}, "the runtime has not responded yet"
 			c.change(&f)
-			s := Of(f)
+			s := Compute(f)
 			got := s.ContainerStatuses[0]
 			if len(s.InitContainerStatuses) > 0 {
 				got = s.InitContainerStatuses[0]

@@ -1,10 +1,10 @@
 // Package status computes the v1.PodStatus of a pod.
 //
 //	desired pod ┐
-//	observed    ├─▶ Facts ─▶ Of ─▶ v1.PodStatus ─▶ podd ps, /pods, kubectl
+//	observed    ├─▶ Facts ─▶ Compute ─▶ v1.PodStatus ─▶ podd ps, /pods, kubectl
 //	recorded    ┘
 //
-// Of is pure: it uses no clock and no I/O, and it neither modifies its input nor shares
+// Compute is pure: it uses no clock and no I/O, and it neither modifies its input nor shares
 // memory of it with the result. The status is that of the kubelet of Kubernetes 1.34,
 // including its reasons and messages. Unlike the kubelet's, it has the addresses also
 // without a cluster. Package server/kube/table derives the columns of a listing from it.
@@ -13,7 +13,7 @@
 // status of the pod. If the runtime no longer lists it, it keeps its last status,
 // because it is never restarted.
 //
-// Two laws avoid needless updates for clients that watch a status. Of is idempotent: if
+// Two laws avoid needless updates for clients that watch a status. Compute is idempotent: if
 // Previous is its own result and the other facts are the same, it returns that result.
 // Times have whole seconds and change only if the state that they belong to changes.
 package status
@@ -27,7 +27,7 @@ import (
 	"podd/runtime"
 )
 
-// Facts are the input of Of.
+// Facts are the input of Compute.
 type Facts struct {
 	Pod *manifest.Pod // required
 	// Allocated is Pod with the resources that its containers are meant to have, and
@@ -35,7 +35,7 @@ type Facts struct {
 	// differs from Pod, Resize has the reason.
 	Allocated, Actual *manifest.Pod
 	Resize            Resize
-	// Observed has every incarnation of the pod's name. Of uses only those of this
+	// Observed has every incarnation of the pod's name. Compute uses only those of this
 	// podd with the UID and the hash of Pod, so that an earlier version that is still
 	// being stopped does not count as this one.
 	Observed []runtime.Incarnation

@@ -121,13 +121,13 @@ func TestLaws(t *testing.T) {
 			f := drawFacts(t, p)
 			f.Previous = previous
 			before := snapshot(f)
-			s := Of(f)
+			s := Compute(f)
 			if diff := cmp.Diff(before, snapshot(f)); diff != "" {
 				t.Fatalf("the facts changed:\n%s", diff)
 			}
 			checkStatus(t, f, s)
 			f.Previous = s.DeepCopy()
-			if diff := cmp.Diff(s, Of(f)); diff != "" {
+			if diff := cmp.Diff(s, Compute(f)); diff != "" {
 				t.Fatalf("not idempotent:\n%s", diff)
 			}
 			f.Now = f.Now.Add(time.Hour)
@@ -152,7 +152,7 @@ func checkStableOverTime(t *rapid.T, f Facts, s v1.PodStatus) {
 			}
 		}
 	}
-	if diff := cmp.Diff(s, Of(f)); diff != "" {
+	if diff := cmp.Diff(s, Compute(f)); diff != "" {
 		t.Fatalf("the status changed after an hour:\n%s", diff)
 	}
 }
@@ -206,7 +206,7 @@ func checkWithoutEphemeral(t *rapid.T, f Facts, s v1.PodStatus) {
 		inc := &f.Observed[i]
 		inc.Containers = slices.DeleteFunc(slices.Clone(inc.Containers), func(c runtime.Container) bool { return c.Name == "e" })
 	}
-	without := Of(f)
+	without := Compute(f)
 	if diff := cmp.Diff(without.Conditions, s.Conditions); diff != "" || without.Phase != s.Phase {
 		t.Fatalf("got phase %s, want %s as without the ephemeral container; conditions (-without +with)\n%s", s.Phase, without.Phase, diff)
 	}
@@ -259,7 +259,7 @@ func TestFinishedIsFinal(t *testing.T) {
 		f := drawFacts(t, drawPod(t))
 		f.Failed = nil
 		f.Finished = rapid.SampledFrom([]v1.PodPhase{v1.PodSucceeded, v1.PodFailed}).Draw(t, "finished")
-		if s := Of(f); s.Phase != f.Finished {
+		if s := Compute(f); s.Phase != f.Finished {
 			t.Fatalf("got %s, want %s", s.Phase, f.Finished)
 		}
 	})

@@ -20,7 +20,7 @@ func TestResize(t *testing.T) {
 	}}
 	p := &manifest.Pod{UID: "u", Hash: "v1:0", Spec: &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{spec}}}}
 	p.Containers = map[string]manifest.ContainerHash{"app": {Size: manifest.FormatSize(spec.Resources)}}
-	small := p.Sized(map[string]string{"app": "cpu=/ memory=32Mi/32Mi"})
+	small := p.WithSizes(map[string]string{"app": "cpu=/ memory=32Mi/32Mi"})
 	for name, tt := range map[string]struct {
 		resize            Resize
 		allocated, actual *manifest.Pod
@@ -33,7 +33,7 @@ func TestResize(t *testing.T) {
 		"failed":      {Resize{InProgress: true, Failed: "busy"}, p, small, "64Mi", "32Mi", "PodResizeInProgress Error busy;"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := Of(Facts{
+			s := Compute(Facts{
 				Pod: p, Allocated: tt.allocated, Actual: tt.actual, Resize: tt.resize, Now: time.Now(),
 				Observed: []runtime.Incarnation{{
 					Sandbox:    runtime.Sandbox{ID: "s", UID: "u", Ready: true, Annotations: map[string]string{runtime.AnnotationHash: "v1:0"}},

@@ -225,12 +225,12 @@ func (s *scenario) show() {
 	s.changed = false
 	s.facts.Now = s.now()
 	before := snapshot(s.facts)
-	s.last = Of(s.facts)
+	s.last = Compute(s.facts)
 	if diff := cmp.Diff(before, snapshot(s.facts)); diff != "" {
 		s.t.Errorf("at %s: the facts changed:\n%s", s.at, diff)
 	}
 	s.facts.Previous = s.last.DeepCopy()
-	if diff := cmp.Diff(s.last, Of(s.facts)); diff != "" {
+	if diff := cmp.Diff(s.last, Compute(s.facts)); diff != "" {
 		s.t.Errorf("at %s: not idempotent:\n%s", s.at, diff)
 	}
 	pod := s.facts.Pod.Spec.DeepCopy()

@@ -10,8 +10,8 @@ import (
 	"podd/runtime"
 )
 
-// Of returns the status of the pod.
-func Of(f Facts) v1.PodStatus {
+// Compute returns the status of the pod.
+func Compute(f Facts) v1.PodStatus {
 	o := observe(&f)
 	s := o.status()
 	if o.ended == "" && isFinal(&s) {
@@ -64,7 +64,7 @@ func (o *observed) setPhase(s *v1.PodStatus) {
 		s.Phase = f.Finished
 	case o.ended != "":
 		s.Phase = o.ended
-	case s.Phase == v1.PodPending && !o.fromAPI(): // for pods of an API server, events have the reason
+	case s.Phase == v1.PodPending && !o.f.Pod.Traits.StateAtSource: // a kubelet reports the reason in events only
 		s.Reason, s.Message = f.Waiting.Reason, f.Waiting.Message
 	}
 }

@@ -7,20 +7,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest/refs"
 	"podd/reconcile/render"
+	"podd/reconcile/volume/claim"
 	"podd/runtime/safepath"
 )
-
-// claimPlugin is the directory with a link to the claim of each volume of a pod. The pod
-// uses the claim while the link exists.
-const claimPlugin = "podd~claim"
 
 // claimed is the volume of a persistentVolumeClaim: the PersistentVolume that the claim is
 // bound to, or a directory of podd.
@@ -54,15 +49,15 @@ func (claimed) check(p *place, v *v1.Volume) (string, error) {
 // checkAvailable returns the error of prepare if the pod may not use a claim that it does
 // not use yet.
 func (p *place) checkAvailable(c *refs.Claim, volume string) error {
-	claims := Claims{p.claims}
-	if err := claims.verify(c); err != nil {
+	claims := claim.Store{Root: p.claims}
+	if err := claims.Verify(c); err != nil {
 		return err
 	}
-	have, err := os.Readlink(filepath.Join(p.path, volumesDir, claimPlugin, volume))
+	have, err := os.Readlink(filepath.Join(p.path, claim.LinksDir, volume))
 	if err == nil && have == filepath.Join(c.Namespace, c.Name) {
 		return nil
 	}
-	return claims.checkExclusive(c, p.all.Root, p.ended)
+	return claims.CheckExclusive(c, p.all.Root, p.ended)
 }
 
 func (claimed) prepare(ctx context.Context, p *place, v *v1.Volume) (string, error) {
@@ -70,13 +65,15 @@ func (claimed) prepare(ctx context.Context, p *place, v *v1.Volume) (string, err
 	if err != nil {
 		return "", err
 	}
-	links, err := p.openPlugin(claimPlugin, dirMode)
+	links, err := p.openPlugin(claim.Plugin, dirMode)
 	if err != nil {
 		return "", err
 	}
 	defer links.Close()
 	if c.Owner != "" { // the API server records the bindings of a cluster's claims
-		if err := (Claims{p.claims}).acquire(ctx, c, p.all.Root, p.pod.Spec, links, v.Name); err != nil {
+		u := claim.User{Links: links, Volume: v.Name, Pods: p.all.Root}
+		u.Mode, u.GID = emptyDirMode(p.pod.Spec)
+		if err := (claim.Store{Root: p.claims}).Acquire(ctx, c, u); err != nil {
 			return "", err
 		}
 	}
@@ -92,7 +89,7 @@ func (claimed) prepare(ctx context.Context, p *place, v *v1.Volume) (string, err
 		path, err = localPath(c.Volume, true)
 	}
 	if err == nil && isLocal(c) && !isBlock(c.Spec.VolumeMode) {
-		err = recordPath(links, v.Name, path)
+		err = claim.RecordPath(links, v.Name, path)
 	}
 	if err != nil || !needsGroup(c, readOnly) {
 		return path, err
@@ -155,56 +152,6 @@ func needsGroup(c *refs.Claim, readOnly bool) bool {
 
 func isLocal(c *refs.Claim) bool { return c.Volume != nil && c.Volume.Spec.Local != nil }
 
-// pathSuffix is the suffix of a link to the local volume that a pod uses. Its target is a
-// path without links.
-const pathSuffix = ".path"
-
-func recordPath(links *safepath.Dir, name, path string) error {
-	path, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return withoutPath(err)
-	}
-	err = unix.Symlinkat(path, links.Fd(), name+pathSuffix)
-	if err == unix.EEXIST { // the volume of a claim does not change
-		return nil
-	}
-	return err
-}
-
-// nestedVolumes returns the local volumes below path that pods other than uid use, as paths
-// relative to path.
-func nestedVolumes(path, pods string, uid types.UID) ([]string, error) {
-	path, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return nil, withoutPath(err)
-	}
-	uids, err := safepath.Names(pods)
-	if err != nil {
-		return nil, err
-	}
-	var nested []string
-	for _, other := range uids {
-		dir := filepath.Join(pods, other, volumesDir, claimPlugin)
-		links, err := safepath.Names(dir)
-		if err != nil {
-			return nil, err
-		}
-		for _, link := range links {
-			if types.UID(other) == uid || !strings.HasSuffix(link, pathSuffix) {
-				continue
-			}
-			volume, err := os.Readlink(filepath.Join(dir, link))
-			if err != nil {
-				continue // the pod is being removed
-			}
-			if rel, err := filepath.Rel(path, volume); err == nil && rel != "." && filepath.IsLocal(rel) {
-				nested = append(nested, rel)
-			}
-		}
-	}
-	return nested, nil
-}
-
 // ownedSuffix is the suffix of a link that records that setFSGroup was done for a volume.
 const ownedSuffix = ".settled"
 
@@ -225,7 +172,7 @@ func (p *place) setFSGroup(ctx context.Context, path string, links *safepath.Dir
 		return err
 	}
 	defer vol.Close()
-	nested, err := nestedVolumes(path, p.all.Root, p.pod.UID)
+	nested, err := claim.NestedVolumes(path, p.all.Root, p.pod.UID)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"podd/manifest"
 	"podd/manifest/refs"
 	"podd/reconcile/render"
+	"podd/reconcile/volume/claim"
 )
 
 // holds is what a pod's only claim is bound to.
@@ -49,10 +50,23 @@ func claiming() *manifest.Pod {
 	}})
 }
 
-func newClaims(t *testing.T) (Dir, Claims) {
+func newClaims(t *testing.T) (Dir, claim.Store) {
 	d := newDir(t)
 	d.Claims = filepath.Join(filepath.Dir(d.Root), "claims")
-	return d, Claims{d.Claims}
+	return d, claim.Store{Root: d.Claims}
+}
+
+// recordOf returns the record that a new Store creates for a claim.
+func recordOf(t *testing.T, c *holds) string {
+	t.Helper()
+	d, _ := newClaims(t)
+	pod := claiming()
+	pod.UID = "recorded"
+	_, err := d.Prepare(t.Context(), pod, c)
+	must(t, err)
+	text, err := os.Readlink(filepath.Join(d.Claims, ".bound", c.Namespace, c.Name))
+	must(t, err)
+	return text
 }
 
 var data = types.NamespacedName{Namespace: "default", Name: "data"}
@@ -74,7 +88,7 @@ func TestClaimOutlivesItsPod(t *testing.T) {
 	if err != nil || len(kept) != 1 || kept[0].NamespacedName != data || kept[0].Path != path || len(kept[0].Users) != 1 || kept[0].Users[0] != uid {
 		t.Errorf("%+v, %v", kept, err)
 	}
-	if err := claims.Remove(t.Context(), data, d.Root); !errors.Is(err, ErrInUse) {
+	if err := claims.Remove(t.Context(), data, d.Root); !errors.Is(err, claim.ErrInUse) {
 		t.Errorf("removed while in use: %v", err)
 	}
 	before := tree(t, filepath.Dir(d.Root))
@@ -91,12 +105,12 @@ func TestClaimOutlivesItsPod(t *testing.T) {
 	if kept, err := claims.List(d.Root); err != nil || len(kept) > 0 {
 		t.Errorf("%+v, %v", kept, err)
 	}
-	for _, gone := range []string{path, filepath.Join(d.Claims, removedDir, "*")} {
+	for _, gone := range []string{path, filepath.Join(d.Claims, ".removed", "*")} {
 		if left, _ := filepath.Glob(gone); len(left) > 0 {
 			t.Errorf("left: %q", left)
 		}
 	}
-	if err := claims.Remove(t.Context(), data, d.Root); !errors.Is(err, errNoClaim) {
+	if err := claims.Remove(t.Context(), data, d.Root); !errors.Is(err, claim.ErrNotFound) {
 		t.Errorf("removed twice: %v", err)
 	}
 }
@@ -196,10 +210,10 @@ func TestVolumeOfTwoClaimsThatHaveIt(t *testing.T) {
 	must(t, err)
 	_, err = d.Prepare(t.Context(), pod, b)
 	must(t, err)
-	record := filepath.Join(d.Claims, boundDir, "shop", "data")
+	record := filepath.Join(d.Claims, ".bound", "shop", "data")
 	must(t, os.Remove(record))
 	b.Volume, b.Owner = a.Volume, "https://fleet.example/x"
-	must(t, os.Symlink(bindingOf((*refs.Claim)(b)).String(), record))
+	must(t, os.Symlink(recordOf(t, b), record))
 	for _, tt := range []struct {
 		pod *manifest.Pod
 		of  *holds
@@ -213,7 +227,7 @@ func TestVolumeOfTwoClaimsThatHaveIt(t *testing.T) {
 // TestClaimOfAnOlderRecord checks that a binding without a path matches every path.
 func TestClaimOfAnOlderRecord(t *testing.T) {
 	d, claims := newClaims(t)
-	records := filepath.Join(d.Claims, boundDir, "default")
+	records := filepath.Join(d.Claims, ".bound", "default")
 	must(t, os.MkdirAll(records, 0o755))
 	must(t, os.Symlink("file a", filepath.Join(records, "data")))
 	_, err := d.Prepare(t.Context(), claiming(), claimOf("file", localVolume("a", t.TempDir())))
@@ -233,7 +247,7 @@ func TestClaimErrors(t *testing.T) {
 		"is not there; make or mount it": claimOf("file", localVolume("a", "/nowhere/at/all")),
 		"is a file":                      claimOf("file", localVolume("a", file)),
 		"volumeMode Block":               block,
-		`"data" is not there`:            nil,
+		`"data" does not exist`:          nil,
 	} {
 		d, _ := newClaims(t)
 		_, err := d.Prepare(t.Context(), claiming(), of)
@@ -358,14 +372,14 @@ func TestClaimIsRemovedBesideLeftovers(t *testing.T) {
 	_, err := d.Prepare(t.Context(), claiming(), claimOf("file", nil))
 	must(t, err)
 	must(t, d.Remove(t.Context(), uid))
-	stuck := filepath.Join(d.Claims, removedDir, "0", "disk")
+	stuck := filepath.Join(d.Claims, ".removed", "0", "disk")
 	must(t, os.MkdirAll(stuck, 0o755))
 	must(t, unix.Mount("tmpfs", stuck, "tmpfs", 0, ""))
 	t.Cleanup(func() { _ = unix.Unmount(stuck, unix.MNT_DETACH) })
-	if err := claims.Remove(t.Context(), data, d.Root); !errors.Is(err, ErrLeft) {
+	if err := claims.Remove(t.Context(), data, d.Root); !errors.Is(err, claim.ErrLeftovers) {
 		t.Errorf("got %v, want what is left to be told", err)
 	}
-	if left, err := os.ReadDir(filepath.Join(d.Claims, removedDir)); err != nil || len(left) != 1 {
+	if left, err := os.ReadDir(filepath.Join(d.Claims, ".removed")); err != nil || len(left) != 1 {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
@@ -373,9 +387,11 @@ func TestClaimIsRemovedBesideLeftovers(t *testing.T) {
 // TestClaimEndsWithItsContext checks that the wait for the lock ends with the context.
 func TestClaimEndsWithItsContext(t *testing.T) {
 	d, claims := newClaims(t)
-	fdPath, err := claims.open(t.Context())
+	must(t, os.MkdirAll(d.Claims, 0o750))
+	lock, err := os.Open(d.Claims)
 	must(t, err)
-	defer fdPath.Close()
+	defer lock.Close()
+	must(t, unix.Flock(int(lock.Fd()), unix.LOCK_EX))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := d.Prepare(ctx, claiming(), claimOf("file", nil)); !errors.Is(err, context.DeadlineExceeded) {
@@ -480,7 +496,7 @@ func TestOwn_NestedVolumes(t *testing.T) {
 			t.Errorf("%s has group %d and mode %o, want group %d", path, st.Gid, st.Mode, gid)
 		}
 	}
-	kept, err := Claims{d.Claims}.List(d.Root)
+	kept, err := claim.Store{Root: d.Claims}.List(d.Root)
 	if err != nil || len(kept) != 3 || len(kept[0].Users) != 1 || len(kept[1].Users) != 1 || len(kept[2].Users) != 0 {
 		t.Errorf("kept %+v, %v", kept, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/reconcile/render"
+	"podd/reconcile/volume/claim"
 	"podd/reconcile/volume/csi"
 	"podd/runtime/safepath"
 )
@@ -43,7 +44,7 @@ func (p *place) csiVolume(ctx context.Context, v *v1.Volume) (string, error) {
 	}
 	known := p.of.CSI(v)
 	if known == nil {
-		if path := p.all.CSI.Has(p.pod.UID, v.Name); path != "" {
+		if path := p.all.CSI.PublishedPath(p.pod.UID, v.Name); path != "" {
 			return path, nil
 		}
 		return "", fmt.Errorf("the data for its driver %w", render.ErrMissing)
@@ -90,14 +91,14 @@ func (p *place) setCSIGroup(ctx context.Context, path, name string) error {
 	return err
 }
 
-// openClaimLinks opens the directory of links for a pod's volumes (see claimPlugin).
+// openClaimLinks opens the directory of links for a pod's volumes (see claim.LinksDir).
 func (d Dir) openClaimLinks(uid types.UID) (*safepath.Dir, error) {
 	pod, err := d.make(uid)
 	if err != nil {
 		return nil, err
 	}
 	defer pod.Close()
-	return within(pod, true, volumesDir, claimPlugin)
+	return within(pod, true, volumesDir, claim.Plugin)
 }
 
 // isRemoteAt reports whether a mount is from a server, according to the mount table.
@@ -108,8 +109,8 @@ func (d Dir) isRemoteAt(path string) (bool, error) {
 	}
 	mounts, err := d.mountsBelow(under)
 	for _, m := range mounts {
-		if m.rel == under { // the first is on top
-			return m.remote(), err
+		if m.Rel == under { // the first is on top
+			return m.IsRemote(), err
 		}
 	}
 	return false, err
@@ -120,7 +121,7 @@ func (d Dir) unpublish(ctx context.Context, uid types.UID) error {
 	if d.CSI != nil {
 		return d.CSI.Unpublish(ctx, uid)
 	}
-	has, err := csi.Left(filepath.Join(d.Root, string(uid)))
+	has, err := csi.HasVolumes(filepath.Join(d.Root, string(uid)))
 	if has && err == nil {
 		err = fmt.Errorf("removing the directory of pod %s: CSI volumes are published in it; start podd with --kubeconfig to unpublish them", uid)
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/reconcile/volume/csi"
+	"podd/reconcile/volume/subpath"
 	"podd/runtime/safepath"
 )
 
@@ -32,7 +33,7 @@ func (d Dir) HasData(ctx context.Context, uid types.UID) (bool, error) {
 		return false, fmt.Errorf("searching for data in the directory of pod %s: %w", uid, err)
 	}
 	defer pod.Close()
-	for _, name := range []string{volumesDir, subPathsDir, csi.DevicesDir} {
+	for _, name := range []string{volumesDir, subpath.Dir, csi.DevicesDir} {
 		if has, err := hasFiles(ctx, pod, name); err != nil || has {
 			return has, err
 		}

@@ -34,7 +34,7 @@ func device(pv *v1.PersistentVolume) (string, error) {
 	if !hostPathTypes[v1.HostPathBlockDev].is(info.Mode()) {
 		return path, fmt.Errorf("is %s, and the PersistentVolume %q has the volumeMode Block; name a block device, or use Filesystem", describeMode(info.Mode()), pv.Name)
 	}
-	real, err := os.Readlink(fdPath(f))
+	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
 	if err == nil && strings.HasSuffix(real, " (deleted)") {
 		err = fs.ErrNotExist
 	}

@@ -5,14 +5,12 @@ import (
 	"path/filepath"
 
 	v1 "k8s.io/api/core/v1"
-
-	"podd/manifest"
 )
 
 const ephemeralPlugin = "podd~ephemeral"
 
-// ephemeral is a generic ephemeral volume: the claim that the cluster created for a pod of
-// an API server, or a directory that is removed with the pod.
+// ephemeral is a generic ephemeral volume: a claim if the pod has the trait
+// EphemeralClaims, else a directory that is removed with the pod.
 type ephemeral struct{}
 
 func (ephemeral) source() string { return "ephemeral" }
@@ -20,14 +18,14 @@ func (ephemeral) source() string { return "ephemeral" }
 func (ephemeral) serves(v *v1.Volume) bool { return v.Ephemeral != nil }
 
 func (ephemeral) check(p *place, v *v1.Volume) (string, error) {
-	if p.pod.Origin.Kind == manifest.KindAPI {
+	if p.pod.Traits.EphemeralClaims {
 		return claimed{}.check(p, v)
 	}
 	return "", nil
 }
 
 func (ephemeral) prepare(ctx context.Context, p *place, v *v1.Volume) (string, error) {
-	if p.pod.Origin.Kind == manifest.KindAPI {
+	if p.pod.Traits.EphemeralClaims {
 		return claimed{}.prepare(ctx, p, v)
 	}
 	path := filepath.Join(p.path, volumesDir, ephemeralPlugin, v.Name)

@@ -56,11 +56,11 @@ func prepareAll(t *testing.T, p *manifest.Pod, s *refs.Resolved, on recording.No
 		Name: on.Name, Capacity: render.Resources{MilliCPU: on.CPUs * 1000, Memory: on.Memory},
 		Allocatable: render.Resources{Memory: on.Memory - on.Reserved},
 	}
-	paths, err := d.Prepare(t.Context(), p, render.Content{Pod: p, Supply: s, Node: node})
+	paths, err := d.Prepare(t.Context(), p, render.Content{Pod: p, Refs: s, Node: node})
 	must(t, err)
 	for i := range p.Spec.Spec.Containers {
 		c := &p.Spec.Spec.Containers[i]
-		subs, err := render.SubPaths(render.ContainerInput{Pod: p, Container: c, Node: node, Supply: s, Volumes: paths})
+		subs, err := render.SubPaths(render.ContainerInput{Pod: p, Container: c, Node: node, Refs: s, Volumes: paths})
 		must(t, err)
 		_, err = d.BindSubPaths(t.Context(), p, c.Name, paths, subs)
 		must(t, err)

@@ -164,11 +164,11 @@ func (p *place) isRemote(name string) (bool, error) {
 		return false, fmt.Errorf("reading the mount table: %w", err)
 	}
 	for _, m := range mounts {
-		if m.rel != at {
+		if m.Rel != at {
 			continue
 		}
-		if !m.nfs() { // the first is on top
-			return false, fmt.Errorf("%s is mounted where a volume of nfs belongs; umount %s", m.what, m.path)
+		if !m.IsNFS() { // the first is on top
+			return false, fmt.Errorf("%s is mounted where a volume of nfs belongs; umount %s", m.Text, m.Path)
 		}
 		return true, nil
 	}

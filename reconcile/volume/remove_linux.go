@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/reconcile/volume/csi"
+	"podd/reconcile/volume/mounts"
+	"podd/reconcile/volume/subpath"
 	"podd/runtime/safepath"
 )
 
@@ -70,7 +72,7 @@ func (d Dir) Release(ctx context.Context, uid types.UID) error {
 			return err
 		}
 		defer pod.Close()
-		return errors.Join(pod.RemoveAll(ctx, subPathsDir), pod.RemoveAll(ctx, volumesDir), pod.RemoveAll(ctx, csi.DevicesDir), freeFiles(pod))
+		return errors.Join(pod.RemoveAll(ctx, subpath.Dir), pod.RemoveAll(ctx, volumesDir), pod.RemoveAll(ctx, csi.DevicesDir), freeFiles(pod))
 	})
 }
 
@@ -124,19 +126,19 @@ func (d Dir) unmountOurs(ctx context.Context, uid types.UID) error {
 	}
 	covered := "" // a mount point that keeps its topmost mount
 	for _, m := range mounts {
-		_, ok := m.ours()
-		if !ok || m.rel == covered {
-			covered = m.rel
+		_, ok := isOurs(m)
+		if !ok || m.Rel == covered {
+			covered = m.Rel
 			continue
 		}
 		take := d.unmountLocal
-		if m.remote() {
+		if m.IsRemote() {
 			take = d.unmountRemote
 		}
 		if err := take(ctx, m); err != nil {
-			covered = m.rel
+			covered = m.Rel
 			if !isRetryable(err) {
-				return fmt.Errorf("unmounting %s: %w", m.path, err)
+				return fmt.Errorf("unmounting %s: %w", m.Path, err)
 			}
 		}
 	}
@@ -149,10 +151,10 @@ func isRetryable(err error) bool {
 	return err == unix.EBUSY || err == unix.EINVAL || errors.Is(err, safepath.ErrMount) || errors.Is(err, fs.ErrNotExist)
 }
 
-func remainingError(uid types.UID, left []mount) error {
-	slices.SortStableFunc(left, func(a, b mount) int {
-		_, oursA := a.ours()
-		_, oursB := b.ours()
+func remainingError(uid types.UID, left []mounts.Mount) error {
+	slices.SortStableFunc(left, func(a, b mounts.Mount) int {
+		_, oursA := isOurs(a)
+		_, oursB := isOurs(b)
 		switch {
 		case oursA == oursB:
 			return 0
@@ -161,22 +163,22 @@ func remainingError(uid types.UID, left []mount) error {
 		}
 		return -1
 	})
-	e := &MountError{UID: uid, what: left[0].what}
-	_, e.Busy = left[0].ours()
+	e := &MountError{UID: uid, what: left[0].Text}
+	_, e.Busy = isOurs(left[0])
 	for _, m := range left {
-		e.Mounts = append(e.Mounts, m.path)
+		e.Mounts = append(e.Mounts, m.Path)
 	}
 	return e
 }
 
-func (d Dir) unmountLocal(_ context.Context, m mount) error {
+func (d Dir) unmountLocal(_ context.Context, m mounts.Mount) error {
 	parent, err := d.parentOf(m)
 	if err != nil {
 		return err
 	}
 	defer parent.Close()
-	if strings.Contains(m.rel, "/"+subPathsDir+"/") {
-		return detach(parent, filepath.Base(m.rel))
+	if strings.Contains(m.Rel, "/"+subpath.Dir+"/") {
+		return subpath.Unbind(parent, filepath.Base(m.Rel))
 	}
-	return unix.Unmount(fmt.Sprintf("/proc/self/fd/%d/%s", parent.Fd(), filepath.Base(m.rel)), unix.UMOUNT_NOFOLLOW)
+	return unix.Unmount(fmt.Sprintf("/proc/self/fd/%d/%s", parent.Fd(), filepath.Base(m.Rel)), unix.UMOUNT_NOFOLLOW)
 }

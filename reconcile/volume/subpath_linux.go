@@ -4,142 +4,107 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"strings"
+	"strconv"
 
-	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
 
+	"podd/manifest"
 	"podd/reconcile/render"
+	"podd/reconcile/volume/subpath"
 	"podd/runtime/safepath"
 )
 
-// openSubPath opens a subPath of the volume at a host path. It follows only links within
-// the volume. The open file is mounted, so that a container that changes the volume in the
-// meantime cannot redirect the mount.
-func openSubPath(host string, s render.SubPath) (*os.File, error) {
-	vol, err := safepath.Open(host)
-	if errors.Is(err, unix.ENOTDIR) {
-		return nil, errors.New("the volume is a file, which has no parts; mount it without a subPath")
+// BindSubPaths bind-mounts the subPaths of a container, and returns the host paths of the
+// bind mounts by the index of the volumeMount. volumes contains the host paths of the
+// volumes by name. The mounts exist until Release or Remove. If BindSubPaths is called again
+// for the next start of the container, it updates the mounts. If the server of a volume does
+// not respond, BindSubPaths returns an error after a timeout; until that attempt returns,
+// there is no other attempt for the same host path. Calls for the same container must not
+// overlap.
+func (d Dir) BindSubPaths(ctx context.Context, pod *manifest.Pod, container string, volumes map[string]string, subs []render.SubPath) (map[int]string, error) {
+	if len(subs) == 0 {
+		return nil, nil
 	}
-	if errors.Is(err, fs.ErrNotExist) { // a hostPath without a type was not checked before
-		return nil, fmt.Errorf("the volume's host path %s is not there; make it, or use type DirectoryOrCreate", host)
-	}
-	if err != nil {
+	if err := checkUID(pod.UID); err != nil {
 		return nil, err
 	}
-	defer vol.Close()
-	f, err := follow(vol, s.Path, vol.Follow)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return f, err
-	}
-	if !s.Make {
-		return nil, errors.New("the volume has no such file; add the key, or correct the subPath")
-	}
-	if err := makeSubPath(vol, s.Path); err != nil {
-		return nil, err
-	}
-	return follow(vol, s.Path, vol.Follow)
-}
-
-// follow opens a name in a volume. A link to a host path within the volume is
-// treated like a relative one: its target is resolved first and then opened.
-func follow[T any](vol *safepath.Dir, name string, open func(string) (T, error)) (T, error) {
-	found, err := open(name)
-	if !errors.Is(err, safepath.ErrOutside) {
-		return found, err
-	}
-	top, notop := filepath.EvalSymlinks(vol.Path())
-	place, noplace := filepath.EvalSymlinks(filepath.Join(vol.Path(), name))
-	if errors.Is(noplace, fs.ErrNotExist) {
-		return found, fs.ErrNotExist // an existing parent shows whether it is in the volume
-	}
-	if rel, outside := filepath.Rel(top, place); notop == nil && noplace == nil && outside == nil && filepath.IsLocal(rel) {
-		return open(rel)
-	}
-	return found, err
-}
-
-// makeSubPath creates a directory and its parents with the permissions of the volume.
-func makeSubPath(vol *safepath.Dir, name string) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(vol.Fd(), &st); err != nil {
-		return err
-	}
-	gid := -1
-	if st.Mode&unix.S_ISGID != 0 {
-		gid = int(st.Gid)
-	}
-	steps := strings.Split(name, "/")
-	at, left, err := openDeepest(vol, steps)
-	if err != nil {
-		return err
-	}
-	for _, step := range left {
-		_, err := at.Mkdir(step, st.Mode&(0o777|unix.S_ISGID|unix.S_ISVTX), gid)
-		var next *safepath.Dir
-		if err == nil {
-			next, err = at.Sub(step)
+	paths := map[int]string{}
+	for _, s := range subs {
+		at := filepath.Join(string(pod.UID), subpath.Dir, s.Volume, container, strconv.Itoa(s.Mount))
+		if err := d.bindSubPath(ctx, pod.UID, at, volumes[s.Volume], s); err != nil {
+			// The message omits the path because it may be the value of a variable.
+			return nil, fmt.Errorf("preparing subPath %q of volume %q for container %s of pod %s: %w", s.Text, s.Volume, container, pod.Key, withoutPath(err))
 		}
-		at.Close()
+		paths[s.Mount] = filepath.Join(d.Root, at)
+	}
+	return paths, nil
+}
+
+// bindSubPath mounts s of the volume at a host path at a path below Root.
+func (d Dir) bindSubPath(ctx context.Context, uid types.UID, at, host string, s render.SubPath) error {
+	err := d.Attempts.do(ctx, d.NFS.timeout(), "opening "+host, func(ctx context.Context) error {
+		source, err := subpath.Open(host, s.Path, s.Make)
 		if err != nil {
 			return err
 		}
-		at = next
+		defer source.Close()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		dir, err := d.makeSubPathDir(uid, filepath.Dir(at))
+		if err != nil {
+			return err
+		}
+		defer dir.Close()
+		if err := d.unmountRemoteAt(ctx, at); err != nil {
+			return err
+		}
+		return subpath.Bind(ctx, dir, filepath.Base(at), source)
+	})
+	switch {
+	case errors.Is(err, errSilent):
+		return fmt.Errorf("the volume did not answer within %s; check its server", d.NFS.timeout())
+	case errors.Is(err, errPending):
+		return fmt.Errorf("still waiting for the server of %s, which did not answer an earlier start; check it", host)
 	}
-	return at.Close()
+	return err
 }
 
-// openDeepest opens the deepest existing directory of a path, and returns the remaining
-// steps.
-func openDeepest(vol *safepath.Dir, steps []string) (*safepath.Dir, []string, error) {
-	for n := len(steps) - 1; ; n-- {
-		at, err := follow(vol, filepath.Join(append([]string{"."}, steps[:n]...)...), vol.FollowDir)
-		if err == nil {
-			return at, steps[n:], nil
-		}
-		if n == 0 || !errors.Is(err, fs.ErrNotExist) {
-			return nil, nil, err
+// makeSubPathDir creates and opens the directory, at below Root, of the bind mounts of a
+// volume for a container.
+func (d Dir) makeSubPathDir(uid types.UID, at string) (*safepath.Dir, error) {
+	pod, err := d.make(uid)
+	if err != nil {
+		return nil, err
+	}
+	defer pod.Close()
+	in, err := filepath.Rel(string(uid), at)
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range []string{subpath.Dir, filepath.Dir(in), in} {
+		if _, err := pod.Mkdir(dir, dirMode, -1); err != nil {
+			return nil, err
 		}
 	}
+	return pod.SubSameMount(in)
 }
 
-// stage bind-mounts source at a path below Root, in the directory dir, which containers
-// cannot access. It replaces the mount for an earlier container unless it is the same.
-func (d Dir) stage(ctx context.Context, dir *safepath.Dir, at string, source *os.File) error {
-	want, err := source.Stat()
+// unmountRemoteAt unmounts the mounts of servers at a path below Root without access to
+// them, because a server may no longer respond.
+func (d Dir) unmountRemoteAt(ctx context.Context, at string) error {
+	found, err := d.mountsBelow(at)
 	if err != nil {
 		return err
 	}
-	if is, err := d.staged(ctx, dir, at, want); is || err != nil {
-		return err
-	}
-	name := filepath.Base(at)
-	if want.IsDir() {
-		_, err = dir.Mkdir(name, dirMode, -1)
-	} else {
-		var f *os.File
-		if f, err = dir.Create(name, 0o600); err == nil {
-			err = f.Close()
+	for _, m := range found {
+		if m.Rel != at || !m.IsRemote() {
+			continue
 		}
-	}
-	if err != nil {
-		return err
-	}
-	target, err := dir.Follow(name)
-	if err != nil {
-		return err
-	}
-	defer target.Close()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if err := unix.Mount(fdPath(source), fdPath(target), "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("bind-mounting it for the container: %w", err)
+		if err := d.unmountRemote(ctx, m); err != nil {
+			return err
+		}
 	}
 	return nil
 }
-
-// fdPath returns the path of an open file in /proc, which always refers to this file.
-func fdPath(f *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", f.Fd()) }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 
+	"podd/reconcile/volume/claim"
 	"podd/runtime/safepath"
 )
 
@@ -96,22 +97,22 @@ func (d Dir) addCSI(ctx context.Context, all []Measured, pod *v1.Pod) ([]Measure
 
 // volumeDir returns the root and the relative path of a volume's directory, and the name of
 // its claim. at is "" if podd has no directory for the volume.
-func (d Dir) volumeDir(pod *v1.Pod, v *v1.Volume) (root, at, claim string) {
+func (d Dir) volumeDir(pod *v1.Pod, v *v1.Volume) (root, at, claimName string) {
 	plugin := ""
 	switch {
 	case v.EmptyDir != nil:
 		plugin = emptyDirPlugin
 	case v.Ephemeral != nil:
-		plugin, claim = ephemeralPlugin, pod.Name+"-"+v.Name
+		plugin, claimName = ephemeralPlugin, pod.Name+"-"+v.Name
 	case v.PersistentVolumeClaim != nil && d.Claims != "":
-		claim = v.PersistentVolumeClaim.ClaimName
-		at = filepath.Join(pod.Namespace, claim)
+		claimName = v.PersistentVolumeClaim.ClaimName
+		at = filepath.Join(pod.Namespace, claimName)
 		// A claim of this name may be that of a cluster, which podd does not measure.
-		used, err := os.Readlink(filepath.Join(d.Root, string(pod.UID), volumesDir, claimPlugin, v.Name))
+		used, err := os.Readlink(filepath.Join(d.Root, string(pod.UID), claim.LinksDir, v.Name))
 		if err != nil || used != at {
 			return "", "", ""
 		}
-		return d.Claims, at, claim
+		return d.Claims, at, claimName
 	}
 	for _, w := range []podFiles{configMap, secret, downwardAPI, projected} {
 		if w.serves(v) {
@@ -121,7 +122,7 @@ func (d Dir) volumeDir(pod *v1.Pod, v *v1.Volume) (root, at, claim string) {
 	if plugin == "" {
 		return "", "", ""
 	}
-	return d.Root, filepath.Join(string(pod.UID), volumesDir, plugin, v.Name), claim
+	return d.Root, filepath.Join(string(pod.UID), volumesDir, plugin, v.Name), claimName
 }
 
 func measured(ctx context.Context, root, at string) (Measured, error) {

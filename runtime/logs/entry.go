@@ -2,7 +2,7 @@
 // beginning, from the end, or following them while they grow, are rotated and are
 // recreated.
 //
-//	<pod's log dir>/<container>/0.log.20250102-150405.gz   rotated, oldest first
+//	<namespace>_<name>_<UID>/<container>/0.log.20250102-150405.gz   rotated, oldest first
 //	                            0.log.20250102-160405
 //	                            0.log                      attempt 0
 //	                            1.log                      attempt 1

@@ -2,10 +2,24 @@ package logs
 
 import (
 	"cmp"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
 )
+
+// Dir returns the directory with the logs of a pod. root is the directory with the logs of
+// all pods.
+func Dir(root string, pod types.NamespacedName, uid types.UID) string {
+	return filepath.Join(root, DirName(pod, uid))
+}
+
+// DirName returns the name of a pod's log directory.
+func DirName(pod types.NamespacedName, uid types.UID) string {
+	return pod.Namespace + "_" + pod.Name + "_" + string(uid)
+}
 
 // AttemptOf parses the attempt in the name of a log file, "3.log" or a name derived from
 // it, "3.log.20250102-150405.gz".

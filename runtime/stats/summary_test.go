@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "rewrite expected outputs")
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// fixed returns a cgroup whose values are multiples of n.
+// fixed returns a cgroup with values that are multiples of n.
 func fixed(name string, n uint64) *Cgroup {
 	rate := n * 1e6
 	return &Cgroup{NanoCores: &rate, Info: &model.ContainerInfo{

@@ -19,9 +19,8 @@ type Attributes struct {
 	// for cluster-scoped resources and for requests of all namespaces, Name for
 	// requests of a collection.
 	Group, Resource, Namespace, Name string
-	// Subresources lists the subresources that authorize the request, the most
-	// specific first: permission for any one of them suffices. "" is the resource
-	// itself.
+	// Subresources lists the subresources that authorize the request, the most specific
+	// first. Permission for any of them suffices. "" is the resource itself.
 	Subresources []string
 	// Path is the URL path of a non-resource request.
 	Path string
@@ -32,9 +31,9 @@ type Attributes struct {
 // kubelet's API.
 //
 // The kubelet's paths are subresources of the node, mapped as in the kubelet
-// (KubeletFineGrainedAuthz). There is one difference: a GET that runs a process in
-// a container, as WebSocket clients send it, has the verb create, because read
-// permission must not be enough to run commands.
+// (KubeletFineGrainedAuthz), with an exception: a GET that runs a process in a container,
+// as WebSocket clients send it, has the verb create, because read permission must not be
+// enough to run commands.
 func RequestAttributes(r *http.Request, node string) Attributes {
 	if !request.IsAPI(r.URL.Path) {
 		return nodeAttributes(r.Method, r.URL.Path, node)
@@ -72,9 +71,11 @@ func resourceAttributes(i request.Info) Attributes {
 	}
 }
 
-// Proxied is an Authorizer that checks requests for the Kubernetes API as Guard
-// does with InCluster set. Access reviews use it to report the same permissions as
-// Guard enforces.
+// Proxied is an Authorizer that checks requests for the Kubernetes API as a Guard
+// with InCluster set does. Access reviews use it, so that they report the permissions
+// that the Guard enforces. Reading Secrets is an exception: Guard allows every user who
+// may get nodes/proxy to read them, but the response contains their data only if
+// ShowsSecret returns true. A review allows the reading only if the data is included.
 type Proxied struct {
 	Authorizer
 	Node string
@@ -82,10 +83,15 @@ type Proxied struct {
 
 // Allows implements Authorizer.
 func (p Proxied) Allows(ctx context.Context, u User, a Attributes) (bool, error) {
-	if u.Forwarded && a.readsSecrets() {
-		return false, nil // Guard allows the request, but the response has no data
+	secrets := a.readsSecrets()
+	if secrets && u.Forwarded {
+		return false, nil
 	}
-	return p.Authorizer.Allows(ctx, u, a.proxied(p.Node))
+	allowed, err := p.Authorizer.Allows(ctx, u, a.proxied(p.Node))
+	if err != nil || !allowed {
+		return false, err
+	}
+	return !secrets || p.ShowsSecret(ctx, u, a.Namespace, a.Name), nil
 }
 
 // ShowsSecret reports whether u may read the data of a Secret that comes from the
@@ -101,17 +107,17 @@ func (p Proxied) ShowsSecret(ctx context.Context, u User, namespace, name string
 		{Verb: "create", Resource: "nodes", Name: p.Node, Subresources: []string{"proxy"}},
 		{Verb: "get", Resource: "secrets", Namespace: namespace, Name: name, Subresources: []string{""}},
 	} {
-		if may, err := p.Authorizer.Allows(ctx, u, a); err == nil && may {
+		if allowed, err := p.Authorizer.Allows(ctx, u, a); err == nil && allowed {
 			return true
 		}
 	}
 	return false
 }
 
-// proxied returns the attributes that the same request has when a cluster's API
-// server proxies it to the node. Three kinds of requests keep their own attributes:
-// paths that are not resources, such as /version, because they show nothing about
-// pods; impersonation; and requests that Writes reserves for root.
+// proxied returns the attributes that a cluster's API server checks before it proxies the
+// request to the node. Three kinds of requests keep their own attributes: paths that are
+// not resources, such as /version, because they show nothing about pods; impersonation;
+// and requests that Writes reserves for root.
 func (a Attributes) proxied(node string) Attributes {
 	if a.Resource == "" || a.Verb == impersonates || a.needsRoot() {
 		return a
@@ -123,6 +129,7 @@ func (a Attributes) proxied(node string) Attributes {
 	return Attributes{Verb: verb, Resource: "nodes", Name: node, Subresources: []string{"proxy"}}
 }
 
+// verb returns the RBAC verb for an HTTP method, or "" if there is no such verb.
 func verb(method string) string {
 	switch method {
 	case http.MethodPost:
@@ -159,6 +166,8 @@ var pathSubresources = []struct {
 	{"/configz", "configz", false},
 }
 
+// subresources returns the subresources of a node that authorize a request for a path of
+// the kubelet's API; see Attributes.Subresources.
 func subresources(path string) []string {
 	for _, f := range pathSubresources {
 		switch {
@@ -183,4 +192,5 @@ func isAction(path string) bool {
 	return false
 }
 
+// within reports whether path is root or below root.
 func within(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }

@@ -243,7 +243,7 @@ func TestPolicy(t *testing.T) {
 		}
 	}
 	if allows(t, Policy{}, bob, Attributes{Verb: "get", Resource: "nodes", Subresources: []string{"pods"}}) {
-		t.Error("the zero Policy allows something")
+		t.Error("the zero Policy allows a request")
 	}
 }
 
@@ -295,7 +295,7 @@ func TestGuard(t *testing.T) {
 		}
 		g.ServeHTTP(w, r)
 		if w.Code != c.status || (w.Header().Get("Connection") == "close") != (c.status != 200) {
-			t.Errorf("%s with %q: %d %s", c.path, c.token, w.Code, w.Body)
+			t.Errorf("%s with %q: got %d %s, want %d", c.path, c.token, w.Code, w.Body, c.status)
 		}
 	}
 	if !slices.Equal(passed, []string{"/metrics"}) {

@@ -10,12 +10,11 @@ import (
 	"podd/server/kube/request"
 )
 
-// A Guard passes a request to its Handler if the sender, or the user that the
-// sender impersonates, is authorized. The context of the request then has that
-// User. A Guard responds to other requests with 401 or 403 and closes the connection,
-// because an idle connection would occupy a slot that other clients need. If the
-// Authorizer fails, the response is 500 without the cause, which belongs in the
-// node's log.
+// A Guard passes a request to its Handler if the sender, or the user that the sender
+// impersonates, is authorized. UserFrom returns this user from the context of the request.
+// A Guard responds to other requests with 401 or 403 and closes the connection, because an
+// idle connection would occupy a slot that other clients need. If the Authorizer fails, the
+// response is 500 without the cause; the Authorizer logs the cause.
 type Guard struct {
 	Authenticator *Authenticator // required
 	Authorizer    Authorizer     // required
@@ -29,10 +28,10 @@ type Guard struct {
 
 // ServeHTTP implements http.Handler.
 func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	user, known := g.Authenticator.authenticate(r)
-	if !known {
+	user, ok := g.Authenticator.authenticate(r)
+	if !ok {
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		refuse(w, r, http.StatusUnauthorized, "Unauthorized")
+		replyError(w, r, http.StatusUnauthorized, "Unauthorized")
 		return
 	}
 	if user.Name != anonymous {
@@ -41,7 +40,7 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	user.Forwarded = g.InCluster && server.IsForwarded(r)
 	user, err := g.impersonated(r.Context(), user, r.Header)
 	if err != nil {
-		refuse(w, r, server.HTTPStatus(err), err.Error())
+		replyError(w, r, server.HTTPStatus(err), err.Error())
 		return
 	}
 	a := RequestAttributes(r, g.Node)
@@ -49,24 +48,24 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a = a.proxied(g.Node)
 		if a.needsRoot() && user.Forwarded {
 			// The credential belongs to the API server and not to the original client.
-			refuse(w, r, http.StatusForbidden, forbidden(user, a, true))
+			replyError(w, r, http.StatusForbidden, forbiddenMessage(user, a, true))
 			return
 		}
 	}
-	switch may, err := g.Authorizer.Allows(r.Context(), user, a); {
+	switch allowed, err := g.Authorizer.Allows(r.Context(), user, a); {
 	case err != nil:
-		refuse(w, r, http.StatusInternalServerError, undecided(user, a))
+		replyError(w, r, http.StatusInternalServerError, undecidedMessage(user, a))
 		return
-	case !may:
-		refuse(w, r, http.StatusForbidden, forbidden(user, a, request.IsAPI(r.URL.Path)))
+	case !allowed:
+		replyError(w, r, http.StatusForbidden, forbiddenMessage(user, a, request.IsAPI(r.URL.Path)))
 		return
 	}
 	g.Handler.ServeHTTP(w, r.WithContext(WithUser(r.Context(), user)))
 }
 
-// refuse replies with an error in the format of the requested API: a Status object
+// replyError responds with an error in the format of the requested API: a Status object
 // for the Kubernetes API, plain text for the kubelet's.
-func refuse(w http.ResponseWriter, r *http.Request, status int, message string) {
+func replyError(w http.ResponseWriter, r *http.Request, status int, message string) {
 	w.Header().Set("Connection", "close")
 	if request.IsAPI(r.URL.Path) {
 		server.ReplyStatus(w, &server.Error{Status: status, Message: message})
@@ -75,11 +74,15 @@ func refuse(w http.ResponseWriter, r *http.Request, status int, message string) 
 	http.Error(w, message, status)
 }
 
-func undecided(u User, a Attributes) string {
+// undecidedMessage returns the kubelet's message for a request about which the Authorizer could
+// not decide.
+func undecidedMessage(u User, a Attributes) string {
 	return fmt.Sprintf("Authorization error (user=%s, verb=%s, resource=%s, subresource=%s)", u.Name, a.Verb, a.Resource, strings.Join(a.Subresources, ","))
 }
 
-func forbidden(u User, a Attributes, kube bool) string {
+// forbiddenMessage returns the message for a request that is not allowed: the API server's if
+// kube is set, else the kubelet's.
+func forbiddenMessage(u User, a Attributes, kube bool) string {
 	switch {
 	case !kube:
 		return fmt.Sprintf("Forbidden (user=%s, verb=%s, resource=nodes, subresource(s)=%v)", u.Name, a.Verb, a.Subresources)
@@ -119,7 +122,7 @@ func UserFrom(ctx context.Context) User {
 func ServeAs(u User, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if name, _, err := impersonation(r.Header); err != nil || name != "" {
-			refuse(w, r, http.StatusBadRequest, "impersonation is not supported on this socket, where every request is "+u.Name+"'s; use the kubelet's port")
+			replyError(w, r, http.StatusBadRequest, "impersonation is not supported on this socket, where every request is "+u.Name+"'s; use the kubelet's port")
 			return
 		}
 		h.ServeHTTP(w, r.WithContext(WithUser(r.Context(), u)))

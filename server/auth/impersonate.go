@@ -17,21 +17,21 @@ const (
 	asPrefix = "Impersonate-" // the other headers set attributes that podd's users do not have
 )
 
-// impersonated returns the user that a request of u is authorized as: u itself,
-// unless headers name another one. For the name and for each group u needs RBAC's
-// verb impersonate. The caller then checks the rights of the impersonated user. The
-// error is a response.
+// impersonated returns the user as whom a request of u is authorized: the user that the
+// headers name, or u if there are no impersonation headers. u needs permission for RBAC's
+// verb impersonate for the name and for each group. The caller checks the permissions of
+// the returned user. An error is the response to the request.
 func (g *Guard) impersonated(ctx context.Context, u User, h http.Header) (User, error) {
 	name, groups, err := impersonation(h)
 	if err != nil || name == "" {
 		return u, err
 	}
 	for _, a := range impersonationAttributes(name, groups) {
-		switch may, err := g.Authorizer.Allows(ctx, u, a); {
+		switch allowed, err := g.Authorizer.Allows(ctx, u, a); {
 		case err != nil:
-			return User{}, &server.Error{Status: http.StatusInternalServerError, Message: undecided(u, a)}
-		case !may:
-			return User{}, &server.Error{Status: http.StatusForbidden, Message: forbidden(u, a, true)}
+			return User{}, &server.Error{Status: http.StatusInternalServerError, Message: undecidedMessage(u, a)}
+		case !allowed:
+			return User{}, &server.Error{Status: http.StatusForbidden, Message: forbiddenMessage(u, a, true)}
 		}
 	}
 	return User{Name: name, Groups: withImplicitGroups(name, groups), Forwarded: u.Forwarded}, nil
@@ -88,11 +88,13 @@ func withImplicitGroups(name string, groups []string) []string {
 	return groups
 }
 
-func serviceAccount(user string) (namespace, name string, is bool) {
-	rest, is := strings.CutPrefix(user, "system:serviceaccount:")
-	if !is {
+// serviceAccount returns the namespace and the name of the service account that a user
+// name stands for. ok is false if the user is not a service account.
+func serviceAccount(user string) (namespace, name string, ok bool) {
+	rest, ok := strings.CutPrefix(user, "system:serviceaccount:")
+	if !ok {
 		return "", "", false
 	}
-	namespace, name, is = strings.Cut(rest, ":")
-	return namespace, name, is && namespace != "" && name != "" && !strings.Contains(name, ":")
+	namespace, name, ok = strings.Cut(rest, ":")
+	return namespace, name, ok && namespace != "" && name != "" && !strings.Contains(name, ":")
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	rbac "k8s.io/api/rbac/v1"
 )
 
 const kubePolicy = policy + `
@@ -123,7 +122,7 @@ func TestGuard_KubernetesAPI(t *testing.T) {
 		r.Header.Set("Authorization", "Bearer "+c.token)
 		g.ServeHTTP(w, r)
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
-			t.Errorf("%s with %q: %d %s", c.path, c.token, w.Code, w.Body)
+			t.Errorf("%s with %q: got %d %s, want %d %s", c.path, c.token, w.Code, w.Body, c.status, c.want)
 		}
 	}
 }
@@ -145,7 +144,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: help}
 subjects: [{kind: User, name: helper}]
 `
 
-// A user who may impersonate another one has the rights of that one only.
+// A request with impersonation has the permissions of the impersonated user only.
 func TestImpersonation(t *testing.T) {
 	tokens, err := ParseTokens([]byte("help,helper,1\nroot,admin,2,system:masters\nview,viewer,3\n"))
 	if err != nil {
@@ -193,7 +192,7 @@ func TestImpersonation(t *testing.T) {
 		r.Header.Set("Authorization", "Bearer "+c.token)
 		g.ServeHTTP(w, r)
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
-			t.Errorf("%s as %v with %q: %d %s, want %d %s", c.path, c.head, c.token, w.Code, w.Body, c.status, c.want)
+			t.Errorf("%s as %v with %q: got %d %s, want %d %s", c.path, c.head, c.token, w.Code, w.Body, c.status, c.want)
 		}
 	}
 }
@@ -208,7 +207,7 @@ func TestServeAs(t *testing.T) {
 		}
 		h.ServeHTTP(w, r)
 		if w.Code != want {
-			t.Errorf("%s: %d %s", header, w.Code, w.Body)
+			t.Errorf("header %q: got %d %s, want %d", header, w.Code, w.Body, want)
 		}
 	}
 }
@@ -251,7 +250,7 @@ func TestProxied(t *testing.T) {
 	// Access reviews report the same permissions.
 	look := Attributes{Verb: "list", Resource: "pods", Namespace: "a", Subresources: []string{""}}
 	if may := (Proxied{onlyNodes{}, "n1"}); !allows(t, may, User{}, look) || allows(t, may, User{}, Attributes{Verb: "create", Resource: "pods", Subresources: []string{""}}) {
-		t.Error("a user who may proxy to the node gets another result")
+		t.Error("the review of a user who may proxy to the node differs from the decision of Guard")
 	}
 }
 
@@ -283,37 +282,40 @@ func TestGuard_AuthorizerFails(t *testing.T) {
 		}
 		g.ServeHTTP(w, r)
 		if w.Code != 500 || !strings.Contains(w.Body.String(), c.want) || strings.Contains(w.Body.String(), "s3cret") {
-			t.Errorf("%s as %q: %d %s", c.path, c.as, w.Code, w.Body)
+			t.Errorf("%s as %q: got %d %s, want 500 %s", c.path, c.as, w.Code, w.Body, c.want)
 		}
 	}
+}
+
+// boundToBob returns a policy that grants rules, which are YAML, to the user bob.
+func boundToBob(t *testing.T, rules string) Policy {
+	t.Helper()
+	p, err := ParsePolicy([]byte(`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: r}, rules: [` + rules + `]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: b}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: r}, subjects: [{kind: User, name: bob}]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // The data of a cluster node's Secrets needs more than permission to get
 // nodes/proxy.
 func TestProxied_ShowsSecret(t *testing.T) {
 	bob := User{Name: "bob", Groups: []string{authenticated}}
-	bound := func(rules string) Policy {
-		p, err := ParsePolicy([]byte(`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: r}, rules: [` + rules + `]}
----
-{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: b}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: r}, subjects: [{kind: User, name: bob}]}
-`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
 	for _, c := range []struct {
 		name     string
 		inner    Authorizer
 		user     User
 		all, own bool // want for all Secrets of the namespace, for the Secret "own"
 	}{
-		{"get nodes/proxy", bound(`{apiGroups: [""], resources: [nodes/proxy], verbs: [get]}`), bob, false, false},
-		{"list secrets", bound(`{apiGroups: [""], resources: [secrets], verbs: [list, watch]}`), bob, false, false},
-		{"create nodes/proxy", bound(`{apiGroups: [""], resources: [nodes/proxy], verbs: [create]}`), bob, true, true},
-		{"create nodes/proxy of another node", bound(`{apiGroups: [""], resources: [nodes/proxy], verbs: [create], resourceNames: [n2]}`), bob, false, false},
-		{"get secrets", bound(`{apiGroups: [""], resources: [secrets], verbs: [get]}`), bob, true, true},
-		{"get one Secret", bound(`{apiGroups: [""], resources: [secrets], verbs: [get], resourceNames: [own]}`), bob, false, true},
+		{"get nodes/proxy", boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy], verbs: [get]}`), bob, false, false},
+		{"list secrets", boundToBob(t, `{apiGroups: [""], resources: [secrets], verbs: [list, watch]}`), bob, false, false},
+		{"create nodes/proxy", boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy], verbs: [create]}`), bob, true, true},
+		{"create nodes/proxy of another node", boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy], verbs: [create], resourceNames: [n2]}`), bob, false, false},
+		{"get secrets", boundToBob(t, `{apiGroups: [""], resources: [secrets], verbs: [get]}`), bob, true, true},
+		{"get one Secret", boundToBob(t, `{apiGroups: [""], resources: [secrets], verbs: [get], resourceNames: [own]}`), bob, false, true},
 		{"an authorizer that fails", failing{}, bob, false, false},
 		{"root, while the cluster is unreachable", failing{}, Root(), true, true},
 	} {
@@ -324,7 +326,82 @@ func TestProxied_ShowsSecret(t *testing.T) {
 	}
 }
 
-// A forwarded request carries the API server's credential, not that of the user who
+// An access review allows the reading of Secrets only if Guard allows the request and
+// the response contains the data.
+func TestProxied_AllowsSecret(t *testing.T) {
+	bob := User{Name: "bob", Groups: []string{authenticated}}
+	for _, c := range []struct {
+		name     string
+		inner    Authorizer
+		user     User
+		all, own bool // want for all Secrets of the namespace, for the Secret "own"
+	}{
+		{"no permission", Policy{}, bob, false, false},
+		{"get nodes/proxy", boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy], verbs: [get]}`), bob, false, false},
+		{"create nodes/proxy", boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy], verbs: [create]}`), bob, false, false},
+		{"get and create nodes/proxy", boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy], verbs: [get, create]}`), bob, true, true},
+		{"get secrets", boundToBob(t, `{apiGroups: [""], resources: [secrets], verbs: [get, list, watch]}`), bob, false, false},
+		{"get nodes/proxy and get secrets", boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy, secrets], verbs: [get]}`), bob, true, true},
+		{"get nodes/proxy and get one Secret", boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy], verbs: [get]}, {apiGroups: [""], resources: [secrets], verbs: [get], resourceNames: [own]}`), bob, false, true},
+		{"root", Policy{}, Root(), true, true},
+	} {
+		p := Proxied{Writes{c.inner}, "n1"}
+		for _, verb := range readingVerbs {
+			for name, want := range map[string]bool{"": c.all, "own": c.own} {
+				a := Attributes{Verb: verb, Resource: "secrets", Namespace: "a", Name: name, Subresources: []string{""}}
+				if got := allows(t, p, c.user, a); got != want {
+					t.Errorf("%s: %s secrets %q: got %t, want %t", c.name, verb, name, got, want)
+				}
+			}
+		}
+		a := Attributes{Verb: "get", Resource: "*", Namespace: "a", Subresources: []string{"*"}}
+		if got := allows(t, p, c.user, a); got != c.all {
+			t.Errorf("%s: get every resource: got %t, want %t", c.name, got, c.all)
+		}
+	}
+}
+
+// In a cluster, the rules of a user include exactly the requests that access reviews allow.
+// The rules of policies in a namespace, and rules for other resources, do not count.
+func TestProxied_Rules(t *testing.T) {
+	for name, inner := range map[string]Authorizer{
+		"no permission":                   Policy{},
+		"every request":                   AllowAll{},
+		"get pods and secrets":            boundToBob(t, `{apiGroups: [""], resources: [pods, secrets], verbs: [get, list, watch]}`),
+		"get nodes/proxy":                 boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy], verbs: [get]}`),
+		"get nodes/proxy of another node": boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy], verbs: [get], resourceNames: [n2]}`),
+		"create nodes/proxy":              boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy], verbs: [create]}`),
+		"get and create nodes/proxy":      boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy], verbs: [get, create]}`),
+		"get nodes/proxy and secrets":     boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy, secrets], verbs: [get]}`),
+		"get nodes/proxy, list secrets":   boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy], verbs: [get]}, {apiGroups: [""], resources: [secrets], verbs: [list]}`),
+		"impersonate":                     boundToBob(t, `{apiGroups: [""], resources: [users], verbs: [impersonate]}`),
+	} {
+		for _, forwarded := range []bool{false, true} {
+			p, bob := Proxied{Writes{inner}, "n1"}, User{Name: "bob", Groups: []string{authenticated}, Forwarded: forwarded}
+			rules, err := p.Rules(bob, "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete", "impersonate"} {
+				for _, resource := range []string{"pods", "pods/log", "pods/exec", "pods/ephemeralcontainers", "secrets", "configmaps", "nodes", "users"} {
+					resource, part, _ := strings.Cut(resource, "/")
+					a := Attributes{Verb: verb, Resource: resource, Namespace: "a", Subresources: []string{part}}
+					isServed := part == "exec" && verb == "create" || part == "log" && verb == "get" ||
+						part == "" && resource != "users" && slices.Contains(readingVerbs, verb) || resource == "users" && verb == "impersonate"
+					listed, allowed := anyCovers(rules, a), allows(t, p, bob, a)
+					if listed && !allowed || isServed && allowed && !listed {
+						t.Errorf("%s, forwarded %t: %s %s/%s: got %t from Rules and %t from Allows", name, forwarded, verb, resource, part, listed, allowed)
+					}
+				}
+			}
+			if a := (Attributes{Verb: "get", Path: "/version"}); anyCovers(rules, a) != allows(t, p, bob, a) {
+				t.Errorf("%s: /version: got %t from Rules, want %t", name, anyCovers(rules, a), allows(t, p, bob, a))
+			}
+		}
+	}
+}
+
+// A forwarded request carries the credential of the API server and not of the user who
 // sent it, so it gets no rights that need root's. Access reviews agree: their
 // Authorizer gets the User that the Guard passes on.
 func TestGuard_ForwardedWrite(t *testing.T) {
@@ -388,7 +465,7 @@ func TestGuard_ForwardedWrite(t *testing.T) {
 			if got := allows(t, reviewer, user, a); got != want {
 				t.Errorf("forwarded %t: %+v: the review allows it: %t, want %t", forwarded, a, got, want)
 			}
-			if got := slices.ContainsFunc(rules, func(r rbac.PolicyRule) bool { return (&grant{rule: r}).covers(a) }); got != want {
+			if got := anyCovers(rules, a); got != want {
 				t.Errorf("forwarded %t: %+v: the rules cover it: %t, want %t", forwarded, a, got, want)
 			}
 		}

@@ -11,9 +11,12 @@ import (
 // An Authorizer decides which users may make which requests. It must be safe for
 // concurrent use.
 type Authorizer interface {
+	// Allows reports whether the user may make the request that Attributes describe. If
+	// it returns an error, the Authorizer could not decide and the request must be
+	// rejected.
 	Allows(context.Context, User, Attributes) (bool, error)
-	// Rules returns the rules that allow the user requests in a namespace and for
-	// cluster-scoped resources. If it also returns an error, the list may be
+	// Rules returns the rules that apply to the user in a namespace and for
+	// cluster-scoped resources. If Rules also returns an error, the list may be
 	// incomplete.
 	Rules(u User, namespace string) ([]rbac.PolicyRule, error)
 }
@@ -94,8 +97,7 @@ func (g *grant) appliesTo(u User) bool {
 		slices.ContainsFunc(u.Groups, func(name string) bool { return slices.Contains(g.groups, name) })
 }
 
-// covers reports whether the rule matches a by the rules of RBAC, regardless of the
-// user.
+// covers reports whether the rule allows a, regardless of the user.
 func (g *grant) covers(a Attributes) bool {
 	rule := &g.rule
 	if !contains(rule.Verbs, a.Verb) || g.namespace != "" && g.namespace != a.Namespace {
@@ -109,13 +111,15 @@ func (g *grant) covers(a Attributes) bool {
 		(len(rule.ResourceNames) == 0 || a.Name != "" && slices.Contains(rule.ResourceNames, a.Name))
 }
 
-// matchesPrefix reports whether path matches a non-resource URL that ends with *. A
-// * elsewhere is not a wildcard.
+// matchesPrefix reports whether pattern is a non-resource URL that ends with * and path
+// begins with the text before the *. A * elsewhere is not a wildcard.
 func matchesPrefix(pattern, path string) bool {
 	prefix, open := strings.CutSuffix(pattern, "*")
 	return open && strings.HasPrefix(path, prefix)
 }
 
+// covers reports whether the resources of a rule include a subresource of resource, or
+// resource itself if sub is "".
 func covers(resources []string, resource, sub string) bool {
 	if slices.Contains(resources, rbac.ResourceAll) {
 		return true
@@ -126,6 +130,7 @@ func covers(resources []string, resource, sub string) bool {
 	return slices.Contains(resources, resource+"/"+sub) || slices.Contains(resources, "*/"+sub)
 }
 
+// contains reports whether list contains value or a wildcard.
 func contains(list []string, value string) bool {
 	return slices.Contains(list, "*") || slices.Contains(list, value)
 }

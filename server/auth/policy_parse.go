@@ -14,8 +14,8 @@ import (
 )
 
 // ParsePolicy parses YAML documents of kind ClusterRole, ClusterRoleBinding, Role
-// and RoleBinding of rbac.authorization.k8s.io/v1. It returns an error for an
-// unknown field, for another kind and for a binding to a role that is not in the text.
+// and RoleBinding of rbac.authorization.k8s.io/v1. It returns an error for an unknown
+// field, for any other kind, and for a binding to a role that is not in the text.
 func ParsePolicy(text []byte) (Policy, error) {
 	read := policyFile{roles: map[roleKey][]rbac.PolicyRule{}}
 	documents := yamlreader.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
@@ -36,7 +36,7 @@ func ParsePolicy(text []byte) (Policy, error) {
 // policyFile collects the objects of a policy file.
 type policyFile struct {
 	roles    map[roleKey][]rbac.PolicyRule
-	bindings []rbac.RoleBinding // those of a ClusterRoleBinding have no namespace
+	bindings []rbac.RoleBinding // a ClusterRoleBinding is stored as a RoleBinding without namespace
 }
 
 type roleKey struct{ kind, namespace, name string }
@@ -108,6 +108,8 @@ func (f *policyFile) add(key roleKey, rules []rbac.PolicyRule) error {
 	return nil
 }
 
+// bind returns the policy. It returns an error if a role that a binding refers to is
+// missing.
 func (f *policyFile) bind() (Policy, error) {
 	var p Policy
 	for _, b := range f.bindings {
@@ -130,6 +132,7 @@ func (f *policyFile) bind() (Policy, error) {
 	return p, nil
 }
 
+// subjects returns the names of the users, including service accounts, and of the groups.
 func subjects(all []rbac.Subject) (users, groups []string, err error) {
 	for _, s := range all {
 		switch s.Kind {

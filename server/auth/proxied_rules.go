@@ -1,13 +1,14 @@
 package auth
 
 import (
+	"cmp"
 	"slices"
 
 	rbac "k8s.io/api/rbac/v1"
 )
 
-// otherResources replaces a wildcard for resources in a rule that includes the reading of
-// Secrets.
+// otherResources replaces the wildcard for resources in a rule that includes the reading
+// of Secrets.
 var otherResources = []string{
 	"configmaps", "events", "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods",
 	"*/attach", "*/checkpoint", "*/exec", "*/log", "*/portforward", "*/proxy", "*/status",
@@ -15,18 +16,70 @@ var otherResources = []string{
 
 var readingVerbs = []string{"get", "list", "watch"}
 
-// Rules implements Authorizer. The result includes nothing that Allows refuses to a
-// User with Forwarded set.
+// Rules implements Authorizer. For a user other than root, the rules include only requests
+// that Allows permits. They do not include Secrets that a rule of the wrapped Authorizer
+// names individually.
 func (p Proxied) Rules(u User, namespace string) ([]rbac.PolicyRule, error) {
 	rules, err := p.Authorizer.Rules(u, namespace)
-	if !u.Forwarded {
+	if u.mayWrite() {
 		return rules, err
 	}
+	everywhere, errEverywhere := p.Authorizer.Rules(u, "")
+	showSecrets := p.rulesShowSecrets(u, namespace, rules, everywhere)
+	var proxied []rbac.PolicyRule
+	for _, rule := range withoutWrites(p.proxyRule(everywhere)) {
+		if showSecrets {
+			proxied = append(proxied, rule)
+		} else {
+			proxied = append(proxied, withoutSecrets(&rule)...)
+		}
+	}
+	return append(unproxiedRules(rules), complete(proxied, &rbac.PolicyRule{})...), cmp.Or(err, errEverywhere)
+}
+
+// unproxiedRules returns rules for the requests that Guard authorizes with their own
+// attributes: impersonation and paths that are not resources.
+func unproxiedRules(rules []rbac.PolicyRule) []rbac.PolicyRule {
 	var all []rbac.PolicyRule
 	for i := range rules {
-		all = append(all, withoutSecrets(&rules[i])...)
+		own := rules[i]
+		if contains(own.Verbs, impersonates) {
+			own.Verbs = []string{impersonates}
+		} else {
+			own.Verbs = nil
+		}
+		all = append(all, complete([]rbac.PolicyRule{own}, &rules[i])...)
 	}
-	return all, err
+	return all
+}
+
+// proxyRule returns a rule that allows every resource with the verbs with which rules
+// allow nodes/proxy of the node.
+func (p Proxied) proxyRule(rules []rbac.PolicyRule) *rbac.PolicyRule {
+	proxied := &rbac.PolicyRule{APIGroups: []string{rbac.APIGroupAll}, Resources: []string{rbac.ResourceAll}}
+	for _, verb := range append([]string{"get"}, writingVerbs...) {
+		switch {
+		case !anyCovers(rules, Attributes{Verb: verb, Resource: "nodes", Name: p.Node, Subresources: []string{"proxy"}}):
+		case verb == "get":
+			proxied.Verbs = append(proxied.Verbs, readingVerbs...)
+		default:
+			proxied.Verbs = append(proxied.Verbs, verb)
+		}
+	}
+	return proxied
+}
+
+// rulesShowSecrets is ShowsSecret for all Secrets of a namespace. rules are the user's rules
+// in the namespace; everywhere are the user's rules that apply to all namespaces.
+func (p Proxied) rulesShowSecrets(u User, namespace string, rules, everywhere []rbac.PolicyRule) bool {
+	return !u.Forwarded && (u.isRoot() ||
+		anyCovers(everywhere, Attributes{Verb: "create", Resource: "nodes", Name: p.Node, Subresources: []string{"proxy"}}) ||
+		anyCovers(rules, Attributes{Verb: "get", Resource: "secrets", Namespace: namespace, Subresources: []string{""}}))
+}
+
+// anyCovers reports whether any of the rules allows a.
+func anyCovers(rules []rbac.PolicyRule, a Attributes) bool {
+	return slices.ContainsFunc(rules, func(r rbac.PolicyRule) bool { return (&grant{rule: r}).covers(a) })
 }
 
 // readsSecrets reports whether a includes the reading of Secrets.
@@ -36,7 +89,8 @@ func (a *Attributes) readsSecrets() bool {
 		(slices.Contains(a.Subresources, "") || slices.Contains(a.Subresources, rbac.ResourceAll))
 }
 
-// withoutSecrets returns rules that allow what r allows except the reading of Secrets.
+// withoutSecrets returns rules that allow everything that r allows except the reading of
+// Secrets.
 func withoutSecrets(r *rbac.PolicyRule) []rbac.PolicyRule {
 	inCore := func(group string) bool { return group == "" || group == rbac.APIGroupAll }
 	verb := func(v string) bool { return v == rbac.VerbAll || slices.Contains(readingVerbs, v) }

@@ -48,6 +48,7 @@ func ParseTokens(text []byte) (Tokens, error) {
 	}
 }
 
+// groups returns the group names in fields, each of which may contain several names.
 func groups(fields []string) []string {
 	var all []string
 	for _, field := range fields {
@@ -60,7 +61,8 @@ func groups(fields []string) []string {
 	return all
 }
 
-func (t Tokens) user(token string) (User, bool) {
-	u, ok := t[sha256.Sum256([]byte(token))]
+// user returns the user of a token. ok is false if the token is unknown or "".
+func (t Tokens) user(token string) (u User, ok bool) {
+	u, ok = t[sha256.Sum256([]byte(token))]
 	return u, ok && token != ""
 }

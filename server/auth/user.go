@@ -1,7 +1,7 @@
 // Package auth authenticates and authorizes requests for the kubelet's API and the
-// Kubernetes API. An Authenticator returns the User of a request, Attributes
-// describe the request in terms of Kubernetes' RBAC, and an Authorizer decides
-// whether the User may make it.
+// Kubernetes API. An Authenticator returns the User of a request, Attributes describe
+// the request in terms of Kubernetes' RBAC, and an Authorizer decides whether the User is
+// allowed to make the request.
 package auth
 
 import (
@@ -22,8 +22,8 @@ type User struct {
 	UID   string
 	Extra map[string][]string
 	// Forwarded is set if a cluster's API server forwards the request of another
-	// client, whose rights are unknown. Such a User has no rights that Writes reserves
-	// for root, and does not see the data of Secrets.
+	// client, whose permissions are unknown. A forwarded User has no permissions that
+	// Writes reserves for root, and does not see the data of Secrets.
 	Forwarded bool
 }
 
@@ -39,7 +39,7 @@ const (
 // Root returns the user of connections to podd's own socket.
 func Root() User { return User{Name: "root", Groups: []string{Masters, authenticated}} }
 
-// An Authenticator authenticates requests. The zero value authenticates none. Its
+// An Authenticator authenticates requests. The zero value rejects every request. The
 // functions are called for each request and must be safe for concurrent use.
 type Authenticator struct {
 	// CAs returns the authorities for client certificates. A certificate's common
@@ -48,27 +48,27 @@ type Authenticator struct {
 	CAs func() *x509.CertPool
 	// Tokens returns the accepted bearer tokens. It may be nil.
 	Tokens func() Tokens
-	// Review authenticates tokens that are not in Tokens. It may call another
-	// server. It returns false if the token is invalid or cannot be checked. If
-	// Review is nil, only Tokens are accepted.
-	Review func(ctx context.Context, token string) (User, bool)
-	// Anonymous accepts requests without a credential as those of system:anonymous.
+	// Review authenticates tokens that are not in Tokens. It may call another server. ok
+	// is false if the token is invalid or cannot be checked. If Review is nil, only
+	// Tokens are accepted.
+	Review func(ctx context.Context, token string) (u User, ok bool)
+	// Anonymous accepts requests without a credential, as the user system:anonymous.
 	Anonymous bool
 
 	verified certCache
 }
 
-// authenticate returns the user of r, or false if r cannot be authenticated. A
-// request with an invalid credential is never anonymous.
-func (a *Authenticator) authenticate(r *http.Request) (User, bool) {
+// authenticate returns the user of r. ok is false if r cannot be authenticated. A request
+// with an invalid credential is never anonymous.
+func (a *Authenticator) authenticate(r *http.Request) (u User, ok bool) {
 	certificate := r.TLS != nil && len(r.TLS.PeerCertificates) > 0
 	if certificate {
 		if u, ok := a.certificateUser(r.TLS.PeerCertificates); ok {
 			return u, true
 		}
 	}
-	token, shown := bearer(r)
-	if shown && a.Tokens != nil {
+	token, hasHeader := bearer(r)
+	if hasHeader && a.Tokens != nil {
 		if u, ok := a.Tokens().user(token); ok {
 			return u, true
 		}
@@ -79,13 +79,15 @@ func (a *Authenticator) authenticate(r *http.Request) (User, bool) {
 			return u, true
 		}
 	}
-	if a.Anonymous && !shown && !certificate {
+	if a.Anonymous && !hasHeader && !certificate {
 		return User{Name: anonymous, Groups: []string{unauthenticated}}, true
 	}
 	return User{}, false
 }
 
-func (a *Authenticator) certificateUser(chain []*x509.Certificate) (User, bool) {
+// certificateUser returns the user that a client certificate names. ok is false if the
+// certificate is not signed by an authority in CAs or has no common name.
+func (a *Authenticator) certificateUser(chain []*x509.Certificate) (u User, ok bool) {
 	subject := chain[0].Subject
 	if a.CAs == nil || !a.verify(chain, a.CAs(), time.Now()) || subject.CommonName == "" {
 		return User{}, false
@@ -93,9 +95,9 @@ func (a *Authenticator) certificateUser(chain []*x509.Certificate) (User, bool) 
 	return User{Name: subject.CommonName, Groups: append(subject.Organization[:len(subject.Organization):len(subject.Organization)], authenticated)}, true
 }
 
-// verify reports whether chain leads to an authority in roots. It caches the result
-// for a certificate without intermediates only, because the result for others
-// depends on the rest of the chain.
+// verify reports whether chain leads to an authority in roots and is valid at the given
+// time. It caches the result only if chain has no intermediate certificates, because
+// otherwise the result depends on the rest of the chain.
 func (a *Authenticator) verify(chain []*x509.Certificate, roots *x509.CertPool, at time.Time) bool {
 	alone := len(chain) == 1
 	if alone && a.verified.contains(chain[0], roots, at) {
@@ -118,9 +120,9 @@ func (a *Authenticator) verify(chain []*x509.Certificate, roots *x509.CertPool, 
 	return true
 }
 
-// bearer returns the bearer token in the Authorization header. shown reports
-// whether the request has that header at all.
-func bearer(r *http.Request) (token string, shown bool) {
+// bearer returns the bearer token in the Authorization header, or "" if there is no bearer
+// token. hasHeader reports whether the request has an Authorization header of any kind.
+func bearer(r *http.Request) (token string, hasHeader bool) {
 	kind, token, found := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
 	if !found || !strings.EqualFold(kind, "bearer") {
 		return "", r.Header.Get("Authorization") != ""

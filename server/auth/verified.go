@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// certCache caches which certificates are signed by an authority of a pool.
-// Verifying a certificate takes longer than most responses, and a connection
-// presents the same one with each request. Only successful verifications are
-// cached. The zero value is an empty cache. It is safe for concurrent use.
+// certCache caches successful verifications of certificates, because verifying a
+// certificate takes longer than most responses and every request on a connection has the
+// same certificate. The zero value is an empty cache. certCache is safe for concurrent
+// use.
 type certCache struct {
 	mu      sync.Mutex // guards all following fields
 	entries map[*x509.Certificate]verified
@@ -18,8 +18,8 @@ type certCache struct {
 // maxVerified limits the number of cached certificates.
 const maxVerified = 256
 
-// verified is a successful verification. It applies while roots is the same pool
-// and every certificate up to the root is within its validity period.
+// verified is a successful verification against roots. It applies while all certificates of
+// the chain are valid, which is between the times from and until.
 type verified struct {
 	roots       *x509.CertPool
 	from, until time.Time

@@ -92,13 +92,13 @@ func TestAuthenticator_Verify(t *testing.T) {
 		}
 	}
 	if !a.verified.contains(leaf.Certificate, first, now) || a.verified.contains(below.Certificate, first, now) || len(a.verified.entries) != 2 {
-		t.Errorf("%d certificates are cached", len(a.verified.entries))
+		t.Errorf("got %d cached certificates, want 2", len(a.verified.entries))
 	}
 	for range 2 * maxVerified {
 		a.verified.add([]*x509.Certificate{{}, long.Certificate}, first)
 	}
 	if n := len(a.verified.entries); n > maxVerified {
-		t.Errorf("%d certificates are cached", n)
+		t.Errorf("got %d cached certificates, want at most %d", n, maxVerified)
 	}
 }
 

@@ -7,14 +7,14 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 )
 
-// Writes is an Authorizer that reserves two kinds of requests for root's own
-// credential, even if the wrapped Authorizer allows them, because each of them makes
-// a user root on the node:
+// Writes is an Authorizer that reserves two kinds of requests for system:masters, even if
+// the wrapped Authorizer allows them, because each kind makes a user root on the node:
 //
 //   - changes to what runs on the node, because a pod or a container can be privileged;
-//   - impersonation of system:masters, the group that may do the former.
+//   - impersonation of system:masters, whose members may change what runs on the node.
 //
-// The wrapped Authorizer decides about all other requests, and must allow these, too.
+// The wrapped Authorizer must allow reserved requests, too. It alone decides about all
+// other requests.
 type Writes struct{ Authorizer }
 
 // The resources of the core group that can be written, the verbs that write them,
@@ -36,15 +36,15 @@ func (w Writes) Allows(ctx context.Context, u User, a Attributes) (bool, error) 
 	return w.Authorizer.Allows(ctx, u, a)
 }
 
-// isRoot reports whether the user has root's rights. The group alone decides: no
-// user name, UID or extra value has rights here that a policy does not grant.
+// isRoot reports whether the user is a member of system:masters. No user name, UID or
+// extra value has permissions that a policy does not grant.
 func (u *User) isRoot() bool { return slices.Contains(u.Groups, Masters) }
 
-// mayWrite reports whether the user has the rights that Writes reserves.
+// mayWrite reports whether the user may make the requests that Writes reserves.
 func (u *User) mayWrite() bool { return u.isRoot() && !u.Forwarded }
 
-// needsRoot reports whether a includes anything that Writes reserves. A wildcard or
-// an empty name includes everything that it stands for.
+// needsRoot reports whether a includes a request that Writes reserves. A wildcard includes
+// every verb or resource, an empty name every object.
 func (a *Attributes) needsRoot() bool { return a.writes() || a.impersonatesRoot() }
 
 func (a *Attributes) writes() bool {

@@ -7,16 +7,16 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 )
 
-// writtenParts and writingVerbs are removed from rules. These replace a wildcard in
-// such a rule.
+// otherVerbs and otherParts replace a wildcard in a rule from which writingVerbs and
+// writtenParts are removed.
 var (
 	otherVerbs = []string{"get", "list", "watch", impersonates}
 	otherParts = []string{"*/attach", "*/checkpoint", "*/exec", "*/portforward", "*/proxy"}
 )
 
-// Rules implements Authorizer. The result includes nothing that Allows refuses. It
-// includes impersonation of groups only from rules with resource names, because no
-// rule can name all groups but system:masters.
+// Rules implements Authorizer. The rules include no request that Allows rejects. They
+// include impersonation of groups only if a rule names the groups, because no rule can
+// name all groups except system:masters.
 func (w Writes) Rules(u User, namespace string) ([]rbac.PolicyRule, error) {
 	rules, err := w.Authorizer.Rules(u, namespace)
 	if u.mayWrite() {
@@ -31,8 +31,8 @@ func (w Writes) Rules(u User, namespace string) ([]rbac.PolicyRule, error) {
 	return all, err
 }
 
-// withoutRoot returns rules that allow everything that r allows except the
-// impersonation of root.
+// withoutRoot returns rules that allow everything that r allows except the impersonation
+// of system:masters.
 func withoutRoot(r *rbac.PolicyRule) []rbac.PolicyRule {
 	inCore := func(group string) bool { return group == "" || group == rbac.APIGroupAll }
 	verb := func(v string) bool { return v == rbac.VerbAll || v == impersonates }
@@ -70,8 +70,8 @@ func withoutWrites(r *rbac.PolicyRule) []rbac.PolicyRule {
 	return complete([]rbac.PolicyRule{elsewhere, read, rest}, r)
 }
 
-// complete returns the rules of parts that allow anything, and a rule for the
-// non-resource URLs of r.
+// complete returns the rules of parts that have API groups, verbs and resources, and a
+// rule for the non-resource URLs of r.
 func complete(parts []rbac.PolicyRule, r *rbac.PolicyRule) []rbac.PolicyRule {
 	var all []rbac.PolicyRule
 	for _, rule := range parts {
@@ -86,15 +86,15 @@ func complete(parts []rbac.PolicyRule, r *rbac.PolicyRule) []rbac.PolicyRule {
 	return all
 }
 
-// isWritten reports whether a resource of a rule, such as "pods/resize", includes
-// one that can be written.
+// isWritten reports whether a resource of a rule, such as "pods/resize" or "*", includes a
+// resource that can be written.
 func isWritten(resource string) bool {
 	name, part, _ := strings.Cut(resource, "/")
 	return (name == rbac.ResourceAll || slices.Contains(writtenResources, name)) && slices.Contains(writtenParts, part)
 }
 
-// without returns list without the elements that match remove. If list contains
-// wildcard, it returns the elements of rest, too.
+// without returns list without the elements for which remove returns true. If list
+// contains wildcard, the result also contains the elements of rest.
 func without(list []string, wildcard string, remove func(string) bool, rest []string) []string {
 	out := slices.DeleteFunc(slices.Clone(list), remove)
 	if slices.Contains(list, wildcard) {

@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// component is the source of all events. It is the kubelet's name, because programs
-// look for that in events of nodes.
+// component is the source of all events. It is the kubelet's name, because programs search
+// for events of nodes by this name.
 const component = "kubelet"
 
-// Events returns the retained events that are newer than revision after, in the
-// order of their revisions, and the newest revision. An event keeps its name when its
-// count increases. The caller owns the returned events.
+// Events returns the retained events that are newer than the revision after, in the order
+// of their revisions, and the newest revision. An event keeps its name when its count
+// increases. The caller may modify the returned events.
 func (l *Log) Events(after uint64) (newer []*v1.Event, revision uint64) {
 	copies, revision := l.since(after)
 	for i := range copies {
@@ -65,8 +65,7 @@ func (l *Log) event(s *series) *v1.Event {
 
 func (l *Log) reference(s *series) v1.ObjectReference {
 	if s.Pod == (types.NamespacedName{}) {
-		// Like a kubelet's, the reference has the node's name as its uid, because
-		// the uid of the Node is unknown.
+		// The UID of the Node is unknown. Like the kubelet, podd uses the node's name.
 		return v1.ObjectReference{Kind: "Node", Name: l.o.Node, UID: types.UID(l.o.Node)}
 	}
 	return v1.ObjectReference{
@@ -74,8 +73,8 @@ func (l *Log) reference(s *series) v1.ObjectReference {
 	}
 }
 
-// uid returns an identifier that is derived from its arguments: equal events have
-// equal uids.
+// uid returns the UID of the event with this name on a node. The UID is derived from the
+// arguments, so that it is the same in every call.
 func uid(node, namespace, name string) types.UID {
 	sum := sha256.Sum256([]byte(node + "/" + namespace + "/" + name))
 	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))

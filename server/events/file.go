@@ -16,12 +16,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// defaultMaxBytes is the default size of a file at which it is rotated.
-const defaultMaxBytes = 10 << 20
+// maxBytes is the maximum size of a file. A larger file is rotated.
+const maxBytes = 10 << 20
 
-// Events are appended to a file at most every writeEvery. For an event that
-// repeats, at most one line is written every repeatEvery, which has the newest
-// count.
+// writeEvery is the minimum interval between writes to the file. repeatEvery is the minimum
+// interval between two lines for a repeated event; the line contains the newest count.
 const (
 	writeEvery  = time.Second
 	repeatEvery = time.Minute
@@ -33,13 +32,12 @@ const (
 type File struct {
 	Path string
 	Log  *slog.Logger // receives each write error once, until writing succeeds again
-	Max  int64        // size in bytes at which the file is rotated; 0: 10 MiB
 
 	pending map[string]*pending // recent events, by name
 	lastErr string              // the error that was logged last; "" after a success
 }
 
-// pending is an event that may repeat.
+// pending is an event that was written recently and may be repeated.
 type pending struct {
 	at   time.Time // time of the last write; zero: never
 	held *v1.Event // the event to write when repeatEvery is over; nil: nothing new
@@ -68,8 +66,8 @@ func (f *File) Run(ctx context.Context, l *Log) error {
 	}
 }
 
-// nextDue returns a channel that receives when the first event that is held back
-// may be written. It is nil if there is none.
+// nextDue returns a channel that receives when the first delayed event may be written. The
+// channel is nil if no event is delayed.
 func (f *File) nextDue() <-chan time.Time {
 	var first time.Time
 	for _, t := range f.pending {
@@ -83,8 +81,8 @@ func (f *File) nextDue() <-chan time.Time {
 	return time.After(time.Until(first.Add(repeatEvery)))
 }
 
-// due returns the events that may be written now, in their order, and records that
-// they are written.
+// due returns the delayed events that may be written now, in the order of their revisions,
+// and records that they are written.
 func (f *File) due(now time.Time) []*v1.Event {
 	var due []*v1.Event
 	for name, t := range f.pending {
@@ -103,9 +101,9 @@ func (f *File) due(now time.Time) []*v1.Event {
 	return due
 }
 
-// write appends the events with a last line that is old enough, and holds back the
-// others. If writing fails, the events are missing from the file; the next attempt
-// is made with the next events.
+// write appends each event unless a line for this event was written within repeatEvery;
+// such an event is delayed. If writing fails, the events are missing from the file, and the
+// next events are written normally.
 func (f *File) write(all []*v1.Event, now time.Time) {
 	for _, e := range all {
 		if f.pending[e.Name] == nil {
@@ -148,7 +146,7 @@ func (f *File) appendLines(lines []byte) error {
 	}
 	defer file.Close()
 	size, err := file.Seek(0, io.SeekEnd)
-	if err == nil && size > 0 && size+int64(len(lines)) > cmp.Or(f.Max, defaultMaxBytes) {
+	if err == nil && size > 0 && size+int64(len(lines)) > maxBytes {
 		if err := os.Rename(f.Path, f.Path+".1"); err != nil {
 			return fmt.Errorf("rotating event log %s: %w", f.Path, err)
 		}

@@ -95,14 +95,14 @@ func TestFile_NewestCount(t *testing.T) {
 		}
 	})
 	if got := strings.Join(written(t, path), ", "); got != "again x1, again x3, again x6" {
-		t.Errorf("got lines %s", got)
+		t.Errorf("got lines %s, want again x1, again x3, again x6", got)
 	}
 }
 
 // Neither the file nor the rotated one exceeds the limit.
 func TestFile_MaxSize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.json")
-	f := &File{Path: path, Max: 4096, Log: slog.New(slog.DiscardHandler), pending: map[string]*pending{}}
+	f := &File{Path: path, Log: slog.New(slog.DiscardHandler), pending: map[string]*pending{}}
 	l := New(Options{Node: "node"})
 	var known uint64
 	for i := range 100 {
@@ -110,12 +110,15 @@ func TestFile_MaxSize(t *testing.T) {
 		n.Pod.Name = fmt.Sprint("pod", i)
 		l.Add(n)
 		newer, revision := l.Events(known)
+		for _, e := range newer {
+			e.Message = strings.Repeat("m", maxBytes/40)
+		}
 		f.write(newer, day)
 		known = revision
 	}
 	for _, name := range []string{path, path + ".1"} {
-		if info, err := os.Stat(name); err != nil || info.Size() > 4096 || len(written(t, name)) == 0 {
-			t.Errorf("%s: %v %v", name, info, err)
+		if info, err := os.Stat(name); err != nil || info.Size() > maxBytes || len(written(t, name)) == 0 {
+			t.Errorf("%s: got %v and error %v, want a file with events and at most %d bytes", name, info, err, maxBytes)
 		}
 	}
 }

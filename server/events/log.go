@@ -1,6 +1,6 @@
-// Package events records what happened to pods and to the node, as an API server
-// and its clients do: repetitions are one event with a count, and many events that
-// differ only in their messages are combined into one.
+// Package events stores the Kubernetes events of pods and of the node. As in client-go, a
+// repeated event is stored once with a count, and many events that differ only in their
+// messages are combined.
 //
 //	Note ─▶ Log.Add ─▶ series (object, type, reason, container, message) ─▶ v1.Event
 //
@@ -37,21 +37,20 @@ type Options struct {
 	// First is the initial revision. It must be greater than every revision of an
 	// earlier process.
 	First uint64
-	// Most limits the number of retained events, MostEach that of one object. 0
-	// means 1,000 and 100.
+	// Most limits the number of retained events; 0 means 1,000. MostEach limits the
+	// number of retained events of an object; 0 means 100.
 	Most, MostEach int
 }
 
-// If maxSimilar events of one object, container and reason differ only in their
-// messages, further ones are combined. An event is ignored for that when it is
-// older than similarFor. The numbers are the kubelet's.
+// If maxSimilar events of an object, container and reason differ only in their messages,
+// further events are combined. Events that are older than similarFor do not count. The
+// numbers are the kubelet's.
 const (
 	maxSimilar = 10
 	similarFor = 10 * time.Minute
 )
 
-// combinedPrefix begins the message of an event that stands for several. It is
-// client-go's.
+// combinedPrefix begins the message of a combined event, as in client-go.
 const combinedPrefix = "(combined from similar events): "
 
 // Log retains events. It is safe for concurrent use.
@@ -71,7 +70,7 @@ type object struct {
 	uid types.UID
 }
 
-// bucket has the events of one object.
+// bucket contains the events of an object.
 type bucket struct {
 	all     *list.List // of *series, the newest last
 	similar map[similarity][]*series
@@ -133,8 +132,8 @@ func (l *Log) addLocked(n Note) {
 	}
 }
 
-// seriesLocked returns the series that n belongs to and makes it the newest one. It
-// creates the series if there is none, and drops old ones if a limit is reached.
+// seriesLocked returns the series that n belongs to and makes it the newest series. It
+// creates the series if necessary, and drops old series if a limit is reached.
 func (l *Log) seriesLocked(n Note) *series {
 	key := object{n.Pod, n.UID}
 	b := l.objects[key]
@@ -165,9 +164,9 @@ func (l *Log) seriesLocked(n Note) *series {
 	return s
 }
 
-// findSeries returns the series that n repeats: the one with the same message or,
-// if there are maxSimilar others, the combined one. If there is neither, old is a
-// series that can be dropped to make room, or nil.
+// findSeries returns the series in similar that n repeats: the series with the same message
+// or, if there are maxSimilar other series, the combined series. If s is nil, n starts a new
+// series, and old is a series that can be dropped to make room, or nil.
 func findSeries(similar []*series, n Note) (s, old *series) {
 	var combined *series
 	for _, other := range similar {

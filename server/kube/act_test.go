@@ -14,16 +14,16 @@ import (
 	"podd/server/kubelet"
 )
 
-// acting are paths that run something in a container, some of them obfuscated.
-var acting = []string{
+// actingPaths are paths of requests that run a process in a container. Some are obfuscated.
+var actingPaths = []string{
 	"/exec/default/web-n1/main?command=ls&output=1", "/exec/default/web-n1/u1/main?command=ls&output=1", "/attach/default/web-n1/main?output=1",
 	"/portForward/default/web-n1", "/run/default/web-n1/main?cmd=ls", "/checkpoint/default/web-n1/main",
 	"/%65xec/default/web-n1/main?command=ls&output=1", "/exec/default/web%2Dn1/main?command=ls&output=1", "/metrics/../run/default/web-n1/main?cmd=ls",
 	"/metrics%2F../run/default/web-n1/main?cmd=ls", "//run/default/web-n1/main?cmd=ls", "/stats/%2e%2e/run/default/web-n1/main?cmd=ls", "/exec/metrics/../default/web-n1/main?command=ls&output=1",
 }
 
-// whole returns the handler of the node's port.
-func whole(n *kubetest.Node, dir string) http.Handler {
+// portHandler returns the handler of the kubelet's port.
+func portHandler(n *kubetest.Node, dir string) http.Handler {
 	own := &kubelet.API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), Debugging: true, Checkpoints: dir}
 	api := newAPI(n)
 	api.Node = own.Handler()
@@ -33,9 +33,9 @@ func whole(n *kubetest.Node, dir string) http.Handler {
 	return mux
 }
 
-// acts reports whether a request ran something in a container. The test fails if
-// the request then was authorized with another verb than create, or for another
-// subresource than one that grants it.
+// acts reports whether a request ran a process in a container. If it did, the test fails
+// unless the request was authorized with the verb create and for a subresource that allows
+// running processes.
 func acts(t *testing.T, n *kubetest.Node, h http.Handler, method, target string) bool {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // ends watches at once
@@ -69,11 +69,11 @@ func acts(t *testing.T, n *kubetest.Node, h http.Handler, method, target string)
 	return true
 }
 
-// These paths do run something in a container, so that FuzzActs is meaningful.
+// Each path in actingPaths runs a process in a container, so that FuzzActs is meaningful.
 func TestActs(t *testing.T) {
 	n := kubetest.NewNode()
-	h := whole(n, t.TempDir())
-	for _, path := range []string{acting[0], acting[1], acting[2], acting[3], acting[5], acting[6]} { // /run may see the canceled context first
+	h := portHandler(n, t.TempDir())
+	for _, path := range []string{actingPaths[0], actingPaths[1], actingPaths[2], actingPaths[3], actingPaths[5], actingPaths[6]} { // /run may see the canceled context first
 		for _, prefix := range []string{"", "/api/v1/nodes/n1/proxy"} {
 			if !acts(t, n, h, "POST", prefix+path) {
 				t.Errorf("%s%s did not run anything", prefix, path)
@@ -82,11 +82,12 @@ func TestActs(t *testing.T) {
 	}
 }
 
-// A request that runs something in a container, whatever its path, is authorized as
-// create of the one subresource that grants it. No read permission is sufficient.
+// A request that runs a process in a container is authorized with the verb create and the
+// subresource for that operation, no matter how its path is written. A read permission is
+// never sufficient.
 func FuzzActs(f *testing.F) {
 	const proxy = "/api/v1/nodes/n1/proxy"
-	for _, path := range acting {
+	for _, path := range actingPaths {
 		for _, method := range []string{"GET", "POST"} {
 			f.Add(method, path)
 			f.Add(method, proxy+path)
@@ -99,7 +100,7 @@ func FuzzActs(f *testing.F) {
 		f.Add("POST", "/api/v1/namespaces/default/pods/web-n1/"+sub)
 	}
 	n := kubetest.NewNode()
-	h := whole(n, f.TempDir())
+	h := portHandler(n, f.TempDir())
 	f.Fuzz(func(t *testing.T, method, target string) {
 		if !strings.Contains(target, "/pprof/") { // profiles take long
 			acts(t, n, h, method, target)

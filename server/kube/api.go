@@ -61,13 +61,13 @@ type API struct {
 
 	// Manifests stores the objects that are created through the API. If it is nil,
 	// all writes are rejected.
-	Manifests write.Manifests
+	Manifests write.ManifestStore
 	// InCluster is set if the node belongs to a cluster, where Manifests are not
 	// supported.
 	InCluster bool
-	// ShowsSecret reports whether a user may read the data of a Secret, or of all
-	// Secrets of a namespace if the name is empty. Other users, and all users whose
-	// request was forwarded by a proxy, see the objects without data. If it is nil,
+	// ShowsSecret reports whether a user may read the data of a Secret or, if the name is
+	// empty, of all Secrets of a namespace. If it returns false, or if a proxy forwarded
+	// the request, the user sees the objects without data. If ShowsSecret is nil,
 	// permission to read the objects suffices.
 	ShowsSecret func(ctx context.Context, u auth.User, namespace, name string) bool
 
@@ -104,8 +104,8 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	a.discover(w, r, i.Path)
 }
 
-// serveResource serves a request for a resource. The most specific error is
-// returned first.
+// serveResource serves a request for a resource. A request with several errors gets the
+// most specific error.
 func (a *API) serveResource(w http.ResponseWriter, r *http.Request, i request.Info) {
 	res := a.resource(i)
 	switch {
@@ -135,7 +135,7 @@ func (a *API) resource(i request.Info) *resource.Definition {
 			continue
 		}
 		switch {
-		case res.Name == "namespaces": // a namespace is in itself
+		case res.Name == "namespaces": // request.Parse sets Namespace to the name
 			return res
 		case !res.Namespaced && i.Namespace != "", res.Namespaced && i.Namespace == "" && i.Verb == "get":
 			return nil

@@ -10,13 +10,13 @@ import (
 	"podd/server/kube/resource"
 )
 
-// describedVerbs are documented for all objects of manifests although podd rejects
-// these requests. Otherwise kubectl, which first checks whether there is a PATCH,
-// would report that it is missing and not podd's error.
+// describedVerbs are documented for all objects of manifests, even if podd rejects these
+// requests. kubectl first checks whether a PATCH is documented, and would otherwise report
+// a missing PATCH instead of podd's error.
 var describedVerbs = []string{"create", "update", "patch", "delete"}
 
-// options has the query parameters of subresources that have no other documented
-// type.
+// options maps the name of a subresource to a struct with fields that are its query
+// parameters.
 var options = map[string]any{
 	"attach": &v1.PodAttachOptions{}, "exec": &v1.PodExecOptions{}, "log": &v1.PodLogOptions{}, "portforward": &v1.PodPortForwardOptions{},
 	"proxy": &v1.NodeProxyOptions{},

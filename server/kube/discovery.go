@@ -13,10 +13,11 @@ import (
 	"podd/server/kube/resource"
 )
 
+// under reports whether path is below root.
 func under(path, root string) bool { return strings.HasPrefix(path, root+"/") }
 
-// discover serves the paths that are not resources: the groups, versions and
-// resources, in the legacy and in the aggregated format.
+// discover serves discovery: the groups, versions and resources of the API, in the legacy
+// and in the aggregated format. It responds to all other paths with 404.
 func (a *API) discover(w http.ResponseWriter, r *http.Request, path string) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		server.ReplyStatus(w, &server.Error{Status: http.StatusMethodNotAllowed, Message: "the server does not allow this method on the requested resource"})
@@ -43,7 +44,7 @@ func (a *API) discover(w http.ResponseWriter, r *http.Request, path string) {
 }
 
 // discoveryForms returns the available representations of a discovery path. The
-// aggregated one is available only at the roots.
+// aggregated format is available only at /api and /apis.
 func discoveryForms(path string) []string {
 	if path == "/api" || path == "/apis" {
 		return []string{request.AsDiscovery}
@@ -86,7 +87,7 @@ func (a *API) discovery(path, host string) any {
 // group is an API group. Each group has one version.
 type group struct{ name, version string }
 
-// groups returns the groups other than the core group, in order.
+// groups returns the groups other than the core group, in the order of discovery.
 func (a *API) groups() []group {
 	var all []group
 	for _, r := range a.resources {

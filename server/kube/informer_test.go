@@ -127,6 +127,6 @@ func TestAPI_Client(t *testing.T) {
 		t.Errorf("SelfSubjectReview: got %v %v", review, err)
 	}
 	if list, err := client.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{Limit: 500}); err != nil || len(list.Items) != 1 || string(list.Items[0].Data["k"]) != "v" {
-		t.Errorf("secrets: %v %v", list, err)
+		t.Errorf("secrets: got %v and error %v, want the Secret with its data", list, err)
 	}
 }

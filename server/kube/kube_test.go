@@ -140,13 +140,13 @@ func TestAPI(t *testing.T) {
 }
 
 // In a cluster, errors do not recommend a flag that has no effect there.
-func TestRefusal_InCluster(t *testing.T) {
+func TestUnsupported_InCluster(t *testing.T) {
 	for cluster, want := range map[bool]bool{false: true, true: false} {
 		api := newAPI(kubetest.NewNode())
 		api.InCluster = cluster
 		w := kubetest.Do(t, api.Handler(), "POST", "/api/v1/namespaces/default/pods", "", "")
 		if w.Code != 405 || strings.Contains(w.Body.String(), "--api-manifest-dir") != want {
-			t.Errorf("in a cluster %t: %d %s", cluster, w.Code, w.Body)
+			t.Errorf("in a cluster %t: got %d %s, want 405 with --api-manifest-dir: %t", cluster, w.Code, w.Body, want)
 		}
 	}
 }
@@ -190,12 +190,12 @@ func TestAPI_DebuggingDisabled(t *testing.T) {
 			w := kubetest.Do(t, h, method, pod+sub, "", "")
 			var s metav1.Status
 			if err := json.Unmarshal(w.Body.Bytes(), &s); err != nil || w.Code != 405 || s.Code != 405 || s.Message != "Debug endpoints are disabled." {
-				t.Errorf("%s %s: %d %s", method, sub, w.Code, w.Body)
+				t.Errorf("%s %s: got %d %s, want 405", method, sub, w.Code, w.Body)
 			}
 		}
 	}
 	if w := kubetest.Do(t, h, "GET", pod+"/status", "", ""); w.Code != 200 {
-		t.Errorf("status: %d %s", w.Code, w.Body)
+		t.Errorf("status: got %d %s, want 200", w.Code, w.Body)
 	}
 	if n.Call != "" {
 		t.Errorf("got call %s, want none", n.Call)
@@ -214,7 +214,7 @@ func TestAPI_SeveralAcceptHeaders(t *testing.T) {
 		h.ServeHTTP(w, r)
 		kind := strings.Contains(w.Body.String(), `"kind":"Table"`) || strings.Contains(w.Body.String(), `"kind":"APIGroupDiscoveryList"`)
 		if w.Code != 200 || !kind {
-			t.Errorf("%s: %d %.200s", target, w.Code, w.Body)
+			t.Errorf("%s: got %d %.200s, want 200 and the requested kind", target, w.Code, w.Body)
 		}
 	}
 }

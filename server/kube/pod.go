@@ -61,6 +61,7 @@ func (a *API) connect(w http.ResponseWriter, r *http.Request, i request.Info) {
 	}
 }
 
+// pod returns the pod of a request, or the API's error if it does not exist.
 func (a *API) pod(i request.Info) (*server.PodView, error) {
 	key := server.Key{Namespace: i.Namespace, Name: i.Name}
 	v := a.State.View()
@@ -71,7 +72,8 @@ func (a *API) pod(i request.Info) (*server.PodView, error) {
 	return p, nil
 }
 
-// container returns the container in the query, or the only one of the pod.
+// container returns the name of the container in the query or, if the query has none, the
+// name of the pod's only container. It returns an error if the pod has no such container.
 func container(p *v1.Pod, r *http.Request) (string, error) {
 	name := r.URL.Query().Get("container")
 	all := names(p)

@@ -11,8 +11,8 @@ import (
 	"podd/server/kube/resource"
 )
 
-// proxy serves the kubelet's API of this node, without another connection. Package
-// auth has authorized the request by the path below the prefix.
+// proxy serves a request for the subresource proxy of the node by calling the handler of
+// the kubelet's API. Package auth has already authorized the request by the kubelet's path.
 func (a *API) proxy(w http.ResponseWriter, r *http.Request, res *resource.Definition, i request.Info) {
 	if _, err := a.objects.Find(r.Context(), res, server.Key{Name: i.Name}); err != nil {
 		server.ReplyStatus(w, err)

@@ -28,8 +28,8 @@ type reviewRequest struct {
 // maxReview limits the body of a review, in bytes.
 const maxReview = 64 << 10
 
-// reviewers compute the responses of the resources for reviews, which can only be
-// created.
+// reviewers maps each resource for reviews to the function that computes the response.
+// Reviews can only be created.
 var reviewers = map[string]func(*API, context.Context, reviewRequest) (any, error){
 	"selfsubjectreviews":       (*API).selfSubjectReview,
 	"selfsubjectaccessreviews": (*API).selfSubjectAccessReview,
@@ -95,17 +95,17 @@ func (a *API) selfSubjectAccessReview(ctx context.Context, q reviewRequest) (any
 	if err != nil {
 		return nil, err
 	}
-	var of auth.Attributes
+	var attributes auth.Attributes
 	switch res, path := r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes; {
 	case (res == nil) == (path == nil):
 		return nil, apierrors.NewBadRequest("spec: exactly one of resourceAttributes and nonResourceAttributes must be given")
 	case res != nil:
-		of = auth.Attributes{Verb: res.Verb, Group: res.Group, Resource: res.Resource, Namespace: res.Namespace, Name: res.Name, Subresources: []string{res.Subresource}}
+		attributes = auth.Attributes{Verb: res.Verb, Group: res.Group, Resource: res.Resource, Namespace: res.Namespace, Name: res.Name, Subresources: []string{res.Subresource}}
 	default:
-		of = auth.Attributes{Verb: path.Verb, Path: path.Path}
+		attributes = auth.Attributes{Verb: path.Verb, Path: path.Path}
 	}
-	may, err := a.Authorizer.Allows(ctx, q.user, of)
-	r.Status = authorization.SubjectAccessReviewStatus{Allowed: may}
+	allowed, err := a.Authorizer.Allows(ctx, q.user, attributes)
+	r.Status = authorization.SubjectAccessReviewStatus{Allowed: allowed}
 	if err != nil {
 		r.Status.EvaluationError = err.Error()
 	}

@@ -42,10 +42,10 @@ type API struct {
 	SystemLogs fs.FS
 	// Checkpoints is the absolute path of the directory for checkpoints.
 	Checkpoints string
-	// Debugging enables the endpoints that run processes in containers, show their
-	// output or show podd's internal state. Profiling enables /debug/pprof if
-	// Debugging is set, too. A disabled endpoint responds with 405 or, if the
-	// kubelet does so, with 404.
+	// Debugging enables the endpoints that run processes in containers, show the output
+	// of containers or show podd's internal state. Profiling enables /debug/pprof if
+	// Debugging is set, too. A disabled endpoint responds with the kubelet's status, 405 or
+	// 404.
 	Debugging, Profiling bool
 	// SetVerbosity changes podd's log level. If nil, /debug/flags/v is disabled.
 	SetVerbosity func(level int)
@@ -60,9 +60,9 @@ type Flag struct{ Name, Value string }
 // those of running containers and sandboxes in the View. Implementations must be
 // safe for concurrent use.
 type Runtime interface {
-	// Exec, Attach and PortForward return the URL of the runtime's streaming server
-	// for one stream. The URL can be used once, by a client that upgrades the
-	// connection to SPDY or WebSocket.
+	// Exec, Attach and PortForward return a URL of the runtime's streaming server. The
+	// URL can be used once, by a client that upgrades the connection to SPDY or
+	// WebSocket.
 	Exec(ctx context.Context, container string, command []string, s Streams) (string, error)
 	Attach(ctx context.Context, container string, s Streams) (string, error)
 	PortForward(ctx context.Context, sandbox string, ports []int32) (string, error)
@@ -95,7 +95,7 @@ func (a *API) Handler() http.Handler {
 // handleDebugging registers the endpoints that enableDebuggingHandlers controls.
 func (a *API) handleDebugging(mux *http.ServeMux) {
 	if !a.Debugging {
-		for _, path := range server.Debugging {
+		for _, path := range server.DebugPaths {
 			mux.Handle(path, server.DebuggingDisabled)
 		}
 		return
@@ -124,8 +124,8 @@ func (a *API) handleDebugging(mux *http.ServeMux) {
 	a.handleInternals(mux)
 }
 
-// sandboxed makes browsers ignore scripts and other active content in responses,
-// because any program that writes a log can write markup into it.
+// sandboxed makes browsers ignore scripts and other active content in responses, because
+// programs can write markup into their logs.
 func sandboxed(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", "sandbox; default-src 'none'")

@@ -13,8 +13,7 @@ import (
 	"podd/server"
 )
 
-// notParseable is the first line of responses for human readers. It is the
-// kubelet's.
+// notParseable is the kubelet's first line of responses that are meant for human readers.
 const notParseable = "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.\n\n"
 
 // maxVerbosity is klog's highest level.

@@ -24,7 +24,7 @@ import (
 	"podd/server"
 )
 
-// node is a View with one pod, whose container app runs and whose container done
+// node publishes a View with a pod, whose container app is running and whose container done
 // has terminated. It records the last call of its Runtime and LogReader methods.
 type node struct {
 	*server.Latest
@@ -225,7 +225,7 @@ func TestServeLog_EndSentSeparately(t *testing.T) {
 	}
 }
 
-// An endpoint with its own setting names that when it is disabled.
+// The response of a disabled endpoint with its own setting names that setting.
 func TestAPI_EndpointDisabled(t *testing.T) {
 	n := newNode()
 	h := (&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), Debugging: true}).Handler()
@@ -254,7 +254,7 @@ func TestAPI_Checkpoint(t *testing.T) {
 	w := checkpoint()
 	var written struct{ Items []string }
 	if err := json.Unmarshal(w.Body.Bytes(), &written); err != nil || w.Code != 200 || len(written.Items) != 1 {
-		t.Fatalf("%d %s (%v)", w.Code, w.Body, err)
+		t.Fatalf("got %d %s and error %v, want 200 and the path of a checkpoint", w.Code, w.Body, err)
 	}
 	file := written.Items[0]
 	if name := filepath.Base(file); filepath.Dir(file) != dir || !strings.HasPrefix(name, "checkpoint-web-n1_default-app-") || filepath.Ext(name) != ".tar" {
@@ -268,7 +268,7 @@ func TestAPI_Checkpoint(t *testing.T) {
 	}
 	n.err = server.NotFound("the runtime does not support checkpoints")
 	if w := checkpoint(); w.Code != 404 || w.Body.String() != "checkpointing container default/web-n1/app: the runtime does not support checkpoints\n" {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("got %d %s, want 404 and the runtime's error", w.Code, w.Body)
 	}
 }
 
@@ -328,7 +328,7 @@ func TestServeLog_Incomplete(t *testing.T) {
 	}
 	defer r.Body.Close()
 	if text, _ := io.ReadAll(r.Body); r.StatusCode != 500 || !strings.Contains(string(text), "reading the log failed") {
-		t.Errorf("%s %s", r.Status, text)
+		t.Errorf("got %s %s, want 500 and the error", r.Status, text)
 	}
 }
 
@@ -403,8 +403,8 @@ func TestStreams_Upgrade(t *testing.T) {
 	}
 }
 
-// If a command exits without reading all of its input, the client still receives
-// all output, however slowly it reads.
+// If a command exits without reading all of its input, the client receives all output, even
+// if the client reads slowly.
 func TestStreams_OutputAfterExit(t *testing.T) {
 	output := strings.Repeat("a", 40<<10) + " the end"
 	closed := make(chan struct{})
@@ -433,7 +433,7 @@ func TestStreams_OutputAfterExit(t *testing.T) {
 	}()
 	from := bufio.NewReaderSize(client, 16)
 	if line, err := from.ReadString('\n'); !strings.HasPrefix(line, "HTTP/1.1 101 ") {
-		t.Fatalf("%q, %v", line, err)
+		t.Fatalf("got %q and error %v, want status 101", line, err)
 	}
 	<-closed
 	for line := "-"; line != "" && line != "\r\n"; {
@@ -478,13 +478,13 @@ func TestStreams_ClientDisconnects(t *testing.T) {
 	}
 	io.WriteString(conn, "POST /exec/default/web-n1/app?command=sleep&input=1&output=1 HTTP/1.1\r\nHost: n1\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
 	if line, err := bufio.NewReader(conn).ReadString('\n'); !strings.HasPrefix(line, "HTTP/1.1 101 ") {
-		t.Errorf("%q, %v", line, err)
+		t.Errorf("got %q and error %v, want status 101", line, err)
 	}
 	conn.Close()
 	<-served
 }
 
-// hijacked is a ResponseWriter whose Hijack returns conn.
+// hijacked is a ResponseWriter with a Hijack that returns conn.
 type hijacked struct {
 	http.ResponseWriter
 	conn net.Conn
@@ -515,7 +515,7 @@ func FuzzHandler(f *testing.F) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		if w.Code < 200 || w.Code > 599 {
-			t.Errorf("%s %q: %d", method, target, w.Code)
+			t.Errorf("%s %q: got %d, want a status from 200 to 599", method, target, w.Code)
 		}
 	})
 }

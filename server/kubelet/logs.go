@@ -32,9 +32,9 @@ func (a *API) containerLogs(w http.ResponseWriter, r *http.Request) {
 	ServeLog(w, r, a.Logs, req, fail)
 }
 
-// ServeLog responds with a log. If an error occurs before the first byte of the
-// response, it calls fail with the error.
-func ServeLog(w http.ResponseWriter, r *http.Request, logs server.LogReader, req server.LogRequest, fail Fail) {
+// ServeLog responds with a log. If an error occurs before the first byte of the response,
+// ServeLog calls fail with the error.
+func ServeLog(w http.ResponseWriter, r *http.Request, logs server.LogReader, req server.LogRequest, fail ErrorHandler) {
 	text := server.NewText(w, "text/plain")
 	if req.Follow {
 		text.Begin() // the header shows a following client that the request was accepted
@@ -57,15 +57,15 @@ func ServeLog(w http.ResponseWriter, r *http.Request, logs server.LogReader, req
 	}
 }
 
-// Fail responds with an error in the format of an API.
-type Fail func(http.ResponseWriter, error)
+// An ErrorHandler responds with an error in the format of an API.
+type ErrorHandler func(http.ResponseWriter, error)
 
 // fail responds with the error's text. The status is 500 unless err specifies one.
 func fail(w http.ResponseWriter, err error) { http.Error(w, err.Error(), server.HTTPStatus(err)) }
 
-// ParseLogRequest parses a query in the format of v1.PodLogOptions. The parameter
-// tail is an old name of tailLines. The errors are *server.Error: 400 for a value
-// that cannot be parsed, 422 for one that is not allowed.
+// ParseLogRequest parses a query in the format of v1.PodLogOptions. The parameter tail is an
+// old name of tailLines. Errors are *server.Error with status 400 for a value that cannot be
+// parsed and status 422 for a value that is not allowed.
 func ParseLogRequest(q url.Values) (req server.LogRequest, err error) {
 	req.Follow, req.Previous, req.Timestamps = request.Boolean(q, "follow"), request.Boolean(q, "previous"), request.Boolean(q, "timestamps")
 	if t := q.Get("tail"); t != "" {

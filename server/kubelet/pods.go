@@ -18,8 +18,8 @@ func newList(n int) *v1.PodList {
 
 func (a *API) podList(w http.ResponseWriter, _ *http.Request) { a.pods.Reply(w, a.State.View()) }
 
-// runningPods responds, like the kubelet, with the names of the pods that have a
-// running container, and of those containers, without other fields.
+// runningPods responds, like the kubelet, with the pods that have a running container. The
+// pods contain only their names and the running containers.
 func (a *API) runningPods(w http.ResponseWriter, _ *http.Request) {
 	v := a.State.View()
 	list := newList(len(v.Pods))
@@ -40,8 +40,8 @@ func (a *API) runningPods(w http.ResponseWriter, _ *http.Request) {
 	server.Reply(w, http.StatusOK, list)
 }
 
-// findPod returns the pod in the request's path. If there is none, it responds with
-// 404 and returns nil.
+// findPod returns the pod in the request's path. If the pod does not exist, findPod
+// responds with 404 and returns nil.
 func (a *API) findPod(w http.ResponseWriter, r *http.Request) *server.PodView {
 	key := server.Key{Namespace: r.PathValue("namespace"), Name: r.PathValue("pod")}
 	v := a.State.View()
@@ -53,9 +53,9 @@ func (a *API) findPod(w http.ResponseWriter, r *http.Request) *server.PodView {
 	return p
 }
 
-// suggestFullName returns a hint for clients that use the name from a pod's
-// manifest, which lacks the suffix with the node's name. It returns "" if there is
-// no such pod.
+// suggestFullName returns a hint for clients that use the name from a pod's manifest,
+// which lacks the suffix with the node's name. It returns "" if no pod with that name and
+// the suffix exists.
 func suggestFullName(v *server.View, key server.Key) string {
 	key.Name += "-" + v.Node
 	if v.Pod(key) == nil {
@@ -64,8 +64,8 @@ func suggestFullName(v *server.View, key server.Key) string {
 	return fmt.Sprintf("; did you mean %q?", key.Name)
 }
 
-// findContainer returns the id of the running container in the request's path. If
-// there is none, it responds with 404 and returns "".
+// findContainer returns the id of the running container in the request's path. If the
+// container is not running, findContainer responds with 404 and returns "".
 func (a *API) findContainer(w http.ResponseWriter, r *http.Request) string {
 	p := a.findPod(w, r)
 	if p == nil {
@@ -78,7 +78,8 @@ func (a *API) findContainer(w http.ResponseWriter, r *http.Request) string {
 	return id
 }
 
-// containerID returns the id of a running container.
+// containerID returns the id of a running container. It returns an error if the pod has no
+// running container with that name.
 func containerID(p *server.PodView, name string) (string, error) {
 	for c := range server.Statuses(p.Pod) {
 		if _, id, ok := strings.Cut(c.ContainerID, "://"); c.Name == name && c.State.Running != nil && ok {

@@ -12,8 +12,8 @@ import (
 	"podd/server"
 )
 
-// runs limits the number of concurrent /run requests, because the whole output of
-// each is held in memory.
+// runs limits the number of concurrent /run requests, because the whole output of each
+// command is kept in memory.
 var runs = make(chan struct{}, 4)
 
 // run runs a command until it exits. For compatibility with the kubelet, it splits

@@ -34,7 +34,7 @@ func (a *API) attach(w http.ResponseWriter, r *http.Request) {
 
 // Exec connects the client to a command in a container. The query has the command's
 // arguments. Errors are passed to fail.
-func Exec(w http.ResponseWriter, r *http.Request, fail Fail, to Runtime, p *server.PodView, container string, s Streams) {
+func Exec(w http.ResponseWriter, r *http.Request, fail ErrorHandler, to Runtime, p *server.PodView, container string, s Streams) {
 	command := r.URL.Query()["command"]
 	s, err := s.normalized()
 	if err == nil && len(command) == 0 {
@@ -52,7 +52,7 @@ func Exec(w http.ResponseWriter, r *http.Request, fail Fail, to Runtime, p *serv
 }
 
 // Attach connects the client to the streams of a container's main process.
-func Attach(w http.ResponseWriter, r *http.Request, fail Fail, to Runtime, p *server.PodView, container string, s Streams) {
+func Attach(w http.ResponseWriter, r *http.Request, fail ErrorHandler, to Runtime, p *server.PodView, container string, s Streams) {
 	s, err := s.normalized()
 	var id string
 	if err == nil {
@@ -72,7 +72,7 @@ func (a *API) portForward(w http.ResponseWriter, r *http.Request) {
 }
 
 // Forward connects the client to ports of a pod.
-func Forward(w http.ResponseWriter, r *http.Request, fail Fail, to Runtime, p *server.PodView) {
+func Forward(w http.ResponseWriter, r *http.Request, fail ErrorHandler, to Runtime, p *server.PodView) {
 	ports, err := ports(r.URL.Query())
 	switch {
 	case err != nil:
@@ -88,8 +88,8 @@ func streams(q url.Values) Streams {
 	return Streams{Stdin: q.Get("input") == "1", Stdout: q.Get("output") == "1", Stderr: q.Get("error") == "1", TTY: q.Get("tty") == "1"}
 }
 
-// normalized returns s without stderr if it is a TTY, because a terminal has one
-// output stream. It returns an error if no stream is left.
+// normalized returns s without stderr if TTY is set, because a terminal has a single output
+// stream. It returns an error if s has no stream.
 func (s Streams) normalized() (Streams, error) {
 	if s.TTY {
 		s.Stderr = false
@@ -100,8 +100,8 @@ func (s Streams) normalized() (Streams, error) {
 	return s, nil
 }
 
-// ports returns the ports in the query of a WebSocket client. SPDY clients send
-// them in the stream instead.
+// ports returns the ports in the query of a WebSocket client. SPDY clients send the ports in
+// the stream instead.
 func ports(q url.Values) ([]int32, error) {
 	if len(q["port"]) > maxPorts {
 		return nil, bad(http.StatusBadRequest, "too many ports: %d (limit %d)", len(q["port"]), maxPorts)
@@ -118,8 +118,9 @@ func ports(q url.Values) ([]int32, error) {
 }
 
 // proxyStream connects the client to the runtime's streaming server at the URL that
-// streamURL returns. The two negotiate the protocol. Errors are passed to fail.
-func proxyStream(w http.ResponseWriter, r *http.Request, fail Fail, streamURL func(context.Context) (string, error)) {
+// streamURL returns. The client and the runtime negotiate the protocol. Errors are passed to
+// fail.
+func proxyStream(w http.ResponseWriter, r *http.Request, fail ErrorHandler, streamURL func(context.Context) (string, error)) {
 	text, err := streamURL(r.Context())
 	if err != nil {
 		fail(w, err)
@@ -133,7 +134,7 @@ func proxyStream(w http.ResponseWriter, r *http.Request, fail Fail, streamURL fu
 	proxy := httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL, p.Out.Host = to, to.Host
-			p.Out.Header.Del("Authorization") // it is a credential for podd
+			p.Out.Header.Del("Authorization") // a credential for podd, which the runtime must not receive
 		},
 		Transport: newTransport(to), ModifyResponse: keepReading,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {

@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// keepReading makes the proxy pass on the runtime's output until its end after the
-// runtime has stopped accepting the client's input. Without it, ReverseProxy closes
-// both directions when one fails, but a command that does not read its input has
-// often exited by the time more of it arrives.
+// keepReading makes ReverseProxy forward the rest of the runtime's output after the runtime
+// has stopped accepting input. ReverseProxy would otherwise close both directions when one
+// direction fails. A command that does not read its input has often exited before all input
+// has arrived, and its output would be lost.
 func keepReading(r *http.Response) error {
 	if conn, ok := r.Body.(io.ReadWriteCloser); ok && r.StatusCode == http.StatusSwitchingProtocols {
 		r.Body = &drainConn{ReadWriteCloser: conn}
@@ -17,9 +17,9 @@ func keepReading(r *http.Response) error {
 	return nil
 }
 
-// drainConn is a connection that discards data that cannot be written, until its
-// reading end returns an error. It has no CloseWrite, so that a disconnecting
-// client closes both directions even if the command continues to run.
+// drainConn is a connection that discards data that cannot be written, until reading returns
+// an error. It has no CloseWrite, so that a disconnecting client closes both directions even
+// if the command continues to run.
 type drainConn struct {
 	io.ReadWriteCloser
 	drained atomic.Bool

@@ -39,22 +39,23 @@ func (c certificateCounts) all(until func() (time.Time, error)) []prometheus.Col
 	return []prometheus.Collector{c.rotationAge, c.clientErrors, c.serveErrors, ttl}
 }
 
-// Renewed records a certificate request: for the kubelet's port if serving, else
-// for the node's client certificate. made is the time at which the replaced
-// certificate was created; zero if there was none.
-func (c certificateCounts) Renewed(serving bool, made time.Time, now time.Time, err error) {
+// RecordCertificateRequest records the result of a certificate request. If serving is
+// set, the certificate is for the kubelet's port; otherwise it is the node's client
+// certificate. created is the time at which the replaced certificate was created; it is
+// zero if no certificate was replaced.
+func (c certificateCounts) RecordCertificateRequest(serving bool, created, now time.Time, err error) {
 	switch {
 	case err != nil && serving:
 		c.serveErrors.Inc()
 	case err != nil:
 		c.clientErrors.Inc()
-	case serving && !made.IsZero():
-		c.rotationAge.Observe(now.Sub(made).Seconds())
+	case serving && !created.IsZero():
+		c.rotationAge.Observe(now.Sub(created).Seconds())
 	}
 }
 
-// remaining returns the remaining validity of a certificate in seconds, or +Inf if
-// there is no certificate.
+// remaining returns the remaining validity of a certificate in seconds. It returns +Inf
+// if until is nil or there is no certificate.
 func remaining(until func() (time.Time, error), now time.Time) float64 {
 	if until == nil {
 		return math.Inf(1)

@@ -19,9 +19,9 @@ func newCheckCounts() checkCounts {
 
 func (c checkCounts) all() []prometheus.Collector { return []prometheus.Collector{c.last, c.made} }
 
-// Checked records the result of a health check of kind "healthz", "livez" or
+// RecordHealthCheck records the result of a health check of kind "healthz", "livez" or
 // "readyz".
-func (c checkCounts) Checked(kind, check string, err error) {
+func (c checkCounts) RecordHealthCheck(kind, check string, err error) {
 	status, passed := "success", 1.0
 	if err != nil {
 		status, passed = "error", 0

@@ -17,9 +17,9 @@ func newDriverCounts() driverCounts {
 	return driverCounts{histograms("csi_operations_seconds", "Duration in seconds of calls of CSI drivers.", driverBuckets, "driver_name", "method_name", "grpc_status_code", "migrated")}
 }
 
-// Driver records a call of a CSI driver. method is the full gRPC method,
-// "/csi.v1.Node/NodeStageVolume". The label migrated is always false, because podd
-// does not migrate in-tree volume plugins to CSI.
-func (c driverCounts) Driver(driver, method, code string, took time.Duration) {
+// RecordDriverCall records a call of a CSI driver. method is the full gRPC method, such as
+// "/csi.v1.Node/NodeStageVolume". The label migrated is always false, because podd does not
+// migrate in-tree volume plugins to CSI.
+func (c driverCounts) RecordDriverCall(driver, method, code string, took time.Duration) {
 	c.driverDuration.WithLabelValues(driver, method, code, "false").Observe(took.Seconds())
 }

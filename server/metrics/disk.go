@@ -18,8 +18,8 @@ type Claim struct {
 	Namespace, Name                string
 	Capacity, Available, Used      float64 // in bytes
 	Inodes, InodesFree, InodesUsed float64
-	// Abnormal is the health of the volume as its driver reports it; nil if the
-	// driver reports none.
+	// Abnormal is the health of the volume as its driver reports it; nil if the driver
+	// reports no health.
 	Abnormal *bool
 }
 
@@ -56,8 +56,8 @@ func (diskCollector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. If measuring fails, it collects nothing,
-// because the other metrics are useful without these.
+// Collect implements prometheus.Collector. If measuring fails, Collect emits nothing and
+// no error, because the remaining metrics are useful without the disk usage.
 func (f diskCollector) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), diskTimeout)
 	defer cancel()
@@ -66,7 +66,7 @@ func (f diskCollector) Collect(to chan<- prometheus.Metric) {
 		return
 	}
 	emit := newEmitter(to)
-	emitted := map[[2]string]bool{} // several pods may use one claim
+	emitted := map[[2]string]bool{} // several pods may use the claim
 	for _, c := range d.Claims {
 		if key := [2]string{c.Namespace, c.Name}; !emitted[key] {
 			emitted[key] = true

@@ -1,14 +1,14 @@
-// Package metrics counts podd's operations and serves the counts to Prometheus. Metrics
-// that the kubelet has, too, have the kubelet's names and labels, so that dashboards and
-// alerts for the kubelet work. Metrics that only podd has are called podd_….
+// Package metrics counts podd's operations and serves Prometheus metrics. Metrics that the
+// kubelet also serves have the kubelet's names and labels, so that dashboards and alerts
+// for the kubelet work. The names of podd's own metrics begin with podd_.
 //
 //	GET /metrics          everything except the metrics that have another path
 //	GET /metrics/probes   attempts of probes
 //	GET /metrics/slis     podd's own health checks
 //
-// Metrics about the published state are computed from it for each request. Everything
-// else is counted when it happens, by the methods of Metrics. These may be called
-// concurrently and never block.
+// Metrics about the published state are computed for each request. Everything else is
+// counted by the methods of Metrics when it happens. The methods may be called concurrently
+// and never block.
 //
 // The following metrics of the kubelet, which dashboards use, are missing, because podd
 // lacks the feature or the information:
@@ -47,7 +47,7 @@ import (
 
 // Options configure Metrics. Kubernetes is required.
 type Options struct {
-	// CgroupVersion is 1 or 2. If it is 0, the metric is omitted.
+	// CgroupVersion is 1 or 2. If it is 0, the metric kubelet_cgroup_version is omitted.
 	CgroupVersion int
 	// Kubernetes is the version of the kubelet that podd is compatible with, such
 	// as "v1.34.4".
@@ -110,9 +110,9 @@ func New(o Options) *Metrics {
 	return m
 }
 
-// Pod records that the published state of a pod has changed from before to after.
-// before is nil for a new pod. Pod retains neither.
-func (m *Metrics) Pod(before, after *server.PodView, now time.Time) {
+// UpdatePod records that the published state of a pod has changed from before to after.
+// before is nil for a new pod. UpdatePod does not retain before and after.
+func (m *Metrics) UpdatePod(before, after *server.PodView, now time.Time) {
 	m.podCounts.update(before, after)
 	m.startCounts.update(before, after, now)
 	m.workCounts.update(before, after)
@@ -124,9 +124,9 @@ func (m *Metrics) Pod(before, after *server.PodView, now time.Time) {
 	}
 }
 
-// Delete deletes the series of a pod that was deleted. last is its last published
-// state.
-func (m *Metrics) Delete(last *server.PodView) {
+// DeletePod deletes the series of a pod that was deleted. last is the last published
+// state of the pod.
+func (m *Metrics) DeletePod(last *server.PodView) {
 	m.forget(types.NamespacedName(last.Key()))
 	m.deleted(last.Pod.UID)
 }
@@ -147,8 +147,8 @@ func (m *Metrics) Handler(in Inputs) http.Handler {
 	return mux
 }
 
-// startTime is a collector of the process's start time only. A separate endpoint
-// for counters needs it, because counters restart from zero with the process.
+// startTime is a collector of the process's start time. Each path that serves counters
+// needs the start time, because counters restart from zero with the process.
 type startTime struct{ prometheus.Collector }
 
 // Describe implements prometheus.Collector.
@@ -168,8 +168,8 @@ func (c startTime) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Buckets in seconds. callBuckets are for calls and probes, which are fast;
-// startBuckets are for operations that may wait for a registry.
+// Buckets in seconds: callBuckets are for calls and probes, which are fast, and
+// startBuckets for operations that may wait for a registry.
 var (
 	callBuckets  = prometheus.ExponentialBuckets(0.005, 2.5, 14)
 	startBuckets = []float64{0.1, 0.2, 0.3, 0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}

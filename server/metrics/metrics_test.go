@@ -3,7 +3,6 @@ package metrics
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,9 +21,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"podd/server"
+	"podd/server/goldentest"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func view() *server.View {
 	running := v1.ContainerStatus{Name: "main", ContainerID: "containerd://1", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}
@@ -80,52 +77,52 @@ func exercised() *Metrics {
 	m := New(Options{
 		CgroupVersion: 2, Kubernetes: "v1.34.4", NotAdmitted: "NotAdmitted",
 	})
-	m.Renewed(true, time.Unix(1000, 0), time.Unix(8000, 0), nil)
-	m.Renewed(true, time.Time{}, time.Unix(8000, 0), nil)
-	m.Renewed(true, time.Unix(1000, 0), time.Unix(8000, 0), errors.New("denied"))
-	m.Renewed(false, time.Unix(1000, 0), time.Unix(8000, 0), errors.New("denied"))
-	m.Call("RunPodSandbox", 300*time.Millisecond, nil)
-	m.Call("PullImage", time.Second, errors.New("no route"))
-	m.Relisted(time.Unix(3000, 0), 10*time.Millisecond)
-	m.Relisted(time.Unix(3010, 0), 10*time.Millisecond)
-	m.Sandbox("", 300*time.Millisecond, nil)
-	m.Sandbox("vm", time.Second, errors.New("no vm"))
-	m.Container("container", "")
-	m.Container("init_container", "CreateContainerError")
-	m.Pulled(20<<20, 2*time.Second)
+	m.RecordCertificateRequest(true, time.Unix(1000, 0), time.Unix(8000, 0), nil)
+	m.RecordCertificateRequest(true, time.Time{}, time.Unix(8000, 0), nil)
+	m.RecordCertificateRequest(true, time.Unix(1000, 0), time.Unix(8000, 0), errors.New("denied"))
+	m.RecordCertificateRequest(false, time.Unix(1000, 0), time.Unix(8000, 0), errors.New("denied"))
+	m.RecordCall("RunPodSandbox", 300*time.Millisecond, nil)
+	m.RecordCall("PullImage", time.Second, errors.New("no route"))
+	m.RecordRelist(time.Unix(3000, 0), 10*time.Millisecond)
+	m.RecordRelist(time.Unix(3010, 0), 10*time.Millisecond)
+	m.RecordSandbox("", 300*time.Millisecond, nil)
+	m.RecordSandbox("vm", time.Second, errors.New("no vm"))
+	m.RecordContainerStart("container", "")
+	m.RecordContainerStart("init_container", "CreateContainerError")
+	m.RecordPull(20<<20, 2*time.Second)
 	before, after := &server.PodView{Pod: named("web-n1", v1.PodPending), Rule: "NoSandbox"}, view().Pods[1]
 	start := metav1.Unix(4000, 0)
 	after.Pod.Status.StartTime = &start
-	m.Pod(nil, before, time.Unix(4000, 0))
-	m.Began(before.Pod.UID, time.Unix(4000, 5e8))
-	m.Pulls(before.Pod.UID, time.Unix(4000, 0), time.Unix(4001, 0))
-	m.Pod(before, after, time.Unix(4002, 0))
-	m.Worked(Create, 300*time.Millisecond)
-	m.Worked(Kill, time.Second)
-	m.Cgroup("create", time.Millisecond)
-	m.PluginRegistered("example.com/fpga")
-	m.ResourcesRequested("v1")
-	m.Driver("host.csi.example.com", "/csi.v1.Node/NodeStageVolume", "OK", time.Second)
+	m.UpdatePod(nil, before, time.Unix(4000, 0))
+	m.RecordFirstAction(before.Pod.UID, time.Unix(4000, 5e8))
+	m.RecordPullTime(before.Pod.UID, time.Unix(4000, 0), time.Unix(4001, 0))
+	m.UpdatePod(before, after, time.Unix(4002, 0))
+	m.RecordAction(Create, 300*time.Millisecond)
+	m.RecordAction(Kill, time.Second)
+	m.RecordCgroup("create", time.Millisecond)
+	m.RecordPluginRegistration("example.com/fpga")
+	m.RecordPodResourcesRequest("v1")
+	m.RecordDriverCall("host.csi.example.com", "/csi.v1.Node/NodeStageVolume", "OK", time.Second)
 	ended := *after
 	ended.Pod = named("web-n1", v1.PodFailed)
 	ended.Pod.Status.Reason = evicted
-	m.Pod(after, &ended, time.Unix(4004, 0))
-	refused := &server.PodView{Pod: named("big-n1", v1.PodFailed), Rule: "NotAdmitted", Problem: true, Path: "/etc/podd/big.yaml"}
-	refused.Pod.Status.Reason = "OutOfexample.com/fpga"
-	m.Pod(nil, refused, time.Unix(4002, 0))
-	m.Pod(refused, refused, time.Unix(4002, 0))
+	m.UpdatePod(after, &ended, time.Unix(4004, 0))
+	rejected := &server.PodView{Pod: named("big-n1", v1.PodFailed), Rule: "NotAdmitted", Problem: true, Path: "/etc/podd/big.yaml"}
+	rejected.Pod.Status.Reason = "OutOfexample.com/fpga"
+	m.UpdatePod(nil, rejected, time.Unix(4002, 0))
+	m.UpdatePod(rejected, rejected, time.Unix(4002, 0))
 	lost := &server.PodView{Pod: named("lost-n1", "")}
 	lost.Pod.DeletionTimestamp = &start
-	m.Pod(nil, lost, time.Unix(4002, 0))
-	m.Pod(lost, lost, time.Unix(4002, 0))
-	m.Pod(after, after, time.Unix(4003, 0))
+	m.UpdatePod(nil, lost, time.Unix(4002, 0))
+	m.UpdatePod(lost, lost, time.Unix(4002, 0))
+	m.UpdatePod(after, after, time.Unix(4003, 0))
 	key := types.NamespacedName{Namespace: "default", Name: "web-n1"}
-	m.Probed(Probe{Pod: key, UID: "u", Container: "main", Kind: "liveness", Passed: true, Took: time.Millisecond})
-	m.Probed(Probe{Pod: key, UID: "u", Container: "main", Kind: "readiness", Err: errors.New("container not found")})
-	m.Checked("healthz", "syncloop", nil)
-	m.Checked("healthz", "syncloop", errors.New("no progress"))
-	m.Checked("readyz", "runtime", nil)
-	counted := m.Requests("readwrite", http.NotFoundHandler())
+	m.RecordProbe(Probe{Pod: key, UID: "u", Container: "main", Kind: "liveness", Passed: true, Took: time.Millisecond})
+	m.RecordProbe(Probe{Pod: key, UID: "u", Container: "main", Kind: "readiness", Err: errors.New("container not found")})
+	m.RecordHealthCheck("healthz", "syncloop", nil)
+	m.RecordHealthCheck("healthz", "syncloop", errors.New("no progress"))
+	m.RecordHealthCheck("readyz", "runtime", nil)
+	counted := m.CountRequests("readwrite", http.NotFoundHandler())
 	for _, path := range []string{"/pods", "/metrics/cadvisor", "/exec/a/b/c", "/%00/weird", "/"} {
 		counted.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", path, nil))
 	}
@@ -146,19 +143,7 @@ func TestHandler(t *testing.T) {
 	h := exercised().Handler(inputs())
 	for path, file := range map[string]string{"/metrics": "metrics.txt", "/metrics/probes": "probes.txt", "/metrics/slis": "slis.txt"} {
 		got := variable.ReplaceAllString(scrape(h, path), "")
-		file = filepath.Join("testdata", file)
-		if *update {
-			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), got); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", path, diff)
-		}
+		goldentest.Compare(t, filepath.Join("testdata", file), got)
 	}
 }
 
@@ -208,8 +193,8 @@ func TestPod_Edited(t *testing.T) {
 	h := m.Handler(inputs())
 	before, after := &server.PodView{Pod: named("web-n1", v1.PodRunning)}, &server.PodView{Pod: named("web-n1", v1.PodPending)}
 	before.Pod.UID, after.Pod.UID = "u", "next"
-	m.Probed(Probe{Pod: types.NamespacedName{Namespace: "default", Name: "web-n1"}, UID: "next", Container: "main", Kind: "liveness", Passed: true})
-	m.Pod(before, after, time.Unix(4000, 0))
+	m.RecordProbe(Probe{Pod: types.NamespacedName{Namespace: "default", Name: "web-n1"}, UID: "next", Container: "main", Kind: "liveness", Passed: true})
+	m.UpdatePod(before, after, time.Unix(4000, 0))
 	text := scrape(h, "/metrics/probes")
 	if strings.Contains(text, `pod_uid="u"`) || !strings.Contains(text, `pod_uid="next"`) {
 		t.Errorf("after an edit:\n%s", text)

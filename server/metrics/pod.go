@@ -39,9 +39,9 @@ func (c podCounts) all() []prometheus.Collector {
 	}
 }
 
-// Sandbox records an attempt to create a sandbox. handler is "" for the runtime's
+// RecordSandbox records an attempt to create a sandbox. handler is "" for the runtime's
 // default.
-func (c podCounts) Sandbox(handler string, took time.Duration, err error) {
+func (c podCounts) RecordSandbox(handler string, took time.Duration, err error) {
 	c.pods.Inc()
 	c.sandbox.WithLabelValues(handler).Observe(took.Seconds())
 	if err != nil {
@@ -50,18 +50,18 @@ func (c podCounts) Sandbox(handler string, took time.Duration, err error) {
 	}
 }
 
-// Container records an attempt to start a container of a kind: "container",
-// "init_container" or "ephemeral_container". reason is "" if it started, else the
-// failure's reason in the container's status, such as "RunContainerError".
-func (c podCounts) Container(kind, reason string) {
+// RecordContainerStart records an attempt to start a container. kind is "container",
+// "init_container" or "ephemeral_container". reason is "" if the container started, or
+// else the reason in the container's status, such as "RunContainerError".
+func (c podCounts) RecordContainerStart(kind, reason string) {
 	c.containers.WithLabelValues(kind).Inc()
 	if reason != "" {
 		c.containerErrors.WithLabelValues(kind, reason).Inc()
 	}
 }
 
-// Pulled records a successful image pull. size is in bytes.
-func (c podCounts) Pulled(size uint64, took time.Duration) {
+// RecordPull records a successful image pull. size is in bytes.
+func (c podCounts) RecordPull(size uint64, took time.Duration) {
 	c.pull.WithLabelValues(sizeBucket(size)).Observe(took.Seconds())
 }
 
@@ -82,7 +82,7 @@ func sizeBucket(size uint64) string {
 	return "GT100GB"
 }
 
-// update counts changes of a pod's rule and evictions; see Metrics.Pod.
+// update counts evictions and changes of a pod's rule; see Metrics.UpdatePod.
 func (c podCounts) update(before, after *server.PodView) {
 	if after.Rule != "" && (before == nil || before.Rule != after.Rule) {
 		c.rules.WithLabelValues(after.Rule).Inc()

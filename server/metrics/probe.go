@@ -36,8 +36,8 @@ type Probe struct {
 	Err       error // set if the probe could not be attempted
 }
 
-// Probed records the result of a probe.
-func (c probeCounts) Probed(p Probe) {
+// RecordProbe records the result of a probe.
+func (c probeCounts) RecordProbe(p Probe) {
 	kind, result := title(p.Kind), "failed"
 	switch {
 	case p.Err != nil:
@@ -60,8 +60,7 @@ func (c probeCounts) forget(pod types.NamespacedName) {
 	c.took.DeletePartialMatch(labels)
 }
 
-// forgetUID deletes the series of a pod that was replaced by one with the same
-// name.
+// forgetUID deletes the series of a pod that was replaced by a pod with the same name.
 func (c probeCounts) forgetUID(uid types.UID) {
 	c.attempts.DeletePartialMatch(prometheus.Labels{"pod_uid": string(uid)})
 }

@@ -34,9 +34,9 @@ func (c requestCounts) all() []prometheus.Collector {
 	return []prometheus.Collector{c.requests, c.took, c.inFlight}
 }
 
-// Requests returns a handler that records the requests to h. server is "readwrite"
-// or "readonly".
-func (c requestCounts) Requests(server string, h http.Handler) http.Handler {
+// CountRequests returns a handler that passes requests to h and records them. server is
+// the label of the endpoint, "readwrite" or "readonly".
+func (c requestCounts) CountRequests(server string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := pathLabel(r.URL.Path)
 		labels := []string{strconv.FormatBool(request.IsLongRunning(r)), methodLabel(r.Method), path, server}

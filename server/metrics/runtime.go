@@ -35,8 +35,8 @@ func (c runtimeCounts) all() []prometheus.Collector {
 	return []prometheus.Collector{c.calls, c.failed, c.took, c.relist, c.interval, c.lastSeen}
 }
 
-// Call records a CRI call by its method, such as "RunPodSandbox".
-func (c runtimeCounts) Call(method string, took time.Duration, err error) {
+// RecordCall records a CRI call by its method, such as "RunPodSandbox".
+func (c runtimeCounts) RecordCall(method string, took time.Duration, err error) {
 	operation := operation(method)
 	c.calls.WithLabelValues(operation).Inc()
 	c.took.WithLabelValues(operation).Observe(took.Seconds())
@@ -63,8 +63,8 @@ func operation(method string) string {
 	return b.String()
 }
 
-// Relisted records a relist of all pods.
-func (c runtimeCounts) Relisted(began time.Time, took time.Duration) {
+// RecordRelist records a relist of all pods.
+func (c runtimeCounts) RecordRelist(began time.Time, took time.Duration) {
 	c.relist.Observe(took.Seconds())
 	c.lastSeen.Set(float64(began.UnixNano()) / 1e9)
 	if before := c.lastRelist.swap(began); !before.IsZero() {

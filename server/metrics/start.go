@@ -39,33 +39,34 @@ type starts struct {
 	byUID map[types.UID]*start
 }
 
+// start is the start of a pod.
 type start struct {
-	observed time.Time
-	began    bool   // false for a pod that was running when podd first observed it
-	pulls    []span // time spent pulling its images
+	observed   time.Time // time of the first observation of the pod
+	firstActed bool      // RecordFirstAction was called; false if the pod was already running when it was first observed
+	pulls      []span    // image pulls for the pod
 }
 
 // span is a period that does not count as the pod's own start latency.
 type span struct{ from, to time.Time }
 
-// Began records that the worker of a pod has executed its first action, which began
-// at the given time.
-func (c startCounts) Began(uid types.UID, at time.Time) {
+// RecordFirstAction records that the worker of a pod has executed an action that began at
+// the given time. Calls after the first one for the same start do nothing.
+func (c startCounts) RecordFirstAction(uid types.UID, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s := c.byUID[uid]; s != nil && !s.began {
-		s.began = true
+	if s := c.byUID[uid]; s != nil && !s.firstActed {
+		s.firstActed = true
 		c.workerStart.Observe(max(at.Sub(s.observed), 0).Seconds())
 	}
 }
 
-// Pulls records the time of a pull for a pod, successful or not.
-func (c startCounts) Pulls(uid types.UID, from, to time.Time) {
+// RecordPullTime records the period of an image pull for a pod. The pull may have failed.
+func (c startCounts) RecordPullTime(uid types.UID, from, to time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := c.byUID[uid]; s != nil {
 		if n := len(s.pulls); n == maxSpans {
-			s.pulls[n-1].to = to // a pull that is repeated many times
+			s.pulls[n-1].to = to // many failed attempts count as one long pull
 			return
 		}
 		s.pulls = append(s.pulls, span{from, to})
@@ -75,8 +76,8 @@ func (c startCounts) Pulls(uid types.UID, from, to time.Time) {
 // maxSpans limits the number of pulls that are recorded for a pod.
 const maxSpans = 64
 
-// update tracks a pod from its first observation until it has started; see
-// Metrics.Pod.
+// update tracks a pod from its first observation until all of its containers have
+// started; see Metrics.UpdatePod.
 func (c startCounts) update(before, after *server.PodView, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +96,7 @@ func (c startCounts) update(before, after *server.PodView, now time.Time) {
 		c.byUID[p.UID] = &start{observed: now}
 	case s != nil && allStarted(p):
 		delete(c.byUID, p.UID)
-		if !s.began {
+		if !s.firstActed {
 			return
 		}
 		if t := p.Status.StartTime; t != nil {

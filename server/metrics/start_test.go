@@ -24,14 +24,14 @@ func TestStarts_SLI(t *testing.T) {
 	after.Pod.Status.InitContainerStatuses = []v1.ContainerStatus{{State: v1.ContainerState{
 		Terminated: &v1.ContainerStateTerminated{StartedAt: metav1.NewTime(at(4)), FinishedAt: metav1.NewTime(at(7))},
 	}}}
-	m.Pod(nil, before, at(0))
-	m.Began("uid-web-n1", at(1))
-	m.Began("uid-web-n1", at(2))
-	m.Pulls("uid-web-n1", at(1), at(3))
-	m.Pulls("uid-web-n1", at(2), at(5))
-	m.Pulls("other", at(0), at(10))
-	m.Pod(before, after, at(10))
-	m.Pod(after, after, at(11))
+	m.UpdatePod(nil, before, at(0))
+	m.RecordFirstAction("uid-web-n1", at(1))
+	m.RecordFirstAction("uid-web-n1", at(2))
+	m.RecordPullTime("uid-web-n1", at(1), at(3))
+	m.RecordPullTime("uid-web-n1", at(2), at(5))
+	m.RecordPullTime("other", at(0), at(10))
+	m.UpdatePod(before, after, at(10))
+	m.UpdatePod(after, after, at(11))
 	text := scrape(m.Handler(Inputs{State: server.NewLatest(view())}), "/metrics")
 	for _, want := range []string{
 		"kubelet_pod_start_duration_seconds_sum 10", "kubelet_pod_start_total_duration_seconds_sum 10",
@@ -43,7 +43,7 @@ func TestStarts_SLI(t *testing.T) {
 		}
 	}
 	if len(m.byUID) > 0 {
-		t.Errorf("%d pods are still tracked", len(m.byUID))
+		t.Errorf("got %d tracked pods, want 0", len(m.byUID))
 	}
 }
 
@@ -64,11 +64,11 @@ func TestStarts_NotStarted(t *testing.T) {
 	for name, after := range map[string]*v1.Pod{"found running": running(), "removed": ends, "failed": failed, "replaced": edited} {
 		m := New(Options{Kubernetes: "v1.34.4"})
 		before := &server.PodView{Pod: named("web-n1", v1.PodPending)}
-		m.Pod(nil, before, now.Time)
+		m.UpdatePod(nil, before, now.Time)
 		if name != "found running" {
-			m.Began("uid-web-n1", now.Time)
+			m.RecordFirstAction("uid-web-n1", now.Time)
 		}
-		m.Pod(before, &server.PodView{Pod: after}, now.Add(time.Hour))
+		m.UpdatePod(before, &server.PodView{Pod: after}, now.Add(time.Hour))
 		text := scrape(m.Handler(Inputs{State: server.NewLatest(view())}), "/metrics")
 		if !strings.Contains(text, "kubelet_pod_start_duration_seconds_count 0\n") || len(m.byUID) > 0 {
 			t.Errorf("%s: the start was recorded, or %d pods are still tracked", name, len(m.byUID))
@@ -76,8 +76,8 @@ func TestStarts_NotStarted(t *testing.T) {
 	}
 	m := New(Options{Kubernetes: "v1.34.4"})
 	last := &server.PodView{Pod: named("web-n1", v1.PodPending)}
-	m.Pod(nil, last, now.Time)
-	if m.Delete(last); len(m.byUID) > 0 {
+	m.UpdatePod(nil, last, now.Time)
+	if m.DeletePod(last); len(m.byUID) > 0 {
 		t.Error("a deleted pod is still tracked")
 	}
 }
@@ -89,9 +89,9 @@ func TestStarts_ClockSetBack(t *testing.T) {
 	after := &server.PodView{Pod: named("web-n1", v1.PodRunning, v1.ContainerStatus{Name: "main", ContainerID: "containerd://1"})}
 	start := metav1.Unix(5000, 0)
 	after.Pod.Status.StartTime = &start
-	m.Pod(nil, before, start.Time)
-	m.Began("uid-web-n1", start.Time)
-	m.Pod(before, after, start.Add(-time.Hour))
+	m.UpdatePod(nil, before, start.Time)
+	m.RecordFirstAction("uid-web-n1", start.Time)
+	m.UpdatePod(before, after, start.Add(-time.Hour))
 	text := scrape(m.Handler(Inputs{State: server.NewLatest(view())}), "/metrics")
 	for _, want := range []string{"duration_seconds_sum 0", "total_duration_seconds_sum 0", "sli_duration_seconds_sum 0"} {
 		if !strings.Contains(text, "kubelet_pod_start_"+want+"\n") {

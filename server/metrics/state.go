@@ -27,12 +27,12 @@ var (
 		"major", "minor", "git_version", "podd_version", "go_version", "compiler", "platform")
 	nodeName       = desc("kubelet_node_name", "Name of the node. The value is always 1.", "node")
 	cgroups        = desc("kubelet_cgroup_version", "Version of the host's cgroup hierarchy.")
-	desiredPods    = desc("kubelet_desired_pods", "Pods that the sources have.", "static")
+	desiredPods    = desc("kubelet_desired_pods", "Pods that the sources contain.", "static")
 	activePods     = desc("kubelet_active_pods", "Desired pods that have not terminated.", "static")
 	mirrorPods     = desc("kubelet_mirror_pods", "Mirror pods in the API server.")
 	runningPods    = desc("kubelet_running_pods", "Pods with a running sandbox.")
 	running        = desc("kubelet_running_containers", "Containers by state.", "container_state")
-	workingPods    = desc("kubelet_working_pods", "Pods that have a worker, by lifecycle phase and by whether a source has them.", "lifecycle", "config", "static")
+	workingPods    = desc("kubelet_working_pods", "Pods that have a worker, by lifecycle phase and by whether a source contains them.", "lifecycle", "config", "static")
 	ephemerals     = desc("kubelet_managed_ephemeral_containers", "Number of ephemeral containers.")
 	volumes        = desc("volume_manager_total_volumes", "Desired and existing volumes of pods by plugin.", "plugin_name", "state")
 	certificateTTL = desc("kubelet_certificate_manager_server_ttl_seconds", "Remaining validity in seconds of the serving certificate; +Inf if there is none.")
@@ -147,7 +147,7 @@ func (s sources) collectProblems(v *server.View, emit emitter) {
 	type key struct{ source, reason string }
 	counts := map[key]int{}
 	for _, f := range v.Files {
-		counts[key{s.label(f.Path), "error"}] = 0 // so that increase() sees the first error
+		counts[key{s.label(f.Path), "error"}] = 0 // the series must exist before the first error, so that increase() counts it
 	}
 	for _, p := range v.Problems {
 		counts[key{s.label(p.Path), p.Severity}]++

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"podd/server/goldentest"
 )
 
 // The names, types and labels of all metrics are stable, because dashboards and
@@ -26,19 +27,7 @@ func TestStableNames(t *testing.T) {
 			got.WriteString("\t" + line + "\n")
 		}
 	}
-	file := filepath.Join("testdata", "table.txt")
-	if *update {
-		if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	goldentest.Compare(t, filepath.Join("testdata", "table.txt"), got.String())
 }
 
 // kubeletMetrics are the kubelet's metrics that common dashboards and alerts use.

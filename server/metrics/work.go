@@ -23,13 +23,13 @@ func newWorkCounts() workCounts {
 	c := workCounts{
 		took:       histograms("kubelet_pod_worker_duration_seconds", "Duration in seconds of the actions of pod workers.", prometheus.DefBuckets, "operation_type"),
 		cgroups:    histograms("kubelet_cgroup_manager_duration_seconds", "Duration in seconds of creating, updating and removing the cgroups of pods.", prometheus.DefBuckets, "operation_type"),
-		orphaned:   counter("kubelet_orphaned_runtime_pods_total", "Pods in the runtime that no source has."),
+		orphaned:   counter("kubelet_orphaned_runtime_pods_total", "Pods in the runtime that come from no source."),
 		restarted:  counters("kubelet_restarted_pods_total", "Pods that were deleted and created again with the same UID while they were terminating.", "static"),
 		rejections: counters("kubelet_admission_rejections_total", "Pods that the node did not admit, by reason.", "reason"),
 		registered: counters("kubelet_device_plugin_registration_total", "Registrations of device plugins.", "resource_name"),
 		resource:   counters("kubelet_pod_resources_endpoint_requests_total", "Requests to the pod resources API.", "server_api_version"),
 	}
-	c.restarted.WithLabelValues("true") // so that increase() sees the first restart
+	c.restarted.WithLabelValues("true") // the series must exist before the first restart, so that increase() counts it
 	return c
 }
 
@@ -37,7 +37,7 @@ func (c workCounts) all() []prometheus.Collector {
 	return []prometheus.Collector{c.took, c.cgroups, c.orphaned, c.restarted, c.rejections, c.registered, c.resource}
 }
 
-// Operations for Worked, with the kubelet's names.
+// Operations for RecordAction, with the kubelet's names.
 const (
 	Create = "create" // creates a pod or one of its containers
 	Update = "update" // changes a pod or a container
@@ -45,26 +45,28 @@ const (
 	Kill   = "kill"   // terminates a pod or a container, or removes its remains
 )
 
-// Worked records an action that the worker of a pod has completed, successfully or
-// not.
-func (c workCounts) Worked(operation string, took time.Duration) {
+// RecordAction records an action that the worker of a pod has completed. The action may
+// have failed.
+func (c workCounts) RecordAction(operation string, took time.Duration) {
 	c.took.WithLabelValues(operation).Observe(took.Seconds())
 }
 
-// Cgroup records that the cgroup of a pod was created or limited ("create") or
+// RecordCgroup records that the cgroup of a pod was created or limited ("create") or
 // removed ("destroy").
-func (c workCounts) Cgroup(operation string, took time.Duration) {
+func (c workCounts) RecordCgroup(operation string, took time.Duration) {
 	c.cgroups.WithLabelValues(operation).Observe(took.Seconds())
 }
 
-// PluginRegistered records that a device plugin was registered for a resource.
-func (c workCounts) PluginRegistered(resource string) {
+// RecordPluginRegistration records that a device plugin was registered for a resource.
+func (c workCounts) RecordPluginRegistration(resource string) {
 	c.registered.WithLabelValues(resource).Inc()
 }
 
-// ResourcesRequested records a request to the pod resources API of a version, such
+// RecordPodResourcesRequest records a request to the pod resources API of a version, such
 // as "v1".
-func (c workCounts) ResourcesRequested(version string) { c.resource.WithLabelValues(version).Inc() }
+func (c workCounts) RecordPodResourcesRequest(version string) {
+	c.resource.WithLabelValues(version).Inc()
+}
 
 // rejection returns the kubelet's label for the reason of a rejection. Resources of
 // device plugins share one label, because they can have any name.
@@ -80,8 +82,9 @@ func rejection(reason string) string {
 	return "Other"
 }
 
-// update counts pods that are orphaned or that return; see Metrics.Pod. An orphaned
-// pod comes from no source and is being deleted when it appears.
+// update counts orphaned pods and pods that were deleted and created again; see
+// Metrics.UpdatePod. An orphaned pod comes from no source and is already being deleted
+// when it is first observed.
 func (c workCounts) update(before, after *server.PodView) {
 	ends := after.Pod.DeletionTimestamp != nil
 	switch {

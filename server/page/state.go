@@ -82,7 +82,7 @@ func (p *Page) change(c *server.Change) *stateChange {
 	out := &stateChange{
 		Revision: c.Revision, Node: c.Node, Version: c.Version, Runtime: c.Runtime,
 		Sources: c.Sources, Starting: c.Starting, Logs: p.Logs != nil,
-		Problems: p.problems(c.Problems), Whole: c.Whole, Gone: c.Gone, Pods: []podRow{},
+		Problems: p.problems(c.Problems), Whole: c.Whole, Gone: c.Removed, Pods: []podRow{},
 	}
 	switch {
 	case c.ShuttingDown:

@@ -35,7 +35,7 @@ const (
 // Pod is a pod that has not terminated.
 type Pod struct {
 	types.NamespacedName
-	// Containers has the sidecars, followed by the regular containers.
+	// Containers are the sidecars, followed by the regular containers.
 	Containers []Container
 }
 
@@ -88,7 +88,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return fmt.Errorf("serving the pod resources API: %w", err)
 }
 
-// counted returns an interceptor that calls Requested before next.
+// counted returns an interceptor that calls Requested and then next.
 func (s *Server) counted(next grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		if s.Requested != nil {

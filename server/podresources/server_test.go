@@ -108,7 +108,7 @@ func TestServer_RateLimit(t *testing.T) {
 	handler := func(context.Context, any) (any, error) { handled++; return nil, nil }
 	for range 3 {
 		_, err := limit(t.Context(), nil, nil, handler)
-		if refused := handled == 2 && err != nil; refused && status.Code(err) != codes.ResourceExhausted {
+		if rejected := handled == 2 && err != nil; rejected && status.Code(err) != codes.ResourceExhausted {
 			t.Errorf("got %v", err)
 		}
 	}

@@ -19,10 +19,10 @@ import (
 // maxSize is the maximum size of a file in bytes.
 const maxSize = 4 << 20
 
-// A File is the parsed content of a file, or of several files that belong together.
-// It is parsed again when one of the files was replaced or written. If a file
-// cannot be read or parsed, the error is logged and the previous content stays in
-// use. A File is safe for concurrent use.
+// A File is the parsed content of a file, or of several files that belong together. The
+// files are parsed again when any of them was replaced or written. If a file cannot be read
+// or parsed, the error is logged and the previous content stays in use. A File is safe for
+// concurrent use.
 type File[T any] struct {
 	paths []string
 	parse func([][]byte) (T, error)
@@ -41,8 +41,8 @@ type version struct {
 	changed time.Time
 }
 
-// Open reads the files and returns an error if one cannot be read or parsed. parse
-// is called with the content of each file.
+// Open reads and parses the files. It returns an error if a file cannot be read or parsed.
+// The argument of parse is the content of each file, in the order of paths.
 func Open[T any](log *slog.Logger, parse func([][]byte) (T, error), paths ...string) (*File[T], error) {
 	f := &File[T]{paths: paths, parse: parse, log: log, versions: stat(paths)}
 	var err error
@@ -50,13 +50,14 @@ func Open[T any](log *slog.Logger, parse func([][]byte) (T, error), paths ...str
 	return f, err
 }
 
-// Single returns a parse function for Open from one that takes the content of a
-// single file.
+// Single converts a function that parses the content of a single file to a parse function
+// for Open.
 func Single[T any](parse func([]byte) (T, error)) func([][]byte) (T, error) {
 	return func(files [][]byte) (T, error) { return parse(files[0]) }
 }
 
-// Get returns the content of the files. It reads them again if they have changed.
+// Get returns the parsed content of the files. It reads the files again if they have
+// changed.
 func (f *File[T]) Get() T {
 	f.mu.Lock()
 	defer f.mu.Unlock()

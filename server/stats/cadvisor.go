@@ -35,10 +35,9 @@ type provider struct {
 	err        error
 }
 
-// kinds returns the kinds of metrics to collect. They are the kubelet's, without
-// the load average, which podd does not measure, and without metrics of
-// applications. Pressure is omitted if the kernel does not report it, because all
-// values would be zero.
+// kinds returns the kinds of metrics to collect: the kubelet's except the load average,
+// which podd does not measure, and metrics of applications. Pressure is omitted if the
+// kernel does not report it, because all values would be zero.
 func (p *provider) kinds() container.MetricSet {
 	all := container.MetricSet{
 		container.CpuUsageMetrics: {}, container.MemoryUsageMetrics: {}, container.DiskIOMetrics: {},
@@ -68,9 +67,9 @@ func (p *provider) GetVersionInfo() (*model.VersionInfo, error) {
 	return &model.VersionInfo{KernelVersion: machine.KernelVersion(), ContainerOsVersion: machine.ContainerOsVersion()}, nil
 }
 
-// labels returns the same label names for every row. A value is empty if it does
-// not apply: the cgroup of a pod has no container, that of the node neither pod nor
-// namespace.
+// labels returns the labels of a cgroup. Every cgroup has the same label names. A value is
+// empty if it does not apply: the cgroup of a pod has no container, and the cgroup of the
+// node has neither pod nor namespace.
 func labels(c *model.ContainerInfo) map[string]string {
 	name := ""
 	if len(c.Aliases) > 0 {

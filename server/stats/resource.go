@@ -91,7 +91,7 @@ func pod(out chan<- prometheus.Metric, p *stats.PodStats) {
 	}
 }
 
-// rows emits the metrics of one object. A value that is unknown is omitted.
+// rows emits the metrics of an object. Unknown values are omitted.
 type rows struct {
 	out    chan<- prometheus.Metric
 	labels []string

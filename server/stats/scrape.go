@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// scrape serves the metrics of the collectors that the function returns for a
-// request. An error in one metric affects only that metric.
+// scrape returns the collectors for a request. As an http.Handler, it serves their metrics.
+// If a metric has an error, the remaining metrics are served.
 type scrape func(ctx context.Context) []prometheus.Collector
 
 func (s scrape) ServeHTTP(w http.ResponseWriter, r *http.Request) {

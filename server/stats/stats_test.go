@@ -3,10 +3,8 @@ package stats
 import (
 	"context"
 	"errors"
-	"flag"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,15 +13,13 @@ import (
 	"time"
 
 	"github.com/google/cadvisor/lib/model"
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	api "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"podd/server"
+	"podd/server/goldentest"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
@@ -132,22 +128,10 @@ func TestMetrics(t *testing.T) {
 	for _, name := range []string{"resource", "cadvisor"} {
 		w := request(newFixed(), "GET", "/metrics/"+name, "")
 		if w.Code != 200 || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain; version=0.0.4") {
-			t.Errorf("%s: %d %s", name, w.Code, w.Header())
+			t.Errorf("%s: got %d with header %s, want 200 and plain text", name, w.Code, w.Header())
 		}
 		got := now.ReplaceAllString(w.Body.String(), "$1 NOW")
-		path := filepath.Join("testdata", name+".txt")
-		if *update {
-			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		goldentest.Compare(t, filepath.Join("testdata", name+".txt"), got)
 	}
 }
 
@@ -193,7 +177,7 @@ func TestSummary(t *testing.T) {
 			t.Errorf("%s %s: got %d %.100s, basic %t", c.method, c.target, w.Code, w.Body, f.basic)
 		}
 		if c.status == 200 && !strings.HasPrefix(w.Body.String(), `{"node":{"nodeName":"n1"`) {
-			t.Errorf("%s %s: %.100s", c.method, c.target, w.Body)
+			t.Errorf("%s %s: got %.100s, want the summary of node n1", c.method, c.target, w.Body)
 		}
 	}
 }
@@ -203,11 +187,11 @@ func TestSummary(t *testing.T) {
 func TestHandler_MeasuringFails(t *testing.T) {
 	f := &fixed{err: errors.New("no cgroups")}
 	if w := request(f, "GET", "/stats/summary", ""); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "no cgroups") {
-		t.Errorf("summary: %d %s", w.Code, w.Body)
+		t.Errorf("summary: got %d %s, want 500 and the cause", w.Code, w.Body)
 	}
 	for name, want := range map[string]string{"resource": "\nresource_scrape_error 1\n", "cadvisor": "\ncontainer_scrape_error 1\n"} {
 		if w := request(f, "GET", "/metrics/"+name, ""); w.Code != 200 || !strings.Contains(w.Body.String(), want) {
-			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+			t.Errorf("%s: got %d %s, want 200 and %q", name, w.Code, w.Body, want)
 		}
 	}
 }

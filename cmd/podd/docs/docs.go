@@ -13,13 +13,13 @@ import (
 //go:embed *.md
 var pages embed.FS
 
-// Page returns the page about a topic in Markdown. It reports whether there is one.
-func Page(topic string) (string, bool) {
+// Page returns the page about a topic in Markdown. ok is false if there is no such page.
+func Page(topic string) (page string, ok bool) {
 	text, err := pages.ReadFile(topic + ".md")
 	return string(text), err == nil
 }
 
-// A Topic is the name of a page, and its title.
+// A Topic is a page: its name in "podd help NAME", and its title.
 type Topic struct{ Name, Title string }
 
 // Topics returns all pages, sorted by name.

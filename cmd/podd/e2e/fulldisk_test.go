@@ -22,7 +22,7 @@ const (
 	useInodes = "touch /disk/x; i=0; while touch /disk/$i; do i=$((i+1)); done; head -c 8388608 /dev/zero >/disk/x; "
 )
 
-// filler returns a pod whose script fills an emptyDir. If limit is "", the volume has no limit.
+// filler returns a pod with a script that fills an emptyDir. If limit is "", the volume has no limit.
 func (d *daemon) filler(name, script, limit string) *v1.Pod {
 	p := d.pod(name, shell("main", "trap 'exit 0' TERM; "+script+note(name+" is full")+"while :; do sleep 0.1; done"))
 	p.Spec.TerminationGracePeriodSeconds = new(int64(5))
@@ -99,7 +99,7 @@ func TestFullDisk(t *testing.T) {
 
 const noSpace = "no space left on device"
 
-// onFullDisk starts a podd and a pod whose script has filled the disk. It marks the test as
+// onFullDisk starts a podd and a pod with a script that has filled the disk. It marks the test as
 // parallel.
 func onFullDisk(t *testing.T, script, limit string, deadline *int64) (*daemon, *loopDisk) {
 	t.Helper()

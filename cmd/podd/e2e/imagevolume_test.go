@@ -20,7 +20,7 @@ func TestImageVolumes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	serves := render.ImageVolumesOf(runtime.Node{Name: v.GetRuntimeName(), Version: v.GetRuntimeVersion()})
+	serves := render.SupportedImageVolumes(runtime.Node{Name: v.GetRuntimeName(), Version: v.GetRuntimeVersion()})
 	image := v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: stack.BusyboxImage, PullPolicy: v1.PullIfNotPresent}}
 	whole := d.pod("whole", shell("main", writeTrace("whole", "ls -d /image/bin/sh; touch /image/x 2>/dev/null || echo read-only")+serve("whole")))
 	withVolume(whole, "image", "/image", image)

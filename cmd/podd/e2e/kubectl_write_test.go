@@ -17,7 +17,7 @@ import (
 	"podd/server"
 )
 
-// startWritable starts a podd whose API may create objects.
+// startWritable starts a podd with an API that may create objects.
 func startWritable(t *testing.T) (*daemon, *kubectl) {
 	d := newDaemon(t, shared)
 	d.args = append(d.args, "--api-manifest-dir", d.apiManifests())

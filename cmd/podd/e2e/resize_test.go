@@ -46,7 +46,7 @@ func (d *daemon) wantLimits(p *server.PodView, was runningContainer, milli, mebi
 	}
 }
 
-// sizedWeb returns a pod whose container a has these limits.
+// sizedWeb returns a pod with these limits of container a.
 func (d *daemon) sizedWeb(milli, mebi int) *v1.Pod {
 	return d.pod("web",
 		withResources(shell("a", serve("a")), "20m", strconv.Itoa(milli)+"m", strconv.Itoa(mebi)+"Mi"),

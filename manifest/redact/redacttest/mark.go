@@ -83,7 +83,7 @@ func fillWith(v any, marker func(n int) string, more []string) *Marks {
 	return m
 }
 
-// Found returns the fields whose markers are in text.
+// Found returns the fields with markers in text.
 func Found(marks map[string]string, text string) (fields []string) {
 	for marker, field := range marks {
 		if strings.Contains(text, marker) {

@@ -10,7 +10,7 @@ import (
 	"podd/reconcile/plugins"
 )
 
-// Kind returns the Kind of device plugins that package plugins discovers.
+// Kind returns the Kind with which package plugins registers device plugins.
 func (s *Server) Kind() plugins.Kind { return kind{s} }
 
 // kind implements plugins.Kind.
@@ -19,7 +19,7 @@ type kind struct{ s *Server }
 // Register implements plugins.Kind.
 func (f kind) Register(ctx context.Context, p plugins.Plugin) (plugins.Registration, error) {
 	if !slices.Contains(p.Versions, v1beta1.Version) {
-		return nil, fmt.Errorf("it does not support version %q of the API, which podd requires", v1beta1.Version)
+		return nil, fmt.Errorf("the plugin does not support version %q of the device plugin API", v1beta1.Version)
 	}
 	r, err := f.s.connect(ctx, p.Name, p.Endpoint)
 	if err != nil {
@@ -28,11 +28,11 @@ func (f kind) Register(ctx context.Context, p plugins.Plugin) (plugins.Registrat
 	return r, nil
 }
 
-// Gone implements plugins.Registration.
-func (r *registered) Gone() <-chan struct{} { return r.done }
+// Done implements plugins.Registration.
+func (r *registered) Done() <-chan struct{} { return r.done }
 
 // Displaced implements plugins.Registration.
 func (r *registered) Displaced() bool { return r.displaced }
 
-// End implements plugins.Registration.
-func (r *registered) End() { r.cancel() }
+// Unregister implements plugins.Registration.
+func (r *registered) Unregister() { r.cancel() }

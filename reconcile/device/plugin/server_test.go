@@ -21,8 +21,8 @@ import (
 	"podd/manifest"
 	"podd/manifest/decode"
 	"podd/reconcile/device"
+	"podd/reconcile/device/allocation"
 	"podd/reconcile/device/plugin/plugintest"
-	"podd/reconcile/plan"
 	"podd/reconcile/plugins"
 )
 
@@ -113,7 +113,7 @@ func (a *testServer) until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-func (a *testServer) untilCounts(t *testing.T, want plan.Devices) {
+func (a *testServer) untilCounts(t *testing.T, want allocation.Count) {
 	t.Helper()
 	a.until(t, fmt.Sprintf("%+v", want), func() bool { return a.Ledger.Counts()[gpu] == want })
 }
@@ -149,7 +149,7 @@ func TestPlugin(t *testing.T) {
 	}
 	p.Set("a", "b", "-c", "", strings.Repeat("x", maxIDLength+1))
 	start(t, p)
-	a.untilCounts(t, plan.Devices{Total: 2, Served: true})
+	a.untilCounts(t, allocation.Count{Total: 2, Served: true})
 
 	requesting := pod(t, 1)
 	grants, done, err := a.Ledger.Use(t.Context(), requesting, "main")
@@ -164,21 +164,21 @@ func TestPlugin(t *testing.T) {
 		t.Errorf("got calls %q, want %q", got, want)
 	}
 	p.Set("a", "-b", "", "")
-	a.untilCounts(t, plan.Devices{Total: 2, Served: true})
+	a.untilCounts(t, allocation.Count{Total: 2, Served: true})
 	p.Set("-a", "-b", "", "")
-	a.untilCounts(t, plan.Devices{Total: 1, Served: true})
+	a.untilCounts(t, allocation.Count{Total: 1, Served: true})
 	p.Stop()
-	a.untilCounts(t, plan.Devices{Total: 1})
+	a.untilCounts(t, allocation.Count{Total: 1})
 	if n := a.log.count("without an ID"); n != 1 {
 		t.Errorf("devices without an ID were logged %d times, want once", n)
 	}
 
 	a.stop()
 	a = startServer(t, dir)
-	a.untilCounts(t, plan.Devices{Total: 1})
+	a.untilCounts(t, allocation.Count{Total: 1})
 	p.Set("a", "b")
 	start(t, p)
-	a.untilCounts(t, plan.Devices{Total: 2, Served: true})
+	a.untilCounts(t, allocation.Count{Total: 2, Served: true})
 	if grants, done, err = a.Ledger.Use(t.Context(), requesting, "main"); err != nil || grants[0].IDs[0] != "b" {
 		t.Fatalf("got %v, %v", grants, err)
 	}
@@ -196,7 +196,7 @@ func TestAllocate_Canceled(t *testing.T) {
 	p.Set("a", "b")
 	start(t, p)
 	defer close(hung) // before it is stopped
-	a.untilCounts(t, plan.Devices{Total: 2, Served: true})
+	a.untilCounts(t, allocation.Count{Total: 2, Served: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	all := make(chan error)
 	for _, name := range []string{"p", "q"} {
@@ -214,7 +214,7 @@ func TestAllocate_Canceled(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	a.untilCounts(t, plan.Devices{Total: 2, Served: true})
+	a.untilCounts(t, allocation.Count{Total: 2, Served: true})
 }
 
 // TestCall_TimeoutExcludesWait checks that the timeout of a call does not include the wait
@@ -265,18 +265,18 @@ func TestRegister_Replaces(t *testing.T) {
 	first := &plugintest.Plugin{Dir: a.Dir, Resource: gpu}
 	first.Set("a")
 	start(t, first)
-	a.untilCounts(t, plan.Devices{Total: 1, Served: true})
+	a.untilCounts(t, allocation.Count{Total: 1, Served: true})
 	if err := os.Rename(filepath.Join(a.Dir, first.Endpoint()), filepath.Join(a.Dir, "first.sock")); err != nil {
 		t.Fatal(err)
 	}
 	second := &plugintest.Plugin{Dir: a.Dir, Resource: gpu}
 	second.Set("a", "b", "c")
 	start(t, second)
-	a.untilCounts(t, plan.Devices{Total: 3, Served: true})
+	a.untilCounts(t, allocation.Count{Total: 3, Served: true})
 	first.Set("a", "b")
 	first.Stop()
 	second.Set("a", "b", "c", "d")
-	a.untilCounts(t, plan.Devices{Total: 4, Served: true})
+	a.untilCounts(t, allocation.Count{Total: 4, Served: true})
 }
 
 // TestRegister_Invalid checks that invalid registrations fail with an error.
@@ -320,10 +320,10 @@ func TestWatched(t *testing.T) {
 		p := &plugintest.Plugin{Dir: a.registry, Resource: gpu, Watched: true}
 		p.Set("a", "b")
 		start(t, p)
-		a.untilCounts(t, plan.Devices{Total: 2, Served: true})
+		a.untilCounts(t, allocation.Count{Total: 2, Served: true})
 		a.until(t, "the plugin is notified", func() bool { return p.Status().GetPluginRegistered() })
 		p.Stop()
-		a.untilCounts(t, plan.Devices{})
+		a.untilCounts(t, allocation.Count{})
 	}
 	invalid := &plugintest.Plugin{Dir: a.registry, Resource: "gpu", Watched: true}
 	start(t, invalid)
@@ -347,11 +347,11 @@ func TestWatched_Displaced(t *testing.T) {
 	second.Set("a", "b", "c")
 	start(t, second)
 	a.until(t, "the first plugin is displaced", func() bool { return a.log.count("was displaced") == 1 })
-	a.untilCounts(t, plan.Devices{Total: 3, Served: true})
+	a.untilCounts(t, allocation.Count{Total: 3, Served: true})
 	if err := os.Chtimes(other, time.Now(), time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	a.untilCounts(t, plan.Devices{Total: 1, Served: true})
+	a.untilCounts(t, allocation.Count{Total: 1, Served: true})
 	a.until(t, "the second plugin is displaced", func() bool { return a.log.count("was displaced") == 2 })
 }
 

@@ -48,7 +48,7 @@ func runPlugin(args []string) {
 			fmt.Print(strings.Repeat("hunter2", 1000))
 		}
 	case "hang":
-		select {}
+		time.Sleep(time.Hour) // select {} would be reported as a deadlock
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// announce records that the pod uses the volume, so that it is not unstaged.
+// announce records on disk that the pod uses the volume, so that Run does not unstage the volume.
 func (w *work) announce() error {
 	f, err := w.loadFacts(w.p.data)
 	if err != nil {
@@ -18,7 +18,7 @@ func (w *work) announce() error {
 		id := w.v.id()
 		before := announced
 		if f[keySpec] != "" && f[keyState] == "" {
-			before = begun // a kubelet may have published it
+			before = begun // a kubelet may have published the volume
 		}
 		f[keySpec], f[keyNode], f[keyAttachment] = w.v.spec(), w.d.o.Node, attachmentName(id, w.d.o.Node)
 		f[w.p.name], f[w.p.state] = w.v.Name, before
@@ -37,7 +37,8 @@ func (w *work) announce() error {
 	return linkTo(w.p.target, w.p.link)
 }
 
-// linkTo creates a link durably unless it exists.
+// linkTo creates the symbolic link link to target, and replaces a link to a different target. The
+// link survives a power failure.
 func linkTo(target, link string) error {
 	if err := os.MkdirAll(filepath.Dir(link), 0o750); err != nil {
 		return err

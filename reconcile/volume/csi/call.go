@@ -17,41 +17,41 @@ import (
 	"podd/reconcile/plugins"
 )
 
-// maxMessage is the maximum size of a response in bytes.
+// maxMessage is the maximum size in bytes of a response of a driver.
 const maxMessage = 1 << 20
 
 // A callError is the error of a call to a driver.
 type callError struct {
 	Driver, Method string
 	Code           codes.Code
-	// Uncertain reports whether the driver may still work on the call or may have
-	// completed it.
+	// Uncertain reports whether the driver may still process the call or may have completed
+	// the call.
 	Uncertain bool
 	text      string
 }
 
 func (e *callError) Error() string { return e.text }
 
-// notRegisteredError is the error for a driver that is not registered. Dir is the
-// directory in which podd discovers sockets of drivers.
+// A notRegisteredError is the error for a driver that is not registered. Dir is the directory in
+// which podd discovers the sockets of drivers.
 type notRegisteredError struct{ Driver, Dir string }
 
 func (e *notRegisteredError) Error() string {
 	return fmt.Sprintf("driver name %s not found in the list of registered CSI drivers; start its node plugin on this node, with its socket in %s", e.Driver, e.Dir)
 }
 
-// A session is a connection to a driver for one operation. Connections are not kept,
-// because the socket of a driver may be recreated at any time.
+// A session is a connection to a driver for a single operation. Operations do not share
+// connections, because a driver may recreate its socket at any time.
 type session struct {
-	driver Driver
-	o      *Options
-	conn   *grpc.ClientConn
-	node   csi.NodeClient
-	method string    // of the last call
-	told   *refs.CSI // messages are redacted for this volume's secrets; nil if there is none
+	driver    Driver
+	o         *Options
+	conn      *grpc.ClientConn
+	node      csi.NodeClient
+	method    string    // method of the last call, such as NodeStageVolume
+	redactFor *refs.CSI // volume whose secrets are redacted in errors; may be nil
 }
 
-// openSession returns a session with a registered driver. The caller must close it.
+// openSession returns a session with a registered driver. The caller must close the session.
 func (d *Drivers) openSession(name string) (*session, error) {
 	d.mu.Lock()
 	r := d.drivers[name]
@@ -86,8 +86,8 @@ func (s *session) observe(ctx context.Context, method string, req, reply any, cc
 	return err
 }
 
-// call runs invoke, which makes one call, with the timeout Options.CallTime, and then the
-// checks of its result.
+// call calls invoke with the timeout Options.CallTime. invoke makes a single call to the driver.
+// If invoke succeeds, call runs checks, which check the response, and returns the first error.
 func (s *session) call(ctx context.Context, invoke func(context.Context) error, checks ...func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.o.CallTime)
 	defer cancel()
@@ -102,17 +102,17 @@ func (s *session) call(ctx context.Context, invoke func(context.Context) error, 
 	return nil
 }
 
-// uncertain has the codes of calls that the driver may still work on.
+// uncertain contains the codes with which a call fails while the driver may still process it.
 var uncertain = []codes.Code{codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.ResourceExhausted, codes.Aborted}
 
-// failed returns the *callError for a failed call.
+// failed returns the *callError for err, the gRPC error of a call.
 func (s *session) failed(ctx context.Context, err error) error {
 	e := &callError{Driver: s.driver.Name, Method: s.method, Code: status.Code(err)}
 	e.Uncertain = slices.Contains(uncertain, e.Code)
-	message := plugins.Bounded(volumeSecrets(s.told).redact(status.Convert(err).Message()))
+	message := plugins.Bounded(volumeSecrets(s.redactFor).redact(status.Convert(err).Message()))
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
-		e.text = fmt.Sprintf("%s of driver %s was canceled: podd no longer needs it", e.Method, e.Driver)
+		e.text = fmt.Sprintf("%s of driver %s was canceled because podd no longer needs the result", e.Method, e.Driver)
 	case e.Code == codes.DeadlineExceeded:
 		e.text = fmt.Sprintf("driver %s did not respond to %s within %s; check its node plugin", e.Driver, e.Method, s.o.CallTime)
 	case e.Code == codes.Unavailable:
@@ -123,8 +123,8 @@ func (s *session) failed(ctx context.Context, err error) error {
 	return e
 }
 
-// capabilities has the node service capabilities of a driver. They are queried each time,
-// because a driver may be replaced without a new registration.
+// capabilities are the node service capabilities of a driver. podd queries them for each
+// operation, because a driver may be replaced without a new registration.
 type capabilities map[csi.NodeServiceCapability_RPC_Type]bool
 
 func (s *session) capabilities(ctx context.Context) (capabilities, error) {

@@ -31,7 +31,7 @@ func TestLife(t *testing.T) {
 		t.Errorf("%q, %v, %+v", text, err, again)
 	}
 	m.done(t, "NodeStageVolume vol-1", "NodePublishVolume vol-1", "NodePublishVolume vol-1")
-	stage := filepath.Dir(m.placeFor(v).staging)
+	stage := filepath.Dir(m.pathsFor(v).staging)
 	if len(filepath.Base(stage)) != 64 || filepath.Dir(stage) != filepath.Join(m.root, "plugins/kubernetes.io/csi", driver) {
 		t.Errorf("staged in %s", stage)
 	}
@@ -72,7 +72,7 @@ func TestRequests(t *testing.T) {
 	if p.Group {
 		t.Error("the driver gives the files to the group, and podd would, too")
 	}
-	stage := m.placeFor(v).staging
+	stage := m.pathsFor(v).staging
 	for method, want := range map[string]string{
 		"NodeStageVolume": `{
  "publishContext": {

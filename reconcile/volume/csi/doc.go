@@ -19,18 +19,20 @@
 //	<root>/plugins/kubernetes.io/csi/volumeDevices/{staging/<volume>,publish/<volume>/<uid>}
 //	<root>/pods/<uid>/volumeDevices/kubernetes.io~csi/<volume>   a link to the published device
 //
-// A published volume was staged, so lost facts of the staging are restored from those of
-// the publishing. If a mount in a pod directory has no facts, its volume is unknown, and
-// volumes that may be mounted there are not unstaged.
+// A volume is staged before it is published. Therefore, if the data file of a staged volume is
+// lost, podd restores the file from the data file of a published volume. If a mount in a pod
+// directory has no data file, its volume is unknown. podd then does not unstage any volume that
+// may be mounted there.
 //
-// A kubelet can use volumes that podd staged, and podd those that a kubelet staged. podd
-// adds keys for the results of calls to these files, which a kubelet ignores. Calls that
-// are not recorded as done are repeated, which the protocol allows.
+// A kubelet can use volumes that podd staged, and podd can use volumes that a kubelet staged.
+// podd records the results of calls in additional keys, which a kubelet ignores. podd repeats
+// calls that are not recorded as successful. The CSI protocol allows this, because calls are
+// idempotent.
 //
-// There is one call at a time for a volume. A driver that hangs delays only callers for
-// the same volume, and only until the timeout of the call. This package never accesses
-// mounted file systems, because these accesses may hang.
+// There is one call at a time for a volume. A driver that hangs delays only callers for the same
+// volume, and only until the timeout of the call. This package never accesses mounted file
+// systems, because the access may hang.
 //
-// A driver may still work on a call that failed (see Error.Uncertain). Such a call is
-// undone like one that succeeded.
+// A driver may still process a call that failed (see callError.Uncertain). podd undoes such a call
+// like a successful call.
 package csi

@@ -16,18 +16,18 @@ import (
 // Options are the options of Drivers. Root and Log are required.
 type Options struct {
 	Root string // absolute path of the root directory
-	Node string // name of the node in the facts of volumes
+	Node string // name of the node, for the data files of volumes
 	Log  *slog.Logger
-	// Called is called after every call to a driver unless it is nil. It must not block.
+	// Called is called after every call to a driver. It must not block. It may be nil.
 	Called func(driver, method, code string, took time.Duration)
-	// Failed is called if a volume in use cannot be updated, with an error that names the
-	// operation of the kubelet, unless it is nil. It must not block.
+	// Failed is called if a volume in use cannot be updated. Its error is a *StepError. Failed
+	// must not block. It may be nil.
 	Failed func(Volume, error)
 	// CallTime is the timeout of a call to a driver; 0 means two minutes, as in the
 	// kubelet.
 	CallTime time.Duration
-	// Republish is the interval of republishing for drivers that require it; 0 means 90
-	// seconds.
+	// Republish is the interval between NodePublishVolume calls for a volume in use, if its
+	// driver requires republishing; 0 means 90 seconds.
 	Republish time.Duration
 }
 
@@ -41,7 +41,7 @@ type Driver struct {
 	MaxVolumes int64
 }
 
-// A Use is a PersistentVolume that is or may be staged on this node.
+// A Use identifies a volume for its driver. The volume is, or may be, in use on this node.
 type Use struct{ Driver, Handle string }
 
 // Drivers manages the drivers of this node and their volumes. Its methods may be called
@@ -50,27 +50,27 @@ type Drivers struct {
 	o    Options
 	boot string // boot ID of the host
 
-	wake chan struct{} // capacity 1: has a value if Run must check for tasks
+	wake chan struct{} // capacity 1: contains a value if Run must check for tasks
 
 	mu        sync.Mutex // guards all following fields
 	drivers   map[string]*registration
 	locks     map[Use]*volumeLock
 	uses      map[Use]bool
 	grown     map[Use]Growth
-	failing   map[Use]Growth             // volumes that could not be expanded
+	failing   map[Use]Growth             // volumes whose last expansion failed
 	published map[string]publishedVolume // by target path
-	silent    map[string]time.Time       // drivers that are not queried for statistics until a time
-	// unmeasured has the published volumes without statistics, by target path.
+	silent    map[string]time.Time       // until when a driver is not queried for statistics, by driver name
+	// unmeasured contains the target paths of published volumes without statistics.
 	unmeasured map[string]bool
-	// unreadable has the directories with unreadable facts that were logged. It stays small
-	// unless root creates many such directories.
+	// unreadable contains the directories whose unreadable data files were logged. Only root
+	// can create these directories, so the map stays small.
 	unreadable map[string]bool
-	// closed with the next change of what they are named for
+	// Each channel is closed at the next change of drivers, of uses, or of grown and failing.
 	driversChanged, usesChanged, grownChanged chan struct{}
 }
 
-// New returns Drivers with the volumes that are staged and published according to the
-// files on disk.
+// New returns Drivers without registered drivers. It reads the staged and published volumes from
+// the data files on disk.
 func New(o Options) (*Drivers, error) {
 	o.CallTime, o.Republish = cmp.Or(o.CallTime, 2*time.Minute), cmp.Or(o.Republish, 90*time.Second)
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -89,7 +89,7 @@ func New(o Options) (*Drivers, error) {
 	return d, nil
 }
 
-// loadState sets the volumes in use according to the files on disk.
+// loadState sets uses and grown according to the data files on disk.
 func (d *Drivers) loadState() error {
 	by, err := d.used()
 	if err != nil {
@@ -97,7 +97,7 @@ func (d *Drivers) loadState() error {
 	}
 	for u, name := range by.staged {
 		d.uses[u] = true
-		if err := d.restoreStaged(u, name); err != nil { // the facts of publishing suffice for now
+		if err := d.restoreStaged(u, name); err != nil { // the data file of the published volume still identifies the volume
 			d.o.Log.Error("restoring the lost data file of a staged volume failed", "err", err)
 		}
 	}
@@ -114,8 +114,8 @@ func (d *Drivers) loadState() error {
 	return err
 }
 
-// Registered returns the registered drivers, sorted by name, and a channel that is closed
-// with the next change.
+// Registered returns the registered drivers, sorted by name, and a channel that is closed at the
+// next change of the registered drivers.
 func (d *Drivers) Registered() ([]Driver, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -127,18 +127,19 @@ func (d *Drivers) Registered() ([]Driver, <-chan struct{}) {
 }
 
 // InUse returns the volumes that the cluster must not detach from this node, and a channel
-// that is closed with the next change.
+// that is closed at the next change of these volumes.
 func (d *Drivers) InUse() ([]Use, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(d.uses), compareUses), d.usesChanged
 }
 
+// compareUses orders uses by driver and handle.
 func compareUses(a, b Use) int {
 	return cmp.Or(strings.Compare(a.Driver, b.Driver), strings.Compare(a.Handle, b.Handle))
 }
 
-// setUse records whether a volume is in use, and returns the previous value.
+// setUse records whether a volume is in use. was reports whether the volume was in use before.
 func (d *Drivers) setUse(u Use, is bool) (was bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -156,7 +157,7 @@ func (d *Drivers) setUse(u Use, is bool) (was bool) {
 	return was
 }
 
-// signalChange closes a channel and replaces it.
+// signalChange closes *changed and sets *changed to a new channel.
 func signalChange(changed *chan struct{}) {
 	close(*changed)
 	*changed = make(chan struct{})
@@ -173,11 +174,32 @@ func (d *Drivers) wakeRun() {
 // A volumeLock is the lock of a volume.
 type volumeLock struct {
 	free    chan struct{} // capacity 1: has a value if the lock is free
-	waiting int           // number of waiters and holders; guarded by Drivers.mu
+	waiting int           // number of goroutines that wait for the lock or hold it; guarded by Drivers.mu
 }
 
-// lockVolume waits for the turn at a volume; end gives it back.
-func (d *Drivers) lockVolume(ctx context.Context, u Use) (end func(), err error) {
+// lockVolume waits for the lock of a volume until ctx is done. If device, the data directory of
+// a block device, is not "", lockVolume also waits for the lock of the directory: it belongs
+// to a PersistentVolume, whose handle can change. The caller must call unlock.
+func (d *Drivers) lockVolume(ctx context.Context, u Use, device string) (unlock func(), err error) {
+	unlock, err = d.lock(ctx, u)
+	if err == nil && device != "" {
+		var unlockDevice func()
+		if unlockDevice, err = d.lock(ctx, Use{Handle: device}); err != nil {
+			unlock()
+		} else {
+			unlockVolume := unlock
+			unlock = func() { unlockDevice(); unlockVolume() }
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("waiting for another operation of driver %s on the volume: %w", u.Driver, err)
+	}
+	return unlock, nil
+}
+
+// lock waits for the lock with a key until ctx is done, and then returns the cause. The caller
+// must call unlock.
+func (d *Drivers) lock(ctx context.Context, u Use) (unlock func(), err error) {
 	d.mu.Lock()
 	t := d.locks[u]
 	if t == nil {
@@ -199,6 +221,6 @@ func (d *Drivers) lockVolume(ctx context.Context, u Use) (end func(), err error)
 		return func() { t.free <- struct{}{}; release() }, nil
 	case <-ctx.Done():
 		release()
-		return nil, fmt.Errorf("waiting for another operation of driver %s on the volume: %w", u.Driver, context.Cause(ctx))
+		return nil, context.Cause(ctx)
 	}
 }

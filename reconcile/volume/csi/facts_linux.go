@@ -18,7 +18,7 @@ import (
 // dataFile is the name of the file with the facts of a volume, in the kubelet's format.
 const dataFile = "vol_data.json"
 
-// The keys of the kubelet and of podd.
+// The keys of facts. The kubelet ignores podd's keys.
 const (
 	keySpec       = "specVolID"
 	keyHandle     = "volumeHandle"
@@ -30,9 +30,9 @@ const (
 	keyState    = "podd.state"    // state of staging or publishing
 	keyName     = "podd.name"     // name of the pod's volume
 	keyVolume   = "podd.volume"   // name of the staged PersistentVolume
-	keyShared   = "podd.shared"   // "true" if other PersistentVolumes are the same volume
-	keyGroup    = "podd.group"    // "podd" if podd must set the group of the files
-	keyCapacity = "podd.capacity" // capacity to which the volume has grown
+	keyShared   = "podd.shared"   // "true" if several PersistentVolumes refer to the volume
+	keyGroup    = "podd.group"    // "podd" if podd must set the group of the files, "driver" if the driver sets the group
+	keyCapacity = "podd.capacity" // capacity in bytes to which the volume was expanded on this node
 )
 
 const persistent, ephemeral = "Persistent", "Ephemeral"
@@ -41,8 +41,8 @@ const persistent, ephemeral = "Persistent", "Ephemeral"
 // the suffix " mounted" if there is a mount, because the result of a call does not outlive
 // a reboot. A volume of a kubelet has no state.
 const (
-	announced = "announced" // the driver was not called yet
-	begun     = "begun"     // the call has not succeeded yet
+	announced = "announced" // the driver has not been called
+	begun     = "begun"     // the driver was called, and the call has not succeeded
 	mounted   = " mounted"
 )
 
@@ -57,7 +57,7 @@ func (f facts) capacity() int64 {
 	return n
 }
 
-// maxDataFile is the maximum number of bytes that are read of a data file.
+// maxDataFile is the maximum size in bytes of a data file.
 const maxDataFile = 256 << 10
 
 // load reads the facts in a directory. It returns fs.ErrNotExist if the directory or the
@@ -91,10 +91,11 @@ func load(dir string) (facts, error) {
 	return all, nil
 }
 
-// errUnreadable is the error for a file that a crash or another program left.
-var errUnreadable = errors.New("it does not identify a volume; if nothing is mounted in its directory, remove it")
+// errUnreadable is the error for an invalid data file, which a crash or another program wrote.
+var errUnreadable = errors.New("the data file does not identify a volume; remove the file if nothing is mounted in its directory")
 
-// save writes the facts durably to a directory, which it creates if necessary.
+// save writes the facts to the data file in a directory, and creates the directory if necessary.
+// The file survives a power failure.
 func (f facts) save(dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err
@@ -111,8 +112,8 @@ func (f facts) save(dir string) error {
 	return atomicfile.WriteIn(root, dataFile, dataFile+".new", append(text, '\n'))
 }
 
-// removeFacts removes the facts in a directory, and the directory unless it has files of
-// the driver.
+// removeFacts removes the data file in a directory. It then removes the directory, unless the
+// directory contains files of the driver.
 func removeFacts(dir string) error {
 	if err := remove(filepath.Join(dir, dataFile+".new")); err != nil {
 		return err

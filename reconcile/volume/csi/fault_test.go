@@ -63,7 +63,7 @@ func TestKubelet(t *testing.T) {
 	m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	v := volumeOf(one)
 	m.publish(t, v)
-	p := m.placeFor(v)
+	p := m.pathsFor(v)
 	m.stop()
 	for _, dir := range []string{p.data, p.stageData} { // as a kubelet writes it
 		f, err := load(dir)
@@ -240,7 +240,7 @@ func TestUnreadable(t *testing.T) {
 	m := newMachine(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	v := volumeOf(one)
 	m.publish(t, v)
-	f := filepath.Join(m.placeFor(v).data, dataFile)
+	f := filepath.Join(m.pathsFor(v).data, dataFile)
 	text, err := os.ReadFile(f)
 	must(t, err)
 	must(t, os.WriteFile(f, nil, 0o600))
@@ -317,17 +317,17 @@ func TestGrowFails(t *testing.T) {
 	says := "NodeExpandVolume of driver " + driver + ": "
 	must(t, m.driver.Set("NodeExpandVolume", "Internal not now"))
 	if _, err := m.Publish(t.Context(), larger); err == nil {
-		t.Error("it was published, and not grown")
+		t.Error("Publish while expanding fails: got no error, want one")
 	}
 	if !failed(GrowthFailure{Message: says + "not now (Internal)"})() {
-		t.Error("the first failure is not told")
+		t.Error("Grown does not contain the first failure")
 	}
-	m.until(t, "it failed again", failed(GrowthFailure{Message: says + "not now (Internal)", Again: true}))
+	m.until(t, "the second failure in Grown", failed(GrowthFailure{Message: says + "not now (Internal)", Again: true}))
 	must(t, m.driver.Set("NodeExpandVolume", "OutOfRange too large"))
-	m.until(t, "it is infeasible", failed(GrowthFailure{Message: says + "too large (OutOfRange)", Infeasible: true, Again: true}))
+	m.until(t, "the infeasible failure in Grown", failed(GrowthFailure{Message: says + "too large (OutOfRange)", Infeasible: true, Again: true}))
 	m.publish(t, volumeOf(one))
 	if all, _ := m.Grown(); len(all) > 0 {
-		t.Errorf("nobody wants it to grow, and told is %+v", all[0])
+		t.Errorf("Grown without a volume to expand: got %+v, want none", all[0])
 	}
 	m.unpublish(t, one)
 	m.inUse(t)

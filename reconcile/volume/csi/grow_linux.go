@@ -10,25 +10,27 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// A Growth is the result of growing a volume on this node.
+// A Growth is the result of expanding a volume on this node (NodeExpandVolume).
 type Growth struct {
 	Use
 	Volume   string // name of the PersistentVolume
-	Capacity int64
-	// Failed is the failure of the last attempt; nil if the volume has grown.
+	Capacity int64  // requested capacity in bytes
+	// Failed is the failure of the last attempt; nil if the volume was expanded.
 	Failed *GrowthFailure
 }
 
-// A GrowthFailure is why a volume has not grown. It is immutable.
+// A GrowthFailure is the reason why a volume was not expanded. It is immutable.
 type GrowthFailure struct {
 	Message string
-	// Infeasible reports whether retrying is useless, and Again whether an earlier
-	// attempt failed, too.
-	Infeasible, Again bool
+	// Infeasible reports whether the driver can never expand the volume to this capacity.
+	Infeasible bool
+	// Again reports whether an earlier attempt to expand the volume to this capacity failed,
+	// too.
+	Again bool
 }
 
-// Grown returns the volumes in use that have grown or failed to grow on this node, and a
-// channel that is closed with the next change.
+// Grown returns the results of expanding volumes in use on this node, and a channel that is closed
+// at the next change of the results.
 func (d *Drivers) Grown() ([]Growth, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -52,7 +54,7 @@ func (w *work) grow(ctx context.Context) error {
 			w.d.recordGrowthFailure(w.v, err)
 			return err
 		}
-	} // else no expansion is necessary on the node
+	} // otherwise, the driver needs no expansion on the node
 	f, err := w.loadFacts(w.p.stageData)
 	if err != nil {
 		return err
@@ -69,10 +71,11 @@ func (w *work) grow(ctx context.Context) error {
 	return nil
 }
 
-// infeasible has the codes after which the kubelet does not retry to grow a volume.
+// infeasible contains the gRPC codes after which the kubelet does not retry to expand a volume.
 var infeasible = []codes.Code{codes.InvalidArgument, codes.OutOfRange, codes.NotFound}
 
-// recordGrowthFailure records a failure, unless the driver may still work on the call.
+// recordGrowthFailure records that expanding v failed with err. It does nothing if err is not the
+// error of a call, or if the driver may still process the call.
 func (d *Drivers) recordGrowthFailure(v Volume, err error) {
 	e, is := errors.AsType[*callError](err)
 	if !is || e.Uncertain {
@@ -88,8 +91,8 @@ func (d *Drivers) recordGrowthFailure(v Volume, err error) {
 	signalChange(&d.grownChanged)
 }
 
-// needsGrowth reports whether the capacity of a volume is larger than the one to which it
-// has grown on this node.
+// needsGrowth reports whether a volume must be expanded on this node, because its capacity is
+// larger than the capacity to which it was last expanded.
 func (d *Drivers) needsGrowth(v Volume) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

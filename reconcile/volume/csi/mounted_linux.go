@@ -8,8 +8,8 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// isValid reports whether the result of a call that is recorded as state still exists. It
-// does not after a reboot or if the mount at a path was removed.
+// isValid reports whether the result of a successful call, recorded as state, still exists. The
+// result does not exist after a reboot of the host, or if the mount at the path at was removed.
 func (d *Drivers) isValid(state, at string) bool {
 	switch state {
 	case d.boot:
@@ -21,7 +21,8 @@ func (d *Drivers) isValid(state, at string) bool {
 	return false
 }
 
-// currentState returns the state to record after a successful call.
+// currentState returns the state to record after a successful call for the path at. The state
+// contains the boot ID of the host and whether at is a mount point.
 func (d *Drivers) currentState(at string) (string, error) {
 	is, err := isMounted(at)
 	if is {
@@ -31,7 +32,8 @@ func (d *Drivers) currentState(at string) (string, error) {
 }
 
 // isMounted reports whether path is a mount point according to the mount table. It does
-// not access the mounted file system. The table has paths without symlinks.
+// not access the mounted file system, because the access may hang. The mount table contains
+// paths without symbolic links.
 func isMounted(path string) (bool, error) {
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if errors.Is(err, fs.ErrNotExist) {

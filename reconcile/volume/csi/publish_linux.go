@@ -12,36 +12,37 @@ import (
 
 // Published is a published volume of a pod.
 type Published struct {
-	Path string
+	Path string // path of the mount or of the block device
 	// Group reports whether the caller must set the group of the files to the pod's
 	// fsGroup.
 	Group bool
 }
 
-// A work is an operation on a volume of a pod. The goroutine that uses it must hold the
-// lock of the volume.
+// A work is an operation on a volume of a pod. The goroutine that uses a work must hold the lock
+// of the volume.
 type work struct {
 	*session
 	d   *Drivers
 	v   Volume
-	p   place
+	p   volumePaths
 	can capabilities
 }
 
-// Publish stages a volume and publishes it for a pod, unless this was done before. It does
-// not access the volume. After an error, too, Unpublish must be called.
+// Publish stages a volume and publishes the volume for a pod, unless the volume is already
+// published for the pod. Publish does not access the published file system. The caller must call
+// Unpublish later, even if Publish returns an error.
 func (d *Drivers) Publish(ctx context.Context, v Volume) (Published, error) {
 	steps := volumeSteps(v)
 	failed := func(step int, err error) (Published, error) { return Published{}, steps.failed(step, err) }
 	if err := v.check(); err != nil {
 		return failed(publishing, err)
 	}
-	end, err := d.lockVolume(ctx, v.id())
+	p := d.pathsFor(v)
+	end, err := d.lockVolume(ctx, v.id(), p.device())
 	if err != nil {
 		return failed(staging, err)
 	}
 	defer end()
-	p := d.placeFor(v)
 	if f, err := load(p.data); err == nil && f[keyHandle] == v.id().Handle && d.isValid(f[p.state], p.target) {
 		d.setPublished(p, v, nil)
 		return Published{p.target, f[keyGroup] == "podd"}, nil
@@ -70,16 +71,16 @@ func (d *Drivers) Publish(ctx context.Context, v Volume) (Published, error) {
 	if err := w.grow(ctx); err != nil && !inUse(err) {
 		return failed(growing, err)
 	}
-	return Published{p.target, v.ownsFiles(w.can)}, nil
+	return Published{p.target, v.mustSetGroup(w.can)}, nil
 }
 
 // begin connects to the driver and gets its capabilities. The caller must close the work.
-func (d *Drivers) begin(ctx context.Context, v Volume, p place) (*work, error) {
+func (d *Drivers) begin(ctx context.Context, v Volume, p volumePaths) (*work, error) {
 	s, err := d.openSession(v.Driver)
 	if err != nil {
 		return nil, err
 	}
-	s.told = v.CSI
+	s.redactFor = v.CSI
 	can, err := s.capabilities(ctx)
 	if err != nil {
 		s.close()
@@ -88,8 +89,8 @@ func (d *Drivers) begin(ctx context.Context, v Volume, p place) (*work, error) {
 	return &work{session: s, d: d, v: v, p: p, can: can}, nil
 }
 
-// loadFacts returns the facts in a directory, or new ones if there are none. It returns an
-// error if they are those of another volume.
+// loadFacts returns the facts in a directory, or new facts for w.v if there is no data file. It
+// returns an error if the data file describes a different volume.
 func (w *work) loadFacts(dir string) (facts, error) {
 	f, err := load(dir)
 	id := w.v.id()
@@ -99,12 +100,12 @@ func (w *work) loadFacts(dir string) (facts, error) {
 	case err != nil:
 		return nil, err
 	case f[keyDriver] != id.Driver || f[keyHandle] != id.Handle:
-		return nil, fmt.Errorf("driver %s still has another volume of this name, %q", f[keyDriver], f[keyHandle])
+		return nil, fmt.Errorf("a different volume of driver %s, %q, is still published or staged with this name", f[keyDriver], f[keyHandle])
 	}
 	return f, nil
 }
 
-// publish makes the driver publish the volume for the pod, for the first time or again.
+// publish makes the driver publish the volume for the pod, or publish the volume again.
 func (w *work) publish(ctx context.Context) error {
 	f, err := w.loadFacts(w.p.data)
 	if err != nil {
@@ -131,7 +132,7 @@ func (w *work) publish(ctx context.Context) error {
 			return err
 		}
 		f[keyGroup] = "driver"
-		if w.v.ownsFiles(w.can) {
+		if w.v.mustSetGroup(w.can) {
 			f[keyGroup] = "podd"
 		}
 		if again && f[w.p.state] == before {

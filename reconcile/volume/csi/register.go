@@ -15,7 +15,7 @@ import (
 	"podd/reconcile/plugins"
 )
 
-// Limits of a driver's description of itself.
+// Limits of the data that a driver returns from NodeGetInfo.
 const (
 	maxDriverName   = 63
 	maxNodeID       = 256
@@ -23,8 +23,8 @@ const (
 	maxTopologyText = 512
 )
 
-// NodeGetInfo of a driver that is not ready yet is retried for registerTime, with a delay
-// that doubles.
+// NodeGetInfo is retried for registerTime if the driver is not ready. The delay doubles after each
+// attempt.
 const (
 	registerTime   = time.Minute
 	firstInfoDelay = 250 * time.Millisecond
@@ -43,7 +43,7 @@ type registration struct {
 var _ plugins.Kind = (*Drivers)(nil)
 
 // Register implements plugins.Kind. It returns after NodeGetInfo has succeeded, because
-// pods with volumes of the driver cannot be scheduled to this node before.
+// the scheduler needs the result to assign pods with volumes of the driver to this node.
 func (d *Drivers) Register(ctx context.Context, p plugins.Plugin) (plugins.Registration, error) {
 	if err := checkDriver(p.Name); err != nil {
 		return nil, err
@@ -66,8 +66,8 @@ func (d *Drivers) Register(ctx context.Context, p plugins.Plugin) (plugins.Regis
 	return r, nil
 }
 
-// checkDriver returns an error if a driver name is invalid. The name becomes part of
-// paths, where it must not be DevicesDir.
+// checkDriver returns an error if the name of a driver is invalid. The name becomes part of paths,
+// so it must differ from DevicesDir.
 func checkDriver(name string) error {
 	if name == DevicesDir || len(name) > maxDriverName || len(validation.IsDNS1123Subdomain(strings.ToLower(name))) > 0 {
 		return fmt.Errorf("%q is not the name of a CSI driver, which has at most %[2]d letters, digits, '-' and '.', and is not %[3]s", name, maxDriverName, DevicesDir)
@@ -75,7 +75,7 @@ func checkDriver(name string) error {
 	return nil
 }
 
-// newestVersion returns the highest version of all that podd supports; podd supports 1.x.
+// newestVersion returns the highest version in all that podd supports. podd supports CSI 1.x.
 func newestVersion(all []string) (*version.Version, error) {
 	var newest *version.Version
 	for _, text := range all {
@@ -85,7 +85,7 @@ func newestVersion(all []string) (*version.Version, error) {
 		}
 	}
 	if newest == nil {
-		return nil, fmt.Errorf("it supports CSI %q; podd supports 1.x", all)
+		return nil, fmt.Errorf("the driver supports CSI %q; podd supports 1.x", all)
 	}
 	return newest, nil
 }
@@ -100,12 +100,12 @@ func (d *Drivers) checkVersion(r *registration) error {
 
 func (d *Drivers) checkVersionLocked(r *registration) error {
 	if have := d.drivers[r.Name]; have != nil && !have.version.LessThan(r.version) {
-		return fmt.Errorf("another driver %s is registered, at %s, with version %s; remove one of the two", r.Name, have.Endpoint, have.version)
+		return fmt.Errorf("another driver %s is registered, at %s, with version %s; remove one of the two drivers", r.Name, have.Endpoint, have.version)
 	}
 	return nil
 }
 
-// put makes r the registered driver of its name and displaces an older version.
+// put registers r. A registered driver with the same name and an older version is displaced.
 func (d *Drivers) put(r *registration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -121,7 +121,8 @@ func (d *Drivers) put(r *registration) error {
 	return nil
 }
 
-// getInfo calls NodeGetInfo until the driver is ready and stores the result in of.
+// getInfo calls NodeGetInfo until the driver is ready, for at most registerTime, and stores the
+// result in of.
 func (d *Drivers) getInfo(ctx context.Context, of *Driver) error {
 	ctx, cancel := context.WithTimeout(ctx, registerTime)
 	defer cancel()
@@ -170,15 +171,15 @@ func checkInfo(of *Driver) error {
 	return nil
 }
 
-// Gone implements plugins.Registration.
-func (r *registration) Gone() <-chan struct{} { return r.gone }
+// Done implements plugins.Registration.
+func (r *registration) Done() <-chan struct{} { return r.gone }
 
-// Displaced implements plugins.Registration. It is always true, because Gone is closed only
-// if another driver displaces this one or after End.
+// Displaced implements plugins.Registration. It always returns true, because the
+// channel of Done is closed only if another driver displaces this one, or by Unregister.
 func (r *registration) Displaced() bool { return true }
 
-// End implements plugins.Registration.
-func (r *registration) End() {
+// Unregister implements plugins.Registration.
+func (r *registration) Unregister() {
 	d := r.drivers
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -186,6 +187,6 @@ func (r *registration) End() {
 	if d.drivers[r.Name] == r {
 		delete(d.drivers, r.Name)
 		signalChange(&d.driversChanged)
-		d.o.Log.Info("CSI driver unregistered; its volumes stay unchanged until it registers again", "driver", r.Name)
+		d.o.Log.Info("CSI driver unregistered; its volumes stay unchanged until the driver registers again", "driver", r.Name)
 	}
 }

@@ -56,7 +56,7 @@ func TestRefused(t *testing.T) {
 	}
 	newer, err := m.Register(t.Context(), plugins.Plugin{Name: driver, Endpoint: m.driver.Endpoint(), Versions: []string{"1.1.0"}})
 	must(t, err)
-	newer.End()
+	newer.Unregister()
 	if all, _ := m.Registered(); len(all) > 0 {
 		t.Errorf("%+v", all)
 	}

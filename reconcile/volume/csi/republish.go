@@ -12,23 +12,23 @@ type publishCall struct {
 	at time.Time
 }
 
-// A publishedVolume is a published volume as its pod has it now. last is nil if the volume
+// A publishedVolume is a published volume with its present parameters. last is nil if the volume
 // was published before podd started.
 type publishedVolume struct {
 	Volume
-	place
+	volumePaths
 	last *publishCall
 }
 
-// needsPublish reports whether a volume must be published again: its driver requires
-// republishing, and the request has changed or the last call was at least after ago.
-func (w publishedVolume) needsPublish(after time.Duration) bool {
-	return w.republishes() && (w.last == nil || !w.last.same(w.Volume) || time.Since(w.last.at) >= after)
+// needsPublish reports whether a volume must be published again. This is the case if the driver
+// requires republishing, and the request has changed or the last call is older than interval.
+func (w publishedVolume) needsPublish(interval time.Duration) bool {
+	return w.republishes() && (w.last == nil || !w.last.equalRequest(w.Volume) || time.Since(w.last.at) >= interval)
 }
 
-// reportFailure logs and reports that updating a volume failed.
+// reportFailure logs that updating a volume failed, and calls Options.Failed.
 func (k *runner) reportFailure(w publishedVolume, err error) {
-	k.o.Log.Warn("updating a volume in use failed; it stays unchanged", "pod", w.Pod.Key, "volume", filepath.Base(w.spec()), "err", err)
+	k.o.Log.Warn("updating a volume in use failed; the volume stays unchanged", "pod", w.Pod.Key, "volume", filepath.Base(w.spec()), "err", err)
 	if k.o.Failed != nil {
 		k.o.Failed(w.Volume, err)
 	}
@@ -36,14 +36,14 @@ func (k *runner) reportFailure(w publishedVolume, err error) {
 
 // setPublished records the desired state of a published volume. call is nil if the driver
 // was not called.
-func (d *Drivers) setPublished(p place, v Volume, call *publishCall) {
+func (d *Drivers) setPublished(p volumePaths, v Volume, call *publishCall) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if call == nil {
 		call = d.published[p.target].last
 	}
 	d.published[p.target] = publishedVolume{v, p, call}
-	if !v.MustExpand { // a failure to grow is no longer relevant
+	if !v.MustExpand { // an earlier failure to expand the volume is obsolete
 		delete(d.failing, v.id())
 	}
 	if v.MustExpand || v.republishes() {
@@ -51,22 +51,22 @@ func (d *Drivers) setPublished(p place, v Volume, call *publishCall) {
 	}
 }
 
-// update publishes a volume in use again, or grows it, if necessary.
+// update publishes the volume in use at target again, and expands the volume, if necessary.
 func (d *Drivers) update(ctx context.Context, target string) error {
 	w, is := d.publishedVolume(target)
 	if !is {
 		return nil
 	}
-	end, err := d.lockVolume(ctx, w.id())
+	end, err := d.lockVolume(ctx, w.id(), w.volumePaths.device())
 	if err != nil {
 		return err
 	}
 	defer end()
-	if w, is = d.publishedVolume(target); !is { // unpublished meanwhile
+	if w, is = d.publishedVolume(target); !is { // unpublished while update waited for the lock
 		return nil
 	}
 	steps := volumeSteps(w.Volume)
-	work, err := d.begin(ctx, w.Volume, w.place)
+	work, err := d.begin(ctx, w.Volume, w.volumePaths)
 	if err != nil {
 		return steps.failed(publishing, err)
 	}
@@ -85,9 +85,10 @@ func (d *Drivers) update(ctx context.Context, target string) error {
 	return steps.failed(growing, work.grow(ctx))
 }
 
-func (d *Drivers) publishedVolume(target string) (publishedVolume, bool) {
+// publishedVolume returns the volume that is published at target. ok is false if there is none.
+func (d *Drivers) publishedVolume(target string) (w publishedVolume, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	w, is := d.published[target]
-	return w, is
+	w, ok = d.published[target]
+	return w, ok
 }

@@ -10,8 +10,8 @@ import (
 	storage "k8s.io/api/storage/v1"
 )
 
-// capability returns the capability of the volume in requests, like the kubelet. A block
-// device has no mount flags.
+// capability returns the capability of the volume for requests, as in the kubelet. The capability
+// of a block device contains no mount flags.
 func (v Volume) capability(can capabilities) *csi.VolumeCapability {
 	c := &csi.VolumeCapability{AccessMode: &csi.VolumeCapability_AccessMode{Mode: v.accessMode(can)}}
 	if v.Block {
@@ -51,9 +51,9 @@ func (v Volume) fsGroup() *int64 {
 	return nil
 }
 
-// ownsFiles reports whether podd, and not the driver, must set the group of the volume's
+// mustSetGroup reports whether podd, instead of the driver, must set the group of the volume's
 // files to the pod's fsGroup.
-func (v Volume) ownsFiles(can capabilities) bool {
+func (v Volume) mustSetGroup(can capabilities) bool {
 	if v.fsGroup() == nil || v.Block || v.ReadOnly || can.group() {
 		return false
 	}
@@ -71,14 +71,14 @@ func (v Volume) ownsFiles(can capabilities) bool {
 	return v.FSType != "" && once
 }
 
-func (v Volume) stageRequest(p place, can capabilities) *csi.NodeStageVolumeRequest {
+func (v Volume) stageRequest(p volumePaths, can capabilities) *csi.NodeStageVolumeRequest {
 	return &csi.NodeStageVolumeRequest{
 		VolumeId: v.Handle, PublishContext: v.Published, StagingTargetPath: p.staging,
 		VolumeCapability: v.capability(can), Secrets: secretData(v.StageSecret), VolumeContext: v.Attributes,
 	}
 }
 
-func (v Volume) publishRequest(p place, can capabilities) *csi.NodePublishVolumeRequest {
+func (v Volume) publishRequest(p volumePaths, can capabilities) *csi.NodePublishVolumeRequest {
 	r := &csi.NodePublishVolumeRequest{
 		VolumeId: v.id().Handle, PublishContext: v.Published, TargetPath: p.target, Readonly: v.ReadOnly,
 		VolumeCapability: v.capability(can), Secrets: secretData(v.PublishSecret), VolumeContext: v.context(),
@@ -89,7 +89,7 @@ func (v Volume) publishRequest(p place, can capabilities) *csi.NodePublishVolume
 	return r
 }
 
-func (v Volume) growRequest(p place, can capabilities) *csi.NodeExpandVolumeRequest {
+func (v Volume) growRequest(p volumePaths, can capabilities) *csi.NodeExpandVolumeRequest {
 	r := &csi.NodeExpandVolumeRequest{
 		VolumeId: v.Handle, VolumePath: p.target, CapacityRange: &csi.CapacityRange{RequiredBytes: v.Capacity},
 		VolumeCapability: v.capability(can), Secrets: secretData(v.ExpandSecret),
@@ -103,8 +103,8 @@ func (v Volume) growRequest(p place, can capabilities) *csi.NodeExpandVolumeRequ
 	return r
 }
 
-// context returns the volume context of a publish request: the attributes of the volume,
-// the pod info if the driver requires it, and the pod's tokens.
+// context returns the volume context of a publish request. It contains the attributes of the
+// volume, the pod info if the driver requires it, and the pod's service account tokens.
 func (v Volume) context() map[string]string {
 	all := maps.Clone(v.Attributes)
 	if all == nil {
@@ -123,7 +123,7 @@ func (v Volume) context() map[string]string {
 	return all
 }
 
-// secretData converts the data of a Secret to the form of requests.
+// secretData converts the data of a Secret to the type that requests use.
 func secretData(data map[string][]byte) map[string]string {
 	all := make(map[string]string, len(data))
 	for key, value := range data {
@@ -132,8 +132,8 @@ func secretData(data map[string][]byte) map[string]string {
 	return all
 }
 
-// same reports whether the publish requests for v and o are equal.
-func (v Volume) same(o Volume) bool {
+// equalRequest reports whether the publish requests for v and o are equal.
+func (v Volume) equalRequest(o Volume) bool {
 	return maps.Equal(v.Published, o.Published) && maps.Equal(v.context(), o.context()) &&
 		maps.Equal(secretData(v.PublishSecret), secretData(o.PublishSecret)) && slices.Equal(v.MountOptions, o.MountOptions)
 }

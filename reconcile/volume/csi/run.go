@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The delay of retries, which doubles after each failure.
+// The delay before the next attempt of a task doubles after each failure.
 const (
 	firstRetryDelay = time.Second
 	maxRetryDelay   = 2 * time.Minute
@@ -19,7 +19,7 @@ const maxTasks = 8
 
 // A task is an operation on a volume.
 type task struct {
-	key       string // unique
+	key       string // unique key of the operation and the volume
 	kind      string // tasks of the same kind share the limit maxTasks
 	do        func(context.Context) error
 	onFailure func(error) // called after the first failure
@@ -32,8 +32,9 @@ type retry struct {
 	next    time.Time
 }
 
-// Run unstages volumes that no pod uses, including those of an earlier podd, and publishes
-// and grows volumes in use as required, until ctx is done.
+// Run unstages volumes that no pod uses, even if they were staged before podd started. It publishes
+// and expands volumes in use again when necessary. Run returns nil after ctx is done and all tasks
+// have finished.
 func (d *Drivers) Run(ctx context.Context) error {
 	k := newRunner(d)
 	timer := time.NewTimer(0)
@@ -66,7 +67,7 @@ type runner struct {
 	retries map[string]*retry
 	done    chan result
 	running map[string]int  // number of running tasks by kind
-	logged  map[string]bool // directories of volumes in doubt that were logged
+	logged  map[string]bool // directories of volumes of which Run logged that a pod may use them
 }
 
 func newRunner(d *Drivers) *runner {
@@ -95,7 +96,7 @@ func (k *runner) handleResult(r result) {
 	t.next = time.Now().Add(t.wait)
 }
 
-// sync starts the tasks that are due. It returns the time until the next call.
+// sync starts the tasks that are due. It returns the time until sync must be called again.
 func (k *runner) sync(ctx context.Context) time.Duration {
 	tasks, due := k.tasks()
 	wait := k.begin(ctx, tasks)
@@ -105,7 +106,8 @@ func (k *runner) sync(ctx context.Context) time.Duration {
 	return wait
 }
 
-// begin starts the tasks that may run now. It returns the time until others may run.
+// begin starts the tasks that may run now. It returns the time until the first delayed task may
+// run, at most an hour.
 func (k *runner) begin(ctx context.Context, tasks []task) time.Duration {
 	slices.SortStableFunc(tasks, k.longestWaiting)
 	wait, published := time.Hour, map[string]bool{}
@@ -118,7 +120,7 @@ func (k *runner) begin(ctx context.Context, tasks []task) time.Duration {
 		case t != nil && time.Now().Before(t.next):
 			wait = min(wait, max(time.Until(t.next), time.Millisecond))
 			continue
-		case k.running[c.kind] == maxTasks: // sync is called when one ends
+		case k.running[c.kind] == maxTasks: // Run calls sync when a running task has finished
 			continue
 		case t == nil:
 			t = &retry{}
@@ -136,8 +138,8 @@ func (k *runner) begin(ctx context.Context, tasks []task) time.Duration {
 	return wait
 }
 
-// longestWaiting compares tasks so that those that were not tried yet come first. So
-// volumes for which a driver repeatedly hangs do not delay the others.
+// longestWaiting orders tasks by the time since which they may run. Tasks without an earlier
+// attempt come first. Therefore, volumes for which a driver hangs do not delay other volumes.
 func (k *runner) longestWaiting(a, b task) int {
 	next := func(c task) (at time.Time) {
 		if t := k.retries[c.key]; t != nil {
@@ -148,11 +150,12 @@ func (k *runner) longestWaiting(a, b task) int {
 	return next(a).Compare(next(b))
 }
 
-// tasks returns the tasks that are due, and the time when more will be; zero for never.
+// tasks returns the tasks that are due now. due is the time at which the next task is due, or zero
+// if no other task is planned.
 func (k *runner) tasks() (all []task, due time.Time) {
 	orphans, doubts, err := k.orphans()
 	if err != nil {
-		k.o.Log.Error("reading the usage of CSI volumes failed; unstaging none", "err", err)
+		k.o.Log.Error("reading which pods use CSI volumes failed; not unstaging any volume", "err", err)
 	}
 	if err != nil || len(doubts) > 0 {
 		due = time.Now().Add(maxRetryDelay)
@@ -194,7 +197,7 @@ func (k *runner) tasks() (all []task, due time.Time) {
 	return all, due
 }
 
-// due returns the time when a driver must be called for a volume in use; zero for never.
+// due returns the time at which w must be published or expanded again, or zero for never.
 // The caller must hold k.mu.
 func (k *runner) due(w publishedVolume) time.Time {
 	past := time.Unix(1, 0)

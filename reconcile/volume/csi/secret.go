@@ -12,12 +12,12 @@ import (
 	"podd/manifest/refs"
 )
 
-// secrets has the values to redact in messages, the longest first because one may be part
-// of another.
+// secrets are the values to redact in messages, the longest first, because a value may be a part
+// of another value.
 type secrets []string
 
-// minSecret is the minimum length of a value to redact. Shorter ones occur in texts by
-// chance.
+// minSecret is the minimum length in bytes of a value to redact. Shorter values occur in messages
+// by chance.
 const minSecret = 4
 
 // volumeSecrets returns the secrets of the requests for a volume; nil if v is nil. It
@@ -46,7 +46,7 @@ func volumeSecrets(v *refs.CSI) secrets {
 	}
 	add(v.Tokens)
 	var tokens map[string]authentication.TokenRequestStatus
-	_ = json.Unmarshal([]byte(v.Tokens), &tokens) // if this fails, there is only the whole text
+	_ = json.Unmarshal([]byte(v.Tokens), &tokens) // if parsing fails, only the whole text is redacted
 	for _, t := range tokens {
 		add(t.Token)
 	}

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 )
 
-// stage makes the driver stage the volume on this node unless it is staged.
+// stage makes the driver stage the volume on this node, unless the volume is already staged.
 func (w *work) stage(ctx context.Context) error {
 	_, err := load(w.p.stageData)
 	first := errors.Is(err, fs.ErrNotExist)
@@ -53,13 +53,13 @@ func (w *work) stage(ctx context.Context) error {
 		}
 		return f.save(w.p.stageData)
 	}
-	if first && isFinal(err) { // else it may be staged and used by other pods
+	if first && isFinal(err) { // otherwise, the volume may be staged and in use by other pods
 		err = errors.Join(err, w.undoStage(f))
 	}
 	return err
 }
 
-// undoStage removes the directory and the facts of a volume that the driver did not stage.
+// undoStage removes the staging path and the facts of a volume that the driver failed to stage.
 func (w *work) undoStage(f facts) error {
 	if is, err := isMounted(w.p.staging); is || err != nil {
 		return err
@@ -71,7 +71,7 @@ func (w *work) undoStage(f facts) error {
 	if err != nil {
 		return err
 	}
-	if w.v.Block { // the same file has the facts of publishing
+	if w.v.Block { // the same data file describes the published device
 		f[keyState] = announced
 		err = f.save(w.p.stageData)
 	} else {
@@ -81,7 +81,7 @@ func (w *work) undoStage(f facts) error {
 	return err
 }
 
-// isFinal reports whether err is that of a call that the driver no longer works on.
+// isFinal reports whether err is the error of a call that the driver no longer processes.
 func isFinal(err error) bool {
 	e, is := errors.AsType[*callError](err)
 	return is && !e.Uncertain

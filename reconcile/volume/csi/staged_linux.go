@@ -14,16 +14,16 @@ import (
 type stagedVolume struct {
 	Use
 	facts   facts
-	dir     string // directory of its facts
+	dir     string // directory of its data file
 	staging string
-	device  string // name of the volume if it is a block device, else ""
+	device  string // name of the PersistentVolume if it is a block device, otherwise ""
 }
 
-// announced reports whether the driver was not called to stage the volume yet.
+// announced reports whether podd has not called the driver to stage the volume.
 func (s stagedVolume) announced() bool { return s.facts[keyState] == announced }
 
-// staged returns the staged volumes according to the files on disk, including announced
-// devices. It ignores and logs unreadable files.
+// staged returns the staged volumes according to the data files on disk, and block devices that
+// are announced but not staged. It logs and ignores unreadable files.
 func (d *Drivers) staged() ([]stagedVolume, error) {
 	var all []stagedVolume
 	add := func(dir, staging, device string) error {
@@ -75,7 +75,7 @@ func (d *Drivers) staged() ([]stagedVolume, error) {
 }
 
 // markUnreadable records that the facts in a directory are unreadable, and reports whether
-// this is new.
+// this is the first call for the directory.
 func (d *Drivers) markUnreadable(dir string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -86,14 +86,15 @@ func (d *Drivers) markUnreadable(dir string) bool {
 	return true
 }
 
-// stagedElsewhere reports whether a volume is also staged under another name.
+// stagedElsewhere reports whether a volume is staged in a directory other than dir, too. This is
+// possible if several PersistentVolumes refer to the volume.
 func (d *Drivers) stagedElsewhere(u Use, dir string) (bool, error) {
 	all, err := d.staged()
 	return slices.ContainsFunc(all, func(s stagedVolume) bool { return s.Use == u && s.dir != dir && !s.announced() }), err
 }
 
-// restoreStaged writes the facts that a volume may be staged if they were lost. name is
-// the name of the PersistentVolume with which the volume was published.
+// restoreStaged records in a data file that a volume may be staged, if this data file was lost.
+// name is the name of the PersistentVolume of the published volume.
 func (d *Drivers) restoreStaged(u Use, name string) error {
 	dir := d.mount(u, "", "").stageData
 	f, err := load(dir)

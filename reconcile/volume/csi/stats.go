@@ -20,7 +20,7 @@ type Stats struct {
 	Condition *Condition
 }
 
-// An Amount is that of a whole volume. Fields that the driver does not report are 0.
+// An Amount is a capacity in bytes or inodes. Fields that the driver does not report are 0.
 type Amount struct{ Total, Used, Available uint64 }
 
 // A Condition is the condition of a volume.
@@ -36,16 +36,16 @@ const (
 	statsPause   = time.Minute
 )
 
-// statsCalls is the maximum number of concurrent calls for the volumes of a pod.
+// statsCalls is the maximum number of concurrent NodeGetVolumeStats calls for a pod.
 const statsCalls = 8
 
-// Stats returns the statistics of a pod's volumes by the volume's name in the pod. It
-// omits volumes without statistics. The calls for the volumes are concurrent.
+// Stats returns the statistics of a pod's volumes, by name of the volume in the pod. The result
+// omits volumes without statistics. Stats queries several volumes concurrently.
 func (d *Drivers) Stats(ctx context.Context, pod types.UID) (map[string]Stats, error) {
 	if !manifest.SafeUID(pod) {
 		return nil, fmt.Errorf("pod uid %q cannot be a directory name", pod)
 	}
-	places := d.podPlaces(pod)
+	places := d.podVolumePaths(pod)
 	results := make([]struct {
 		name string
 		*Stats
@@ -68,8 +68,9 @@ func (d *Drivers) Stats(ctx context.Context, pod types.UID) (map[string]Stats, e
 	return all, nil
 }
 
-// volumeStats returns the statistics of the volume at p; nil if there are none.
-func (d *Drivers) volumeStats(ctx context.Context, p place) (name string, stats *Stats) {
+// volumeStats returns the name in the pod, and the statistics, of the volume with the paths p.
+// stats is nil if there are no statistics.
+func (d *Drivers) volumeStats(ctx context.Context, p volumePaths) (name string, stats *Stats) {
 	f, err := load(p.data)
 	if err != nil || f[p.name] == "" || !d.isValid(f[p.state], p.target) || d.isPaused(f[keyDriver]) {
 		return "", nil
@@ -95,7 +96,8 @@ func (d *Drivers) volumeStats(ctx context.Context, p place) (name string, stats 
 	return "", nil
 }
 
-// stats calls NodeGetVolumeStats. It returns nil if the driver does not support it.
+// stats calls NodeGetVolumeStats. It returns nil and no error if the driver does not support
+// statistics.
 func (s *session) stats(ctx context.Context, handle, path string) (*Stats, error) {
 	can, err := s.capabilities(ctx)
 	if err != nil || !can.stats() {
@@ -139,14 +141,14 @@ func (d *Drivers) pauseStats(driver string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if time.Now().Before(d.silent[driver]) {
-		return // the call for another volume timed out before
+		return // a call for a different volume timed out before
 	}
 	d.silent[driver] = time.Now().Add(statsPause)
 	d.o.Log.Warn("getting the statistics of a CSI driver's volumes timed out; retrying later", "driver", driver, "within", statsTimeout, "next", statsPause)
 }
 
 // setUnmeasured records whether the statistics of a published volume are unavailable, and
-// reports whether this is a change.
+// reports whether this record has changed.
 func (d *Drivers) setUnmeasured(target string, is bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,11 +1,11 @@
 package csi
 
-// A StepError is the error of an operation that has a name in the kubelet's events.
+// A StepError is the error of an operation on a volume, with the kubelet's names of the volume
+// and the operation, for events.
 type StepError struct {
-	// Volume is the kubelet's name of the volume, and Step that of the operation, such as
-	// "MountVolume.MountDevice".
-	Volume, Step string
-	Err          error
+	Volume string // the kubelet's name of the volume
+	Step   string // the kubelet's name of the operation, such as "MountVolume.MountDevice"
+	Err    error
 }
 
 func (e *StepError) Error() string { return e.Err.Error() }
@@ -13,14 +13,16 @@ func (e *StepError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// steps has the kubelet's names of the operations on a volume.
+// steps are the kubelet's names of a volume and of the operations on the volume.
 type steps struct {
 	volume string
-	names  [3]string
+	names  [3]string // by staging, publishing and growing
 }
 
+// The indexes of operations in steps.names.
 const staging, publishing, growing = 0, 1, 2
 
+// volumeSteps returns the names of v and of the operations on v.
 func volumeSteps(v Volume) steps {
 	if v.Block {
 		return steps{v.spec(), [...]string{"MapVolume.SetUpDevice", "MapVolume.MapPodDevice", "MapVolume.NodeExpandVolume"}}
@@ -28,7 +30,7 @@ func volumeSteps(v Volume) steps {
 	return steps{v.spec(), [...]string{"MountVolume.MountDevice", "MountVolume.SetUp", "MountVolume.NodeExpandVolume"}}
 }
 
-// failed returns a *StepError for err, or nil if err is nil.
+// failed returns a *StepError for err in the operation step, or nil if err is nil.
 func (s steps) failed(step int, err error) error {
 	if err == nil {
 		return nil

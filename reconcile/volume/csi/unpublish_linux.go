@@ -17,9 +17,9 @@ import (
 	"podd/runtime/safepath"
 )
 
-// Unpublish unpublishes the volumes of a pod according to the files on disk. It continues
-// after an error; a further call retries the volumes that failed. Run unstages volumes
-// that are then unused.
+// Unpublish unpublishes the volumes of a pod according to the data files on disk. It continues
+// after an error. The caller must call Unpublish again after an error, to retry the volumes that
+// failed. Run unstages the volumes that no pod uses afterwards.
 func (d *Drivers) Unpublish(ctx context.Context, pod types.UID) error {
 	if !manifest.SafeUID(pod) {
 		return fmt.Errorf("pod uid %q cannot be a directory name", pod)
@@ -42,7 +42,7 @@ func (d *Drivers) Unpublish(ctx context.Context, pod types.UID) error {
 	return errors.Join(failed...)
 }
 
-func (d *Drivers) unpublish(ctx context.Context, name string, pod types.UID, p place) error {
+func (d *Drivers) unpublish(ctx context.Context, name string, pod types.UID, p volumePaths) error {
 	d.mu.Lock()
 	delete(d.published, p.target)
 	delete(d.unmeasured, p.target)
@@ -65,7 +65,7 @@ func (d *Drivers) unpublish(ctx context.Context, name string, pod types.UID, p p
 		return fmt.Errorf("unpublishing volume %q of pod %s: %w", name, pod, err)
 	}
 	u := Use{f[keyDriver], f[keyHandle]}
-	end, err := d.lockVolume(ctx, u)
+	end, err := d.lockVolume(ctx, u, p.device())
 	if err == nil {
 		defer end()
 		err = d.unpublishOne(ctx, u, p)
@@ -77,8 +77,8 @@ func (d *Drivers) unpublish(ctx context.Context, name string, pod types.UID, p p
 	return nil
 }
 
-// unpublishOne unpublishes a volume. The caller must hold the lock of the volume.
-func (d *Drivers) unpublishOne(ctx context.Context, u Use, p place) error {
+// unpublishOne unpublishes the volume u with the paths p. The caller must hold the lock of u.
+func (d *Drivers) unpublishOne(ctx context.Context, u Use, p volumePaths) error {
 	f, err := load(p.data)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (d *Drivers) unpublishOne(ctx context.Context, u Use, p place) error {
 	if p.link != "" {
 		return d.removePodFacts(f, p)
 	}
-	if wasStaged(f) { // the facts of staging may be lost
+	if wasStaged(f) { // the data file of the staged volume may be lost
 		if err := d.restoreStaged(u, filepath.Base(p.data)); err != nil {
 			return err
 		}
@@ -121,8 +121,8 @@ func (d *Drivers) callUnpublish(ctx context.Context, u Use, target string) error
 	return ignoreNotFound(err, target)
 }
 
-// ignoreNotFound returns nil if the driver does not know a volume and it is not mounted,
-// because it was removed then. Otherwise it returns err.
+// ignoreNotFound returns nil if err has the code NotFound and nothing is mounted at the path at,
+// because the volume was deleted. Otherwise, ignoreNotFound returns err.
 func ignoreNotFound(err error, at string) error {
 	if e, is := errors.AsType[*callError](err); is && e.Code == codes.NotFound {
 		if there, looked := isMounted(at); !there {
@@ -132,9 +132,9 @@ func ignoreNotFound(err error, at string) error {
 	return err
 }
 
-// removePodFacts removes the pod's facts of a block device, its link, and the mount that a
-// kubelet made.
-func (d *Drivers) removePodFacts(f facts, p place) error {
+// removePodFacts removes the pod's keys from the data file of a block device, the link in the
+// pod's directory, and a mount that a kubelet created.
+func (d *Drivers) removePodFacts(f facts, p volumePaths) error {
 	delete(f, p.state)
 	delete(f, p.name)
 	if err := f.save(p.data); err != nil {

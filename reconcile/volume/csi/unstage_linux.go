@@ -10,14 +10,14 @@ import (
 	"podd/runtime/safepath"
 )
 
-// inDoubt is a staged volume that a pod may use, and the reason.
+// An inDoubt is a staged volume that a pod may use. err is the reason why this is unknown.
 type inDoubt struct {
 	stagedVolume
 	err error
 }
 
-// orphans returns the staged volumes that no pod uses, and those that a pod may use.
-func (d *Drivers) orphans() (all []stagedVolume, doubts []inDoubt, err error) {
+// orphans returns the staged volumes that no pod uses, and the staged volumes that a pod may use.
+func (d *Drivers) orphans() (unused []stagedVolume, doubts []inDoubt, err error) {
 	staged, err := d.staged()
 	if err != nil || len(staged) == 0 {
 		return nil, nil, err
@@ -31,15 +31,19 @@ func (d *Drivers) orphans() (all []stagedVolume, doubts []inDoubt, err error) {
 		case err != nil:
 			doubts = append(doubts, inDoubt{s, err})
 		case !is:
-			all = append(all, s)
+			unused = append(unused, s)
 		}
 	}
-	return all, doubts, nil
+	return unused, doubts, nil
 }
 
-// unstage unstages a volume if no pod uses it now.
+// unstage unstages a volume, unless a pod uses the volume or may use it now.
 func (d *Drivers) unstage(ctx context.Context, s stagedVolume) error {
-	end, err := d.lockVolume(ctx, s.Use)
+	device := ""
+	if s.device != "" {
+		device = s.dir
+	}
+	end, err := d.lockVolume(ctx, s.Use, device)
 	if err != nil {
 		return err
 	}
@@ -56,6 +60,7 @@ func (d *Drivers) unstage(ctx context.Context, s stagedVolume) error {
 	return nil
 }
 
+// unstageOne unstages a volume and removes its files. The caller must hold the lock of the volume.
 func (d *Drivers) unstageOne(ctx context.Context, s stagedVolume) error {
 	if !s.announced() {
 		if err := d.callUnstage(ctx, s); err != nil {
@@ -87,6 +92,7 @@ func (d *Drivers) unstageOne(ctx context.Context, s stagedVolume) error {
 	return nil
 }
 
+// callUnstage calls NodeUnstageVolume if the driver supports staging.
 func (d *Drivers) callUnstage(ctx context.Context, s stagedVolume) error {
 	to, err := d.openSession(s.Driver)
 	if err != nil {
@@ -104,7 +110,7 @@ func (d *Drivers) callUnstage(ctx context.Context, s stagedVolume) error {
 	return ignoreNotFound(err, s.staging)
 }
 
-// removeDevice removes the files of a block device, its facts last.
+// removeDevice removes the files of a block device. It removes the data file last.
 func (d *Drivers) removeDevice(ctx context.Context, s stagedVolume) error {
 	if err := remove(filepath.Join(d.devices(), "publish", s.device)); err != nil {
 		return err
@@ -119,7 +125,7 @@ func (d *Drivers) removeDevice(ctx context.Context, s stagedVolume) error {
 		return err
 	}
 	defer volume.Close()
-	if err := volume.Empty(ctx, "data"); err != nil { // files of a kubelet
+	if err := volume.Empty(ctx, "data"); err != nil { // other files are from a kubelet
 		return err
 	}
 	if err := removeFacts(s.dir); err != nil {

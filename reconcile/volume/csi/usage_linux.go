@@ -9,19 +9,19 @@ import (
 	"podd/runtime/safepath"
 )
 
-// usage has the volumes that pods use or may use.
+// A usage contains the volumes that pods use or may use.
 type usage struct {
 	volumes map[Use]bool
-	devices map[string]bool // by name
-	// staged has the volumes that must have been staged, with the name of a
-	// PersistentVolume.
+	devices map[string]bool // by name of the PersistentVolume
+	// staged contains the volumes that must have been staged. The value is the name of a
+	// PersistentVolume of the volume.
 	staged map[Use]string
-	// unknown has the mounts in pod directories without facts, by the kubelet's name of
-	// the volume.
+	// unknown contains an error for each mount in a pod directory without a valid data file, by
+	// the kubelet's name of the volume.
 	unknown map[string]error
 }
 
-// used returns the usage according to the pod directories on disk.
+// used returns the volumes that pods use or may use, according to the pod directories on disk.
 func (d *Drivers) used() (usage, error) {
 	by := usage{map[Use]bool{}, map[string]bool{}, map[Use]string{}, map[string]error{}}
 	pods, err := safepath.Names(d.pods())
@@ -48,7 +48,7 @@ func (d *Drivers) used() (usage, error) {
 	return by, nil
 }
 
-// add adds the volume of a directory in a pod's directory.
+// add adds the volume of dir, the directory of a volume in a pod directory.
 func (by usage) add(dir string) {
 	f, err := load(dir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errUnreadable) {
@@ -59,7 +59,7 @@ func (by usage) add(dir string) {
 	name := filepath.Base(dir)
 	if err != nil {
 		at := filepath.Join(dir, targetName)
-		by.unknown[name] = errors.Join(by.unknown[name], fmt.Errorf("it may be mounted at %s, which has no valid data file; unmount it: %w", at, err))
+		by.unknown[name] = errors.Join(by.unknown[name], fmt.Errorf("the volume may be mounted at %s, which has no valid data file; unmount it: %w", at, err))
 		return
 	}
 	u := Use{f[keyDriver], f[keyHandle]}
@@ -69,11 +69,12 @@ func (by usage) add(dir string) {
 	}
 }
 
-// wasStaged reports whether the volume of a mount in a pod with these facts must have been
-// staged.
+// wasStaged reports whether the volume of a published mount with the facts f must have been
+// staged: it is a PersistentVolume, and the driver was called to publish it.
 func wasStaged(f facts) bool { return f[keyLifecycle] != ephemeral && f[keyState] != announced }
 
-// has reports whether a pod uses a staged volume. It returns an error if this is unknown.
+// has reports whether a pod uses the staged volume s. It returns false and an error if podd cannot
+// determine whether a pod uses s.
 func (by usage) has(s stagedVolume) (bool, error) {
 	if s.device != "" {
 		return by.devices[s.device], nil

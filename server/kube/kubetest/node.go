@@ -146,7 +146,7 @@ func (n *Node) Logs(_ context.Context, req server.LogRequest, w io.Writer) error
 	return err
 }
 
-// Do sends a request of a user whose only permission is discovery.
+// Do sends a request of a user with no permission but discovery.
 func Do(t testing.TB, h http.Handler, method, target, accept, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	w, r := httptest.NewRecorder(), httptest.NewRequest(method, target, strings.NewReader(body))

@@ -52,10 +52,10 @@ type Change struct {
 	Subresource string
 }
 
-// Update returns the managed fields after next, which has defaults, replaces the
-// live object. It starts from the managed fields of next if they are valid, so that
-// a client can remove itself from the list. It returns none for an object that has
-// no known manager.
+// Update returns the managed fields of the object after next, which has defaults, has
+// replaced the live object. Update starts from the managed fields of next if they are valid,
+// so that a client can remove itself from the list. It returns nil for an object without
+// managers.
 func (f *Fields) Update(c Change, next server.Object) ([]metav1.ManagedFieldsEntry, error) {
 	m, err := f.manager(c)
 	if err != nil {
@@ -86,8 +86,8 @@ func (f *Fields) Apply(c Change, configuration map[string]any, force bool) ([]by
 	return text, fields, err
 }
 
-// live returns a copy of the live object without its managed fields if they are
-// invalid, because a user may have edited them in the object's file.
+// live returns a copy of the live object. It removes the managed fields if they are invalid,
+// because a user may have edited them in the object's file.
 func (c Change) live() runtime.Object {
 	o := c.Live.DeepCopyObject().(server.Object)
 	if managedfields.ValidateManagedFields(o.GetManagedFields()) != nil {
@@ -96,8 +96,8 @@ func (c Change) live() runtime.Object {
 	return o
 }
 
-// configurationError returns err as an API error. An error that is not one yet
-// means that the configuration has an unknown field or a duplicate list entry.
+// configurationError returns err as an API error. An error of any other type means that
+// the configuration has an unknown field or a duplicate list entry.
 func configurationError(err error) error {
 	if api := apierrors.APIStatus(nil); errors.As(err, &api) {
 		return err

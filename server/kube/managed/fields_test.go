@@ -70,11 +70,11 @@ func TestApply(t *testing.T) {
 			t.Errorf("%s: got %s, %v", c.name, text, err)
 		}
 		if p.ManagedFields != nil || strings.Contains(string(text), "managedFields") {
-			t.Errorf("%s: %s", c.name, text)
+			t.Errorf("%s: got %s, want it without managed fields", c.name, text)
 		}
 		for _, m := range managers {
 			if raw := string(m.FieldsV1.Raw); m.Manager == "m" && strings.Contains(raw, "f:status") {
-				t.Errorf("%s: %s", c.name, raw)
+				t.Errorf("%s: got fields %s, want them without f:status", c.name, raw)
 			}
 		}
 	}

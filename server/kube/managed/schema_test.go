@@ -48,7 +48,7 @@ func TestNewConverter(t *testing.T) {
 		w.got, w.want = got, want
 		w.compare(o.GetObjectKind().GroupVersionKind().Kind, gotType, wantType)
 		if len(w.seen) < 5 {
-			t.Errorf("%T: %d types compared", o, len(w.seen))
+			t.Errorf("%T: only %d types were compared", o, len(w.seen))
 		}
 	}
 }

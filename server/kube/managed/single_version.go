@@ -10,7 +10,7 @@ import (
 )
 
 // singleVersion implements the interfaces that managedfields needs for kinds with
-// several versions. podd's kinds have only one, which is read, stored and served.
+// several versions. podd reads, stores and serves each kind in a single version.
 type singleVersion struct{ live server.Object }
 
 var (
@@ -36,8 +36,8 @@ func (singleVersion) Convert(in, out, _ any) error {
 	return runtime.NewNotRegisteredErrForType("podd", reflect.TypeOf(in))
 }
 
-// ConvertToVersion implements runtime.ObjectConvertor. It fails for another
-// version, so that managers of that version are ignored.
+// ConvertToVersion implements runtime.ObjectConvertor. It fails for any other version, so
+// that managers of that version are ignored.
 func (singleVersion) ConvertToVersion(in runtime.Object, to runtime.GroupVersioner) (runtime.Object, error) {
 	if _, ok := to.KindForGroupVersionKinds([]schema.GroupVersionKind{in.GetObjectKind().GroupVersionKind()}); !ok {
 		return nil, runtime.NewNotRegisteredErrForTarget("podd", reflect.TypeOf(in), to)

@@ -8,20 +8,20 @@
 //	GET  /openapi/v2                            an empty document, as protobuf
 //
 // The documents are generated from the Go types: fields and merge keys by reflection,
-// descriptions from SwaggerDoc. The tables in marker.go have the information that the API
-// server's generator reads from comments only, such as which lists are maps and which
-// fields without omitempty are optional.
+// descriptions from SwaggerDoc. The tables in marker.go contain the information that is
+// available only in comments of the Go types, such as which lists are maps and which fields
+// without omitempty are optional.
 //
 //	[]Resource ─▶ models (schemas) ┐
 //	           ─▶ paths            ┴▶ OpenAPI version 3, by group version
 //
 // # How kubectl uses the documents
 //
-// apply and create leave field validation to the server if the document has a PATCH of
-// the kind with the query parameter fieldValidation. A server that rejects writes with its
-// own messages should therefore list their verbs all the same. apply makes a strategic
-// merge patch if the PATCH accepts that media type, with the x-kubernetes-patch-…
-// extensions of the schema of the kind.
+// apply and create leave field validation to the server if the document contains a PATCH of
+// the kind with the query parameter fieldValidation. A document should therefore list the
+// verbs of writes even if the server rejects them, so that kubectl reports the server's
+// message. apply sends a strategic merge patch if the PATCH accepts that media type, and
+// computes it with the x-kubernetes-patch-… extensions of the kind's schema.
 //
 // The version 2 document at /openapi/v2 is empty. kubectl reads it for files of kind List
 // and for kinds without such a PATCH, and validates no object whose kind it does not find.

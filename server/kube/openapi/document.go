@@ -16,7 +16,7 @@ type Info struct {
 	Version string `json:"version"`
 }
 
-// Components has the schemas that a Document refers to.
+// Components contains the schemas that a Document refers to.
 type Components struct {
 	Schemas map[string]*Schema `json:"schemas"`
 }

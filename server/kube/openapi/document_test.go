@@ -2,18 +2,15 @@ package openapi
 
 import (
 	"encoding/json"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	openapiv3 "github.com/google/gnostic-models/openapiv3"
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/kube-openapi/pkg/spec3"
-)
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+	"podd/server/goldentest"
+)
 
 func asJSON(t *testing.T, v any) []byte {
 	t.Helper()
@@ -45,7 +42,7 @@ func checkReferences(t *testing.T, document string, text []byte, schemas map[str
 	t.Helper()
 	parts := strings.Split(string(text), `"$ref":"`)
 	if len(parts) < 10 {
-		t.Errorf("%s: %d references", document, len(parts)-1)
+		t.Errorf("%s: got only %d references", document, len(parts)-1)
 	}
 	for _, part := range parts[1:] {
 		ref, _, _ := strings.Cut(part, `"`)
@@ -139,21 +136,5 @@ func golden(t *testing.T, name string, v any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compare(t, filepath.Join("testdata", name+".json"), string(text)+"\n")
-}
-
-func compare(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; -update rewrites it):\n%s", file, diff)
-	}
+	goldentest.Compare(t, filepath.Join("testdata", name+".json"), string(text)+"\n")
 }

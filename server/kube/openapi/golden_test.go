@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"podd/server/goldentest"
 )
 
 // withoutTexts returns a copy of a schema whose descriptions are replaced by an
@@ -54,5 +56,5 @@ func contentLine(content map[string]Media) string {
 func goldenLines(t *testing.T, name string, lines []string) {
 	t.Helper()
 	slices.SortFunc(lines, func(a, b string) int { return strings.Compare(a[7:], b[7:]) })
-	compare(t, filepath.Join("testdata", name+".txt"), strings.Join(lines, "\n")+"\n")
+	goldentest.Compare(t, filepath.Join("testdata", name+".txt"), strings.Join(lines, "\n")+"\n")
 }

@@ -46,10 +46,9 @@ func listType(field string, m Merging) string {
 	return "atomic"
 }
 
-// The tables below have the information about a field or type that is in comments
-// of the Go source (+listType, +listMapKey, +mapType, +optional, +required,
-// +default) and differs from the tags. A field is listed with the type that
-// declares it.
+// The tables below contain the markers in comments of the Go source (+listType,
+// +listMapKey, +mapType, +optional, +required, +default) that differ from the struct tags.
+// The key of a field begins with the type that declares the field.
 
 var listTypes = map[string]string{
 	core + "ContainerRestartRuleOnExitCodes.values": "set",
@@ -67,7 +66,7 @@ var listKeys = map[string][]string{
 	core + "ServiceSpec.ports":                 {"port", "protocol"},
 }
 
-// mapTypes has types and fields.
+// mapTypes maps the name of a type or field to its merge rule: "atomic" or "granular".
 var mapTypes = map[string]string{
 	core + "ConfigMapKeySelector":          "atomic",
 	core + "FileKeySelector":               "atomic",
@@ -106,7 +105,7 @@ var required = map[string]bool{
 	core + "TypedObjectReference.apiGroup":                   false,
 }
 
-// defaults has the default values of fields that are keys of a list, which apply to
+// defaults maps a field that is a key of a list to its default value, which applies to
 // entries without the field.
 var defaults = map[string]any{
 	core + "ContainerPort.protocol":    "TCP",

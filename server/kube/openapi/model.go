@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// models has the schemas of Go types and of all types that they refer to, by name.
+// models maps the name of a Go type to its schema. It also contains the types that the
+// schemas refer to.
 type models map[string]*Schema
 
 // modelName returns the API server's name of a type, such as
@@ -144,8 +145,8 @@ func (m models) addFields(s *Schema, t reflect.Type) {
 	}
 }
 
-// isRequired reports whether a field is required: it is if it is never omitted when
-// the object is encoded.
+// isRequired reports whether a field is required. By default, a field is required if it is
+// never omitted when the object is encoded.
 func isRequired(field, options string) bool {
 	if must, ok := required[field]; ok {
 		return must

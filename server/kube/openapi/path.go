@@ -1,6 +1,6 @@
 package openapi
 
-// Path has the operations of one path.
+// Path contains the operations of a path.
 type Path struct {
 	Get        *Operation  `json:"get,omitempty"`
 	Put        *Operation  `json:"put,omitempty"`
@@ -14,7 +14,7 @@ func (p *Path) operations() []*Operation {
 	return []*Operation{p.Get, p.Put, p.Post, p.Delete, p.Patch}
 }
 
-// paths has the paths of one group version, and its models.
+// paths contains the paths and the models of a group version.
 type paths struct {
 	models models
 	byPath map[string]*Path

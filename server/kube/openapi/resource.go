@@ -25,7 +25,7 @@ type Subresource struct {
 	Kind schema.GroupVersionKind
 	// Object is the type that is read and written; nil for plain text or a stream.
 	Object any
-	// Options has the query parameters of a read request, such as
+	// Options is a struct with fields that are the query parameters of a read request, such as
 	// &v1.PodLogOptions{}. It may be nil.
 	Options any
 	Verbs   []string // get, create, update, patch

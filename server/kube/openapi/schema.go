@@ -20,7 +20,7 @@ type Schema struct {
 	Merging
 }
 
-// Merging has the rules for merging two versions of a value.
+// Merging contains the rules for merging two versions of a value.
 type Merging struct {
 	ListType      string   `json:"x-kubernetes-list-type,omitempty"`
 	ListMapKeys   []string `json:"x-kubernetes-list-map-keys,omitempty"`

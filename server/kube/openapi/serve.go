@@ -16,7 +16,7 @@ type Handler struct {
 	documents func() *documents
 }
 
-// documents has the index and the documents that it lists.
+// documents contains the documents and their index.
 type documents struct {
 	index  *cached
 	byName map[string]*cached
@@ -71,9 +71,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveDocument serves a document. If the request has the hash of the current content, the
-// response can be cached forever. Another hash is redirected to the current
-// content.
+// serveDocument serves a document. If the request contains the hash of the current content,
+// the response can be cached forever. A request with any other hash is redirected to the
+// current content.
 func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request, name string) {
 	if !acceptsJSON(r) {
 		replyError(w, http.StatusNotAcceptable, "OpenAPI version 3 is served as "+mediaJSON)

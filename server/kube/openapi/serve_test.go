@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ask sends a request with headers, given as name and value pairs.
-func ask(h http.Handler, method, url string, header ...string) *http.Response {
+// sendTo sends a request with headers, given as name and value pairs.
+func sendTo(h http.Handler, method, url string, header ...string) *http.Response {
 	r := httptest.NewRequest(method, url, nil)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Add(header[i], header[i+1])
@@ -40,7 +40,7 @@ func urls(t *testing.T, h http.Handler) map[string]string {
 			ServerRelativeURL string
 		}
 	}
-	if err := json.Unmarshal([]byte(body(t, ask(h, "GET", "/openapi/v3"))), &index); err != nil {
+	if err := json.Unmarshal([]byte(body(t, sendTo(h, "GET", "/openapi/v3"))), &index); err != nil {
 		t.Fatal(err)
 	}
 	all := map[string]string{}
@@ -54,24 +54,24 @@ func TestHandler_Index(t *testing.T) {
 	h := New("v1.2.3", served())
 	all := urls(t, h)
 	for _, name := range []string{"api/v1", "apis/coordination.k8s.io/v1"} {
-		r := ask(h, "GET", all[name], "Accept", "application/json")
+		r := sendTo(h, "GET", all[name], "Accept", "application/json")
 		if r.StatusCode != 200 || !strings.Contains(r.Header.Get("Cache-Control"), "immutable") {
-			t.Errorf("%s at %q: %s, Cache-Control %q", name, all[name], r.Status, r.Header.Get("Cache-Control"))
+			t.Errorf("%s at %q: got %s with Cache-Control %q, want 200 and immutable", name, all[name], r.Status, r.Header.Get("Cache-Control"))
 		}
 		var d Document
 		if err := json.Unmarshal([]byte(body(t, r)), &d); err != nil || d.OpenAPI != "3.0.0" {
-			t.Errorf("%s: %q, %v", name, d.OpenAPI, err)
+			t.Errorf("%s: got version %q and error %v, want 3.0.0", name, d.OpenAPI, err)
 		}
 	}
 	if len(all) != 2 {
-		t.Errorf("index has %v", all)
+		t.Errorf("got index %v, want 2 documents", all)
 	}
 }
 
 func TestHandler(t *testing.T) {
 	h := New("v1.2.3", served())
 	core := urls(t, h)["api/v1"]
-	tag := ask(h, "GET", core).Header.Get("ETag")
+	tag := sendTo(h, "GET", core).Header.Get("ETag")
 	for _, c := range []struct {
 		method, url string
 		header      []string
@@ -95,27 +95,27 @@ func TestHandler(t *testing.T) {
 		{"GET", "/openapi/v2", nil, 200, mediaProto2},
 		{"GET", "/openapi/v2", []string{"Accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"}, 200, mediaProto2},
 	} {
-		r := ask(h, c.method, c.url, c.header...)
+		r := sendTo(h, c.method, c.url, c.header...)
 		if r.StatusCode != c.status || r.Header.Get("Content-Type") != c.media {
 			t.Errorf("%s %s %q: %d %s, want %d %s", c.method, c.url, c.header, r.StatusCode, r.Header.Get("Content-Type"), c.status, c.media)
 		}
 		if c.status >= 400 {
 			var s metav1.Status
 			if err := json.Unmarshal([]byte(body(t, r)), &s); err != nil || s.Kind != "Status" || int(s.Code) != c.status || s.Message == "" {
-				t.Errorf("%s %s: %+v, %v", c.method, c.url, s, err)
+				t.Errorf("%s %s: got %+v and error %v, want a Status with code %d", c.method, c.url, s, err, c.status)
 			}
 		}
 	}
-	if to := ask(h, "GET", "/openapi/v3/api/v1?hash=OLD").Header.Get("Location"); to != core {
+	if to := sendTo(h, "GET", "/openapi/v3/api/v1?hash=OLD").Header.Get("Location"); to != core {
 		t.Errorf("an old hash is redirected to %q, want %q", to, core)
 	}
 }
 
 func TestHandler_Encodings(t *testing.T) {
 	h := New("v1.2.3", served())
-	plain := body(t, ask(h, "GET", "/openapi/v3/api/v1"))
+	plain := body(t, sendTo(h, "GET", "/openapi/v3/api/v1"))
 	for coding, want := range map[string]string{"gzip": "gzip", "br, gzip;q=0.8": "gzip", "gzip;q=0": "", "identity": ""} {
-		r := ask(h, "GET", "/openapi/v3/api/v1", "Accept-Encoding", coding)
+		r := sendTo(h, "GET", "/openapi/v3/api/v1", "Accept-Encoding", coding)
 		if got := r.Header.Get("Content-Encoding"); got != want {
 			t.Errorf("%q: %q, want %q", coding, got, want)
 			continue

@@ -2,8 +2,8 @@ package openapi
 
 import "reflect"
 
-// description returns the description of a type or, if name is not empty, of its
-// field with that JSON name. It is "" if there is none.
+// description returns the description of a type or, if name is not empty, of the field with
+// that JSON name. It returns "" if there is no description.
 func description(t reflect.Type, name string) string {
 	if v, ok := reflect.Zero(t).Interface().(interface{ SwaggerDoc() map[string]string }); ok {
 		return v.SwaggerDoc()[name]
@@ -14,7 +14,7 @@ func description(t reflect.Type, name string) string {
 	return ""
 }
 
-// descriptions has the descriptions of types without SwaggerDoc.
+// descriptions maps the name of a type without SwaggerDoc to its description.
 var descriptions = map[string]string{
 	meta + "Time":      "A time in seconds in the format of RFC 3339: 2006-01-02T15:04:05Z.",
 	meta + "MicroTime": "A time in microseconds in the format of RFC 3339: 2006-01-02T15:04:05.000000Z.",

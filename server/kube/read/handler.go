@@ -1,10 +1,10 @@
 // Package read serves get, list and watch requests.
 //
 // For every resource that was ever requested, a store retains the objects and the newest
-// changes. It has no goroutine: a request, or a watcher that is woken by a new View,
-// first updates it (store.go). All watchers share one ring of changes and one encoding
-// per object, and need no more state than a revision. A watcher that is too slow for the
-// ring receives 410 Gone and lists again.
+// changes (store.go). The store has no goroutine: every request, and every watcher that a
+// new View wakes, first updates the store. All watchers share the list of changes and the
+// encoded objects; the state of a watcher is a revision. A watcher that needs changes that
+// are no longer retained receives 410 Gone, and the client lists again.
 //
 // With Options.ShowsSecret the data of Secrets is hidden from users who may only see the
 // objects (secret.go).
@@ -29,10 +29,11 @@ import (
 // Events provides the events of objects of this node. It must be safe for
 // concurrent use.
 type Events interface {
-	// Events returns the retained events that are newer than a revision, each with
-	// its own revision as resourceVersion, and the newest revision.
-	Events(after uint64) ([]*v1.Event, uint64)
-	// Changed returns a channel that is closed when there is a newer revision.
+	// Events returns the retained events that are newer than the revision after, and
+	// the newest revision. The resourceVersion of an event is its own revision.
+	Events(after uint64) (events []*v1.Event, newest uint64)
+	// Changed returns a channel that is closed when there is a revision newer than
+	// after.
 	Changed(after uint64) <-chan struct{}
 }
 
@@ -47,10 +48,7 @@ type Options struct {
 	State  server.Viewer
 	Events Events // nil if there are none
 	Usage  Usage  // required for resources that are measured
-	// ShowsSecret reports whether a user may read the data of a Secret, or of all
-	// Secrets of a namespace if the name is empty. Other users, and all users whose
-	// request was forwarded by a proxy, see the objects without data. If it is nil,
-	// permission to read the objects suffices.
+	// ShowsSecret is as in kube.API.
 	ShowsSecret func(ctx context.Context, u auth.User, namespace, name string) bool
 	// Now returns the time that ages in tables are relative to.
 	Now func() time.Time
@@ -85,7 +83,7 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, res *resource.De
 	}
 }
 
-// Find returns an object, or Kubernetes' error if it does not exist.
+// Find returns an object, or the API's error NotFound if the object does not exist.
 func (h *Handler) Find(ctx context.Context, res *resource.Definition, key server.Key) (*resource.Entry, error) {
 	entries, _, err := h.entries(ctx, res)
 	if err != nil {
@@ -98,9 +96,9 @@ func (h *Handler) Find(ctx context.Context, res *resource.Definition, key server
 	return entries[n], nil
 }
 
-// Select returns the objects that the label and field selectors of a query select
-// in a namespace, or in all if it is "", and their revision.
-func (h *Handler) Select(ctx context.Context, res *resource.Definition, namespace string, q url.Values) ([]*resource.Entry, uint64, error) {
+// Select returns the objects in a namespace that match the label and field selectors of a
+// query, and the revision of the list. The namespace "" selects all namespaces.
+func (h *Handler) Select(ctx context.Context, res *resource.Definition, namespace string, q url.Values) (selected []*resource.Entry, rev uint64, err error) {
 	s, err := selector(res, namespace, q)
 	if err != nil {
 		return nil, 0, err
@@ -109,8 +107,8 @@ func (h *Handler) Select(ctx context.Context, res *resource.Definition, namespac
 	return slices.DeleteFunc(slices.Clone(entries), func(e *resource.Entry) bool { return !s.matches(e.Object) }), rev, err
 }
 
-// entries returns all objects of a resource, and their revision.
-func (h *Handler) entries(ctx context.Context, res *resource.Definition) ([]*resource.Entry, uint64, error) {
+// entries returns all objects of a resource, sorted by key, and the revision of the list.
+func (h *Handler) entries(ctx context.Context, res *resource.Definition) (all []*resource.Entry, rev uint64, err error) {
 	if res.Measure != nil {
 		return h.measuredEntries(ctx, res)
 	}
@@ -118,7 +116,8 @@ func (h *Handler) entries(ctx context.Context, res *resource.Definition) ([]*res
 	return entries, rev, nil
 }
 
-// measuredEntries returns the entries of a resource that is measured now.
+// measuredEntries measures a resource and returns its objects and a revision, which is
+// the time of the measurement.
 func (h *Handler) measuredEntries(ctx context.Context, res *resource.Definition) ([]*resource.Entry, uint64, error) {
 	used, err := h.usage.Usage(ctx)
 	if err != nil {

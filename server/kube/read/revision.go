@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// revision returns the resourceVersion in a query. given is false if it is missing
-// or 0, which means any version.
+// revision returns the resourceVersion in a query. given is false if resourceVersion is
+// missing or 0, which means any version.
 func revision(q url.Values) (rev uint64, given bool, err error) {
 	s := q.Get("resourceVersion")
 	if s == "" || s == "0" {
@@ -43,13 +43,13 @@ func checkListRevision(q url.Values, now uint64) error {
 	return nil
 }
 
-// expired returns the error for a revision whose changes are no longer retained.
+// expired returns the error for a revision that is no longer retained.
 // The client must list again.
 func expired(rev uint64) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d", rev))
 }
 
-// tooNew returns the error for a revision in the future. Clients recognize it by
+// tooNew returns the error for a revision in the future. Clients recognize the error by
 // its cause and list again.
 func tooNew(rev, now uint64) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", rev, now), 1)

@@ -16,15 +16,15 @@ import (
 // kubectl prints it.
 const hiddenWarning = `299 - "Secrets are shown without their data: reading it needs permission to create nodes/proxy or to get secrets, and a request to the node's own port"`
 
-// reader filters the objects that the sender of a request may read.
+// reader removes the data of Secrets that the sender of a request may not read.
 type reader struct {
 	handler *Handler
 	r       *http.Request
-	name    string // name in the request; "" if it is for several objects
+	name    string // name of the requested Secret; "" if several are requested
 }
 
-// newReader returns the reader for a request. It is nil if the resource has nothing
-// to hide, or everything may be shown.
+// newReader returns the reader for a request. It returns nil if the requested objects are
+// not Secrets or the Handler does not hide data. A nil reader removes nothing.
 func (h *Handler) newReader(r *http.Request, res *resource.Definition, i request.Info) *reader {
 	if h.showsSecret == nil || res.Name != "secrets" {
 		return nil
@@ -32,12 +32,13 @@ func (h *Handler) newReader(r *http.Request, res *resource.Definition, i request
 	return &reader{h, r, i.Name}
 }
 
-// mayRead reports whether the data of the Secrets of a namespace is shown.
+// mayRead reports whether the sender may read the data of the requested Secrets in a
+// namespace.
 func (q *reader) mayRead(namespace string) bool {
 	return !server.IsForwarded(q.r) && q.handler.showsSecret(q.r.Context(), auth.UserFrom(q.r.Context()), namespace, q.name)
 }
 
-// entry returns e with or without data.
+// entry returns e, without data if the sender may not read the data.
 func (q *reader) entry(e *resource.Entry) *resource.Entry {
 	if q == nil || q.mayRead(e.Key.Namespace) {
 		return e
@@ -45,19 +46,19 @@ func (q *reader) entry(e *resource.Entry) *resource.Entry {
 	return withoutData(e)
 }
 
-// entries returns all with or without data, and whether any data is omitted. all
-// must be sorted by namespace.
+// entries returns all, without the data that the sender may not read. hidden reports
+// whether the data of any Secret is omitted. all must be sorted by namespace.
 func (q *reader) entries(all []*resource.Entry) (shown []*resource.Entry, hidden bool) {
 	if q == nil {
 		return all, false
 	}
 	shown = slices.Clone(all)
-	may := false
+	mayRead := false
 	for n, e := range all {
 		if n == 0 || all[n-1].Key.Namespace != e.Key.Namespace {
-			may = q.mayRead(e.Key.Namespace)
+			mayRead = q.mayRead(e.Key.Namespace)
 		}
-		if !may {
+		if !mayRead {
 			shown[n], hidden = withoutData(e), true
 		}
 	}

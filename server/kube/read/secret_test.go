@@ -96,14 +96,14 @@ func TestSecretData(t *testing.T) {
 		h.ServeHTTP(w, r.WithContext(auth.WithUser(r.Context(), auth.User{Name: "bob"})))
 		body := w.Body.String()
 		if got := strings.Count(body, hidden); w.Code != 200 || got != c.values || c.values == 0 && strings.Contains(body, "hidden") {
-			t.Errorf("%v may: %s as %s, forwarded %t: got %d with %d values, want %d:\n%s", c.may, c.target, c.accept, c.forwarded, w.Code, got, c.values, body)
+			t.Errorf("bob may read %v: %s as %s, forwarded %t: got %d with %d values, want %d:\n%s", c.may, c.target, c.accept, c.forwarded, w.Code, got, c.values, body)
 		}
 		if !strings.Contains(body, "team") && c.accept != table {
 			t.Errorf("%s: an annotation is missing in %s", c.target, body)
 		}
 		whole := c.values == 3 || c.values == 2 && strings.HasPrefix(c.target, shop) || c.values == 1
 		if warned := w.Header().Get("Warning") != ""; warned == whole {
-			t.Errorf("%v may: %s: Warning is %q", c.may, c.target, w.Header().Get("Warning"))
+			t.Errorf("bob may read %v: %s: got Warning %q, want a warning: %t", c.may, c.target, w.Header().Get("Warning"), !whole)
 		}
 	}
 }

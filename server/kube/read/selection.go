@@ -20,8 +20,8 @@ type selection struct {
 	resource  *resource.Definition
 }
 
-// selector parses the selectors of a query. It rejects unsupported fields, because
-// ignoring them would select all objects.
+// selector parses the label and field selectors of a query. It returns an error for an
+// unsupported field, because ignoring the field would select all objects.
 func selector(res *resource.Definition, namespace string, q url.Values) (selection, error) {
 	s := selection{namespace: namespace, resource: res}
 	if res.Name == "namespaces" {
@@ -34,9 +34,9 @@ func selector(res *resource.Definition, namespace string, q url.Values) (selecti
 	if s.fields, err = fields.ParseSelector(q.Get("fieldSelector")); err != nil {
 		return s, apierrors.NewBadRequest("fieldSelector: " + err.Error())
 	}
-	known := res.Fields(res.Blank())
+	supported := res.Fields(res.Blank())
 	for _, r := range s.fields.Requirements() {
-		if !known.Has(r.Field) {
+		if !supported.Has(r.Field) {
 			return s, apierrors.NewBadRequest(fmt.Sprintf("field label not supported: %.80s", r.Field))
 		}
 	}

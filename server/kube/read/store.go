@@ -13,19 +13,18 @@ import (
 	"podd/server/kube/resource"
 )
 
-// A store retains at least maxChanges changes of a resource, unless they need more
-// than maxChangeBytes, and at most about twice as many. A watcher that needs older
-// changes must list again.
+// A store retains between maxChanges and about 2*maxChanges changes of a resource, or
+// fewer if they need more than maxChangeBytes. A watcher that needs older changes must
+// list again.
 const (
 	maxChanges     = 512
 	maxChangeBytes = 8 << 20
-	minChanges     = 8 // even if they are large
+	minChanges     = 8 // retained even if the changes need more than maxChangeBytes
 )
 
-// store retains the served objects and their revisions. Revisions start with the
-// View's and increase by one with each change. Two changes never have the same
-// revision, because a watcher that is disconnected between them would miss the
-// second.
+// store retains the served objects and their revisions. The first revision is the revision
+// of the View. Each change has a revision of its own, because a watcher that is
+// disconnected between two changes with the same revision would miss the second change.
 type store struct {
 	state  server.Viewer
 	events Events
@@ -40,38 +39,38 @@ type store struct {
 // overwritten.
 type resourceState struct {
 	initialized bool
-	view        *server.View      // the View that it was made of
-	changed     <-chan struct{}   // closed when it is outdated
-	sources     []resource.Item   // the sources of entries, in the same order
+	view        *server.View      // the View that contains the objects
+	changed     <-chan struct{}   // closed when the state is outdated
+	items       []resource.Item   // the items of entries, in the same order
 	entries     []*resource.Entry // sorted by key
 	changes     []change          // in order of revision
 	bytes       int               // size of changes
-	since       uint64            // all later changes are in changes
+	since       uint64            // changes contains all changes after this revision
 }
 
-// change is an added, modified or deleted object, at the revision of now. If it was
-// deleted, now is its last state.
+// change is an added, modified or deleted object. Its revision is the revision of now. If
+// the object was deleted, now is its last state.
 type change struct {
 	kind        watch.EventType
 	now, before *resource.Entry // before is nil if the object was added
-	bytes       int             // encoded size of both
+	bytes       int             // encoded size of now and before
 }
 
 func newStore(state server.Viewer, events Events) *store {
 	return &store{state: state, events: events, rev: state.View().Revision, states: map[*resource.Definition]*resourceState{}}
 }
 
-// list returns all objects of a resource, and their revision.
-func (s *store) list(r *resource.Definition) ([]*resource.Entry, uint64) {
+// list returns all objects of a resource, sorted by key, and the newest revision.
+func (s *store) list(r *resource.Definition) (entries []*resource.Entry, rev uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.updatedLocked(r).entries, s.rev
 }
 
-// after returns the changes since a revision, the newest revision, and a channel
-// that is closed when there may be more changes. known is false if the revision is
-// too old or in the future.
-func (s *store) after(r *resource.Definition, rev uint64) (changes []change, now uint64, more <-chan struct{}, known bool) {
+// after returns the changes after the revision rev, the newest revision, and a channel
+// that is closed when there may be more changes. retained is false if changes after rev
+// are no longer retained or rev is in the future.
+func (s *store) after(r *resource.Definition, rev uint64) (changes []change, newest uint64, more <-chan struct{}, retained bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.updatedLocked(r)
@@ -79,7 +78,7 @@ func (s *store) after(r *resource.Definition, rev uint64) (changes []change, now
 	return t.changes[first:], s.rev, t.changed, t.since <= rev && rev <= s.rev
 }
 
-// updatedLocked returns the current state of a resource.
+// updatedLocked updates the state of a resource and returns it.
 func (s *store) updatedLocked(r *resource.Definition) *resourceState {
 	t := s.states[r]
 	if t == nil {
@@ -117,38 +116,39 @@ func eventItems(events []*v1.Event) []resource.Item {
 	return all
 }
 
-// updateLocked updates t to items, which must be sorted by key, and records the
-// changes. The first call records none, because no client has an earlier state.
+// updateLocked updates t to items, which must be sorted by key, and records the changes. The
+// first call records no changes, because no client has received an earlier state.
 func (s *store) updateLocked(r *resource.Definition, t *resourceState, items []resource.Item) {
 	entries := make([]*resource.Entry, 0, len(items))
-	old, sources := t.entries, t.sources
+	old, oldItems := t.entries, t.items
 	for _, i := range items {
 		for len(old) > 0 && old[0].Key.Compare(i.Key) < 0 {
 			s.removedLocked(r, t, old[0])
-			old, sources = old[1:], sources[1:]
+			old, oldItems = old[1:], oldItems[1:]
 		}
 		var before *resource.Entry
-		var source resource.Item
+		var was resource.Item
 		if len(old) > 0 && old[0].Key == i.Key {
-			before, source = old[0], sources[0]
-			old, sources = old[1:], sources[1:]
+			before, was = old[0], oldItems[0]
+			old, oldItems = old[1:], oldItems[1:]
 		}
-		entries = append(entries, s.entryLocked(r, t, before, source, i))
+		entries = append(entries, s.entryLocked(r, t, before, was, i))
 	}
 	for _, e := range old {
 		s.removedLocked(r, t, e)
 	}
-	t.entries, t.sources = entries, items
+	t.entries, t.items = entries, items
 	if !t.initialized {
 		t.initialized, t.since = true, s.rev
 	}
 	t.trim()
 }
 
-// entryLocked returns the entry of an item: the previous one if the object has not
-// changed.
+// entryLocked returns the entry of the item is. It returns before, the entry of the item
+// was, if the object has not changed, and otherwise records the change. before is nil for
+// a new object.
 func (s *store) entryLocked(r *resource.Definition, t *resourceState, before *resource.Entry, was, is resource.Item) *resource.Entry {
-	if before != nil && same(r, was.Object, is.Object) {
+	if before != nil && isUnchanged(r, was.Object, is.Object) {
 		return before
 	}
 	if before != nil && before.Object.GetUID() != is.Object.GetUID() {
@@ -165,27 +165,28 @@ func (s *store) entryLocked(r *resource.Definition, t *resourceState, before *re
 	return e
 }
 
-// same reports whether an object is unchanged. Events are compared by their
+// isUnchanged reports whether an object is unchanged. Events are compared by their
 // resourceVersion.
-func same(r *resource.Definition, was, is server.Object) bool {
+func isUnchanged(r *resource.Definition, was, is server.Object) bool {
 	if r.Events {
 		return was.GetResourceVersion() == is.GetResourceVersion()
 	}
 	return was == is || equality.Semantic.DeepEqual(was, is)
 }
 
-// withRevision returns the same object at another revision, for the event of its
-// deletion.
+// withRevision returns an entry for the object of e at another revision, for the watch
+// event of its deletion.
 func withRevision(r *resource.Definition, e *resource.Entry, rev uint64) *resource.Entry {
 	return r.Entry(resource.Item{Key: e.Key, Object: e.Object}, rev)
 }
 
+// removedLocked records the deletion of an object.
 func (s *store) removedLocked(r *resource.Definition, t *resourceState, e *resource.Entry) {
 	s.rev++
 	t.record(change{kind: watch.Deleted, now: withRevision(r, e, s.rev), before: e})
 }
 
-// record retains a change, except for the initial objects.
+// record retains a change. It ignores the initial objects.
 func (t *resourceState) record(c change) {
 	if !t.initialized {
 		return
@@ -197,7 +198,7 @@ func (t *resourceState) record(c change) {
 	t.changes, t.bytes = append(t.changes, c), t.bytes+c.bytes
 }
 
-// trim drops the older half of the changes if there are too many.
+// trim drops the older half of the changes if the store retains too many.
 func (t *resourceState) trim() {
 	if len(t.changes) <= 2*maxChanges && t.bytes <= maxChangeBytes {
 		return

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// sendTimeout is the time within which a client must receive the pending
-	// events.
+	// sendTimeout is the time within which a client must receive the events that were
+	// written to the response.
 	sendTimeout = 30 * time.Second
 	// bookmarkEvery is the interval of bookmarks.
 	bookmarkEvery = time.Minute
@@ -32,12 +32,11 @@ type watcher struct {
 	reader    *reader
 	selection selection
 	form      resource.Form
-	// headersSent is set if the client has received the column definitions of the
-	// table.
+	// headersSent is set after the column definitions of a table were sent.
 	headersSent bool
 	w           http.ResponseWriter
-	err         error  // error of the last write; nothing more is written after one
-	rev         uint64 // revision up to which the client has received changes
+	err         error  // error of the last write; nothing is written after an error
+	rev         uint64 // revision up to which changes were sent
 }
 
 // watchOptions are the parameters of a watch.
@@ -112,13 +111,13 @@ func readWatchOptions(q url.Values) (o watchOptions, err error) {
 
 // checkRevision returns an error unless all changes since a revision are retained.
 func (s *store) checkRevision(r *resource.Definition, rev uint64) error {
-	_, now, _, known := s.after(r, rev)
+	_, now, _, retained := s.after(r, rev)
 	switch {
 	case rev == 0: // any later change
 		return nil
 	case rev > now:
 		return tooNew(rev, now)
-	case !known:
+	case !retained:
 		return expired(rev)
 	}
 	return nil
@@ -136,8 +135,8 @@ func (w *watcher) run(ctx context.Context, o watchOptions) {
 	bookmark := time.NewTicker(bookmarkEvery)
 	defer bookmark.Stop()
 	for {
-		changes, now, more, known := w.store.after(w.res, w.rev)
-		if !known {
+		changes, now, more, retained := w.store.after(w.res, w.rev)
+		if !retained {
 			w.add(watch.Error, resource.Encode(server.KubeStatus(expired(w.rev))))
 			return
 		}
@@ -180,8 +179,8 @@ func (w *watcher) addInitial(o watchOptions) {
 	}
 }
 
-// addChange sends a change. The type of the event depends on whether the object is
-// and was selected.
+// addChange sends a change. The type of the event depends on whether the selection matches
+// the object before and after the change.
 func (w *watcher) addChange(c change) {
 	was := c.before != nil && w.selection.matches(c.before.Object)
 	is := c.kind != watch.Deleted && w.selection.matches(c.now.Object)
@@ -232,14 +231,14 @@ func (w *watcher) bookmark(end bool) {
 	w.add(watch.Bookmark, resource.Encode(body))
 }
 
-// extendDeadline gives the client time to receive what is written from now on.
+// extendDeadline gives the client sendTimeout, from now on, to receive events.
 func (w *watcher) extendDeadline() {
 	if w.err == nil {
 		w.err = http.NewResponseController(w.w).SetWriteDeadline(time.Now().Add(sendTimeout))
 	}
 }
 
-// flush sends what was written, at least the header. It returns an error if the
+// flush sends the header and the events that were written. It returns an error if the
 // client is disconnected or too slow.
 func (w *watcher) flush() error {
 	if w.err == nil {
@@ -248,8 +247,8 @@ func (w *watcher) flush() error {
 	return w.err
 }
 
-// finish leaves the connection usable for the next request, or closes it if sending
-// has failed.
+// finish resets the deadline, so that the client can use the connection for its next
+// request. If sending has failed, finish closes the connection.
 func (w *watcher) finish() {
 	if w.flush() != nil {
 		panic(http.ErrAbortHandler)

@@ -148,7 +148,7 @@ func TestWatch(t *testing.T) {
 	ended.want("BOOKMARK 1009", "end")
 }
 
-// A watcher that is too far behind gets an error, and others are not delayed.
+// A watcher that is too far behind gets an error. Other watchers are not delayed.
 func TestWatch_TooOld(t *testing.T) {
 	n := kubetest.NewNode()
 	h := serve(Options{State: n})
@@ -195,7 +195,7 @@ func TestWatch_LargeChanges(t *testing.T) {
 			n.Put(p)
 			h.store.list(res)
 			if kept := h.store.states[res]; len(kept.changes) > minChanges && kept.bytes > maxChangeBytes {
-				t.Fatalf("%d changes with %d bytes are retained", len(kept.changes), kept.bytes)
+				t.Fatalf("got %d retained changes with %d bytes", len(kept.changes), kept.bytes)
 			}
 		}
 		kept, sum := h.store.states[res], 0

@@ -19,7 +19,7 @@ const (
 	AsDiscovery    = "APIGroupDiscoveryList"
 )
 
-// versions has the group version of each representation.
+// versions maps each representation to its group version.
 var versions = map[string]string{
 	AsTable: "meta.k8s.io/v1", AsMetadata: "meta.k8s.io/v1", AsMetadataList: "meta.k8s.io/v1",
 	AsDiscovery: "apidiscovery.k8s.io/v2",
@@ -30,15 +30,14 @@ var errNotAcceptable = &apierrors.StatusError{ErrStatus: metav1.Status{
 	Message: "only the following media types are accepted: application/json",
 }}
 
-// Negotiate returns the representation that the client prefers among the offered
-// ones; "" stands for the objects themselves, which are always available. All
-// representations are JSON.
+// Negotiate returns the offered representation that the client prefers. "" stands for the
+// objects themselves, which are always available. All representations are JSON.
 func Negotiate(r *http.Request, offered ...string) (string, error) {
 	return negotiate(strings.Join(r.Header.Values("Accept"), ","), offered...)
 }
 
-// negotiate returns the representation with the highest q value in an Accept
-// header, and the first one if several have it.
+// negotiate returns the first of the representations with the highest q value in an
+// Accept header.
 func negotiate(accept string, offered ...string) (string, error) {
 	if strings.TrimSpace(accept) == "" {
 		return "", nil

@@ -36,8 +36,7 @@ func DecodeProtobuf(body []byte, into Message) error {
 	return nil
 }
 
-// UnsupportedMediaType returns the error for a body whose media type is none of
-// accepted.
+// UnsupportedMediaType returns the error for a body with a media type that is not accepted.
 func UnsupportedMediaType(accepted ...string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,

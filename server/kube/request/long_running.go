@@ -17,8 +17,8 @@ func IsLongRunning(r *http.Request) bool {
 	return isLongRunningPath(i.Path, q)
 }
 
-// isLongRunningPath reports the same for a path of the kubelet's API, podd's own
-// API or the page.
+// isLongRunningPath is IsLongRunning for a path of the kubelet's API, podd's own API or
+// the status page.
 func isLongRunningPath(path string, q url.Values) bool {
 	switch firstSegment(path) {
 	case "exec", "attach", "portForward", "debug":

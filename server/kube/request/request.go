@@ -1,7 +1,7 @@
-// Package request determines what a request to a Kubernetes API is for: the verb and the
-// resource from its method, path and query, the representation of objects from its
-// headers. It is pure. Authorization and the handlers both use it, so that they cannot
-// disagree.
+// Package request parses requests to a Kubernetes API. It determines the verb and the
+// resource from the method, path and query, and the representation of objects from the
+// headers. The package is pure. Authorization and the handlers both use it, so that they
+// cannot disagree.
 package request
 
 import (
@@ -19,19 +19,19 @@ import (
 // path.
 type Info struct {
 	// Verb is an RBAC verb: get, list, watch, create, update, patch, delete or
-	// deletecollection. For a path it is the method in lower case. It is "" for a
-	// method without meaning for a resource.
+	// deletecollection. For a path that is not a resource, Verb is the method in lower
+	// case. It is "" if a resource does not support the method.
 	Verb string
 	// Path is the path of the request without a trailing slash.
 	Path                string
 	Group, Version      string
 	Namespace, Resource string
 	Name, Subresource   string
-	// Rest is the part of the path after the subresource, which is usually invalid;
-	// "" if there is none.
+	// Rest is the part of the path after the subresource; "" if there is none. It is
+	// valid for the subresource proxy only.
 	Rest string
-	// Proxied is the path on the node that a request to the node's subresource
-	// proxy is for; otherwise "".
+	// Proxied is the path of the kubelet's API that a request to the node's subresource
+	// proxy is for; "" for other requests.
 	Proxied string
 }
 
@@ -142,8 +142,8 @@ func selectedName(q url.Values) string {
 	return name
 }
 
-// Boolean returns the value of a boolean parameter as Kubernetes does: true unless
-// the parameter is missing, false or 0.
+// Boolean returns the value of a boolean parameter as an API server parses it: true unless
+// the parameter is missing, "false" or "0".
 func Boolean(q url.Values, name string) bool {
 	s := q.Get(name)
 	return q.Has(name) && !strings.EqualFold(s, "false") && s != "0"

@@ -26,20 +26,21 @@ type Definition struct {
 	// Items returns the objects of a View, sorted by namespace and name. It is nil
 	// for resources that are not objects of a View.
 	Items func(*server.View) []Item
-	// Listed returns the objects among those of the manifests other than pods; nil
-	// for other resources.
+	// Listed returns the objects of this resource in an Objects; nil for resources that
+	// are not in Objects.
 	Listed func(*server.Objects) []*server.ObjectView
 	// Events is set for the resource whose objects are the node's events.
 	Events bool
-	// Measure returns the objects of a resource that is measured on request; nil
-	// for other resources. They are in the order of the View's pods.
+	// Measure returns the objects of a resource that is measured on request, in the order
+	// of the View's pods; nil for other resources.
 	Measure func(*server.Usage, *server.View) []Item
 
-	// selectable returns the fields, other than the names, that lists can be
-	// selected by.
+	// selectable returns the fields that field selectors can refer to, in addition to
+	// the name and the namespace.
 	selectable func(server.Object) fields.Set
-	// created returns the creation time for objects without creationTimestamp, so
-	// that clients can show and sort by age; nil if there is none.
+	// created returns the creation time of an object without creationTimestamp, so that
+	// clients can show and sort by age. It is nil for resources whose objects have a
+	// creationTimestamp.
 	created func(server.Object) metav1.Time
 }
 
@@ -52,8 +53,8 @@ type Subresource struct {
 	Verbs      []string
 }
 
-// goType has the functions that depend on the Go type of the objects. They are nil
-// for reviews.
+// goType contains the functions that depend on the Go type of the objects. The functions are
+// nil for reviews.
 type goType struct {
 	// Blank returns a new empty object.
 	Blank func() server.Object
@@ -61,6 +62,7 @@ type goType struct {
 	copy func(server.Object) server.Object
 }
 
+// typed returns the goType of objects with the Go type T.
 func typed[T any, P interface {
 	*T
 	server.Object
@@ -111,8 +113,8 @@ func (d *Definition) Key(namespace, name string) server.Key {
 	return server.Key{Namespace: namespace, Name: name}
 }
 
-// NotFound returns Kubernetes' error for an object that does not exist. It suggests
-// the full name of a pod from a file, which ends with the node's name.
+// NotFound returns the API's error for an object that does not exist. If key is the name
+// of a pod in a file, the error suggests the full name, which ends with the node's name.
 func (d *Definition) NotFound(v *server.View, key server.Key) error {
 	err := apierrors.NewNotFound(d.GroupResource(), key.Name)
 	full := server.Key{Namespace: key.Namespace, Name: key.Name + "-" + v.Node}
@@ -141,7 +143,7 @@ var (
 	changeVerbs = []string{"get", "patch", "update"}
 )
 
-// status returns the subresource status, which reads like the object itself.
+// status returns the subresource status. Reading it returns the whole object.
 func status(kind string) Subresource { return Subresource{"status", kind, getVerbs} }
 
 // All returns the resources of a node, in the order of discovery.
@@ -195,7 +197,7 @@ func podSubresources(writable bool) []Subresource {
 	return all
 }
 
-// complete sets the defaults.
+// complete sets the default values of fields that are not set.
 func (d *Definition) complete() {
 	if d.Version == "" {
 		d.Version = "v1"

@@ -3,9 +3,7 @@
 //
 //	View ─▶ Definition.Items ─▶ Item ─▶ Definition.Entry ─▶ Entry ─▶ Form ─▶ JSON
 //
-// An Item is an object as podd has it, an Entry the same object with its kind and
-// revision, and a Form the representation that a client requests: the object, its
-// metadata or a table.
-//
-// Objects are shared and never modified.
+// An Item is an object of podd's published state. An Entry is an object with its kind and
+// revision. A Form is the representation that a client requests: the object, its metadata
+// or a table. Objects are shared and never modified.
 package resource

@@ -11,13 +11,13 @@ import (
 	"podd/server/kube/request"
 )
 
-// Entry is an object as the API shows it from a revision on. It is immutable.
+// Entry is an object as the API shows it, starting with a revision. It is immutable.
 type Entry struct {
 	Key server.Key
 	Rev uint64
-	// Object has its kind and resourceVersion.
+	// Object is the object with its kind and resourceVersion.
 	Object server.Object
-	// JSON returns the encoded object, which is encoded only once.
+	// JSON returns the encoded object. The first call encodes it.
 	JSON func() []byte
 }
 
@@ -32,14 +32,14 @@ func (d *Definition) Entry(i Item, rev uint64) *Entry {
 	return (&Entry{Key: i.Key, Rev: rev}).WithObject(o)
 }
 
-// WithObject returns the entry with another object, which must have the kind and
-// resourceVersion of e.
+// WithObject returns an entry for o with the key and revision of e. o must have the kind and
+// the resourceVersion of the object of e.
 func (e *Entry) WithObject(o server.Object) *Entry {
 	return &Entry{Key: e.Key, Rev: e.Rev, Object: o, JSON: sync.OnceValue(func() []byte { return Encode(o) })}
 }
 
-// Encode encodes a Kubernetes object. It cannot fail, because its types support
-// JSON.
+// Encode encodes a Kubernetes object. It cannot fail, because all fields of Kubernetes
+// objects have JSON types.
 func Encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -48,11 +48,10 @@ func Encode(v any) []byte {
 	return b
 }
 
-// MetadataType is the type of the representation that has only metadata.
+// MetadataType is the kind and version of a representation that consists of metadata.
 var MetadataType = metav1.TypeMeta{Kind: request.AsMetadata, APIVersion: metav1.SchemeGroupVersion.String()}
 
-// metadata returns the metadata of an object, which is all that some clients
-// request.
+// metadata returns the metadata of an object as a PartialObjectMetadata.
 func metadata(o server.Object) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{
 		TypeMeta: MetadataType,

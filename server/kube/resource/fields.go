@@ -9,7 +9,7 @@ import (
 	"podd/server"
 )
 
-// Fields returns the fields of an object that lists can be selected by.
+// Fields returns the fields of an object that field selectors can refer to.
 func (d *Definition) Fields(o server.Object) fields.Set {
 	set := d.selectable(o)
 	if set == nil {

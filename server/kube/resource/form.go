@@ -19,21 +19,21 @@ type Form struct {
 	include metav1.IncludeObjectPolicy // of tables
 }
 
-// NewForm returns the representation that a client prefers among the offered ones.
-// Ages in tables are relative to now.
+// NewForm returns the offered representation that a client prefers. Ages in tables are
+// relative to now.
 func NewForm(r *http.Request, now func() time.Time, offered ...string) (Form, error) {
 	as, err := request.Negotiate(r, offered...)
 	return Form{as, now, request.IncludePolicy(r)}, err
 }
 
-// Encode encodes an object for a response or for an event of a watch. headers
-// includes the column definitions of a table.
+// Encode encodes an object for a response or for an event of a watch. If headers is set, a
+// table includes the column definitions.
 func (f Form) Encode(e *Entry, headers bool) []byte {
 	switch f.As {
 	case request.AsTable:
 		t := newTable([]*Entry{e}, f.now(), e.Rev, f.include)
 		if !headers {
-			t.ColumnDefinitions = nil // the watcher has them already
+			t.ColumnDefinitions = nil // the watcher has the column definitions already
 		}
 		return Encode(t)
 	case request.AsMetadata:

@@ -9,8 +9,8 @@ import (
 	"podd/server"
 )
 
-// Item is an object of a source, without kind and resourceVersion. It is immutable,
-// including everything that it points to.
+// Item is an object of podd's published state, without kind and resourceVersion. It is
+// immutable, including everything that it points to.
 type Item struct {
 	Key    server.Key
 	Object server.Object
@@ -24,7 +24,7 @@ func pods(v *server.View) []Item {
 	return all
 }
 
-// podCreated returns the start time, because a pod of a file has no creation
+// podCreated returns the start time of a pod, because a pod from a file has no creation
 // timestamp.
 func podCreated(o server.Object) metav1.Time {
 	if start := o.(*v1.Pod).Status.StartTime; start != nil {
@@ -40,7 +40,7 @@ func nodes(v *server.View) []Item {
 	return []Item{{server.Key{Name: v.NodeObject.Name}, v.NodeObject}}
 }
 
-// objects returns a function that lists the objects of one kind in a View.
+// objects returns a function that returns the objects of a View that of selects.
 func objects(of func(*server.Objects) []*server.ObjectView) func(*server.View) []Item {
 	return func(v *server.View) []Item {
 		if v.Objects == nil {
@@ -54,8 +54,8 @@ func objects(of func(*server.Objects) []*server.ObjectView) func(*server.View) [
 	}
 }
 
-// namespaces returns default and all namespaces that contain objects. Their age is
-// the node's.
+// namespaces returns the namespace default and all namespaces that contain objects. Their
+// creation time is the creation time of the node.
 func namespaces(v *server.View) []Item {
 	names := []string{metav1.NamespaceDefault}
 	for _, p := range v.Pods {

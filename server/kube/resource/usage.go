@@ -88,7 +88,8 @@ func podMetricsItems(u *server.Usage, v *server.View) []Item {
 	return all
 }
 
-// resourceList returns nil until the CPU usage is known.
+// resourceList returns the amounts of CPU and memory. It returns nil until the CPU usage
+// has been measured.
 func resourceList(a server.Amounts) v1.ResourceList {
 	if a.NanoCores == nil {
 		return nil

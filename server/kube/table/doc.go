@@ -3,7 +3,7 @@
 // volumes and claims, and with name and age for any other kind. Columns that only -o wide
 // prints have a priority.
 //
-//	objects of one kind ─▶ New ─▶ metav1.Table, a row for each
+//	objects of one kind ─▶ New ─▶ metav1.Table, a row per object
 //	          a pod      ─▶ NewPodCells ─▶ READY, STATUS, RESTARTS, AGE: podd ps prints them too
 //
 // All functions are pure: ages are relative to the argument now, and no object is

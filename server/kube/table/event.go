@@ -38,9 +38,9 @@ func eventCells(e *v1.Event, now time.Time) []any {
 	}
 }
 
-// occurrences returns the times of the first and of the last occurrence of an
-// event, and their number. It supports the old format and the new one, in which a
-// single event has a time and a repeated one a series.
+// occurrences returns the times of the first and of the last occurrence of an event, and
+// the number of occurrences. It supports the old format and the new format, in which a
+// single event has an eventTime and a repeated event has a series.
 func occurrences(e *v1.Event) (first, last time.Time, count int64) {
 	first, last, count = e.FirstTimestamp.Time, e.LastTimestamp.Time, int64(e.Count)
 	if first.IsZero() {

@@ -36,7 +36,8 @@ func podRow(p *v1.Pod, now time.Time) metav1.TableRow {
 	}
 }
 
-// gates returns the numbers of true readiness gates and of all.
+// gates returns the number of true readiness gates and the number of all readiness gates,
+// such as "1/2".
 func gates(p *v1.Pod) string {
 	if len(p.Spec.ReadinessGates) == 0 {
 		return none

@@ -51,7 +51,7 @@ type row struct {
 	status       string
 	ready, total int
 	initializing bool
-	// All restarts, and those of sidecars. Restarts of init containers are not
+	// Restarts of all containers, and of sidecars. Restarts of init containers are not
 	// counted after initialization.
 	restarts, sidecars restarts
 }
@@ -68,8 +68,8 @@ func (r *restarts) add(c *v1.ContainerStatus) {
 	}
 }
 
-// readInit evaluates the init containers up to the first one that has not
-// completed, which determines the status.
+// readInit evaluates the init containers up to the first init container that has not
+// completed. That container determines the status.
 func (r *row) readInit() {
 	sidecar := map[string]bool{}
 	for i := range r.pod.Spec.InitContainers {
@@ -104,8 +104,8 @@ func (r *row) readInit() {
 	}
 }
 
-// readContainers evaluates the regular containers from the last to the first, so
-// that the first one with a reason determines the status.
+// readContainers evaluates the regular containers from the last to the first, so that the
+// first container with a reason determines the status.
 func (r *row) readContainers() {
 	r.restarts = r.sidecars
 	running := false
@@ -140,10 +140,10 @@ func terminationReason(t *v1.ContainerStateTerminated) string {
 	return fmt.Sprintf("ExitCode:%d", t.ExitCode)
 }
 
-// ownReason reports whether the pod's reason is more specific than those of its
-// containers: it is the reason why the pod was stopped, or why it is not admitted
-// while its containers only wait to be created. If a pod waits for the network, its
-// containers have the reason.
+// ownReason reports whether the reason of the pod is more specific than the reasons of its
+// containers. It is more specific if it states why the pod was stopped, or why the pod is
+// not admitted while its containers wait to be created. If a pod waits for the network,
+// the reason is in the status of its containers.
 func (r *row) ownReason() bool {
 	switch reason := r.pod.Status.Reason; {
 	case reason == "" || reason == "NetworkNotReady":
@@ -196,7 +196,7 @@ func age(pod *v1.Pod, now time.Time) string {
 	return since(pod.CreationTimestamp.Time, now)
 }
 
-// condition returns the condition of that type, or nil.
+// condition returns the condition of type t, or nil if pod has no such condition.
 func condition(pod *v1.Pod, t v1.PodConditionType) *v1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == t {

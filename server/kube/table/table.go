@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// New returns a table with a row for each of objects, which must all have the same
-// Go type. The rows do not include the objects: the server adds the part of them
-// that the client requested.
+// New returns a table with a row for each object. All objects must have the same Go type.
+// The rows do not include the objects; the server adds the objects or their metadata if
+// the client requests them.
 func New[T metav1.Object](objects []T, now time.Time) *metav1.Table {
 	t := &metav1.Table{
 		TypeMeta: metav1.TypeMeta{Kind: "Table", APIVersion: metav1.SchemeGroupVersion.String()},
@@ -27,7 +27,7 @@ func New[T metav1.Object](objects []T, now time.Time) *metav1.Table {
 	return t
 }
 
-// kind has the columns and the row function of one kind of object.
+// kind contains the columns and the row function for a kind of object.
 type kind struct {
 	columns func() []metav1.TableColumnDefinition
 	row     func(o metav1.Object, now time.Time) metav1.TableRow
@@ -84,7 +84,7 @@ func since(t, now time.Time) string {
 	return duration.HumanDuration(now.Sub(t))
 }
 
-// or returns s or, if it is empty, absent.
+// or returns s, or absent if s is empty.
 func or(s, absent string) string {
 	if s == "" {
 		return absent

@@ -29,14 +29,14 @@ func text(t *testing.T, table *metav1.Table) []string {
 	var headers []string
 	for _, c := range table.ColumnDefinitions {
 		if c.Description == "" || c.Type != "string" {
-			t.Errorf("column %s: type %q, text %q", c.Name, c.Type, c.Description)
+			t.Errorf("column %s: got type %q and text %q", c.Name, c.Type, c.Description)
 		}
 		headers = append(headers, bracketed(strings.ToUpper(c.Name), c.Priority))
 	}
 	lines := []string{strings.Join(headers, " | ")}
 	for _, r := range table.Rows {
 		if len(r.Cells) != len(table.ColumnDefinitions) {
-			t.Fatalf("%d cells for %d columns: %v", len(r.Cells), len(table.ColumnDefinitions), r.Cells)
+			t.Fatalf("got %d cells for %d columns: %v", len(r.Cells), len(table.ColumnDefinitions), r.Cells)
 		}
 		var cells []string
 		for i, c := range r.Cells {

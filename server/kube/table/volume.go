@@ -77,8 +77,8 @@ func storagePhase(o metav1.Object, phase string) string {
 	return phase
 }
 
-// storageClass returns the value of the beta annotation if there is one, because it
-// still takes precedence.
+// storageClass returns the storage class of a volume or claim. The beta annotation takes
+// precedence over class.
 func storageClass(o metav1.Object, class string) string {
 	if c, ok := o.GetAnnotations()[v1.BetaStorageClassAnnotation]; ok {
 		return c

@@ -11,11 +11,11 @@ import (
 	"podd/server"
 )
 
-// maxFields limits the number of fields in a configuration: podd does not read
-// larger manifests, and the cost of merging is quadratic.
+// maxFields limits the number of fields in a configuration, because podd rejects larger
+// manifests and the cost of merging is quadratic.
 const maxFields = 100_000
 
-// configuration is the body of a server-side apply: the fields that the manager
+// configuration is the body of a server-side apply. It contains the fields that the manager
 // sets.
 type configuration map[string]any
 
@@ -87,7 +87,7 @@ func (c *call) merged(live server.Object, config configuration) (server.Object, 
 	return o, nil
 }
 
-// fromYAML converts YAML to JSON. duplicates has the duplicate fields.
+// fromYAML converts YAML to JSON. duplicates contains an error for each duplicate field.
 func fromYAML(body []byte) (text []byte, duplicates []error, err error) {
 	if text, err = yaml.YAMLToJSON(body); err != nil {
 		return nil, nil, apierrors.NewBadRequest("error decoding YAML: " + err.Error())

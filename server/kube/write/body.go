@@ -48,8 +48,8 @@ func (c *call) object() (server.Object, error) {
 	return nil, request.UnsupportedMediaType(runtime.ContentTypeJSON, mediaYAML, runtime.ContentTypeProtobuf)
 }
 
-// decoded decodes JSON. Unknown fields, and the given problems found before, are
-// reported as the request specifies.
+// decoded decodes JSON. It reports unknown fields and problems, which were found earlier, as
+// the parameter fieldValidation requests.
 func (c *call) decoded(text []byte, problems []error) (server.Object, error) {
 	o := c.res.Blank()
 	unknown, err := kjson.UnmarshalStrict(text, o)
@@ -103,9 +103,9 @@ func warn(w http.ResponseWriter, all ...string) {
 	}
 }
 
-// manifestText returns the text of an object's file. It omits the fields that the
-// server sets, except the UID, the creation timestamp and the managed fields, which
-// must not change.
+// manifestText returns the text of an object's file. The text omits the fields that the
+// server sets, except the UID, the creation timestamp and the managed fields, which must be
+// preserved.
 func manifestText(o server.Object) []byte {
 	o = o.DeepCopyObject().(server.Object)
 	o.SetResourceVersion("")
@@ -145,18 +145,18 @@ func foldStringData(s *v1.Secret) {
 	s.StringData = nil
 }
 
-// check returns the object as podd reads it from a text, or the error of an invalid
-// text.
-func (c *call) check(name string, text []byte) (Checked, error) {
-	checked := c.manifests.Check(c.res.Kind, text)
-	if checked.Object == nil {
-		return checked, c.invalid(name, checked.Causes...)
+// check returns the object that podd reads from text. It returns an error if text is
+// invalid.
+func (c *call) check(name string, text []byte) (ParsedManifest, error) {
+	parsed := c.manifests.Parse(c.res.Kind, text)
+	if parsed.Object == nil {
+		return parsed, c.invalid(name, parsed.Causes...)
 	}
-	checked.Object.GetObjectKind().SetGroupVersionKind(c.res.GroupVersionKind())
-	return checked, nil
+	parsed.Object.GetObjectKind().SetGroupVersionKind(c.res.GroupVersionKind())
+	return parsed, nil
 }
 
-// invalid returns an error with the causes.
+// invalid returns the API's error Invalid with the causes.
 func (c *call) invalid(name string, causes ...metav1.StatusCause) error {
 	var all []string
 	for _, cause := range causes {

@@ -13,20 +13,20 @@ import (
 	"podd/server/kube/resource"
 )
 
-// call is one request that changes an object.
+// call is a request that changes an object.
 type call struct {
 	*Handler
 	w   http.ResponseWriter
 	r   *http.Request
 	res *resource.Definition
 	i   request.Info
-	// dry is set if nothing is to be stored. strict is the validation of unknown
-	// fields: Ignore, Warn or Strict.
+	// dry is set if nothing is to be stored. strict is the value of fieldValidation:
+	// Ignore, Warn or Strict.
 	dry    bool
 	strict string
 	form   resource.Form
-	// manager is the field manager of the change. force resolves conflicts of an
-	// apply.
+	// manager is the field manager of the change. force makes an apply overwrite the fields
+	// of other managers.
 	manager string
 	force   bool
 	// applied is set if the managed fields of the object are up to date.
@@ -69,7 +69,7 @@ func (c *call) options() (err error) {
 	return err
 }
 
-// dryRun reports whether the request is a dry run. Unknown values are rejected,
+// dryRun reports whether the request is a dry run. It returns an error for an unknown value,
 // because the client expects that nothing is changed.
 func dryRun(values []string) (bool, error) {
 	for _, value := range values {
@@ -98,9 +98,9 @@ func (c *call) reply(code int, e *resource.Entry) error {
 	return nil
 }
 
-// ownEntry returns the entry of an object if its file belongs to the API, or if it
-// has no file because it is terminating. Otherwise the error names the object's
-// file.
+// ownEntry returns the entry of an object that can be changed through the API: the file of
+// the object belongs to the API, or the object is a terminating pod without a file. For any
+// other object, the error names the object's file.
 func (c *call) ownEntry(key server.Key) (*resource.Entry, error) {
 	i := c.i
 	i.Namespace, i.Name = key.Namespace, key.Name
@@ -111,7 +111,7 @@ func (c *call) ownEntry(key server.Key) (*resource.Entry, error) {
 	path, _, _ := c.origin(c.res, key)
 	ends := path == "" && e.Object.GetDeletionTimestamp() != nil
 	if !ends && path != c.manifests.Path(c.res.Kind, key) {
-		return nil, c.refusal(c.res, i)
+		return nil, c.unsupported(c.res, i)
 	}
 	return e, nil
 }

@@ -17,8 +17,8 @@ import (
 	"podd/server/kube/resource"
 )
 
-// A generated name ends with random characters, and is at most as long as the value
-// of a label.
+// A generated name consists of a base, which is cut to maxGeneratedBase characters, and
+// randomLength random characters. It is at most as long as a label value.
 const (
 	randomLength     = 5
 	maxGeneratedBase = 63 - randomLength
@@ -65,8 +65,8 @@ func (c *call) add(o server.Object) error {
 	if err := c.manifests.Write(c.res.Kind, key, text); err != nil {
 		return fmt.Errorf("creating %s %q: %w", c.res.Singular, key.Name, err)
 	}
-	// Even if the client has disconnected, an overruled file must be removed,
-	// because otherwise it would take effect when nothing overrules it anymore.
+	// An overruled file must be removed even if the client has disconnected, because
+	// it would take effect as soon as the object of the other source is deleted.
 	e, err := c.waitShown(context.WithoutCancel(c.r.Context()), key, text, checked.Object)
 	if conflict := (*overruledError)(nil); errors.As(err, &conflict) {
 		return errors.Join(err, c.manifests.Remove(c.res.Kind, key))
@@ -77,8 +77,8 @@ func (c *call) add(o server.Object) error {
 	return c.reply(http.StatusCreated, e)
 }
 
-// setNamespace sets the namespace of an object to the one in the path. It returns
-// an error if the object has another one.
+// setNamespace sets the namespace of an object to the namespace in the path. It returns an
+// error if the object already has another namespace.
 func (c *call) setNamespace(o server.Object) error {
 	switch {
 	case !c.res.Namespaced:
@@ -91,7 +91,7 @@ func (c *call) setNamespace(o server.Object) error {
 	return nil
 }
 
-// checkNameFree returns an error if any source has an object with that name.
+// checkNameFree returns an error if any source contains an object with the key.
 func (c *call) checkNameFree(key server.Key) error {
 	path, _, exists := c.origin(c.res, key)
 	if !exists {

@@ -22,7 +22,7 @@ import (
 	"podd/server/kube/resource"
 )
 
-// deletion has the parameters of v1.DeleteOptions.
+// deletion contains the parameters of v1.DeleteOptions.
 type deletion struct {
 	grace *int64 // nil: the pod's own grace period
 	only  *metav1.Preconditions
@@ -47,7 +47,7 @@ func (c *call) deletion() (deletion, error) {
 	c.dry = c.dry || dry
 	switch p := o.PropagationPolicy; {
 	case p == nil, *p == metav1.DeletePropagationBackground, *p == metav1.DeletePropagationForeground, *p == metav1.DeletePropagationOrphan:
-	default: // all policies have the same effect, because these objects have no dependents
+	default: // all policies have the same effect, because objects of manifests have no dependents
 		return deletion{}, apierrors.NewBadRequest(fmt.Sprintf("propagationPolicy: %.40q is not Background, Foreground or Orphan", *p))
 	}
 	if g := o.GracePeriodSeconds; g != nil && *g < 0 {
@@ -84,7 +84,7 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	return o, nil
 }
 
-// fromQuery sets the options in the query unless the body has them.
+// fromQuery sets the options in the query. Options that were set by the body are kept.
 func fromQuery(q url.Values, o *metav1.DeleteOptions) error {
 	if s := q.Get("gracePeriodSeconds"); s != "" && o.GracePeriodSeconds == nil {
 		n, err := strconv.ParseInt(s, 10, 64)
@@ -117,9 +117,9 @@ func (c *call) delete() error {
 	return nil
 }
 
-// deleteAll deletes the objects that find returns. It deletes none if one of them is in
-// a file of another source or does not meet the preconditions. It returns what remove
-// does.
+// deleteAll deletes the objects that find returns. It deletes no object if any of them is in
+// a file of another source or does not meet the preconditions. The result is the result of
+// remove.
 func (c *call) deleteAll(find func() ([]*resource.Entry, error)) ([]*resource.Entry, error) {
 	d, err := c.deletion()
 	if err != nil {
@@ -158,8 +158,8 @@ func (c *call) meetsPreconditions(e *resource.Entry, p *metav1.Preconditions) er
 	return nil
 }
 
-// remove removes the files of objects. It returns the remaining object for each: a
-// pod that is terminating, or the object before its deletion.
+// remove removes the files of objects. For each object it returns the terminating pod or,
+// if nothing remains, the object before its deletion.
 func (c *call) remove(d deletion, all []*resource.Entry) ([]*resource.Entry, error) {
 	if c.dry {
 		return all, nil
@@ -197,8 +197,8 @@ func (c *call) removeFile(e *resource.Entry, d deletion) error {
 	}
 	if err := c.manifests.Remove(c.res.Kind, e.Key); err != nil {
 		if c.res.Name == "pods" && d.grace != nil {
-			// The pod continues to run and must later be stopped with its own grace
-			// period. This is done even if the client has disconnected.
+			// The pod continues to run and must later be stopped with its own grace period. The
+			// Delete is canceled even if the client has disconnected.
 			err = errors.Join(err, c.manifests.CancelDelete(context.WithoutCancel(c.r.Context()), e.Key, e.Object.GetUID()))
 		}
 		return fmt.Errorf("deleting %s %q: %w", c.res.Singular, e.Key.Name, err)

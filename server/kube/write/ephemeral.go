@@ -21,11 +21,11 @@ import (
 
 // A Debugger adds ephemeral containers to running pods.
 type Debugger interface {
-	// Debug sets the ephemeral containers of the pod with this name and UID, which
-	// must include the existing ones. It returns when the change is stored. With
-	// dry it only validates the request. Its errors are API errors: NotFound if the
-	// UID belongs to another pod, Invalid if the containers are invalid or existing
-	// ones are changed.
+	// Debug sets the ephemeral containers of the pod with this name and UID. The containers
+	// must include the existing ephemeral containers. Debug returns when the change is
+	// stored. If dry is set, Debug only validates the request. Errors are API errors:
+	// NotFound if no pod has the name and UID, and Invalid if the containers are invalid or
+	// existing containers are changed.
 	Debug(ctx context.Context, pod types.NamespacedName, uid types.UID, containers []v1.EphemeralContainer, dry bool) error
 }
 
@@ -33,9 +33,9 @@ type Debugger interface {
 // added containers.
 const ephemeralTimeout = 10 * time.Second
 
-// addEphemeral serves PUT and PATCH of a pod's ephemeral containers. All other
-// fields of the sent pod are ignored. Requests are serialized, so that each is
-// based on the newest version.
+// addEphemeral serves PUT and PATCH of a pod's ephemeral containers. All other fields of the
+// pod in the body are ignored. Requests are serialized, so that each request changes the
+// newest version.
 func (h *Handler) addEphemeral(w http.ResponseWriter, r *http.Request, res *resource.Definition, i request.Info) error {
 	dry, err := dryRun(r.URL.Query()["dryRun"])
 	if err != nil {
@@ -66,7 +66,8 @@ func (h *Handler) addEphemeral(w http.ResponseWriter, r *http.Request, res *reso
 	return nil
 }
 
-// debug adds the containers and returns the pod that shows them.
+// debug adds the containers and returns the entry of the pod as soon as the View contains
+// the containers.
 func (h *Handler) debug(ctx context.Context, res *resource.Definition, was *resource.Entry, containers []v1.EphemeralContainer, dry bool) (*resource.Entry, error) {
 	key, uid := types.NamespacedName(was.Key), was.Object.GetUID()
 	if err := h.debugger.Debug(ctx, key, uid, containers, dry); err != nil {
@@ -113,8 +114,8 @@ func readChange(w http.ResponseWriter, r *http.Request) (func(server.Object) ([]
 	return func(server.Object) ([]byte, error) { return body, nil }, err
 }
 
-// decodePod returns the pod after the change. It returns an error if the change is
-// for another pod or version.
+// decodePod returns the pod of e after the change. It returns an error if the changed pod
+// has another name, UID or resourceVersion.
 func decodePod(w http.ResponseWriter, r *http.Request, e *resource.Entry, change func(server.Object) ([]byte, error)) (*v1.Pod, error) {
 	body, err := change(e.Object)
 	if err != nil {

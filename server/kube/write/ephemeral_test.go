@@ -98,10 +98,10 @@ func TestAddEphemeral_Availability(t *testing.T) {
 		t.Errorf("disabled: got %d %s", w.Code, w.Body)
 	}
 	if w := send(h, "GET", sub, "", ""); w.Code != 200 || !strings.Contains(w.Body.String(), `"kind":"Pod"`) {
-		t.Errorf("read: %d %s", w.Code, w.Body)
+		t.Errorf("GET: got %d %s, want 200 and the pod", w.Code, w.Body)
 	}
 	if w := send(h, "GET", "/api/v1", "", ""); !strings.Contains(w.Body.String(), `{"name":"pods/ephemeralcontainers","singularName":"","namespaced":true,"kind":"Pod","verbs":["get","patch","update"]}`) {
-		t.Errorf("discovery: %s", w.Body)
+		t.Errorf("discovery: got %s, want pods/ephemeralcontainers in it", w.Body)
 	}
 	api.Debugging = true
 	if w := send(h, "PATCH", strings.Replace(sub, "web-n1", "no", 1), "application/merge-patch+json", `{}`); w.Code != 404 {
@@ -109,6 +109,6 @@ func TestAddEphemeral_Availability(t *testing.T) {
 	}
 	w := send(h, "PATCH", sub+"?dryRun=All", "application/merge-patch+json", `{"spec":{"ephemeralContainers":[{"name":"d","image":"b"}]}}`)
 	if w.Code != 200 || !slices.Equal(d.dry, []bool{true}) || !strings.Contains(w.Body.String(), "ephemeralContainers") || len(d.View().Pods[0].Pod.Spec.EphemeralContainers) > 0 {
-		t.Errorf("dry: %d %v %s", w.Code, d.dry, w.Body)
+		t.Errorf("dry run: got %d, dry %v and %s, want 200, [true] and an unchanged pod in the View", w.Code, d.dry, w.Body)
 	}
 }

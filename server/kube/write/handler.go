@@ -1,16 +1,18 @@
 // Package write serves requests that change objects.
 //
-// Objects come from manifests, so writing an object means to edit its manifest. With
-// Manifests, the API has its own directory of manifests. Objects that are created through
-// the API can be changed and deleted through it, with the rules of an API server:
+// Objects come from manifests, so a request that creates, changes or deletes an object
+// edits the manifest of the object. If Options.Manifests is set, the API has a directory
+// of manifests. Objects that are created through the API can be changed and deleted
+// through the API, with the rules of an API server:
 //
 //	body ── decode ── validate ──▶ file ── source ── router ──▶ View ──▶ response
 //
-// Writes are serialized, and each is acknowledged only when the View shows it. So a client
-// reads its own writes, in a get and in a watch, and no update is lost. Files of other
-// sources are never modified: a write to such an object is rejected with the name of its
-// file, and so are all writes without Manifests (refuse.go). Ephemeral containers of
-// running pods are an exception, because they are not in manifests (ephemeral.go).
+// Writes are serialized, and a write is acknowledged only when the View contains the
+// result. A client therefore reads its own writes, in a get and in a watch, and no update
+// is lost. Files of other sources are never modified: a write to an object in such a file
+// is rejected with the name of the file. Without Manifests, all writes are rejected
+// (unsupported.go), except those that add ephemeral containers to running pods, because
+// ephemeral containers are not in manifests (ephemeral.go).
 //
 // The managers of fields are tracked in metadata.managedFields, as in an API server:
 // server-side apply conflicts with fields of other managers, and removes fields that its
@@ -37,36 +39,37 @@ import (
 	"podd/server/kube/resource"
 )
 
-// Objects provides the objects that the API serves.
-type Objects interface {
-	// Find returns an object, or Kubernetes' error if it does not exist.
+// An ObjectReader returns the objects that the API serves.
+type ObjectReader interface {
+	// Find returns an object, or the API's error NotFound if the object does not exist.
 	Find(ctx context.Context, res *resource.Definition, key server.Key) (*resource.Entry, error)
-	// Select returns the objects that the selectors of a query select in a
-	// namespace, and their revision.
+	// Select returns the objects in a namespace that match the selectors of a query, and
+	// the revision of the list.
 	Select(ctx context.Context, res *resource.Definition, namespace string, q url.Values) ([]*resource.Entry, uint64, error)
 }
 
-// Manifests stores the objects that are created through the API, each in a file
+// A ManifestStore stores the objects that are created through the API, each in a file
 // that podd reads like other manifests. It must be safe for concurrent use.
-type Manifests interface {
+type ManifestStore interface {
 	// Path returns the path of an object's file, whether or not it exists.
 	Path(kind string, key server.Key) string
-	// Check parses and validates a text as podd does when it reads the file.
-	Check(kind string, text []byte) Checked
-	// Read returns fs.ErrNotExist if there is no file.
+	// Parse parses and validates text in the same way as podd parses the file with that
+	// content.
+	Parse(kind string, text []byte) ParsedManifest
+	// Read returns the content of a file, or fs.ErrNotExist if there is no file.
 	Read(kind string, key server.Key) ([]byte, error)
 	// Write atomically replaces a file. If it fails, the old content remains.
 	Write(kind string, key server.Key, text []byte) error
 	Remove(kind string, key server.Key) error
-	// Delete makes a pod terminate with the client's grace period: now if it is
-	// terminating already, otherwise when its file is removed.
+	// Delete sets the grace period with which a pod terminates. It takes effect at once if
+	// the pod is already terminating, and otherwise when the pod's file is removed.
 	Delete(ctx context.Context, pod server.Key, uid types.UID, grace time.Duration) error
 	// CancelDelete cancels Delete for a pod whose file could not be removed.
 	CancelDelete(ctx context.Context, pod server.Key, uid types.UID) error
 }
 
-// Checked is an object as podd reads it.
-type Checked struct {
+// A ParsedManifest is the result of parsing the text of an object.
+type ParsedManifest struct {
 	Object   server.Object        // with defaults, owned by the caller; nil if the text is invalid
 	Causes   []metav1.StatusCause // the errors of an invalid text
 	Warnings []string
@@ -79,11 +82,11 @@ type Checked struct {
 // comment states otherwise.
 type Options struct {
 	State   server.Viewer
-	Objects Objects
+	Objects ObjectReader
 	Fields  *managed.Fields
 	// Manifests stores the objects that are created through the API. If it is nil,
 	// all writes are rejected.
-	Manifests Manifests
+	Manifests ManifestStore
 	// InCluster is set if the node belongs to a cluster, where Manifests are not
 	// supported.
 	InCluster bool
@@ -95,9 +98,9 @@ type Options struct {
 // Handler serves requests that change objects. It is safe for concurrent use.
 type Handler struct {
 	state     server.Viewer
-	objects   Objects
+	objects   ObjectReader
 	fields    *managed.Fields
-	manifests Manifests
+	manifests ManifestStore
 	inCluster bool
 	debugger  Debugger
 	now       func() time.Time
@@ -123,7 +126,7 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, res *resource.De
 	case isSupported(res, i):
 		err = writeError((&call{Handler: h, w: w, r: r, res: res, i: i}).serve())
 	default:
-		err = h.refusal(res, i)
+		err = h.unsupported(res, i)
 	}
 	if err != nil {
 		server.ReplyStatus(w, err)
@@ -146,14 +149,14 @@ func isSupported(res *resource.Definition, i request.Info) bool {
 	return i.Verb == "deletecollection"
 }
 
-// isAllNamespaces reports whether the path is that of all namespaces, where
-// creating objects and deleting a collection are not supported.
+// isAllNamespaces reports whether the request is for the objects of all namespaces. Creating
+// objects and deleting a collection is supported for a single namespace only.
 func isAllNamespaces(res *resource.Definition, i request.Info) bool {
 	return res.Namespaced && i.Namespace == ""
 }
 
-// writeError returns an error for a full disk with its own HTTP status. It returns
-// other errors unchanged.
+// writeError converts an error that is caused by a full disk to an error with the HTTP
+// status 507. It returns other errors unchanged.
 func writeError(err error) error {
 	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 	if api := apierrors.APIStatus(nil); errors.As(err, &api) || !full {

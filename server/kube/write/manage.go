@@ -43,8 +43,8 @@ func (c *call) readManager(q url.Values) error {
 	return nil
 }
 
-// program returns the program name at the beginning of a User-Agent, with the
-// restrictions for names of managers.
+// program returns the program name at the beginning of a User-Agent, shortened to the
+// maximum length of a manager's name and without unprintable characters.
 func program(userAgent string) string {
 	name, _, _ := strings.Cut(userAgent, "/")
 	var b strings.Builder
@@ -60,23 +60,22 @@ func program(userAgent string) string {
 	return b.String()
 }
 
-// changes returns the change of this request to an object, which is blank if it
-// does not exist.
+// changes returns the change of this request to live, which is the result of blank if the
+// object does not exist yet.
 func (c *call) changes(live server.Object) managed.Change {
 	return managed.Change{Live: live, Manager: c.manager, Subresource: c.i.Subresource}
 }
 
-// managers returns the managed fields of o, which replaces live. defaulted is o
-// with defaults. If the client has changed the managed fields, the result starts
-// from those, as kubectl does to migrate client-side apply.
+// managers returns the managed fields of o, which replaces live. defaulted is o with
+// defaults. If the client has changed the managed fields, the result starts from the
+// client's managed fields; kubectl changes them to migrate from client-side apply.
 func (c *call) managers(live, o, defaulted server.Object) ([]metav1.ManagedFieldsEntry, error) {
 	all := o.GetManagedFields()
 	if !c.applied {
 		next := defaulted.DeepCopyObject().(server.Object)
 		next.SetManagedFields(all)
-		// Tracking fails for an object with a duplicate entry in a list that must
-		// not have any. Such an object is written without managers, as in an API
-		// server.
+		// Tracking fails for an object with duplicate entries in a list of type map or set.
+		// The object is written without managers, as in an API server.
 		all, _ = c.fields.Update(c.changes(live), next)
 	}
 	if errs := validation.ValidateManagedFields(all, field.NewPath("metadata", "managedFields")); len(errs) > 0 {
@@ -85,16 +84,16 @@ func (c *call) managers(live, o, defaulted server.Object) ([]metav1.ManagedField
 	return all, nil
 }
 
-// blank returns an object that does not exist yet.
+// blank returns an empty object of the resource's kind.
 func (c *call) blank() server.Object {
 	o := c.res.Blank()
 	o.GetObjectKind().SetGroupVersionKind(c.res.GroupVersionKind())
 	return o
 }
 
-// managedNew sets the managed fields of a new object. It returns the object as podd
-// reads it, and its text.
-func (c *call) managedNew(o server.Object) (Checked, []byte, error) {
+// managedNew sets the managed fields of a new object. It returns the object as podd parses
+// it, and the text of its file.
+func (c *call) managedNew(o server.Object) (ParsedManifest, []byte, error) {
 	checked, err := c.check(o.GetName(), manifestText(o))
 	if err != nil {
 		return checked, nil, err
@@ -108,20 +107,20 @@ func (c *call) managedNew(o server.Object) (Checked, []byte, error) {
 		return checked, nil, err
 	}
 	o.SetManagedFields(managers)
-	return c.encodeChecked(o)
+	return c.encodeManifest(o)
 }
 
-// encodeChecked returns the object as podd reads it, and its text. If it is too
-// large, managed fields are removed, except after an apply, which is then rejected.
-func (c *call) encodeChecked(o server.Object) (Checked, []byte, error) {
+// encodeManifest returns the object as podd parses it, and the text of its file. If the text
+// is too large, encodeManifest removes the managed fields; for an apply, it returns an error.
+func (c *call) encodeManifest(o server.Object) (ParsedManifest, []byte, error) {
 	b := manifestText(o)
 	if len(b) > maxText && (c.applied || o.GetManagedFields() == nil) {
-		return Checked{}, nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s %q is too large: %d bytes (limit %d)", c.res.Singular, o.GetName(), len(b), maxText))
+		return ParsedManifest{}, nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s %q is too large: %d bytes (limit %d)", c.res.Singular, o.GetName(), len(b), maxText))
 	}
 	checked, err := c.check(o.GetName(), b)
 	if (err != nil || len(b) > maxText) && !c.applied && o.GetManagedFields() != nil {
 		o.SetManagedFields(nil)
-		return c.encodeChecked(o)
+		return c.encodeManifest(o)
 	}
 	return checked, b, err
 }

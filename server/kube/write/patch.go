@@ -88,14 +88,15 @@ func (p patch) apply(o server.Object) ([]byte, error) {
 	return is, unprocessable(err)
 }
 
-// malformedErrors are the errors for an invalid strategic merge patch, whatever
-// object it is applied to.
+// malformedErrors are the errors for a strategic merge patch that is invalid for every
+// object.
 var malformedErrors = []error{
 	mergepatch.ErrBadJSONDoc, mergepatch.ErrBadPatchFormatForPrimitiveList, mergepatch.ErrBadPatchFormatForRetainKeys,
 	mergepatch.ErrBadPatchFormatForSetElementOrderList, mergepatch.ErrUnsupportedStrategicMergePatchFormat,
 }
 
-// applyOperations applies all operations of a JSON patch, or none if one fails.
+// applyOperations returns the result of applying the operations of a JSON patch to was, or
+// an error if any operation fails.
 func (p patch) applyOperations(was []byte) ([]byte, error) {
 	operations, err := jsonpatch.DecodePatch(p.body)
 	if err != nil {

@@ -99,7 +99,7 @@ func TestPatch_Errors(t *testing.T) {
 	} {
 		_, err := patched(patchedPod(), c.mediaType, c.body)
 		if err == nil {
-			t.Errorf("%s: no error", c.name)
+			t.Errorf("%s: got no error", c.name)
 			continue
 		}
 		if s := server.KubeStatus(err); int(s.Code) != c.code || !strings.Contains(s.Message, c.words) {
@@ -120,9 +120,9 @@ func FuzzPatch(f *testing.F) {
 		is, err := patched(patchedPod(), kinds[int(kind)%len(kinds)], body)
 		switch {
 		case err == nil && !json.Valid(is):
-			t.Errorf("%s of %q made %q", kinds[int(kind)%len(kinds)], body, is)
+			t.Errorf("%s of %q: got %q, want valid JSON", kinds[int(kind)%len(kinds)], body, is)
 		case err != nil && server.KubeStatus(err).Code/100 != 4:
-			t.Errorf("%s of %q: %v", kinds[int(kind)%len(kinds)], body, err)
+			t.Errorf("%s of %q: got error %v, want a client error", kinds[int(kind)%len(kinds)], body, err)
 		}
 	})
 }

@@ -22,15 +22,15 @@ import (
 // written file. Usually it takes milliseconds.
 const shownTimeout = 20 * time.Second
 
-// overruledError means that podd has read a file but uses another object with that
-// name.
+// overruledError means that podd has read a file but uses an object of another source that
+// has the same name.
 type overruledError struct{ error }
 
 func (o *overruledError) Unwrap() error { return o.error }
 
-// waitShown waits until the View shows what was written and returns the entry, so
-// that clients can read their own writes.
-func (c *call) waitShown(ctx context.Context, key server.Key, text []byte, want server.Object) (*resource.Entry, error) {
+// waitShown waits until the View contains the written object and returns its entry, so that
+// clients can read their own writes.
+func (c *call) waitShown(ctx context.Context, key server.Key, text []byte, written server.Object) (*resource.Entry, error) {
 	digest, path := digest(text), c.manifests.Path(c.res.Kind, key)
 	err := c.waitFor(ctx, func(v *server.View) (bool, error) {
 		n := slices.IndexFunc(v.Files, func(f server.FileView) bool { return f.Path == path })
@@ -40,7 +40,7 @@ func (c *call) waitShown(ctx context.Context, key server.Key, text []byte, want 
 		if at, _, _ := c.origin(c.res, key); at != path {
 			return false, c.newOverruledError(v, path, key)
 		}
-		return c.res.Name != "pods" || isShown(v.Pod(key), want), nil
+		return c.res.Name != "pods" || isShown(v.Pod(key), written), nil
 	})
 	if err != nil {
 		return nil, err
@@ -54,10 +54,10 @@ func digest(text []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// isShown reports whether a pod is shown as it was written. Ephemeral containers
-// are ignored, because they are not in manifests.
-func isShown(p *server.PodView, want server.Object) bool {
-	w := want.(*v1.Pod)
+// isShown reports whether the View of a pod agrees with the written pod. Ephemeral
+// containers are ignored, because they are not in manifests.
+func isShown(p *server.PodView, written server.Object) bool {
+	w := written.(*v1.Pod)
 	if p == nil || p.Pod.UID != w.UID {
 		return false
 	}
@@ -78,7 +78,7 @@ func (c *call) newOverruledError(v *server.View, path string, key server.Key) er
 	return &overruledError{apierrors.NewConflict(c.res.GroupResource(), key.Name, fmt.Errorf("podd does not use the object: %s", why))}
 }
 
-// waitFor waits until shown returns true or an error for a View.
+// waitFor calls shown with each new View until shown returns true or an error.
 func (c *call) waitFor(ctx context.Context, shown func(*server.View) (bool, error)) error {
 	timer := time.NewTimer(shownTimeout)
 	defer timer.Stop()

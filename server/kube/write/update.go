@@ -18,13 +18,13 @@ import (
 	"podd/server/kube/resource"
 )
 
-// stored is an object as it is in its file, and as podd reads it.
+// stored is an object with the content of its file.
 type stored struct {
 	key     server.Key
 	entry   *resource.Entry // the object as it is served
 	written server.Object
 	text    []byte // the text of written
-	read    Checked
+	read    ParsedManifest
 }
 
 // update replaces an object with the body.
@@ -57,8 +57,8 @@ func (c *call) patched(p patch, s stored) (server.Object, error) {
 	return c.decoded(text, nil)
 }
 
-// shown returns the object as clients see it: with the status but without fields of
-// claims and volumes that podd only shows.
+// shown returns the object that clients read, without the fields of claims and volumes that
+// podd adds to the object and that are not in the file.
 func (s stored) shown() server.Object {
 	o := s.read.Object.DeepCopyObject().(server.Object)
 	o.SetUID(s.entry.Object.GetUID())
@@ -76,7 +76,8 @@ func (s stored) shown() server.Object {
 	return o
 }
 
-// change writes the object that update returns. Other writes wait in the meantime.
+// change writes the object that update returns for the stored object. Other writes wait
+// until change returns.
 func (c *call) change(update func(stored) (server.Object, error)) error {
 	unlock, err := c.lock()
 	if err != nil {
@@ -103,7 +104,7 @@ func (c *call) change(update func(stored) (server.Object, error)) error {
 
 // storeNext writes the new version of an object.
 func (c *call) storeNext(s stored, next server.Object) error {
-	checked, text, err := c.encodeChecked(next)
+	checked, text, err := c.encodeManifest(next)
 	switch {
 	case err != nil:
 		return err
@@ -127,9 +128,8 @@ func (c *call) storeNext(s stored, next server.Object) error {
 	return c.reply(http.StatusOK, e)
 }
 
-// unchanged reports whether two versions of an object are equal, ignoring the times
-// of managed fields. This ensures that applying the same stringData again is not a
-// change.
+// unchanged reports whether two versions of an object are equal except for the times of
+// their managed fields, so that applying the same stringData again is not a change.
 func unchanged(is, was server.Object) bool {
 	now, then := is.GetManagedFields(), was.GetManagedFields()
 	if len(now) != len(then) {
@@ -144,9 +144,9 @@ func unchanged(is, was server.Object) bool {
 	return equality.Semantic.DeepEqual(is, was)
 }
 
-// stored reads an object from the API's file. It waits until the View shows the
-// content of the file, because the client that wrote it may have disconnected
-// before. Otherwise a change of the previous version could undo that write.
+// stored reads an object from the API's file. It waits until the View contains the content
+// of the file, because a client that wrote the file may have disconnected before podd read
+// it. A change of the version in the View would otherwise undo that write.
 func (c *call) stored(key server.Key) (stored, error) {
 	s := stored{key: key}
 	var err error
@@ -174,8 +174,8 @@ func (c *call) stored(key server.Key) (stored, error) {
 	return s, err
 }
 
-// checkIdentity returns an error unless an object has the name, and if specified
-// the version and UID, of the existing one.
+// checkIdentity returns an error unless o has the name of the stored object and, if o
+// specifies them, its resourceVersion and UID.
 func (c *call) checkIdentity(o server.Object, s stored) error {
 	if err := c.setNamespace(o); err != nil {
 		return err
@@ -192,14 +192,13 @@ func (c *call) checkIdentity(o server.Object, s stored) error {
 	return nil
 }
 
-// modified returns the error for a change of an older version.
+// modified returns the API's error Conflict for a change of an older version.
 func modified(gr schema.GroupResource, name string) error {
 	return apierrors.NewConflict(gr, name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 }
 
-// next returns the object to write: the client's object, or for a pod the stored
-// one with those changes that are allowed. Everything else that a running pod was
-// made from must not change.
+// next returns the object to write. For a pod, it is the stored pod with the allowed changes
+// of o, because all other fields of a running pod must not change. For other kinds, it is o.
 func (c *call) next(o server.Object, s stored) (server.Object, error) {
 	o.SetUID(s.written.GetUID())
 	o.SetCreationTimestamp(s.written.GetCreationTimestamp())
@@ -240,7 +239,8 @@ func (c *call) permitted(o, defaulted server.Object, s stored) (server.Object, e
 	return nil, fmt.Errorf("changing %s %q: updates are not supported", c.res.Singular, s.key.Name)
 }
 
-// undecorate removes from an object the fields that podd only shows.
+// undecorate removes from o the fields that podd adds to the served object and that are not
+// in the file.
 func undecorate(o server.Object, s stored) {
 	switch o := o.(type) {
 	case *v1.Pod:

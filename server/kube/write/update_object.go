@@ -41,7 +41,8 @@ func (c *call) checkSecret(s stored, was, is *v1.Secret) error {
 	return nil
 }
 
-// checkClaim allows the requested size to grow.
+// checkClaim returns an error if the spec has changed, unless the only change is a greater
+// requested size.
 func (c *call) checkClaim(s stored, was, is *v1.PersistentVolumeClaim) error {
 	before, after := was.Spec.Resources.Requests[v1.ResourceStorage], is.Spec.Resources.Requests[v1.ResourceStorage]
 	if after.Cmp(before) < 0 {
@@ -65,8 +66,8 @@ func (c *call) checkVolume(s stored, was, is *v1.PersistentVolume) error {
 	return nil
 }
 
-// firstDifference returns the path of the first field, in order, in which two
-// values differ, or "" if they are equal. It returns no values, because they may be
+// firstDifference returns the path of the first field, in alphabetical order, in which a and
+// b differ, or "" if they are equal. The result contains no values, because they may be
 // secret.
 func firstDifference(a, b any, path string) string {
 	if equality.Semantic.DeepEqual(a, b) {
@@ -75,6 +76,7 @@ func firstDifference(a, b any, path string) string {
 	return differingPath(toTree(a), toTree(b), path)
 }
 
+// toTree converts v to the values that JSON decodes to: maps, slices and scalars.
 func toTree(v any) (t any) {
 	text, err := json.Marshal(v)
 	if err == nil {

@@ -20,8 +20,8 @@ const mutableFields = "pod updates may not change fields other than `spec.contai
 	"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative), and the labels and annotations; " +
 	"delete the pod and create it again for others"
 
-// updatedPod returns the stored pod with the changes of is. Both was and is are as
-// podd reads them.
+// updatedPod returns the stored pod with the changes from was to is. Both pods have
+// defaults.
 func (c *call) updatedPod(s stored, was, is *v1.Pod) (server.Object, error) {
 	if err := c.checkPodUpdate(s, was, is); err != nil {
 		return nil, err
@@ -102,8 +102,8 @@ func (c *call) checkPodUpdate(s stored, was, is *v1.Pod) error {
 	return c.forbid(s, field, mutableFields)
 }
 
-// resizedPod returns the stored pod with the CPU and memory of is. podd then
-// resizes the running containers.
+// resizedPod returns the stored pod with the CPU and memory of is. Both was and is have
+// defaults. When podd reads the pod, it resizes the running containers.
 func (c *call) resizedPod(s stored, was, is *v1.Pod) (server.Object, error) {
 	if len(was.Spec.Containers) != len(is.Spec.Containers) || len(was.Spec.InitContainers) != len(is.Spec.InitContainers) {
 		return nil, c.forbid(s, "spec.containers", "containers may not be added or removed on resize")
@@ -125,7 +125,7 @@ func (c *call) resizedPod(s stored, was, is *v1.Pod) (server.Object, error) {
 	return next, nil
 }
 
-// copySizes copies the CPU and memory of the containers of another pod, which must
+// copySizes sets the CPU and memory of the containers of spec to the values in of. Both must
 // have the same number of containers.
 func copySizes(spec, of *v1.PodSpec) {
 	for n := range spec.InitContainers {
@@ -136,7 +136,7 @@ func copySizes(spec, of *v1.PodSpec) {
 	}
 }
 
-// withSize returns r with the CPU and memory of another container.
+// withSize returns r with the CPU and memory of of.
 func withSize(r, of v1.ResourceRequirements) v1.ResourceRequirements {
 	r = *r.DeepCopy()
 	for _, list := range []struct {

@@ -26,8 +26,8 @@ import (
 	"podd/server/kube/write"
 )
 
-// files is an in-memory Manifests of ConfigMaps. The View shows what was written
-// when show is called.
+// files is an in-memory ManifestStore of ConfigMaps. The View contains the written objects
+// only after show is called.
 type files struct {
 	*kubetest.Node
 	mu    sync.Mutex
@@ -51,12 +51,12 @@ func (f *files) handler() http.Handler {
 
 func (f *files) Path(_ string, key server.Key) string { return "/api/" + key.Name }
 
-func (f *files) Check(_ string, text []byte) write.Checked {
+func (f *files) Parse(_ string, text []byte) write.ParsedManifest {
 	c := &v1.ConfigMap{}
 	if err := json.Unmarshal(text, c); err != nil {
-		return write.Checked{}
+		return write.ParsedManifest{}
 	}
-	return write.Checked{Object: c}
+	return write.ParsedManifest{Object: c}
 }
 
 func (f *files) Read(_ string, key server.Key) ([]byte, error) {
@@ -99,7 +99,7 @@ func (f *files) len() int {
 	return len(f.texts)
 }
 
-// show publishes the written objects as those of files in dir.
+// show publishes the written objects as objects of files in dir.
 func (f *files) show(dir string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -107,7 +107,7 @@ func (f *files) show(dir string) {
 	var all []server.FileView
 	for _, name := range slices.Sorted(maps.Keys(f.texts)) {
 		text := f.texts[name]
-		o.ConfigMaps = append(o.ConfigMaps, &server.ObjectView{Object: f.Check("", text).Object, Path: dir + name, Line: 1})
+		o.ConfigMaps = append(o.ConfigMaps, &server.ObjectView{Object: f.Parse("", text).Object, Path: dir + name, Line: 1})
 		all = append(all, server.FileView{Path: "/api/" + name, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(text))})
 	}
 	f.Change(func(v *server.View) { v.Files, v.Objects = all, func() *server.Objects { return o } })
@@ -119,14 +119,14 @@ func configMap(name, meta string) string {
 	return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `","namespace":"default"` + meta + `}}`
 }
 
-// askWithin sends a request that is canceled after a time.
-func askWithin(t *testing.T, h http.Handler, method, target, body string, within time.Duration) *httptest.ResponseRecorder {
+// sendWithin sends a request that is canceled after within.
+func sendWithin(t *testing.T, h http.Handler, method, target, body string, within time.Duration) *httptest.ResponseRecorder {
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
-	return askIn(ctx, h, method, target, body)
+	return sendContext(ctx, h, method, target, body)
 }
 
-func askIn(ctx context.Context, h http.Handler, method, target, body string) *httptest.ResponseRecorder {
+func sendContext(ctx context.Context, h http.Handler, method, target, body string) *httptest.ResponseRecorder {
 	w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, method, target, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	h.ServeHTTP(w, r)
@@ -140,12 +140,12 @@ func TestUpdate_AfterDisconnect(t *testing.T) {
 	h := f.handler()
 	f.wrote = func() { f.show("/api/") }
 	var made v1.ConfigMap
-	w := askWithin(t, h, "POST", configMaps, configMap("a", ""), time.Minute)
+	w := sendWithin(t, h, "POST", configMaps, configMap("a", ""), time.Minute)
 	if err := json.Unmarshal(w.Body.Bytes(), &made); w.Code != 201 || err != nil {
-		t.Fatal(w.Code, w.Body, err)
+		t.Fatalf("got %d %s and error %v, want 201", w.Code, w.Body, err)
 	}
 	put := func(ctx context.Context, label string) int {
-		return askIn(ctx, h, "PUT", configMaps+"/a", configMap("a", `,"resourceVersion":"`+made.ResourceVersion+`","labels":{"by":"`+label+`"}`)).Code
+		return sendContext(ctx, h, "PUT", configMaps+"/a", configMap("a", `,"resourceVersion":"`+made.ResourceVersion+`","labels":{"by":"`+label+`"}`)).Code
 	}
 	ctx, leave := context.WithCancel(t.Context())
 	f.wrote = leave
@@ -167,20 +167,20 @@ func TestWrite_AllNamespaces(t *testing.T) {
 	f := newFiles()
 	h := f.handler()
 	f.wrote = func() { f.show("/api/") }
-	if w := askWithin(t, h, "POST", configMaps, configMap("a", ""), time.Minute); w.Code != 201 {
-		t.Fatal(w.Code, w.Body)
+	if w := sendWithin(t, h, "POST", configMaps, configMap("a", ""), time.Minute); w.Code != 201 {
+		t.Fatalf("got %d %s, want 201", w.Code, w.Body)
 	}
 	for method, body := range map[string]string{"DELETE": "", "POST": configMap("b", "")} {
-		w := askWithin(t, h, method, "/api/v1/configmaps", body, time.Minute)
+		w := sendWithin(t, h, method, "/api/v1/configmaps", body, time.Minute)
 		if w.Code != 405 || !strings.Contains(w.Body.String(), "name it in the path") || f.len() != 1 {
 			t.Errorf("%s in all namespaces: got %d %s, %d left", method, w.Code, w.Body, f.len())
 		}
 	}
-	if w := askWithin(t, h, "DELETE", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/web-n1", "", time.Minute); w.Code != 405 {
+	if w := sendWithin(t, h, "DELETE", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/web-n1", "", time.Minute); w.Code != 405 {
 		t.Errorf("delete of metrics: got %d %s", w.Code, w.Body)
 	}
 	f.read = errors.New("the disk failed")
-	if w := askWithin(t, h, "POST", configMaps, configMap("b", ""), time.Minute); w.Code != 500 || !strings.Contains(w.Body.String(), "disk failed") {
+	if w := sendWithin(t, h, "POST", configMaps, configMap("b", ""), time.Minute); w.Code != 500 || !strings.Contains(w.Body.String(), "disk failed") {
 		t.Errorf("with a failing disk: got %d %s", w.Code, w.Body)
 	}
 }
@@ -189,10 +189,10 @@ func TestDeleteCollection_Preconditions(t *testing.T) {
 	f := newFiles()
 	h := f.handler()
 	f.wrote = func() { f.show("/api/") }
-	if w := askWithin(t, h, "POST", configMaps, configMap("a", ""), time.Minute); w.Code != 201 {
-		t.Fatal(w.Code, w.Body)
+	if w := sendWithin(t, h, "POST", configMaps, configMap("a", ""), time.Minute); w.Code != 201 {
+		t.Fatalf("got %d %s, want 201", w.Code, w.Body)
 	}
-	if w := askWithin(t, h, "DELETE", configMaps, `{"preconditions":{"uid":"nope"}}`, time.Minute); w.Code != 409 || f.len() != 1 {
+	if w := sendWithin(t, h, "DELETE", configMaps, `{"preconditions":{"uid":"nope"}}`, time.Minute); w.Code != 409 || f.len() != 1 {
 		t.Errorf("got %d %s, %d left", w.Code, w.Body, f.len())
 	}
 }
@@ -207,7 +207,7 @@ func TestCreate_Overruled(t *testing.T) {
 		leave()
 		time.AfterFunc(50*time.Millisecond, func() { f.show("/etc/podd/manifests/") })
 	}
-	if w := askIn(ctx, h, "POST", configMaps, configMap("a", "")); w.Code != 409 || f.len() != 0 {
+	if w := sendContext(ctx, h, "POST", configMaps, configMap("a", "")); w.Code != 409 || f.len() != 0 {
 		t.Errorf("got %d %s, %d left", w.Code, w.Body, f.len())
 	}
 }
@@ -218,8 +218,8 @@ func TestDeleteCollection_Parallel(t *testing.T) {
 	h := f.handler()
 	f.wrote = func() { f.show("/api/") }
 	for _, name := range []string{"a", "b", "c"} {
-		if w := askWithin(t, h, "POST", configMaps, configMap(name, ""), time.Minute); w.Code != 201 {
-			t.Fatal(w.Code, w.Body)
+		if w := sendWithin(t, h, "POST", configMaps, configMap(name, ""), time.Minute); w.Code != 201 {
+			t.Fatalf("got %d %s, want 201", w.Code, w.Body)
 		}
 	}
 	f.wrote = func() {
@@ -227,7 +227,7 @@ func TestDeleteCollection_Parallel(t *testing.T) {
 			f.show("/api/")
 		}
 	}
-	if w := askWithin(t, h, "DELETE", configMaps, "", 10*time.Second); w.Code != 200 || strings.Count(w.Body.String(), `"uid"`) != 3 {
+	if w := sendWithin(t, h, "DELETE", configMaps, "", 10*time.Second); w.Code != 200 || strings.Count(w.Body.String(), `"uid"`) != 3 {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 }

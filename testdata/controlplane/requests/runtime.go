@@ -290,7 +290,7 @@ func (m *memory) ListImages(context.Context, *api.ListImagesRequest) (*api.ListI
 	return &api.ListImagesResponse{}, nil
 }
 
-// PullImage succeeds, except for users whose name begins with wrong.
+// PullImage succeeds, except for users with a name that begins with wrong.
 func (m *memory) PullImage(_ context.Context, q *api.PullImageRequest) (*api.PullImageResponse, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"podd/cmd/podd/internal/cli/client"
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/printer"
 	"podd/server"
 )
 
@@ -34,7 +34,7 @@ If a manifest directory is empty, but is not the directory from which podd read 
 accepts the directory as it is, and stops the pods of the missing manifests.`
 }
 
-// Validate rejects a missing or unexpected source.
+// Validate returns an error if the source is missing or not expected.
 func (c *AcceptCmd) Validate() error {
 	switch {
 	case c.Change == "empty" && c.Source == "":
@@ -45,7 +45,7 @@ func (c *AcceptCmd) Validate() error {
 	return nil
 }
 
-// Run requests that the running podd accept the change, and prints what podd does next.
+// Run requests that the running podd accepts the change, and prints what podd does next.
 func (c *AcceptCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	p, err := c.Connect(ctx)
 	if err != nil {

@@ -8,19 +8,19 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/printer"
 )
 
 // A choice is a possible completion and its description.
 type choice struct{ word, description string }
 
-// files is the choice for which the shell completes file names itself.
+// files is the choice for which the shell completes the names of files.
 var files = choice{word: ":files"}
 
 // Complete prints the possible completions of a command line, whose last word may be
-// incomplete. Each is on a line of its own, followed by a tab and its description if it has
-// one. Errors are not reported, because the user is still typing: a failed request only
-// adds no choices.
+// incomplete. Each completion is on its own line. A tab and a description may follow it.
+// Errors are not reported, because the user is still typing; a failed request only adds no
+// choices.
 func Complete(ctx context.Context, app *kong.Application, words []string, out io.Writer) error {
 	if len(words) == 0 {
 		words = []string{""}
@@ -42,14 +42,14 @@ func Complete(ctx context.Context, app *kong.Application, words []string, out io
 // A commandLine is an incomplete command line.
 type commandLine struct {
 	app      *kong.Application
-	verb     *kong.Node // nil if not yet typed
+	verb     *kong.Node // nil until the verb is typed
 	flags    map[string]string
-	args     []string // the verb's arguments so far
+	args     []string // arguments of the verb before the cursor
 	argsOnly bool     // after "--", no flags follow
 	// pendingFlag is the flag whose value is being typed, or nil.
 	pendingFlag *kong.Flag
 	// prefix is the part of the last word that choices must begin with. kept is the part
-	// before it, such as "--output=", which choices do not contain.
+	// before prefix, such as "--output=". Choices do not contain kept.
 	kept, prefix string
 }
 
@@ -63,7 +63,7 @@ func parseCommandLine(app *kong.Application, words []string) *commandLine {
 	case len(done) > 0 && !strings.HasPrefix(done[0], "-"):
 		l.verb, done = FindVerb(app, done[0]), done[1:]
 		if l.verb == nil {
-			l.verb = &kong.Node{} // without flags or arguments
+			l.verb = &kong.Node{} // after podd without flags or arguments
 		}
 	case len(done) > 0 || strings.HasPrefix(last, "-"):
 		l.verb = FindVerb(app, "run")
@@ -82,7 +82,7 @@ func parseCommandLine(app *kong.Application, words []string) *commandLine {
 	return l
 }
 
-// add adds a complete word.
+// add parses a complete word.
 func (l *commandLine) add(word string) {
 	switch {
 	case l.pendingFlag != nil:
@@ -103,8 +103,8 @@ func (l *commandLine) add(word string) {
 	}
 }
 
-// addShort adds the letters of short flags: "it" of -it, or "nshop" or "n=shop" of a flag
-// with a value.
+// addShort parses the letters of short flags: "it" for -it, and "nshop" or "n=shop" for a
+// flag with a value.
 func (l *commandLine) addShort(letters string) {
 	for i, letter := range letters {
 		f := l.short(letter)

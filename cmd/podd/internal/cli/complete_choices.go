@@ -8,7 +8,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// choices returns the possible words at the cursor, with any prefix.
+// choices returns all words that are possible at the cursor. The caller selects those with
+// the prefix.
 func (l *commandLine) choices(ctx context.Context) []choice {
 	switch {
 	case l.verb == nil:
@@ -47,7 +48,8 @@ func (l *commandLine) flagNames() []choice {
 	return all
 }
 
-// argument returns the positional argument at the cursor, or nil if there are no more.
+// argument returns the positional argument at the cursor, or nil if the verb accepts no
+// more arguments.
 func (l *commandLine) argument() *kong.Positional {
 	all := l.verb.Positional
 	switch n := len(l.args); {
@@ -59,8 +61,8 @@ func (l *commandLine) argument() *kong.Positional {
 	return nil
 }
 
-// values returns the choices for a flag or argument: its enum, or those of the kinds in
-// its "complete" tag.
+// values returns the choices for a flag or argument: the values of its enum, or the choices
+// of the kinds in its "complete" tag.
 func (l *commandLine) values(ctx context.Context, v *kong.Value) []choice {
 	var all []choice
 	for _, word := range v.EnumSlice() {

@@ -11,12 +11,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/client"
 	"podd/server"
 )
 
-// choicesByKind maps each kind in a "complete" tag to its choices, which are none if the
-// user cannot connect to podd.
+// choicesByKind maps each kind in a "complete" tag to a function that returns its choices.
+// The function returns none if the user cannot connect to podd.
 var choicesByKind = map[string]func(context.Context, *completer) []choice{
 	"file":      func(context.Context, *completer) []choice { return []choice{files} },
 	"pod":       func(ctx context.Context, n *completer) []choice { return n.pods(ctx, "") },
@@ -44,7 +44,7 @@ func (n *completer) connect(ctx context.Context) *client.Client {
 	return p
 }
 
-// state returns the state of podd, which is empty if the user cannot connect to it.
+// state returns the state of podd, or an empty state if the user cannot connect to podd.
 func (n *completer) state(ctx context.Context) *server.View {
 	if n.view != nil {
 		return n.view
@@ -58,7 +58,7 @@ func (n *completer) state(ctx context.Context) *server.View {
 	return n.view
 }
 
-// pods returns the names of pods, each with a suffix.
+// pods returns the names of pods. suffix is appended to each name.
 func (n *completer) pods(ctx context.Context, suffix string) []choice {
 	v := n.state(ctx)
 	s := Select{Namespace: n.flags["namespace"]}
@@ -79,10 +79,10 @@ func (n *completer) pods(ctx context.Context, suffix string) []choice {
 	return all
 }
 
-// pod returns the pod that the first argument names, or nil.
+// pod returns the pod that the first argument selects, or nil if there is none.
 func (n *completer) pod(ctx context.Context) *server.PodView {
 	for _, word := range n.args {
-		word, _, _ = strings.Cut(word, ":") // podd cp has POD:PATH
+		word, _, _ = strings.Cut(word, ":") // the argument of podd cp is POD:PATH
 		if p, err := (Select{Namespace: n.flags["namespace"]}).findPod(n.state(ctx), word); err == nil {
 			return p
 		}
@@ -124,8 +124,8 @@ func (n *completer) claims(ctx context.Context) []choice {
 	return all
 }
 
-// resources returns the resource types of podd get. After a comma it returns them again;
-// after a slash it returns the objects of the type.
+// resources returns the choices for the first argument of podd get: resource types, also
+// after a comma. After TYPE/, it returns the objects of the type.
 func (n *completer) resources(ctx context.Context) []choice {
 	if kind, name, ok := strings.Cut(n.prefix, "/"); ok {
 		line := *n.commandLine
@@ -156,7 +156,7 @@ func (n *completer) resources(ctx context.Context) []choice {
 	return all
 }
 
-// objectNames returns the objects of the type that the first argument names.
+// objectNames returns the objects of the resource type in the first argument.
 func (n *completer) objectNames(ctx context.Context) []choice {
 	if len(n.args) == 0 || strings.Contains(n.args[0], "/") {
 		return nil
@@ -173,8 +173,8 @@ func (n *completer) objectsOf(ctx context.Context, kind string) []choice {
 	return n.objects(ctx, kind, cmp.Or(n.flags["namespace"], metav1.NamespaceDefault))
 }
 
-// objects returns the names of the objects of a resource type in a namespace, or in all
-// namespaces if it is empty.
+// objects returns the names of the objects of a resource type. If namespace is "", it
+// returns the objects of all namespaces.
 func (n *completer) objects(ctx context.Context, kind, namespace string) []choice {
 	p := n.connect(ctx)
 	if p == nil {

@@ -3,17 +3,17 @@ package cli
 import (
 	"context"
 
-	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/client"
 	"podd/server"
 )
 
-// findPod requests the state of podd and returns it with the pod that word refers to.
-func findPod(ctx context.Context, p *client.Client, s Select, word string) (*server.View, *server.PodView, error) {
+// findPod requests the state of podd. It returns the state and the pod that word selects.
+func findPod(ctx context.Context, p *client.Client, s Select, word string) (state *server.View, pod *server.PodView, err error) {
 	v, err := p.State(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	pod, err := s.findPod(v, word)
+	pod, err = s.findPod(v, word)
 	return v, pod, err
 }
 
@@ -27,10 +27,10 @@ func connectState(ctx context.Context, c client.Flags) (*client.Client, *server.
 	return p, v, err
 }
 
-// connectPod connects to podd and returns the pod that word refers to, and the shortest
-// argument that selects it.
-func connectPod(ctx context.Context, c client.Flags, s Select, word string) (*client.Client, *server.PodView, string, error) {
-	p, err := c.Connect(ctx)
+// connectPod connects to podd and returns the pod that word selects. argument is the
+// shortest word that selects this pod.
+func connectPod(ctx context.Context, c client.Flags, s Select, word string) (p *client.Client, pod *server.PodView, argument string, err error) {
+	p, err = c.Connect(ctx)
 	if err != nil {
 		return nil, nil, "", err
 	}

@@ -34,7 +34,8 @@ func TestConnect_NotRunning(t *testing.T) {
 	}
 }
 
-// TestConnect_FindsSocket checks the flag, the environment variable and the checkout.
+// TestConnect_FindsSocket checks the three ways to find the socket: the flag, the
+// environment variable and a checkout.
 func TestConnect_FindsSocket(t *testing.T) {
 	checkout := poddtest.ShortDir(t)
 	t.Chdir(checkout)
@@ -63,10 +64,10 @@ func TestConnect_FindsSocket(t *testing.T) {
 	}
 }
 
-// TestConnect_OtherServers checks errors of servers other than podd.
+// TestConnect_OtherServers checks the error if a program other than podd serves the socket.
 func TestConnect_OtherServers(t *testing.T) {
 	for response, want := range map[string]string{
-		"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nwhat": "returned 404 Not Found for GET /v1/state; it may be of another version",
+		"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nwhat": "returned 404 Not Found for GET /v1/state; its version may differ",
 		"SSH-2.0-OpenSSH\r\n": "malformed HTTP response",
 		"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nwelcome": "decoding the response of podd at ",
 		"": "EOF",

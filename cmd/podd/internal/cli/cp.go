@@ -13,10 +13,10 @@ import (
 	"strings"
 
 	"podd/cmd/podd/internal/archive"
-	"podd/cmd/podd/internal/cli/client"
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/printer"
 	"podd/cmd/podd/internal/stream"
 	"podd/server"
 )
@@ -30,16 +30,16 @@ type CpCmd struct {
 	Container string `short:"c" placeholder:"NAME" help:"Container name. If omitted, use the kubectl.kubernetes.io/default-container annotation or the first container in the pod." complete:"container"`
 }
 
-// A container is the source or destination of a copy.
+// A container is a container to copy to or from.
 type container struct {
 	peer   *client.Client
 	pod    *server.PodView
 	name   string
-	word   string // argument that other verbs take for the pod
+	word   string // argument that selects the pod in other verbs
 	stderr io.Writer
 }
 
-// Run copies with the tar program in the container, as kubectl cp does.
+// Run copies files with the tar program in the container, as kubectl cp does.
 func (c *CpCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	fromPod, from, fromInside := podPath(c.From)
 	toPod, to, toInside := podPath(c.To)
@@ -68,7 +68,8 @@ func (c *CpCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return err
 }
 
-// podPath splits POD:PATH. A word that begins with / or . is a local path.
+// podPath splits POD:PATH. ok is false if word is a local path, which may begin with / or a
+// period.
 func podPath(word string) (pod, inside string, ok bool) {
 	pod, inside, ok = strings.Cut(word, ":")
 	if !ok || strings.HasPrefix(word, "/") || strings.HasPrefix(word, ".") {
@@ -77,8 +78,8 @@ func podPath(word string) (pod, inside string, ok bool) {
 	return pod, inside, true
 }
 
-// run runs a command in the container. Its error names the program if the container does
-// not have it.
+// run runs a command in the container. If the program does not exist in the container, the
+// error contains its name.
 func (c *container) run(ctx context.Context, streams stream.Command, command ...string) error {
 	stderr := &headWriter{to: streams.Stderr}
 	streams.Stderr = stderr
@@ -97,7 +98,7 @@ func (c *container) run(ctx context.Context, streams stream.Command, command ...
 	return withWhyHint(err, c.word)
 }
 
-// A headWriter passes on all writes and keeps the first kilobyte.
+// A headWriter passes on all writes and stores the first kilobyte.
 type headWriter struct {
 	to   io.Writer
 	head []byte
@@ -140,7 +141,7 @@ func (c *container) copyOut(ctx context.Context, from, to string, skipped *skipR
 	}()
 	err = archive.Extract(archived, base, root, name, skipped.add)
 	if err == nil || errors.Is(err, archive.ErrEmpty) {
-		io.Copy(io.Discard, archived) // tar writes padding, and its exit code follows
+		io.Copy(io.Discard, archived) // tar writes padding after the last file, and then exits
 	}
 	archived.CloseWithError(io.ErrClosedPipe)
 	if failed := <-sent; failed != nil && (err == nil || errors.Is(err, archive.ErrEmpty) || errors.Is(err, failed)) {
@@ -162,7 +163,8 @@ func (c *container) copyIn(ctx context.Context, from, to string, skipped *skipRe
 		return fmt.Errorf("copying to %s: %w", c.word, err)
 	}
 	target := path.Clean(to)
-	// If the container has no test program, it has no tar either or tar reports the error.
+	// If the container has no test program, tar reports the error, or does not exist
+	// either.
 	if c.run(ctx, stream.Command{Stderr: io.Discard}, "test", "-d", target) == nil {
 		target = path.Join(target, filepath.Base(local))
 	}
@@ -181,14 +183,14 @@ func (c *container) copyIn(ctx context.Context, from, to string, skipped *skipRe
 	return err
 }
 
-// A skipReport prints the first maxSkips entries that were not copied, and the number of
-// the others.
+// A skipReport prints the first maxSkips entries that were not copied, and then the number
+// of further ones.
 type skipReport struct {
 	to io.Writer
 	n  int
 }
 
-// maxSkips limits the entries that a skipReport names.
+// maxSkips limits the entries that a skipReport prints.
 const maxSkips = 10
 
 func (s *skipReport) add(entry, why string) {
@@ -197,9 +199,9 @@ func (s *skipReport) add(entry, why string) {
 	}
 }
 
-// close prints the number of entries that add did not name.
+// close prints the number of entries that add did not print.
 func (s *skipReport) close() {
 	if s.n > maxSkips {
-		fmt.Fprintf(s.to, "podd: skipped %d more\n", s.n-maxSkips)
+		fmt.Fprintf(s.to, "podd: skipped %d more entries\n", s.n-maxSkips)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 
-	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/containers"
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/iostreams"
@@ -38,7 +38,7 @@ type DebugCmd struct {
 	Quiet           bool          `short:"q" help:"Suppress informational messages."`
 }
 
-// Validate rejects invalid combinations of flags and arguments.
+// Validate returns an error for invalid combinations of flags and arguments.
 func (c *DebugCmd) Validate() error {
 	if kind, _, named := strings.Cut(c.Pod, "/"); named && slices.Contains([]string{"node", "nodes", "no"}, kind) {
 		return fmt.Errorf("%s: podd debug supports only pods; on the node itself, use a shell", c.Pod)
@@ -82,7 +82,7 @@ func (c *DebugCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return nil
 }
 
-// attaches reports whether to attach to the container.
+// attaches reports whether podd debug attaches to the container.
 func (c *DebugCmd) attaches() bool {
 	if c.Attach != nil {
 		return *c.Attach
@@ -109,7 +109,7 @@ func (c *DebugCmd) container(pod *server.PodView, env []v1.EnvVar) (*v1.Ephemera
 		Name: name, Image: c.Image, ImagePullPolicy: v1.PullPolicy(c.ImagePullPolicy), Env: env,
 		Stdin: c.Stdin, TTY: c.TTY, TerminationMessagePolicy: v1.TerminationMessageReadFile,
 		// Without StdinOnce, containerd closes the output at the end of the input, and the
-		// container sees no end of its input.
+		// container does not receive the end of its input.
 		StdinOnce:       c.attaches() && c.Stdin && !c.TTY,
 		SecurityContext: debugProfiles[c.Profile],
 	}}
@@ -121,7 +121,7 @@ func (c *DebugCmd) container(pod *server.PodView, env []v1.EnvVar) (*v1.Ephemera
 	return added, nil
 }
 
-// debugProfiles maps kubectl debug's profiles to security contexts.
+// debugProfiles contains the security context of each profile of kubectl debug.
 var debugProfiles = map[string]*v1.SecurityContext{
 	"general": {Capabilities: &v1.Capabilities{Add: []v1.Capability{"SYS_PTRACE"}}},
 	"restricted": {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/cmd/podd/internal/stream"
 	"podd/server"
@@ -30,8 +30,9 @@ func (c *DebugCmd) attach(ctx context.Context, p *client.Client, pod *server.Pod
 	return commandExit(&stream.ExitError{Code: int(terminated.ExitCode)}, c.Quiet)
 }
 
-// copyStreams returns when the container closes its output. Without a terminal it reads the
-// output from the log, because the log includes output from before podd attached.
+// copyStreams copies the streams until the container closes its output. Without a terminal,
+// it reads the output from the log, because the log also contains output from before podd
+// attached.
 func (c *DebugCmd) copyStreams(ctx context.Context, p *client.Client, pod *server.PodView, status *v1.ContainerStatus, word string, s iostreams.Streams) error {
 	running := status.State.Terminated == nil
 	if !running || !c.TTY {
@@ -45,11 +46,11 @@ func (c *DebugCmd) copyStreams(ctx context.Context, p *client.Client, pod *serve
 	if _, stillRunning := waitTerminated(ctx, p, pod, status.Name); stillRunning != nil {
 		return err
 	}
-	return c.copyOutput(ctx, p, pod, status.Name, s) // it terminated before podd could attach
+	return c.copyOutput(ctx, p, pod, status.Name, s) // the container terminated before podd could attach
 }
 
-// copyWithInput copies the output of the container until it closes it and, if hasInput is
-// set, the user's input to it.
+// copyWithInput copies the output of the container until the container closes it. If
+// hasInput is set, it also copies the input of the user to the container.
 func (c *DebugCmd) copyWithInput(ctx context.Context, p *client.Client, pod *server.PodView, name string, hasInput bool, s iostreams.Streams) error {
 	if !hasInput {
 		return c.copyOutput(ctx, p, pod, name, s)

@@ -16,7 +16,7 @@ import (
 	"podd/server"
 )
 
-// serveDebug serves a podd in which an added container has one of states after the other.
+// serveDebug serves a podd in which an added container passes through states.
 func serveDebug(t *testing.T, states ...v1.ContainerState) (f *poddtest.Podd, patches func() []string) {
 	t.Helper()
 	web := poddtest.Started(poddtest.PodAt("web.yaml", 1, "web", "app"))
@@ -118,7 +118,7 @@ func TestDebug(t *testing.T) {
 		"timeout":               {"web --image x -c d --timeout 1s", []v1.ContainerState{waiting}, poddtest.Result{Err: "podd: container d: pulling x: 404\npodd: container d of default/web-n1 is not running after 1.0s: pulling x: 404\n", Code: 1}},
 		"rejected":              {"web --image bad -c d", nil, poddtest.Result{Err: "podd: invalid image\n", Code: 1}},
 		"name taken":            {"web --image x -c app", nil, poddtest.Result{Err: "podd: pod default/web-n1 already has a container \"app\"; choose another name, because an ephemeral container cannot be replaced\n", Code: 1}},
-		"unknown target":        {"web --image x --target ap", nil, poddtest.Result{Err: "podd: --target: pod default/web-n1 has no container \"ap\"; it has app\n", Code: 1}},
+		"unknown target":        {"web --image x --target ap", nil, poddtest.Result{Err: "podd: --target: pod default/web-n1 has no container \"ap\"; did you mean \"app\"?\n", Code: 1}},
 		"unknown pod":           {"wbe --image x", nil, poddtest.Result{Err: "podd: no pod \"wbe\"; did you mean \"web\"?\n", Code: 1}},
 		"node":                  {"node/n1 --image x", nil, poddtest.Result{Err: "podd: debug: node/n1: podd debug supports only pods; on the node itself, use a shell\n", Code: 2}},
 		"-t without -i":         {"web --image x -t", nil, poddtest.Result{Err: "podd: debug: -t requires -i\n", Code: 2}},

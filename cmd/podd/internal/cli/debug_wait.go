@@ -7,14 +7,14 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/cli/client"
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/client"
+	"podd/cmd/podd/internal/printer"
 	"podd/cmd/podd/internal/progress"
 	"podd/server"
 )
 
-// waitRunning returns the pod and the container's status when the container runs or has
-// ended. It prints the reasons for which the container waits.
+// waitRunning waits until the container runs or has terminated, and returns the pod and the
+// status of the container. Meanwhile it prints the reasons for which the container waits.
 func (c *DebugCmd) waitRunning(ctx context.Context, p *client.Client, target *server.PodView, name string, notices io.Writer) (*server.PodView, *v1.ContainerStatus, error) {
 	key := target.Key()
 	line := progress.New(notices)
@@ -63,7 +63,7 @@ func ephemeralStatus(p *server.PodView, name string) *v1.ContainerStatus {
 	return nil
 }
 
-// debugState describes the state of an added container.
+// debugState describes the state of a debug container.
 func debugState(s *v1.ContainerStatus) string {
 	if t := s.State.Terminated; t != nil {
 		return "has terminated: " + exitText(server.ExitView{ExitCode: t.ExitCode, Reason: t.Reason, Started: t.StartedAt.Time, Finished: t.FinishedAt.Time})

@@ -13,9 +13,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"podd/cmd/podd/internal/cli/client"
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/printer"
 	"podd/server"
 )
 
@@ -110,11 +110,11 @@ type description struct {
 	text   strings.Builder
 	now    time.Time
 	events []v1.Event
-	why    func(server.Key) string // explains the state of a pod; "" if unknown
-	notice string                  // for stderr, if there are no objects
+	why    func(server.Key) string // explains the state of a pod; "" if the state needs no explanation
+	notice string                  // printed to stderr if there are no objects
 }
 
-// beginObject separates an object from the previous one.
+// beginObject writes the separator between two objects.
 func (d *description) beginObject() {
 	if d.text.Len() > 0 {
 		d.text.WriteString("\n\n")
@@ -147,7 +147,7 @@ func (d *description) String() string {
 	return b.String()
 }
 
-// pairs writes a map with one entry a line and separator between key and value.
+// pairs writes a map with one key and value per line. separator is written between them.
 func (d *description) pairs(level int, label, separator string, all map[string]string) {
 	var lines []string
 	for _, k := range slices.Sorted(maps.Keys(all)) {
@@ -156,8 +156,8 @@ func (d *description) pairs(level int, label, separator string, all map[string]s
 	d.list(level, label, lines)
 }
 
-// list writes the label and the first value on one line, and the other values on lines of
-// their own.
+// list writes the label and the first value on one line, and each further value on its own
+// line.
 func (d *description) list(level int, label string, values []string) {
 	if len(values) == 0 {
 		d.line(level, label+":\t<none>")

@@ -10,7 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/printer"
 )
 
 // containers writes one list of containers of a pod: init, regular or ephemeral ones.
@@ -77,7 +77,7 @@ func (d *description) ports(all []v1.ContainerPort) {
 	d.line(2, "Host "+label+":\t%s", printer.OrNone(strings.Join(hostPorts, ", ")))
 }
 
-// lines writes the words of a command, one a line.
+// lines writes a label and the words of a command, one per line.
 func (d *description) lines(label string, all []string) {
 	if len(all) > 0 {
 		d.line(2, label+":")
@@ -176,7 +176,8 @@ func (d *description) environment(p *v1.Pod, c *v1.Container) {
 	}
 }
 
-// fieldValue returns the value of a field that kubectl describe resolves, or "".
+// fieldValue returns the value of a field that kubectl describe also resolves. It returns
+// "" for other fields.
 func fieldValue(p *v1.Pod, path string) string {
 	switch path {
 	case "metadata.name":

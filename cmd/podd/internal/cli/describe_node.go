@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/printer"
 	"podd/manifest"
 )
 
@@ -93,7 +93,7 @@ func share(n *v1.Node, all v1.ResourceList, name v1.ResourceName) string {
 	return fmt.Sprintf("%s (%d%%)", q.String(), percent)
 }
 
-// addResources adds the amounts in added to those in to.
+// addResources adds the amounts in added to the amounts in to.
 func addResources(to, added v1.ResourceList) {
 	for name, q := range added {
 		sum, ok := to[name]

@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/printer"
 	"podd/server"
 )
 
@@ -102,7 +102,7 @@ func (d *description) volumes(p *v1.Pod) {
 	}
 }
 
-// volumeLines returns labels and values.
+// volumeLines returns the lines about the source of a volume: pairs of label and value.
 func volumeLines(v *v1.Volume) [][2]string {
 	switch s := v.VolumeSource; {
 	case s.HostPath != nil:
@@ -152,7 +152,8 @@ func projected(p *v1.ProjectedVolumeSource) [][2]string {
 
 func optional(o *bool) string { return fmt.Sprint(o != nil && *o) }
 
-// ephemeralContainers returns a pod's ephemeral containers as containers.
+// ephemeralContainers returns the ephemeral containers of a pod, converted to regular
+// containers.
 func ephemeralContainers(p *v1.Pod) []v1.Container {
 	var all []v1.Container
 	for i := range p.Spec.EphemeralContainers {

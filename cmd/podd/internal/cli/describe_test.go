@@ -73,8 +73,8 @@ func TestDescribe_Goldens(t *testing.T) {
 	golden(t, "describe_node", d.String())
 }
 
-// TestDescribe_Allocated checks that the requests of a node are those with which podd
-// admits pods.
+// TestDescribe_Allocated checks that the requests in the description of a node are the
+// requests that podd uses for admission.
 func TestDescribe_Allocated(t *testing.T) {
 	requests := func(cpu string) v1.Container {
 		return v1.Container{Resources: v1.ResourceRequirements{Requests: v1.ResourceList{"cpu": resource.MustParse(cpu)}}}

@@ -1,7 +1,7 @@
-// Package cli contains the verbs that connect to a running podd: kubectl's, such as get
-// and exec, and podd's own, such as ps and why. Each verb is a type that kong fills from
-// the command line, with a Run method. A large verb has several files, whose names begin
-// with that of the verb.
+// Package cli contains the verbs that connect to a running podd. Some are kubectl's, such
+// as get and exec; others are podd's own, such as ps and why. Each verb is a type with a
+// Run method; kong fills its fields from the command line. If a verb has several files,
+// their names begin with the name of the verb.
 //
-// Package client sends the requests, and package printer formats tables and texts.
+// Package client sends the requests. Package printer formats tables and texts.
 package cli

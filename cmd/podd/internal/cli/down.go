@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"podd/cmd/podd/internal/cli/client"
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/printer"
 	"podd/server"
 )
 
@@ -55,15 +55,15 @@ type stopProgress struct {
 
 // add applies a progress report and returns a line for every pod that has stopped.
 func (t *stopProgress) add(d *server.StopProgress) string {
-	t.stopped, t.left = t.stopped+len(d.Gone), d.Left
+	t.stopped, t.left = t.stopped+len(d.Stopped), d.Remaining
 	var b strings.Builder
-	for _, k := range d.Gone {
+	for _, k := range d.Stopped {
 		fmt.Fprintf(&b, "%s stopped after %s\n", k, printer.Duration(time.Since(t.begin)))
 	}
 	return b.String()
 }
 
-// idleNotice describes what podd does after podd down.
+// idleNotice describes the state of podd after podd down.
 const idleNotice = "; podd keeps running, but starts no pods until it is restarted"
 
 // summary returns the number of stopped pods, followed by notice.
@@ -74,7 +74,7 @@ func (t *stopProgress) summary(notice string) string {
 	return printer.Plural(t.stopped, "pod") + " stopped in " + printer.Duration(time.Since(t.begin)) + notice
 }
 
-// timeoutError returns the error of --timeout.
+// timeoutError returns the error for an expired --timeout.
 func (t *stopProgress) timeoutError() error {
 	names := "pods"
 	if len(t.left) > 0 {

@@ -10,10 +10,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/cli/client"
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/printer"
 	"podd/server"
 )
 
@@ -69,8 +69,8 @@ func (c *EventsCmd) includes(e *v1.Event) bool {
 	return about.Kind == "Pod" && about.Namespace == namespace && (about.Name == name || shortEventName(e) == name)
 }
 
-// shortEventName returns the name of the object of an event. That of a pod is without the
-// node's name.
+// shortEventName returns the name of the object that an event is about. It omits the node
+// name at the end of a pod name.
 func shortEventName(e *v1.Event) string {
 	if e.InvolvedObject.Kind != "Pod" {
 		return e.InvolvedObject.Name
@@ -91,7 +91,7 @@ type eventTable struct {
 func (t *eventTable) print(list *v1.EventList, s iostreams.Streams) error {
 	list.Items = slices.DeleteFunc(list.Items, func(e v1.Event) bool { return !t.includes(&e) })
 	if (t.Output == "json" || t.Output == "yaml") && !t.Watch {
-		list.Kind = "List" // as in kubectl's output
+		list.Kind = "List" // in the order of kubectl
 		for i := range list.Items {
 			list.Items[i].APIVersion, list.Items[i].Kind = "v1", "Event"
 		}

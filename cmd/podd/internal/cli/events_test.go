@@ -30,7 +30,7 @@ func newEventLog() *events.Log {
 	return l
 }
 
-// listEvents runs c with newEventLog and returns stdout and stderr.
+// listEvents runs c against a podd with newEventLog, and returns stdout and stderr.
 func listEvents(t *testing.T, c *EventsCmd, color bool) (out, stderr string) {
 	t.Helper()
 	var b, e bytes.Buffer

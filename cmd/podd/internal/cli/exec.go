@@ -6,7 +6,7 @@ import (
 	"io"
 	"net/url"
 
-	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/cmd/podd/internal/stream"
@@ -55,7 +55,8 @@ func (c *ExecCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return commandExit(withWhyHint(execError(err, container, word, c.Command[0]), word), c.Quiet)
 }
 
-// noticeWriter returns the writer for podd's own messages, which discards them if quiet.
+// noticeWriter returns the writer for podd's own messages. If quiet is set, it discards
+// them.
 func noticeWriter(s iostreams.Streams, quiet bool) io.Writer {
 	if quiet {
 		return io.Discard
@@ -63,13 +64,14 @@ func noticeWriter(s iostreams.Streams, quiet bool) io.Writer {
 	return s.Err
 }
 
-// containerPath returns the path of a request to the kubelet API for a container.
+// containerPath returns the path of a request about a container in the kubelet API. verb is
+// the first element of the path.
 func containerPath(verb string, p *server.PodView, container string) string {
 	return verb + p.Pod.Namespace + "/" + p.Pod.Name + "/" + container
 }
 
-// commandExit turns the exit code of a command into that of podd. If quiet, nothing is
-// printed about it.
+// commandExit returns an error that makes podd exit with the exit code of a command. If
+// quiet is set, podd prints nothing about it. Other errors are returned unchanged.
 func commandExit(err error, quiet bool) error {
 	ended := (*stream.ExitError)(nil)
 	switch {

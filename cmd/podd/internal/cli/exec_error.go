@@ -6,8 +6,8 @@ import (
 	"regexp"
 	"strings"
 
-	"podd/cmd/podd/internal/cli/printer"
 	"podd/cmd/podd/internal/exit"
+	"podd/cmd/podd/internal/printer"
 	"podd/cmd/podd/internal/stream"
 )
 
@@ -18,7 +18,7 @@ const (
 )
 
 // startFailures matches the errors of runc and crun for a program that they cannot start.
-// The first match is used; its message is a format for the container, %[1]s, and the
+// The first match is used. Its message is a format with the arguments container, %[1]s, and
 // program, %[2]q.
 var startFailures = []struct {
 	pattern *regexp.Regexp
@@ -34,11 +34,11 @@ var startFailures = []struct {
 	{regexp.MustCompile(`(?i)exec .*: exec format error`), codeCannotRun, "%[1]s cannot run %[2]q: it is for another architecture, or a script without #!"},
 }
 
-// runtimePrefixes matches the prefixes that runtimes add to the reason.
+// runtimePrefixes matches the texts that runtimes add before the reason.
 var runtimePrefixes = regexp.MustCompile(`^(?:Internal error occurred: |error executing command in container: |rpc error: code = \w+ desc = |failed to exec in container: |failed to start exec "[0-9a-f]+": |failed to create exec "[0-9a-f]+": |OCI runtime exec failed: |exec failed: |unable to start container process: |error during container init: )+`)
 
-// execError returns a one-line error for a command that could not be started, with podman
-// exec's exit code. It returns other errors unchanged.
+// execError returns a one-line error for a command that could not be started, with the exit
+// code of podman exec. It returns other errors unchanged.
 func execError(err error, container, word, program string) error {
 	if ended := (*stream.ExitError)(nil); err == nil || errors.As(err, &ended) {
 		return err
@@ -57,13 +57,14 @@ func execError(err error, container, word, program string) error {
 	return fmt.Errorf("running %q in container %s of %s: %s", program, container, word, printer.Escape(reason))
 }
 
-// crioNoProgram matches what CRI-O writes to standard error if the program of a command
+// crioNoProgram matches the message that CRI-O writes to stderr if the program of a command
 // does not exist.
 var crioNoProgram = regexp.MustCompile(`exec failed: unable to start container process: exec: \\?".*": (executable file not found in \$PATH|stat .*: no such file or directory)`)
 
-// reportsMissingProgram reports whether a command ended as CRI-O ends one whose program
-// does not exist: with code 255 and runc's error on standard error. A program can end in
-// the same way, so only an error message may depend on the result.
+// reportsMissingProgram reports whether the result of a command is CRI-O's result for a
+// program that does not exist: exit code 255 and an error of runc on stderr. Because an
+// existing program can return the same result, the return value may change only an error
+// message.
 func reportsMissingProgram(code int, stderr []byte) bool {
 	return code == 255 && crioNoProgram.Match(stderr)
 }

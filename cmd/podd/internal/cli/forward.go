@@ -13,10 +13,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/cli/client"
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/printer"
 	"podd/cmd/podd/internal/stream"
 	"podd/server"
 )
@@ -33,7 +33,7 @@ type PortForwardCmd struct {
 // A forward maps a local port to a port of the pod.
 type forward struct{ local, remote uint16 }
 
-// Run forwards until it is interrupted.
+// Run forwards connections until it is interrupted.
 func (c *PortForwardCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	p, pod, word, err := connectPod(ctx, c.Flags, c.Select, c.Pod)
 	if err != nil {
@@ -60,7 +60,8 @@ func (c *PortForwardCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return o.serve(ctx)
 }
 
-// parseForward parses "8080:80", "80" or ":80". The remote port may be a name.
+// parseForward parses "8080:80", "80" or ":80". The remote port may be the name of a port
+// of p.
 func parseForward(p *v1.Pod, text string) (f forward, err error) {
 	local, remote, hasLocal := strings.Cut(text, ":")
 	if !hasLocal {
@@ -82,7 +83,8 @@ func parseForward(p *v1.Pod, text string) (f forward, err error) {
 	return f, nil
 }
 
-// podPort returns the port with a number, or with a name that the pod defines.
+// podPort returns the port that text contains: a number, or the name of a port that the pod
+// defines.
 func podPort(p *v1.Pod, text string) (uint16, error) {
 	if n, err := strconv.ParseUint(text, 10, 16); err == nil && n > 0 {
 		return uint16(n), nil
@@ -106,9 +108,9 @@ func podPort(p *v1.Pod, text string) (uint16, error) {
 	return 0, fmt.Errorf("%q is neither a port number nor a named port of pod %s/%s; the named ports are %s", text, p.Namespace, p.Name, strings.Join(names, ", "))
 }
 
-// A forwarder accepts clients on local ports. Every client gets its own connection to
-// podd, which looks up the pod by name, so that new clients reach a pod that was
-// replaced.
+// A forwarder accepts clients on local ports. It opens a connection to podd for each
+// client. podd finds the pod by its name, so that new clients reach the new pod after the
+// pod was replaced.
 type forwarder struct {
 	peer      *client.Client
 	pod       *server.PodView
@@ -123,7 +125,8 @@ type listening struct {
 	to forward
 }
 
-// listen opens a port on all addresses. Of the two addresses of localhost one is enough.
+// listen opens a port on all addresses. localhost has two addresses; an error for one of
+// them is ignored.
 func (o *forwarder) listen(ctx context.Context, addresses []string, f forward, out io.Writer) error {
 	local := f.local
 	for _, address := range addresses {

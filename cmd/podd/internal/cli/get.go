@@ -11,10 +11,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"podd/cmd/podd/internal/cli/client"
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/printer"
 )
 
 // GetCmd is the podd get command.
@@ -30,7 +30,7 @@ type GetCmd struct {
 	NoHeaders     bool     `help:"Print output without headers."`
 }
 
-// A query is one request: for a list or, with a name, for an object.
+// A query is a request for one object or, without a name, for a list.
 type query struct {
 	client.Resource
 	namespace, name string
@@ -62,7 +62,7 @@ func (c *GetCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return o.follow(ctx, p, queries[0], s.Out)
 }
 
-// queries returns the queries that the arguments select.
+// queries returns the queries for the arguments.
 func (c *GetCmd) queries(ctx context.Context, p *client.Client) ([]query, error) {
 	all, err := p.KubeResources(ctx)
 	if err != nil {
@@ -84,8 +84,8 @@ func (c *GetCmd) queries(ctx context.Context, p *client.Client) ([]query, error)
 	return c.addQueries(ctx, p, nil, all, c.Resource, c.Names)
 }
 
-// addQueries appends to the list the queries for comma-separated kinds, or for the objects
-// of these kinds with names.
+// addQueries appends queries to list: for the lists of comma-separated kinds or, if names
+// is not empty, for the objects of these kinds with these names.
 func (c *GetCmd) addQueries(ctx context.Context, p *client.Client, list []query, all []client.Resource, kinds string, names []string) ([]query, error) {
 	chosen, err := chooseResources(all, kinds)
 	if err != nil {
@@ -109,7 +109,7 @@ func (c *GetCmd) addQueries(ctx context.Context, p *client.Client, list []query,
 	return list, nil
 }
 
-// query returns the query for a named object. The name of a pod may be the short one.
+// query returns the query for an object. A pod name may omit the node name at its end.
 func (s Scope) query(ctx context.Context, p *client.Client, r client.Resource, name string) (query, error) {
 	switch {
 	case r.Name == "pods":

@@ -13,15 +13,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"podd/cmd/podd/internal/cli/client"
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/printer"
 )
 
 // objects prints objects of the Kubernetes API as kubectl get does.
 type objects struct {
 	*GetCmd
-	prefixed bool // names have their resource type as a prefix
+	prefixed bool // print names with their resource type as a prefix
 	color    bool
 	columns  []metav1.TableColumnDefinition // of the current table
 	table    printer.Table
@@ -31,7 +31,7 @@ type objects struct {
 // isTable reports whether an output format is a table.
 func isTable(format string) bool { return format == "" || format == "wide" }
 
-// printTables prints a table for each kind.
+// printTables prints a table for each query.
 func (o *objects) printTables(ctx context.Context, p *client.Client, queries []query, s iostreams.Streams) error {
 	printed := 0
 	for n, q := range queries {
@@ -60,7 +60,7 @@ func (o *objects) printTables(ctx context.Context, p *client.Client, queries []q
 	return err
 }
 
-// printRows prints the rows of a table, and the header before the first.
+// printRows prints the rows of a table, preceded by the header if none has been printed.
 func (o *objects) printRows(r client.Resource, t *metav1.Table, w io.Writer) error {
 	var lines [][]string
 	if len(t.Rows) == 0 {
@@ -154,7 +154,8 @@ func (o *objects) paint(r client.Resource) func(int, string) string {
 	}
 }
 
-// printObjects prints the objects themselves: a single named object, or a List.
+// printObjects prints the JSON or YAML of the objects: of a single named object, or of a
+// List.
 func (o *objects) printObjects(ctx context.Context, p *client.Client, queries []query, s iostreams.Streams) error {
 	items := []json.RawMessage{}
 	for _, q := range queries {

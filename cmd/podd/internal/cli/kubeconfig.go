@@ -12,7 +12,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/server"
 )
@@ -25,7 +25,7 @@ type KubeconfigCmd struct {
 	Revoke   bool           `help:"Revoke all credentials that have been issued, and print none."`
 }
 
-// Help describes how to keep and revoke the credential.
+// Help describes how to store and revoke the credential.
 func (c *KubeconfigCmd) Help() string {
 	return `Anyone who has the credential is root on this node until it expires or is revoked, because it permits running commands in every container. Keep it in a file that no other user can read, such as the one that --output creates.
 
@@ -47,7 +47,7 @@ func (c *KubeconfigCmd) Validate() error {
 	return nil
 }
 
-// Run prints a kubeconfig with a credential that may do everything, or revokes all such
+// Run prints a kubeconfig with a credential that permits all requests, or revokes all such
 // credentials.
 func (c *KubeconfigCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	p, err := c.Connect(ctx)

@@ -35,8 +35,9 @@ func TestKubeconfig(t *testing.T) {
 	}
 }
 
-// TestKubeconfig_Output checks that a new file replaces the old one, and that other users
-// can read neither the new file nor the credential through the old one.
+// TestKubeconfig_Output checks that the kubeconfig is written to a new file, which replaces
+// an existing file. Other users cannot read the new file. If they have opened the old file,
+// they cannot read the credential.
 func TestKubeconfig_Output(t *testing.T) {
 	f := poddtest.Serve(t, poddtest.ViewOf())
 	for name, mode := range map[string]os.FileMode{"missing": 0, "readable by others": 0o644, "private": 0o600} {
@@ -48,7 +49,7 @@ func TestKubeconfig_Output(t *testing.T) {
 				t.Fatal(err)
 			}
 			var err error
-			if old, err = os.Open(path); err != nil { // as another user may have opened it
+			if old, err = os.Open(path); err != nil { // another user may have the old file open
 				t.Fatal(err)
 			}
 			defer old.Close()

@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/containers"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/server"
@@ -53,8 +53,8 @@ func (c *LogsCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return withWhyHint(p.Logs(ctx, c.request(pod, container), s.Out), word)
 }
 
-// withWhyHint adds the podd why command to an error that there is no log because no
-// container has run (server.NoLog), or that an object was not found.
+// withWhyHint adds the command podd why to an error. It does so if no container has run
+// (server.NoLog), and if an object was not found.
 func withWhyHint(err error, word string) error {
 	response := (*server.Error)(nil)
 	if errors.As(err, &response) && (response.Reason == server.NoLog || response.Status == http.StatusNotFound) {
@@ -74,9 +74,9 @@ func (c *LogsCmd) request(p *server.PodView, container string) server.LogRequest
 	return req
 }
 
-// chooseContainer returns the container that the user has named, or else the pod's default
-// container. If the pod has several, it prints the default and others, the flags that
-// select another one.
+// chooseContainer returns the name of the container that the user has named, or of the
+// default container. If the pod has several containers and the user has named none, it
+// prints the default and others, which are the flags to select another container.
 func chooseContainer(p *server.PodView, named, others string, notices io.Writer) (string, error) {
 	if named != "" {
 		return named, containers.Check(p, named)
@@ -98,8 +98,8 @@ func chooseContainer(p *server.PodView, named, others string, notices io.Writer)
 	return name, nil
 }
 
-// readAll copies the logs of all containers: concurrently with -f, otherwise one after the
-// other. It continues after an error.
+// readAll copies the logs of all containers. With -f it copies them concurrently, otherwise
+// one after the other. It continues after an error.
 func (c *LogsCmd) readAll(ctx context.Context, p *client.Client, pod *server.PodView, word string, s iostreams.Streams) error {
 	names := containers.Names(pod.Pod)
 	errs := make([]error, len(names))

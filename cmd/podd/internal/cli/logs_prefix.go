@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// maxPartial limits how much of an unterminated line is buffered. A longer line is split
-// and gets several prefixes.
+// maxPartial limits the buffer for an unterminated line in bytes. A longer line is split,
+// and each part gets a prefix.
 const maxPartial = 64 << 10
 
-// A prefixWriter writes a prefix before every line, and only complete lines.
+// A prefixWriter writes a prefix before every line. It buffers incomplete lines.
 type prefixWriter struct {
 	to      io.Writer
 	mu      *sync.Mutex // shared by all writers to the same output
@@ -36,7 +36,7 @@ func (p *prefixWriter) Write(b []byte) (int, error) {
 	return n, p.write(out)
 }
 
-// flush writes a last line that is not terminated.
+// flush writes the buffered incomplete line.
 func (p *prefixWriter) flush() error {
 	if len(p.partial) == 0 {
 		return nil

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
-	"podd/cmd/podd/internal/cli/client"
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/printer"
 	"podd/server"
 )
 
@@ -31,7 +31,8 @@ func (c *OrphansCmd) Help() string {
 rm removes a directory, its data, and the logs of its pod. It unmounts the volumes that podd mounted. If anything else is mounted, it removes nothing below that mount point and reports it.`
 }
 
-// Validate rejects calls that would remove nothing, or something by mistake.
+// Validate returns an error for arguments that would remove nothing, or something by
+// mistake.
 func (c *OrphansCmd) Validate() error {
 	switch {
 	case c.Action == "ls" && (len(c.UIDs) > 0 || c.All):

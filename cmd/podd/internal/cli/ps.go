@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"podd/cmd/podd/internal/cli/client"
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/cmd/podd/internal/paths"
+	"podd/cmd/podd/internal/printer"
 	"podd/cmd/podd/internal/progress"
 	"podd/server"
 )
@@ -55,14 +55,14 @@ type listing struct {
 	dir   string
 	now   func() time.Time
 	table printer.Table
-	// printed contains the last output of follow for each pod; problems contains the last
-	// problems.
+	// printed contains the last line that follow printed for each pod. problems contains
+	// the problems that it printed last.
 	printed    map[server.Key]string
 	problems   []server.ProblemView
 	hasPrinted bool
 }
 
-// print prints all of v.
+// print prints the pods and problems of v.
 func (l *listing) print(v *server.View, s iostreams.Streams) error {
 	v = l.filtered(v)
 	switch l.Output {
@@ -76,8 +76,8 @@ func (l *listing) print(v *server.View, s iostreams.Streams) error {
 	return err
 }
 
-// filtered returns v with only the pods of the selected namespaces, and the problems of
-// those pods or of no pod.
+// filtered returns a copy of v with only the pods of the selected namespaces. Of the
+// problems, it contains those of the selected pods and those of no pod.
 func (l *listing) filtered(v *server.View) *server.View {
 	some := *v
 	some.Pods = slices.DeleteFunc(append([]*server.PodView{}, v.Pods...), func(p *server.PodView) bool {
@@ -89,8 +89,8 @@ func (l *listing) filtered(v *server.View) *server.View {
 	return &some
 }
 
-// includesProblem reports whether q is selected. A problem of a file is selected together
-// with the pods in that file, if there are any.
+// includesProblem reports whether the problem q is selected. If pods are defined in the
+// file of the problem, it is selected together with one of them.
 func (l *listing) includesProblem(v *server.View, q server.ProblemView) bool {
 	if q.Pod != (server.Key{}) {
 		return l.includes(q.Pod.Namespace)
@@ -99,7 +99,7 @@ func (l *listing) includesProblem(v *server.View, q server.ProblemView) bool {
 	return len(pods) == 0 || slices.ContainsFunc(pods, func(p *server.PodView) bool { return l.includes(p.Pod.Namespace) })
 }
 
-// rows returns the table or the names.
+// rows returns the table of pods or, with -o name, their names.
 func (l *listing) rows(v *server.View) string {
 	var b strings.Builder
 	if l.Output == "name" {

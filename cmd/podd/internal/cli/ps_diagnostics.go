@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"podd/cmd/podd/internal/cli/printer"
 	"podd/cmd/podd/internal/paths"
+	"podd/cmd/podd/internal/printer"
 	"podd/server"
 )
 
@@ -31,7 +31,7 @@ func (l *listing) diagnostics(v *server.View) string {
 	return b.String()
 }
 
-// isShownInStatus reports whether q is a crash, which the pod's STATUS shows already.
+// isShownInStatus reports whether q is a crash that the STATUS of the pod already shows.
 func isShownInStatus(v *server.View, q server.ProblemView) bool {
 	p := v.Pod(q.Pod)
 	return p != nil && slices.ContainsFunc(p.Steps, func(s server.StepView) bool {
@@ -54,12 +54,12 @@ func emptyMessage(v *server.View, namespace string) string {
 	return printer.Escape("podd: no pods in "+strings.Join(v.Sources, " and ")) + "\n"
 }
 
-// maxHints limits the commands in whyHints. If there are more problems, it names only
-// podd why.
+// maxHints limits the commands that whyHints returns. If there are more problems, whyHints
+// returns only "podd why".
 const maxHints = 4
 
-// whyHints returns the number of pods and files with problems and the commands that
-// explain them, or "" if there are none.
+// whyHints returns the number of pods and files with problems, and the commands that
+// explain them. It returns "" if there are no problems.
 func whyHints(v *server.View, dir string) string {
 	hints := problemSubjects(v, dir)
 	switch n := len(hints); {
@@ -75,11 +75,11 @@ func whyHints(v *server.View, dir string) string {
 	}
 }
 
-// problemSubjects returns the arguments of podd why for all pods with a problem, followed
-// by the files with a problem of no single pod.
+// problemSubjects returns the arguments of podd why for all problems: the pods with a
+// problem, and then the files whose problem is not about a single pod.
 func problemSubjects(v *server.View, dir string) []string {
 	var words, files []string
-	remaining := map[server.Key]bool{} // pods with a problem that are not in words yet
+	remaining := map[server.Key]bool{} // pods with a problem that words does not contain yet
 	for _, q := range v.Problems {
 		key, ok := problemPod(v, q)
 		switch word := printer.Escape(paths.Short(q.Path, dir)); {
@@ -97,14 +97,14 @@ func problemSubjects(v *server.View, dir string) []string {
 		delete(remaining, key)
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(remaining), func(a, b server.Key) int { return strings.Compare(a.String(), b.String()) }) {
-		words = append(words, podArgument(v, key)) // rejected, so there is no pod
+		words = append(words, podArgument(v, key)) // the manifest was rejected, so there is no pod
 	}
 	return append(words, files...)
 }
 
-// problemPod returns the pod that q is about: the pod that it names, or the only pod in
-// its file.
-func problemPod(v *server.View, q server.ProblemView) (server.Key, bool) {
+// problemPod returns the pod that the problem q is about: the pod that q names, or the only
+// pod in its file. ok is false if there is no such pod.
+func problemPod(v *server.View, q server.ProblemView) (pod server.Key, ok bool) {
 	if q.Pod != (server.Key{}) {
 		return q.Pod, true
 	}
@@ -114,7 +114,8 @@ func problemPod(v *server.View, q server.ProblemView) (server.Key, bool) {
 	return server.Key{}, false
 }
 
-// podsInFile returns the pods that are defined in a file, or none for "".
+// podsInFile returns the pods that are defined in the file path. It returns none if path is
+// "".
 func podsInFile(v *server.View, path string) []*server.PodView {
 	return filter(v.Pods, func(p *server.PodView) bool { return path != "" && p.Path == path })
 }

@@ -10,9 +10,9 @@ import (
 	"podd/server"
 )
 
-// TestPs_EarlierVersion checks that the status is that of the running earlier version
-// rather than that of a version that cannot start, and Terminating while the earlier
-// version stops.
+// TestPs_EarlierVersion checks the STATUS of a pod whose earlier version is running
+// although the new one cannot start. It is the status of the earlier version, and
+// Terminating while the earlier version stops.
 func TestPs_EarlierVersion(t *testing.T) {
 	desired := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-n1"},
@@ -29,7 +29,7 @@ func TestPs_EarlierVersion(t *testing.T) {
 		"earlier version stopping": {0, 1, "1/2", "Terminating", "web.yaml"},
 		"no earlier version":       {0, 0, "0/2", "ContainerCreating", "web.yaml"},
 	} {
-		p := &server.PodView{Pod: desired, Path: "/etc/podd/manifests/web.yaml", Current: true, Earlier: test.earlier, Ending: test.ending}
+		p := &server.PodView{Pod: desired, Path: "/etc/podd/manifests/web.yaml", Current: true, OutdatedRunning: test.earlier, OutdatedStopping: test.ending}
 		c := podCells(p, poddtest.At)
 		from := (&listing{PsCmd: &PsCmd{}}).fromCell(&server.View{}, p, poddtest.At)
 		if c.Ready != test.ready || c.Status != test.status || from != test.source {

@@ -9,8 +9,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/cli/printer"
 	"podd/cmd/podd/internal/paths"
+	"podd/cmd/podd/internal/printer"
 	"podd/cmd/podd/internal/progress"
 	"podd/server"
 	kubetable "podd/server/kube/table"
@@ -48,22 +48,22 @@ func (l *listing) cells(v *server.View, p *server.PodView) []string {
 	return row
 }
 
-// podCells returns the columns of the version that runs, which may not be the desired
-// one.
+// podCells returns the cells of the running version of a pod, which may differ from the
+// desired version.
 func podCells(p *server.PodView, now time.Time) kubetable.PodCells {
 	c := kubetable.NewPodCells(p.Pod, now)
-	n := p.Earlier + p.Ending
+	n := p.OutdatedRunning + p.OutdatedStopping
 	if n > 0 {
 		c.Ready, c.Status = fmt.Sprintf("%d/%d", n, max(n, len(p.Pod.Spec.Containers))), string(v1.PodRunning)
 	}
-	if p.Ending > 0 {
+	if p.OutdatedStopping > 0 {
 		c.Status = "Terminating"
 	}
 	return c
 }
 
-// fromCell returns the file of a pod and, if an older version of it runs, which one. The
-// wide format includes directory and line.
+// fromCell returns the path of the manifest of a pod. If an older version of the file is in
+// effect, the cell says which. The wide format contains directory and line.
 func (l *listing) fromCell(v *server.View, p *server.PodView, now time.Time) string {
 	place := printer.OrNone(p.Path)
 	switch {

@@ -16,7 +16,7 @@ import (
 	"podd/server"
 )
 
-// newView returns a View with everything that ps and why can show.
+// newView returns a View with all kinds of pods, files and problems.
 func newView() *server.View {
 	clock := poddtest.Started(poddtest.PodAt("clock.yaml", 1, "clock", "clock"))
 	db := poddtest.Crashed(poddtest.PodAt("db.yaml", 3, "db", "pg"))
@@ -114,7 +114,7 @@ func TestPs_Data(t *testing.T) {
 	}
 }
 
-// TestPs_Watch checks that a pod is printed again when anything but its age has changed.
+// TestPs_Watch checks that a pod is printed again if anything except its age has changed.
 func TestPs_Watch(t *testing.T) {
 	now := poddtest.At
 	var out, stderr bytes.Buffer

@@ -13,8 +13,8 @@ import (
 	"podd/server"
 )
 
-// follow prints every pod and problem that has changed since the previous View, as
-// kubectl get -w does. It prints the first View in full.
+// follow prints the pods and problems that have changed since the previous View, as kubectl
+// get -w does. It prints the first View completely.
 func (l *listing) follow(v *server.View, s iostreams.Streams) error {
 	v = l.filtered(v)
 	news, err := l.newRows(v)
@@ -71,8 +71,8 @@ func (l *listing) newRows(v *server.View) (string, error) {
 	return l.table.Format(rows), nil
 }
 
-// entry returns the output for a pod, and an identity that changes when the pod must be
-// printed again. The identity does not contain ages.
+// entry returns the row of a pod and an identity. The pod must be printed again when the
+// identity changes. The identity does not contain ages.
 func (l *listing) entry(v *server.View, p *server.PodView) (identity string, row []string, err error) {
 	var text []byte
 	switch l.Output {
@@ -99,7 +99,8 @@ func (l *listing) entry(v *server.View, p *server.PodView) (identity string, row
 	return string(text), []string{string(text)}, nil
 }
 
-// deletedRows returns a row for each pod that has been deleted. Only tables have them.
+// deletedRows returns a row for each pod that has been deleted. It returns none for formats
+// other than tables.
 func (l *listing) deletedRows(v *server.View, seen map[server.Key]bool) [][]string {
 	var rows [][]string
 	for key := range l.printed {

@@ -5,13 +5,13 @@ import (
 	"strings"
 	"time"
 
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/printer"
 	"podd/cmd/podd/internal/progress"
 	"podd/server"
 )
 
-// pullProgress returns a function that formats the progress of pulls for these pods, or
-// nil if there are none.
+// pullProgress returns a function that formats the progress of all pulls for pods. It
+// returns nil if there are no pulls.
 func pullProgress(pods ...*server.PodView) func(time.Time) string {
 	var all []progress.Pull
 	for _, p := range pods {

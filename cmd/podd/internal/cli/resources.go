@@ -5,17 +5,18 @@ import (
 	"slices"
 	"strings"
 
-	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/client"
 )
 
-// chooseResources returns the resource types that words select, which are separated by
-// commas. Each is a name, a short name or a category, such as "pods", "po" or "all".
+// chooseResources returns the resource types that words selects. words are separated by
+// commas. Each is a plural, singular or short name, such as "pods" or "po", or a category,
+// such as "all".
 func chooseResources(all []client.Resource, words string) ([]client.Resource, error) {
 	var chosen []client.Resource
 	for word := range strings.SplitSeq(strings.ToLower(words), ",") {
 		found := filter(all, func(r client.Resource) bool { return r.Matches(word) })
 		if len(found) > 0 {
-			found = found[:1] // the core group is first
+			found = found[:1] // the core group precedes other groups
 		} else if found = filter(all, func(r client.Resource) bool { return slices.Contains(r.Categories, word) }); len(found) == 0 {
 			return nil, unknownResource(all, word)
 		}

@@ -9,10 +9,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/cli/client"
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/containers"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/printer"
 	"podd/cmd/podd/internal/progress"
 	"podd/server"
 )
@@ -55,8 +55,8 @@ func (c *RestartCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return c.waitReady(ctx, p, key, before, begin, s)
 }
 
-// waitReady returns when the containers with the IDs before have stopped and the pod is
-// ready. On a timeout it explains what the pod waits for.
+// waitReady waits until the containers with the IDs before have stopped and the pod is
+// ready. After a timeout it explains what the pod waits for.
 func (c *RestartCmd) waitReady(ctx context.Context, p *client.Client, key server.Key, before []string, begin time.Time, s iostreams.Streams) error {
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -91,8 +91,8 @@ func explainNotReady(r *explainer, key server.Key, took string, s iostreams.Stre
 	return fmt.Errorf("%s is not ready %s after its restart", title(r.view, key), took)
 }
 
-// runningIDs returns the ID of the running container with a name, or the IDs of all
-// running containers if it is empty.
+// runningIDs returns the ID of the running container with a name. If the name is "", it
+// returns the IDs of all running containers.
 func runningIDs(p *server.PodView, container string) []string {
 	var ids []string
 	for _, c := range slices.Concat(p.Pod.Status.InitContainerStatuses, p.Pod.Status.ContainerStatuses) {

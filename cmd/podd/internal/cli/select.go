@@ -8,11 +8,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"podd/cmd/podd/internal/config"
+	"podd/manifest/wording"
 	"podd/server"
 )
 
-// Select selects the pods of one namespace, or of all if Namespace is empty.
+// Select selects the pods of one namespace, or of all namespaces if Namespace is "".
 type Select struct {
 	Namespace     string `short:"n" placeholder:"NS" xor:"namespace" help:"If present, the namespace scope for this command." complete:"namespace"`
 	AllNamespaces bool   `short:"A" xor:"namespace" help:"Use all namespaces (default)."`
@@ -21,14 +21,14 @@ type Select struct {
 // includes reports whether pods of namespace are selected.
 func (s Select) includes(namespace string) bool { return s.Namespace == "" || s.Namespace == namespace }
 
-// Scope selects the namespace of a verb that lists objects as kubectl does. Its default is
-// "default". A named pod is found in any namespace, as with podd's other verbs.
+// Scope selects the namespace of a verb that lists objects as kubectl does. The default is
+// the namespace "default". Like all verbs, such a verb finds a named pod in any namespace.
 type Scope struct {
 	Namespace     string `short:"n" placeholder:"NS" xor:"namespace" help:"If present, the namespace scope for this command. Default: the namespace default, or all namespaces for a named pod." complete:"namespace"`
 	AllNamespaces bool   `short:"A" xor:"namespace" help:"List the requested objects across all namespaces."`
 }
 
-// namespace returns the namespace to list, or "" for all.
+// namespace returns the namespace of the objects to list, or "" for all namespaces.
 func (s Scope) namespace() string {
 	if s.AllNamespaces {
 		return ""
@@ -36,7 +36,7 @@ func (s Scope) namespace() string {
 	return cmp.Or(s.Namespace, metav1.NamespaceDefault)
 }
 
-// selection returns the namespaces in which a named pod is looked up.
+// selection returns the namespaces in which to find a named pod.
 func (s Scope) selection() Select { return Select{Namespace: s.Namespace} }
 
 // shortName returns the name of a pod without the node name at its end.
@@ -50,8 +50,8 @@ func shortName(v *server.View, name string) string {
 // title returns the namespace and short name of a pod.
 func title(v *server.View, k server.Key) string { return k.Namespace + "/" + shortName(v, k.Name) }
 
-// find returns the only key that word matches, which is "web", "web-node",
-// "namespace/web" or, as in kubectl, "pod/web".
+// find returns the only key that word matches. word is "web", "web-node", "namespace/web"
+// or, as in kubectl, "pod/web".
 func (s Select) find(v *server.View, keys []server.Key, word string) (server.Key, error) {
 	namespace, name, hasNamespace := strings.Cut(word, "/")
 	if hasNamespace && slices.Contains([]string{"pod", "pods", "po"}, namespace) && !slices.ContainsFunc(keys, func(k server.Key) bool { return k.Namespace == namespace }) {
@@ -79,7 +79,8 @@ func (s Select) find(v *server.View, keys []server.Key, word string) (server.Key
 	return server.Key{}, unknownPodError(v, keys, word, name)
 }
 
-// unknownPodError returns an error that suggests a similar name.
+// unknownPodError returns the error for a word that matches no pod. It suggests a similar
+// name if there is one.
 func unknownPodError(v *server.View, keys []server.Key, word, name string) error {
 	switch {
 	case v.Starting:
@@ -91,7 +92,7 @@ func unknownPodError(v *server.View, keys []server.Key, word, name string) error
 	for _, k := range keys {
 		names = append(names, shortName(v, k.Name))
 	}
-	if near := config.Nearest(name, names); near != "" {
+	if near := wording.Closest(name, names); near != "" {
 		return fmt.Errorf("no pod %q; did you mean %q?", word, near)
 	}
 	return fmt.Errorf("no pod %q; podd ps lists them", word)
@@ -102,7 +103,7 @@ func matchesName(v *server.View, k server.Key, name string) bool {
 	return k.Name == name || shortName(v, k.Name) == name
 }
 
-// findPod returns the pod that word refers to.
+// findPod returns the pod that word selects.
 func (s Select) findPod(v *server.View, word string) (*server.PodView, error) {
 	key, err := s.find(v, podKeys(v), word)
 	if err != nil {
@@ -120,8 +121,8 @@ func podKeys(v *server.View) []server.Key {
 	return keys
 }
 
-// podAndProblemKeys returns the keys of all pods, including rejected pods that only a
-// problem refers to.
+// podAndProblemKeys returns the keys of all pods. They include pods that were rejected,
+// which only a problem refers to.
 func podAndProblemKeys(v *server.View) []server.Key {
 	keys := podKeys(v)
 	for _, q := range v.Problems {

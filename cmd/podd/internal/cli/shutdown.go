@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/server"
 )
@@ -19,7 +19,7 @@ type ShutdownCmd struct {
 	Cancel bool          `help:"Cancel a pending shutdown and run the pods again."`
 }
 
-// Help describes how the command relates to logind and systemd.
+// Help describes podd shutdown on a host with systemd.
 func (c *ShutdownCmd) Help() string {
 	return `If its configuration file sets shutdownGracePeriod, podd delays the shutdown with an inhibitor lock of systemd-logind and stops the pods itself. Otherwise, add these lines to podd's unit file. They stop the pods when the node shuts down, but not when only podd is stopped:
 
@@ -60,5 +60,5 @@ func (c *ShutdownCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return err
 }
 
-// shutdownNotice describes what podd does after podd shutdown.
+// shutdownNotice describes the state of podd after podd shutdown.
 const shutdownNotice = "; no pod starts until the node has booted or podd shutdown --cancel is called"

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A syncWriter is a writer with a function that waits for content.
+// A syncWriter stores what is written. A test can wait for content with await.
 type syncWriter struct {
 	mu      sync.Mutex // guards content
 	content strings.Builder
@@ -32,7 +32,8 @@ func (w *syncWriter) text() string {
 	return w.content.String()
 }
 
-// await returns when text has been written. It fails the test shortly before its deadline.
+// await waits until text has been written. Shortly before the deadline of the test, await
+// fails the test.
 func (w *syncWriter) await(t *testing.T, text string) {
 	t.Helper()
 	for !strings.Contains(w.text(), text) {

@@ -14,9 +14,10 @@ import (
 	"podd/cmd/podd/internal/stream"
 )
 
-// attachTerminal connects the user's terminal to a command: it passes on every key,
-// including ^C, and the size. If the input is not a terminal, the command does not get one
-// either, as with kubectl. The caller must call restore before it prints anything.
+// attachTerminal connects the terminal of the user to a command: it sends every key,
+// including ^C, and the size of the terminal. If the input is not a terminal, the command
+// gets no terminal, as with kubectl. The caller must call restore before it prints
+// anything.
 func attachTerminal(ctx context.Context, c *stream.Command, s iostreams.Streams, quiet bool) (restore func(), err error) {
 	in, ok := s.In.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
@@ -46,11 +47,12 @@ func attachTerminal(ctx context.Context, c *stream.Command, s iostreams.Streams,
 	}
 	return func() {
 		end()
-		term.Restore(int(in.Fd()), before) // an error cannot be handled
+		term.Restore(int(in.Fd()), before) // nothing can be done about an error
 	}, nil
 }
 
-// sendSizes sends the size of the terminal, and every change of it, until ctx is done.
+// sendSizes sends the size of the terminal at the start and after every change until ctx is
+// done.
 func sendSizes(ctx context.Context, terminal *os.File, to chan<- stream.Size) {
 	defer close(to)
 	changed := make(chan os.Signal, 1)

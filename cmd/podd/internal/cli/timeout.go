@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// withTimeout is context.WithTimeout, except that a timeout of 0 is no limit.
+// withTimeout is like context.WithTimeout, but a timeout of 0 means no limit.
 func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout <= 0 {
 		return context.WithCancel(ctx)
@@ -14,8 +14,8 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 	return context.WithTimeout(ctx, timeout)
 }
 
-// isTimeout reports whether err means that a timeout derived from ctx has passed while ctx
-// itself is not done.
+// isTimeout reports whether err is the error of an expired timeout, and not of ctx, from
+// which the timeout was derived.
 func isTimeout(ctx context.Context, err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 }

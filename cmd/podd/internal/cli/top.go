@@ -13,9 +13,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"podd/cmd/podd/internal/cli/client"
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/printer"
 	"podd/server"
 )
 
@@ -34,7 +34,7 @@ type TopCmd struct {
 	ShowCapacity bool     `help:"Print node resources based on Capacity instead of Allocatable (default) of the nodes."`
 }
 
-// usage is a PodMetrics or NodeMetrics of metrics.k8s.io/v1beta1.
+// usage is a PodMetrics or NodeMetrics object of metrics.k8s.io/v1beta1.
 type usage struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Usage             v1.ResourceList  `json:"usage"`
@@ -46,7 +46,7 @@ type containerUsage struct {
 	Usage v1.ResourceList `json:"usage"`
 }
 
-// Validate rejects flags that are for the other resource type.
+// Validate returns an error for flags of the other resource type.
 func (c *TopCmd) Validate() error {
 	switch {
 	case len(c.Names) > 0 && c.Selector != "":
@@ -116,11 +116,12 @@ func (c *TopCmd) queries(ctx context.Context, p *client.Client) ([]query, error)
 	return list, nil
 }
 
-// sampleTimeout limits the wait for the first sample of a new container. CPU usage needs
-// two readings, and samples are cached for one second.
+// sampleTimeout limits the wait for the first sample of a new container. A sample of CPU
+// usage requires two readings, and samples are cached for one second.
 const sampleTimeout = 2 * time.Second
 
-// waitUsage returns the usage, including that of containers that have just started.
+// waitUsage returns the usage. It waits for the first sample of containers that have just
+// started.
 func (c *TopCmd) waitUsage(ctx context.Context, p *client.Client, queries []query) ([]usage, error) {
 	for deadline := time.Now().Add(sampleTimeout); ; {
 		v, err := p.State(ctx)
@@ -181,8 +182,7 @@ func (c *TopCmd) fetchUsage(ctx context.Context, p *client.Client, queries []que
 	return all, nil
 }
 
-// hasUnsampled reports whether a selected container has just started and is in no sample
-// yet.
+// hasUnsampled reports whether a selected container has just started and has no sample yet.
 func (c *TopCmd) hasUnsampled(v *server.View, all []usage, queries []query) bool {
 	if c.isForNodes() || c.Selector != "" && len(all) == 0 {
 		return false

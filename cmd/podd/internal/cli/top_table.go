@@ -7,7 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/printer"
 )
 
 // pods returns the lines of kubectl top pods.
@@ -80,7 +80,8 @@ func (c *TopCmd) nodes(all []usage, nodes []v1.Node) [][]string {
 	return lines
 }
 
-// compare orders by the flag --sort-by, descending. It returns 0 without the flag.
+// compare compares usages for the flag --sort-by, the highest first. It returns 0 without
+// the flag.
 func (c *TopCmd) compare(a, b v1.ResourceList) int {
 	switch c.SortBy {
 	case "cpu":

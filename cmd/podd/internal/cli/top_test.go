@@ -14,7 +14,7 @@ import (
 	"podd/server"
 )
 
-// serveUsage is like poddtest.ServeShop, but podd also has the usage of each pod.
+// serveUsage serves a podd like poddtest.ServeShop, with the usage of each pod.
 func serveUsage(t *testing.T) *poddtest.Podd {
 	t.Helper()
 	f := poddtest.ServeShop(t)
@@ -61,7 +61,7 @@ func TestTop_Goldens(t *testing.T) {
 }
 
 // TestTop_WaitsForSample checks that podd top waits for the second reading of a new
-// container, but not forever.
+// container, but only for a limited time.
 func TestTop_WaitsForSample(t *testing.T) {
 	f := serveUsage(t)
 	v := *f.View()

@@ -40,7 +40,7 @@ type verbs struct {
 	Kubeconfig  KubeconfigCmd  `cmd:""`
 }
 
-// podd runs a verb against f.
+// podd runs a verb while f is the running podd.
 func podd(t *testing.T, f *poddtest.Podd, words ...string) poddtest.Result {
 	t.Helper()
 	return poddVerb(t.Context(), append([]string{words[0], "--run-dir", f.Dir}, words[1:]...)...)
@@ -58,8 +58,8 @@ func executeVerb(ctx context.Context, s iostreams.Streams, words ...string) int 
 	return poddtest.Execute(ctx, &verbs{}, s, words...)
 }
 
-// golden compares got with a file in testdata/verbs of the repository; -update rewrites
-// it.
+// golden compares got with a file in testdata/verbs of the repository. With -update it
+// rewrites the file.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("../../../../testdata/verbs", name+".txt")

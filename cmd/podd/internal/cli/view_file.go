@@ -13,8 +13,8 @@ import (
 	"podd/server"
 )
 
-// findPath returns the path in v that word refers to: an equal URL, the same file by any
-// path, or the only file with that base name. It returns "" if there is none.
+// findPath returns the path in v that word refers to, or "" if there is none. word is the
+// URL, a path of the same file, or the base name of the file if only one file has it.
 func findPath(v *server.View, word string) string {
 	all := viewPaths(v)
 	if paths.IsURL(word) {
@@ -69,7 +69,7 @@ func looksLikeFile(word string) bool {
 	return paths.IsURL(word) || strings.HasPrefix(word, ".") || strings.HasPrefix(word, "/")
 }
 
-// unknownFileError returns an error that lists the sources that podd reads.
+// unknownFileError returns the error for a file that is in no source of podd.
 func unknownFileError(v *server.View, word string) error {
 	if len(v.Sources) == 0 {
 		return fmt.Errorf("%s is not in a source of podd; podd has no sources", word)
@@ -77,7 +77,8 @@ func unknownFileError(v *server.View, word string) error {
 	return fmt.Errorf("%s is not in a source of podd; the sources are %s", word, strings.Join(v.Sources, " and "))
 }
 
-// inSources reports whether path is a source or a file directly in one.
+// inSources reports whether path is a source, or a file directly in the directory of a
+// source.
 func inSources(v *server.View, path string) bool {
 	for _, s := range v.Sources {
 		if paths.SameFile(s, path) || paths.SameFile(s, filepath.Dir(path)) {

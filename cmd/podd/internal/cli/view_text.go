@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"podd/cmd/podd/internal/cli/printer"
 	"podd/cmd/podd/internal/paths"
+	"podd/cmd/podd/internal/printer"
 	"podd/server"
 )
 
@@ -34,8 +34,8 @@ func truncate(s string) string {
 	return string(r)
 }
 
-// behindText describes which version of a file is in effect if that is not the current
-// one, or returns "".
+// behindText describes which version of a file is in effect. It returns "" if the current
+// version is.
 func behindText(f server.FileView, now time.Time) string {
 	if f.Behind == "" {
 		return ""
@@ -50,8 +50,8 @@ func behindText(f server.FileView, now time.Time) string {
 	return text + "; version of " + printer.Time(f.Version, now) + " runs"
 }
 
-// problemText formats a problem on one line. Its path is relative to dir if it is below
-// dir.
+// problemText formats a problem on one line. The path of the problem is shown relative to
+// dir if it is below dir.
 func problemText(p server.ProblemView, dir string) string {
 	p.Path = paths.Short(p.Path, dir)
 	return printer.Escape(p.String())

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"podd/cmd/podd/internal/cli/client"
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/cmd/podd/internal/paths"
+	"podd/cmd/podd/internal/printer"
 	"podd/cmd/podd/internal/progress"
 	"podd/server"
 )
@@ -28,7 +28,7 @@ type WaitCmd struct {
 	Timeout time.Duration `default:"30s" placeholder:"DURATION" help:"The length of time to wait before giving up (30s). 0 waits without limit."`
 }
 
-// Run returns when all goals are met at the same time. If podd is not running, it waits
+// Run waits until all goals are met at the same time. If podd is not running, it also waits
 // until podd starts.
 func (c *WaitCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	goals, err := c.goals()
@@ -53,7 +53,7 @@ func (c *WaitCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return w.explainUnmet(ctx, s)
 }
 
-// follow checks every View until all goals are met. It reconnects if podd ends.
+// follow checks every View until all goals are met. If podd stops, it connects again.
 func (c *WaitCmd) follow(ctx context.Context, w *waitState, s iostreams.Streams) error {
 	warned := false
 	for {
@@ -78,7 +78,8 @@ func (c *WaitCmd) follow(ctx context.Context, w *waitState, s iostreams.Streams)
 	}
 }
 
-// goals returns the goals. Files are read now; later changes of them are not waited for.
+// goals returns the goals of the arguments. Files are read now; podd wait does not wait for
+// later changes of them.
 func (c *WaitCmd) goals() ([]goal, error) {
 	var all []goal
 	for _, word := range c.Targets {
@@ -101,14 +102,14 @@ func (c *WaitCmd) goals() ([]goal, error) {
 type waitState struct {
 	goals   []goal
 	begin   time.Time
-	peer    *client.Client // nil before the first connection
+	peer    *client.Client // nil until the first connection
 	view    *server.View   // the last View; may be nil
 	lastErr error          // the last connection error; nil while connected
 	line    *progress.Line
 }
 
-// check reports whether all goals are met. It returns an error if one can never be met.
-func (w *waitState) check(v *server.View) (bool, error) {
+// check reports whether all goals are met. It returns an error if a goal can never be met.
+func (w *waitState) check(v *server.View) (met bool, err error) {
 	w.view, w.lastErr = v, nil
 	all := true
 	var pods []*server.PodView
@@ -124,7 +125,7 @@ func (w *waitState) check(v *server.View) (bool, error) {
 	return all, nil
 }
 
-// success returns a message for each goal, all of which are met.
+// success returns a message for each goal. All goals must be met.
 func (w *waitState) success() string {
 	var b strings.Builder
 	for i := range w.goals {
@@ -134,7 +135,7 @@ func (w *waitState) success() string {
 	return b.String()
 }
 
-// explainUnmet prints what each goal that is not met waits for, and returns an error.
+// explainUnmet prints for each unmet goal what it waits for, and returns an error.
 func (w *waitState) explainUnmet(ctx context.Context, s iostreams.Streams) error {
 	took := printer.Duration(time.Since(w.begin))
 	if w.view == nil && w.lastErr == nil {

@@ -7,18 +7,18 @@ import (
 	"podd/server"
 )
 
-// A goal is one target to wait for.
+// A goal is an argument of podd wait: a pod, or a file with pods.
 type goal struct {
 	Select
 	word    string
 	file    bool // word is a local file
-	applied bool // requires the file's version, not only readiness
-	// digests contains the digests of files when they were first read, by path or
-	// argument.
+	applied bool // requires that the version in the file runs, not only that the pod is ready
+	// digests contains the digest that each file had when it was first read. The keys are
+	// paths or arguments.
 	digests map[string]string
 }
 
-// find returns the pod or file, or an error if there is none yet.
+// find returns the pod or the file of the goal, or an error if it does not exist yet.
 func (g *goal) find(v *server.View) (subject, error) {
 	if !g.file {
 		key, err := g.Select.find(v, podAndProblemKeys(v), g.word)
@@ -36,8 +36,8 @@ func (g *goal) find(v *server.View) (subject, error) {
 	return subject{}, unknownFileError(v, g.word)
 }
 
-// isMet reports whether v meets the goal. It returns an error if no later View can.
-func (g *goal) isMet(v *server.View) (bool, error) {
+// isMet reports whether v meets the goal. It returns an error if no later View can meet it.
+func (g *goal) isMet(v *server.View) (met bool, err error) {
 	s, err := g.find(v)
 	if err != nil {
 		abs, absErr := filepath.Abs(g.word)
@@ -74,8 +74,9 @@ func (s subject) pods(v *server.View) []*server.PodView {
 	return podsInFile(v, s.path)
 }
 
-// isApplied reports whether p is the version in its file when that was first read.
-func (g *goal) isApplied(v *server.View, p *server.PodView) (bool, error) {
+// isApplied reports whether p runs the version that its file contained when the file was
+// first read.
+func (g *goal) isApplied(v *server.View, p *server.PodView) (applied bool, err error) {
 	f := findFile(v, p.Path)
 	if !p.Current || paths.IsURL(p.Path) {
 		return p.Current && f.Behind == "", nil
@@ -103,7 +104,7 @@ func (g *goal) name(v *server.View) string {
 	return g.word
 }
 
-// condition returns the word for the condition to wait for.
+// condition returns the name of the condition to wait for.
 func (g *goal) condition() string {
 	if g.applied {
 		return "applied"

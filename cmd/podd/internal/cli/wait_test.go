@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/cmd/podd/internal/poddtest"
 	"podd/server"
@@ -58,7 +58,7 @@ func TestGoal(t *testing.T) {
 	}
 	for _, c := range []struct {
 		word, condition string
-		met             []string // the others are not met
+		met             []string // the other goals are not met
 	}{
 		{path, "ready", []string{"all current", "old content", "one pod old", "edit refused"}},
 		{path, "condition=Ready", []string{"all current", "old content", "one pod old", "edit refused"}},

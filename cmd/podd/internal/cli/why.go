@@ -9,10 +9,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"podd/cmd/podd/internal/cli/client"
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/cmd/podd/internal/paths"
+	"podd/cmd/podd/internal/printer"
 	"podd/server"
 )
 
@@ -34,7 +34,7 @@ func (c *WhyCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	w := newExplainer(ctx, p, v)
-	if list, err := p.Events(ctx); err == nil { // events are optional
+	if list, err := p.Events(ctx); err == nil { // podd why also works without events
 		w.events = list.Items
 	}
 	var texts []string
@@ -70,13 +70,14 @@ func newExplainer(ctx context.Context, p *client.Client, v *server.View) *explai
 	}}
 }
 
-// A subject of podd why is a pod or, if key is zero, a file.
+// A subject of podd why is a pod or, if key is zero, the file path.
 type subject struct {
 	key  server.Key
 	path string
 }
 
-// subjects returns the subjects of the targets, or all with a problem.
+// subjects returns the subjects of the targets. Without targets, it returns all pods and
+// files with a problem.
 func (c *WhyCmd) subjects(v *server.View) ([]subject, error) {
 	targets := c.Targets
 	if len(targets) == 0 {
@@ -94,8 +95,8 @@ func (c *WhyCmd) subjects(v *server.View) ([]subject, error) {
 	return all, nil
 }
 
-// subject returns the pod or file that word refers to. A pod of exactly that name takes
-// precedence.
+// subject returns the pod or file that word selects. A pod with exactly this name takes
+// precedence over a file.
 func (c *WhyCmd) subject(v *server.View, word string) (subject, error) {
 	key, err := c.Select.find(v, podAndProblemKeys(v), word)
 	if err == nil {
@@ -110,8 +111,8 @@ func (c *WhyCmd) subject(v *server.View, word string) (subject, error) {
 	return subject{}, err
 }
 
-// lastLine returns the last line of the log of the container's newest run that has ended,
-// or "".
+// lastLine returns the last line of a container's log, or "". The log is that of the newest
+// run that has ended.
 func lastLine(ctx context.Context, p *client.Client, key server.Key, container string) string {
 	ctx, cancel := context.WithTimeout(ctx, client.ResponseTimeout)
 	defer cancel()
@@ -120,7 +121,7 @@ func lastLine(ctx context.Context, p *client.Client, key server.Key, container s
 		Pod: types.NamespacedName(key), Container: container, Previous: true, Tail: 1, Limit: 4 << 10,
 	}, &b)
 	if err != nil {
-		return "" // the line is optional
+		return "" // podd why also works without this line
 	}
 	return strings.TrimSpace(b.String())
 }

@@ -7,7 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/printer"
 	"podd/server"
 )
 
@@ -17,8 +17,8 @@ const (
 	warningAge  = 10 * time.Minute
 )
 
-// recentWarnings returns the pod's last warnings, except those that its state already
-// shows.
+// recentWarnings returns the last warnings about the pod. It omits warnings that the state
+// of the pod repeats.
 func (w *explainer) recentWarnings(p *server.PodView) []v1.Event {
 	var found []v1.Event
 	for _, e := range slices.Backward(w.events) {

@@ -7,17 +7,18 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/printer"
 	"podd/reconcile/plan"
 	"podd/server"
 	kubetable "podd/server/kube/table"
 )
 
-// mainStep returns the most informative decision about a container: one with a problem,
-// else one that waits until a time, else one with a reason, or nil.
+// mainStep returns the most informative step of a container. A step with a problem takes
+// precedence over a step that waits until a time, and this over a step with a reason.
+// mainStep returns nil if there is none of these.
 func mainStep(p *server.PodView) *server.StepView {
 	if p.Why != "" || p.Pod.DeletionTimestamp != nil {
-		return nil // the reason is one of the whole pod
+		return nil // the reason applies to the whole pod
 	}
 	for _, matches := range []func(server.StepView) bool{
 		func(s server.StepView) bool { return s.Problem },
@@ -32,7 +33,7 @@ func mainStep(p *server.PodView) *server.StepView {
 	return nil
 }
 
-// state returns the verb and reason of the headline.
+// state returns a verb and the reason for the headline of a pod.
 func (w *explainer) state(p *server.PodView, step *server.StepView) string {
 	why, until := p.Why, p.Wake
 	if step != nil {
@@ -59,8 +60,8 @@ func (w *explainer) state(p *server.PodView, step *server.StepView) string {
 	return clause("starts", why)
 }
 
-// failure returns why a pod failed and, if that is not all, what remains to be done for
-// it, such as a volume that cannot be unmounted. Both may be "".
+// failure returns message, the reason for which a pod failed. It appends why, the work that
+// remains for the pod, such as a volume that cannot be unmounted. Both may be "".
 func failure(message, why string) string {
 	if message == "" || why == "" || message == why {
 		return cmp.Or(message, why)
@@ -68,7 +69,8 @@ func failure(message, why string) string {
 	return message + "; " + why
 }
 
-// stepReason returns the reason of a step. For crashes it includes their number.
+// stepReason returns the reason of a step. The reason of a crash contains the number of
+// crashes.
 func stepReason(step *server.StepView) string {
 	if step.Reason == "CrashLoopBackOff" {
 		return crashText(step)
@@ -87,7 +89,7 @@ func crashText(step *server.StepView) string {
 	return fmt.Sprintf("container %s crashed %d times in a row", step.Container, step.Crashes)
 }
 
-// rule returns the ID and the sentence of the rule of the plan that made the decision.
+// rule returns the ID and the sentence of the rule that decided the state of the pod.
 func (w *explainer) rule(p *server.PodView, step *server.StepView) string {
 	id, container := cmp.Or(p.WhyRule, p.Rule), ""
 	if step != nil {

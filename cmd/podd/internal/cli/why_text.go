@@ -8,8 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/cli/printer"
 	"podd/cmd/podd/internal/paths"
+	"podd/cmd/podd/internal/printer"
 	"podd/manifest/wording"
 	"podd/server"
 )
@@ -17,14 +17,15 @@ import (
 // An explainer writes the output of podd why for a View.
 type explainer struct {
 	view *server.View
-	dir  string // paths are shown relative to it
+	dir  string // directory that paths are shown relative to
 	now  time.Time
-	// lastLine returns the last line of a container's newest ended run, or "".
+	// lastLine returns the last line of the log of a container's newest run that has ended,
+	// or "".
 	lastLine func(pod server.Key, container string) string
 	events   []v1.Event // all stored events, the newest last
 }
 
-// explain returns a headline and further lines about a subject.
+// explain returns a headline and further lines about the subject s.
 func (w *explainer) explain(s subject) string {
 	if s.path != "" {
 		return w.file(s.path)
@@ -54,8 +55,9 @@ func (w *explainer) file(path string) string {
 	return text
 }
 
-// pod explains the state of a pod: the rule, the last exits, the next actions and the
-// command for more. If inFile, it omits the state of the file.
+// pod explains the state of a pod: the rule, the last exits, the next actions, and the
+// command that shows more. It omits the state of the file if inFile is set, because the
+// caller shows it.
 func (w *explainer) pod(p *server.PodView, inFile bool) string {
 	step := mainStep(p)
 	text := headline(title(w.view, p.Key()) + " " + w.state(p, step))
@@ -94,7 +96,8 @@ func (w *explainer) lastExit(p *server.PodView, e server.ExitView) string {
 	return text
 }
 
-// next returns the next actions or, if there are none, the time of the next decision.
+// next returns the next actions of a pod. If there are none, it returns the time of the
+// next decision.
 func (w *explainer) next(p *server.PodView, step *server.StepView) string {
 	const maxActions = 4
 	switch {
@@ -110,7 +113,7 @@ func (w *explainer) next(p *server.PodView, step *server.StepView) string {
 	return ""
 }
 
-// retryText returns the action after a step's wait.
+// retryText returns the action that follows when the wait of a step ends.
 func retryText(step *server.StepView) string {
 	switch step.Reason {
 	case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable":
@@ -119,7 +122,8 @@ func retryText(step *server.StepView) string {
 	return "start " + step.Container
 }
 
-// logsCommand returns the command that shows the relevant log, or "".
+// logsCommand returns the command that shows the relevant log of a pod, or "" if there is
+// none.
 func (w *explainer) logsCommand(p *server.PodView) string {
 	word := podArgument(w.view, p.Key())
 	started := slices.ContainsFunc(p.Pod.Status.ContainerStatuses, func(c v1.ContainerStatus) bool { return c.ContainerID != "" })
@@ -146,7 +150,8 @@ func (w *explainer) problems(includes func(server.ProblemView) bool) string {
 	return text
 }
 
-// isRepeated reports whether the message of q contains the reason of the pod's decision.
+// isRepeated reports whether the message of the problem q contains the reason that the
+// headline of the pod shows.
 func isRepeated(q server.ProblemView, p *server.PodView) bool {
 	contains := func(why string) bool { return why != "" && strings.Contains(q.Message, why) }
 	return contains(p.Why) || slices.ContainsFunc(p.Steps, func(s server.StepView) bool { return contains(s.Why) })

@@ -28,7 +28,7 @@ type volumesInUse struct {
 // desiredVolumes contains the volumes of the pods bound to the node.
 type desiredVolumes struct {
 	names map[v1.UniqueVolumeName]bool
-	// unattached contains the drivers whose volumes are not attached; nil if unknown.
+	// unattached contains the drivers with volumes that need no attachment; nil if unknown.
 	unattached map[string]bool
 	isComplete bool // all volumes of the pods are known
 }

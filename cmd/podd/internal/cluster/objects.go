@@ -233,7 +233,7 @@ func (r *resolver) updateDrivers(s snapshot[*storage.CSIDriver]) {
 	}
 }
 
-// unattached returns the drivers whose volumes are not attached, or nil if that is unknown.
+// unattached returns the drivers with volumes that need no attachment, or nil if the drivers are unknown.
 func (r *resolver) unattached() map[string]bool {
 	if r.specs == nil {
 		return nil

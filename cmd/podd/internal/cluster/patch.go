@@ -10,8 +10,9 @@ import (
 )
 
 // nodeStatusPatch returns a strategic merge patch from a to b for the status, labels and
-// annotations of a Node, or "{}" if they are equal. apimachinery's strategicpatch would add
-// 3 MB to the binary; tests use it to verify the patches.
+// annotations of a Node, or "{}" if they are equal. strategicpatch.CreateTwoWayMergePatch
+// computes the same patches, but takes twice the time and adds 32 KiB to the binary; tests
+// use strategicpatch to verify the patches.
 func nodeStatusPatch(a, b *v1.Node) ([]byte, error) {
 	before, err := jsonFields(a)
 	if err != nil {

@@ -25,6 +25,7 @@ import (
 	"podd/reconcile/volume"
 	"podd/runtime"
 	"podd/runtime/cri"
+	"podd/runtime/logs"
 	"podd/runtime/runtimetest"
 	"podd/server"
 )
@@ -33,7 +34,7 @@ import (
 type leftovers struct{ logs string }
 
 func (l leftovers) MakeLogs(p *manifest.Pod, container string) error {
-	return os.MkdirAll(filepath.Join(render.LogDirectory(p, render.Node{LogsDir: l.logs}), container), 0o755)
+	return os.MkdirAll(filepath.Join(logs.Dir(l.logs, p.Key, p.UID), container), 0o755)
 }
 
 func (leftovers) NextAttempts(*manifest.Pod) (map[string]uint32, error)         { return nil, nil }

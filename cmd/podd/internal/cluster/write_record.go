@@ -75,7 +75,7 @@ func isOlder(a, b *v1.Pod) bool {
 // currentFacts returns the current facts. deletions is Cluster.deletions: if podd has applied
 // the batch that contains a pod as deleted and does not show the pod, nothing of it is left.
 func (r *record) currentFacts(deletions map[types.UID]uint64, node *v1.Node, view *server.View, now time.Time) facts {
-	f := facts{local: r.local, remote: r.remote(now), node: node, viewComplete: !view.Starting, sourcesComplete: len(view.Unread) == 0}
+	f := facts{local: r.local, remote: r.remote(now), node: node, viewComplete: !view.Starting, sourcesComplete: len(view.UnreadSources) == 0}
 	if r.local != nil && isDecided(r.local) {
 		r.last = r.local.Pod
 	}
@@ -86,6 +86,6 @@ func (r *record) currentFacts(deletions map[types.UID]uint64, node *v1.Node, vie
 		f.last = l
 	}
 	batch := deletions[f.remote.UID]
-	f.ended = f.remote.DeletionTimestamp != nil && batch > 0 && view.Taken[server.ClusterSource] >= batch && !f.isHere()
+	f.ended = f.remote.DeletionTimestamp != nil && batch > 0 && view.AppliedBatches[server.ClusterSource] >= batch && !f.isHere()
 	return f
 }

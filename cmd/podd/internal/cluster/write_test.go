@@ -131,7 +131,7 @@ func TestWriter_OrphanedMirror(t *testing.T) {
 		m := newMirror(staticPod(t, webManifest), nodeWithUID("u1"))
 		m.UID, m.Spec.NodeName = "m", "n1"
 		l.putPod(m, "ADDED")
-		l.state = server.NewLatest(&server.View{Revision: 1, NodeObject: localNode(), Starting: true, Unread: []string{"/m"}})
+		l.state = server.NewLatest(&server.View{Revision: 1, NodeObject: localNode(), Starting: true, UnreadSources: []string{"/m"}})
 	}
 	runNode(t, prepare, func(l *testNode) {
 		next := func(change func(*server.View)) {
@@ -145,7 +145,7 @@ func TestWriter_OrphanedMirror(t *testing.T) {
 		if l.pod("default", "web-n1") == nil {
 			t.Error("deleted before the manifests were read")
 		}
-		next(func(v *server.View) { v.Unread = nil })
+		next(func(v *server.View) { v.UnreadSources = nil })
 		if m := l.pod("default", "web-n1"); m != nil {
 			t.Errorf("sources read: got mirror pod %+v, want none", m)
 		}
@@ -178,7 +178,7 @@ func TestWriter_FinalDelete(t *testing.T) {
 		}
 		v := *l.state.View()
 		v.Revision++
-		v.Taken = map[string]uint64{server.ClusterSource: 7}
+		v.AppliedBatches = map[string]uint64{server.ClusterSource: 7}
 		l.state.Publish(&v)
 		l.advance(time.Second)
 		l.change(func() { l.dropFields = nil })

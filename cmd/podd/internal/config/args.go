@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"podd/manifest/wording"
 )
 
 // Args prepares a command line for kong. It replaces _ by - in the names of long flags,
@@ -93,7 +95,7 @@ func unknownFlag(name string, served []string) error {
 	for _, f := range kubeletFlags {
 		all = append(all, f.name)
 	}
-	if near := Nearest(name, all); near != "" {
+	if near := wording.Closest(name, all); near != "" {
 		return fmt.Errorf("unknown flag --%s; did you mean --%s?", name, near)
 	}
 	return fmt.Errorf("unknown flag --%s", name)

@@ -33,11 +33,11 @@ func TestArgs(t *testing.T) {
 		{args: "--zzzzzz", err: "unknown flag --zzzzzz"},
 		{args: "--max-pods", err: "--max-pods: a value is missing"},
 		{args: "--lock-file", err: "--lock-file: a value is missing"},
-		{args: "--contention-profiling=maybe", err: "--contention-profiling: want true or false"},
-		{args: "--event-qps=many --zzzzzz=1", err: "--event-qps: want a whole number\nunknown flag --zzzzzz"},
-		{args: "--eviction-hard memory.available=1Gi", err: "--eviction-hard: want NAME<VALUE[,NAME<VALUE]"},
-		{args: "--feature-gates A=sure", err: "--feature-gates: want NAME=true or NAME=false for A"},
-		{args: "--cpu-cfs-quota-period=soon", err: "--cpu-cfs-quota-period: want a duration such as 10s or 5m"},
+		{args: "--contention-profiling=maybe", err: "--contention-profiling: must be true or false"},
+		{args: "--event-qps=many --zzzzzz=1", err: "--event-qps: must be an integer\nunknown flag --zzzzzz"},
+		{args: "--eviction-hard memory.available=1Gi", err: "--eviction-hard: must have the form NAME<VALUE[,NAME<VALUE]"},
+		{args: "--feature-gates A=sure", err: "--feature-gates: must contain A=true or A=false"},
+		{args: "--cpu-cfs-quota-period=soon", err: "--cpu-cfs-quota-period: is not a duration; write something like 10s, 5m or 1h30m"},
 	}
 	for _, tt := range tests {
 		rest, known, err := Args(strings.Fields(tt.args), func(name string) (bool, bool) {

@@ -55,7 +55,7 @@ func (c *checker) checkSources() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.k.StaticPodURLHeader)) {
 		if why := checkHeader(name, c.k.StaticPodURLHeader[name]); why != "" {
-			c.errorf(join("staticPodURLHeader", name), "%s", why)
+			c.errorf(joinKey("staticPodURLHeader", name), "%s", why)
 		}
 	}
 }

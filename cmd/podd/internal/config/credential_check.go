@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	credential "k8s.io/kubelet/config/v1"
 
 	"podd/manifest"
+	"podd/manifest/schema"
 	"podd/reconcile/pull/provider"
 )
 
@@ -23,10 +24,13 @@ var providerVersions = []string{
 	"kubelet.config.k8s.io/v1", "kubelet.config.k8s.io/v1beta1", "kubelet.config.k8s.io/v1alpha1",
 }
 
+// providerSchema is the schema of the file of --image-credential-provider-config.
+var providerSchema = sync.OnceValue(func() *schema.Schema { return schema.New[credential.CredentialProviderConfig]() })
+
 // parseProviders parses a CredentialProviderConfig. As in the kubelet, unknown and
 // duplicate fields are errors.
 func parseProviders(path string, data []byte) (*layer, []manifest.Problem) {
-	l, problems := parseMapping(path, data)
+	l, problems := parseFile(path, data, providerSchema())
 	if l == nil {
 		return nil, problems
 	}
@@ -36,18 +40,13 @@ func parseProviders(path string, data []byte) (*layer, []manifest.Problem) {
 		return nil, []manifest.Problem{l.origin("kind").problem(manifest.Error, "", fmt.Sprintf(
 			"unsupported apiVersion %q and kind %q; want apiVersion: %s, kind: %s", version, kind, providerVersions[0], providerKind))}
 	}
-	t := typeChecker{layer: l}
-	t.checkObject(l.tree, reflect.TypeFor[credential.CredentialProviderConfig](), "")
-	problems = append(problems, t.problems...)
+	problems = append(problems, l.check(providerSchema())...)
 	for i := range problems {
 		problems[i].Severity = manifest.Error
-		problems[i].Message = asError.Replace(problems[i].Message)
 	}
+	sortByPosition(problems)
 	return l, problems
 }
-
-// asError changes the message of a warning, which other files have, to that of an error.
-var asError = strings.NewReplacer("duplicate field; the last value is used", "duplicate field", "unknown field, ignored", "unknown field")
 
 // A providerChecker validates the plugins of one file like the kubelet.
 type providerChecker struct {

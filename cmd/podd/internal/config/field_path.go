@@ -7,28 +7,19 @@ import (
 	"podd/manifest"
 )
 
-// join appends a key to a field path, as in "a.b". A key that contains a dot is put in brackets,
-// as in evictionHard[memory.available].
-func join(at, key string) string {
-	switch {
-	case strings.ContainsAny(key, ".[]"):
-		return at + "[" + key + "]"
-	case at == "":
-		return key
+// join appends the name of a field to a field path, as in "a.b".
+func join(at, name string) string {
+	if at == "" {
+		return name
 	}
-	return at + "." + key
+	return at + "." + name
 }
+
+// joinKey appends a key of a map to a field path, as in evictionHard[memory.available].
+func joinKey(at, key string) string { return at + "[" + key + "]" }
 
 // index appends an index to a field path, as in "a[0]".
 func index(at string, i int) string { return fmt.Sprintf("%s[%d]", at, i) }
-
-// parent returns the path without its last element, or "".
-func parent(path string) string {
-	if strings.HasSuffix(path, "]") {
-		return path[:max(strings.LastIndexByte(path, '['), 0)]
-	}
-	return path[:max(strings.LastIndexByte(path, '.'), 0)]
-}
 
 // isWithin reports whether p is path or below it.
 func isWithin(p, path string) bool {

@@ -9,25 +9,10 @@ import (
 // hasFields reports whether the JSON form of typ is an object with the fields of a struct. It
 // is false for structs with their own JSON form, such as quantities.
 func hasFields(typ reflect.Type) bool {
-	typ = deref(typ)
-	return typ.Kind() == reflect.Struct && !reflect.PointerTo(typ).Implements(reflect.TypeFor[json.Unmarshaler]())
-}
-
-func deref(typ reflect.Type) reflect.Type {
 	if typ.Kind() == reflect.Pointer {
-		return typ.Elem()
+		typ = typ.Elem()
 	}
-	return typ
-}
-
-// jsonFields returns the types of the fields of a struct by JSON name, including those of
-// inlined structs.
-func jsonFields(typ reflect.Type) map[string]reflect.Type {
-	fields := map[string]reflect.Type{}
-	for f := range eachField(typ) {
-		fields[f.name] = f.typ
-	}
-	return fields
+	return typ.Kind() == reflect.Struct && !reflect.PointerTo(typ).Implements(reflect.TypeFor[json.Unmarshaler]())
 }
 
 type jsonField struct {

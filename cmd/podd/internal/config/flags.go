@@ -1,12 +1,9 @@
 package config
 
 import (
-	"encoding/json"
 	"reflect"
 	"strings"
 	"time"
-
-	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"podd/manifest"
 )
@@ -45,9 +42,8 @@ func (f *Flags) layer() *layer {
 // checkedLayer is like layer, but also checks that the values fit their fields. A number may
 // be too large, for example.
 func (f *Flags) checkedLayer() (*layer, []manifest.Problem) {
-	t := typeChecker{layer: f.layer()}
-	t.checkObject(t.layer.tree, reflect.TypeFor[kubelet.KubeletConfiguration](), "")
-	return t.layer, t.problems
+	l := f.layer()
+	return l, l.check(kubeletSchema())
 }
 
 // jsonValue returns the value of a flag in the form of JSON.
@@ -66,10 +62,11 @@ func jsonValue(v reflect.Value) any {
 		return list
 	case bool, string:
 		return x
-	default:
-		b, _ := json.Marshal(x) // an integer
-		return json.Number(b)
 	}
+	if v.CanUint() {
+		return int64(v.Uint())
+	}
+	return v.Int()
 }
 
 // flagName returns the name of the flag that kong derives from a field.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"podd/manifest"
+	"podd/manifest/wording"
 )
 
 // gateNames are the feature gates of the kubelet 1.34, which does not start with an unknown
@@ -98,11 +99,11 @@ var isGate = set(gateNames...)
 // unknownGate returns the warning of a feature gate that the kubelet does not have.
 func unknownGate(name string, o origin) manifest.Problem {
 	text := "unknown feature gate, ignored"
-	if near := Nearest(name, gateNames); near != "" {
+	if near := wording.Closest(name, gateNames); near != "" {
 		text += fmt.Sprintf("; did you mean %q?", near)
 	}
 	if o.flag != "" {
 		text = name + ": " + text
 	}
-	return o.problem(manifest.Warning, join("featureGates", name), text)
+	return o.problem(manifest.Warning, joinKey("featureGates", name), text)
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"strconv"
@@ -31,18 +30,19 @@ func (s shape) parse(value string) (any, error) {
 	case boolean:
 		b, err := strconv.ParseBool(value)
 		if err != nil {
-			return nil, fmt.Errorf("want true or false")
+			return nil, fmt.Errorf("must be true or false")
 		}
 		return b, nil
 	case number:
-		if _, err := strconv.ParseInt(value, 10, 64); err != nil {
-			return nil, fmt.Errorf("want a whole number")
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("must be an integer")
 		}
-		return json.Number(value), nil
+		return n, nil
 	case duration:
 		d, err := time.ParseDuration(value)
 		if err != nil {
-			return nil, fmt.Errorf("want a duration such as 10s or 5m")
+			return nil, fmt.Errorf("is not a duration; write something like 10s, 5m or 1h30m")
 		}
 		return d.String(), nil
 	case list:
@@ -72,7 +72,7 @@ func parsePairs(value, sep string) (map[string]any, error) {
 		}
 		k, v, ok := strings.Cut(item, sep)
 		if !ok {
-			return nil, fmt.Errorf("want NAME%sVALUE[,NAME%sVALUE]", sep, sep)
+			return nil, fmt.Errorf("must have the form NAME%sVALUE[,NAME%sVALUE]", sep, sep)
 		}
 		m[strings.TrimSpace(k)] = strings.TrimSpace(v)
 	}
@@ -88,7 +88,7 @@ func parseGates(value string) (any, error) {
 	for k, v := range m {
 		b, err := strconv.ParseBool(v.(string))
 		if err != nil {
-			return nil, fmt.Errorf("want NAME=true or NAME=false for %s", k)
+			return nil, fmt.Errorf("must contain %s=true or %[1]s=false", k)
 		}
 		m[k] = b
 	}

@@ -9,9 +9,9 @@ import (
 // A layer is one origin of settings: a file or the command line.
 type layer struct {
 	path string         // of the file; "" for the command line
-	tree map[string]any // JSON values; numbers are json.Number
-	// at maps field paths to positions of keys and list elements.
-	at map[string]manifest.Position
+	tree map[string]any // JSON values, as in document.Value
+	// fields contains the positions of fields; it is nil for the command line.
+	fields manifest.Fields
 	// flag maps field paths to the flags that set them; nil for files.
 	flag map[string]string
 }
@@ -27,13 +27,9 @@ type origin struct {
 // enclosing value.
 func (l *layer) origin(at string) origin {
 	o := origin{path: l.path}
-	for ; at != ""; at = parent(at) {
-		if o.pos == (manifest.Position{}) {
-			o.pos = l.at[at]
-		}
-		if o.flag == "" {
-			o.flag = l.flag[at]
-		}
+	o.pos, _ = l.fields.Nearest(at)
+	for ; at != "" && o.flag == ""; at = manifest.ParentField(at) {
+		o.flag = l.flag[at]
 	}
 	return o
 }

@@ -1,6 +1,11 @@
 package config
 
-import "maps"
+import (
+	"maps"
+
+	"podd/manifest"
+	"podd/manifest/schema"
+)
 
 // merged is the result of merging layers.
 type merged struct {
@@ -14,11 +19,13 @@ func newMerged() *merged {
 
 // apply merges l as a JSON merge patch: objects are merged, null deletes, and everything
 // else replaces.
-func (m *merged) apply(l *layer) { m.object(m.tree, l.tree, "", l) }
+func (m *merged) apply(l *layer) { m.mergeObject(m.tree, l.tree, kubeletSchema(), "", l) }
 
-func (m *merged) object(into, patch map[string]any, at string, l *layer) {
+// mergeObject merges a patch, which is a part of l, into the object at a field path. s is the
+// schema of the object, or nil if it is unknown.
+func (m *merged) mergeObject(into, patch map[string]any, s *schema.Schema, at string, l *layer) {
 	for key, value := range patch {
-		path := join(at, key)
+		path := s.Path(at, key)
 		child, isObject := value.(map[string]any)
 		if !isObject {
 			m.forget(path)
@@ -37,7 +44,7 @@ func (m *merged) object(into, patch map[string]any, at string, l *layer) {
 			into[key] = old
 		}
 		m.from[path] = l
-		m.object(old, child, path, l)
+		m.mergeObject(old, child, s.Member(key), path, l)
 	}
 }
 
@@ -49,7 +56,7 @@ func (m *merged) forget(path string) {
 // origin returns the position of the value at path, or of an enclosing one; zero for a
 // default.
 func (m *merged) origin(path string) origin {
-	for p := path; p != ""; p = parent(p) {
+	for p := path; p != ""; p = manifest.ParentField(p) {
 		if l, ok := m.from[p]; ok {
 			return l.origin(path)
 		}

@@ -1,56 +1,98 @@
 package config
 
 import (
-	"bytes"
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"path/filepath"
-	"reflect"
-	"regexp"
-	"strconv"
+	"slices"
 	"strings"
+	"sync"
 
 	kubelet "k8s.io/kubelet/config/v1beta1"
-	"sigs.k8s.io/yaml"
 
 	"podd/manifest"
+	"podd/manifest/document"
+	"podd/manifest/schema"
 )
 
 // parseLayer parses a KubeletConfiguration. Invalid fields are omitted from the layer and
 // reported as problems. The layer is nil if the content is not a KubeletConfiguration.
 func parseLayer(path string, data []byte) (*layer, []manifest.Problem) {
-	l, problems := parseMapping(path, data)
+	l, problems := parseFile(path, data, kubeletSchema())
 	if l == nil {
 		return nil, problems
 	}
 	if p, ok := checkKind(l); !ok {
 		return nil, []manifest.Problem{p}
 	}
-	t := typeChecker{layer: l}
-	t.checkObject(l.tree, reflect.TypeFor[kubelet.KubeletConfiguration](), "")
+	problems = append(problems, l.check(kubeletSchema())...)
 	resolvePaths(l)
-	return l, append(problems, t.problems...)
+	sortByPosition(problems)
+	return l, problems
 }
 
-// parseMapping parses a YAML mapping. The layer is nil if the content is not one.
-func parseMapping(path string, data []byte) (*layer, []manifest.Problem) {
-	l := &layer{path: path}
-	fail := func(pos manifest.Position, format string, args ...any) (*layer, []manifest.Problem) {
-		return nil, []manifest.Problem{origin{path: path, pos: pos}.problem(manifest.Error, "", fmt.Sprintf(format, args...))}
+// kubeletSchema is the schema of the files of --config and --config-dir.
+var kubeletSchema = sync.OnceValue(func() *schema.Schema { return schema.New[kubelet.KubeletConfiguration]() })
+
+// parseFile parses the first document of a file. It returns a warning for each duplicate
+// field, and for further documents. The layer is nil if the content is not an object; the
+// problem is then an error. The caller must call check.
+func parseFile(path string, data []byte, s *schema.Schema) (*layer, []manifest.Problem) {
+	fail := func(at manifest.Position, message string) (*layer, []manifest.Problem) {
+		return nil, []manifest.Problem{origin{path: path, pos: at}.problem(manifest.Error, "", message)}
 	}
-	asJSON, err := yaml.YAMLToJSON(data)
+	parts, err := document.Split(data)
 	if err != nil {
-		return fail(yamlError(err))
+		return fail(manifest.Position{}, err.Error())
 	}
-	d := json.NewDecoder(bytes.NewReader(asJSON))
-	d.UseNumber()
-	if err := d.Decode(&l.tree); err != nil || l.tree == nil {
-		return fail(manifest.Position{Line: 1}, "not a mapping; want apiVersion, kind and fields")
+	v, syntaxError := document.Parse(parts[0])
+	if syntaxError != nil {
+		return fail(syntaxError.Position, syntaxError.Error())
 	}
-	f := &positionFinder{at: map[string]manifest.Position{}, path: path}
-	f.findAll(data)
-	l.at = f.at
-	return l, f.problems
+	tree, ok := v.Tree.(map[string]any)
+	switch {
+	case v.Tree == nil:
+		return fail(v.Position(), "empty; write apiVersion, kind and the fields to set")
+	case !ok:
+		return fail(v.Position(), fmt.Sprintf("must be an object with apiVersion and kind, not %s", schema.TypeName(v.Tree)))
+	}
+	l := &layer{path: path, tree: tree}
+	var problems []manifest.Problem
+	l.fields = s.Index(v.Node, func(f schema.Fault) { problems = append(problems, l.problem(f)) })
+	for _, part := range parts[1:] {
+		if at, isBlank := part.FirstLine(); !isBlank {
+			problems = append(problems, origin{path: path, pos: at}.problem(manifest.Warning, "", "only the first document is read; move this one to its own file"))
+			break
+		}
+	}
+	return l, problems
+}
+
+// check compares the tree of l with a schema and removes unknown fields and values of a wrong
+// type from the tree.
+func (l *layer) check(s *schema.Schema) (problems []manifest.Problem) {
+	clean := s.CheckPatch(l.tree, func(f schema.Fault) { problems = append(problems, l.problem(f)) })
+	l.tree = clean.(map[string]any)
+	return problems
+}
+
+// problem returns the problem for a fault: an error for a wrong type, otherwise a warning.
+func (l *layer) problem(f schema.Fault) manifest.Problem {
+	severity, o := manifest.Warning, l.origin(f.Path)
+	if f.Kind == schema.WrongType {
+		severity = manifest.Error
+	}
+	if f.Position != (manifest.Position{}) {
+		o.pos = f.Position
+	}
+	return o.problem(severity, f.Path, f.Message)
+}
+
+// sortByPosition sorts problems of one file.
+func sortByPosition(problems []manifest.Problem) {
+	slices.SortStableFunc(problems, func(a, b manifest.Problem) int {
+		return cmp.Or(cmp.Compare(a.Position.Line, b.Position.Line), cmp.Compare(a.Position.Column, b.Position.Column))
+	})
 }
 
 const (
@@ -73,21 +115,6 @@ func checkKind(l *layer) (manifest.Problem, bool) {
 	}
 	return manifest.Problem{}, true
 }
-
-// yamlError returns the position of a YAML error, and a format and its argument for the
-// message.
-func yamlError(err error) (manifest.Position, string, string) {
-	text := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
-	text = strings.TrimPrefix(text, "yaml: ")
-	m := yamlLine.FindStringSubmatch(text)
-	if m == nil {
-		return manifest.Position{}, "invalid YAML: %s", text
-	}
-	line, _ := strconv.ParseUint(m[1], 10, 32)
-	return manifest.Position{Line: uint32(line)}, "invalid YAML: %s", m[2]
-}
-
-var yamlLine = regexp.MustCompile(`^line (\d+): (.*)`)
 
 // resolvePaths makes the paths in a file absolute, relative to its directory. Paths on
 // the command line are relative to the working directory.

@@ -105,7 +105,7 @@ func (c *checker) checkEvictionHard() {
 	const field = "evictionHard"
 	signals := new(Pressure).signals()
 	report := func(severity manifest.Severity, signal, format string, args ...any) {
-		o := c.m.origin(join(field, signal))
+		o := c.m.origin(joinKey(field, signal))
 		c.problems = append(c.problems, o.problem(severity, field, signal+": "+fmt.Sprintf(format, args...)))
 	}
 	for _, signal := range slices.Sorted(maps.Keys(c.k.EvictionHard)) {

@@ -8,7 +8,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// A ShutdownGroup contains the pods whose priority is at least Priority, without those of a
+// A ShutdownGroup contains the pods with a priority of at least Priority, without those of a
 // group with a higher Priority.
 type ShutdownGroup struct {
 	Priority int32

@@ -102,7 +102,7 @@ func unserved(user *kubelet.KubeletConfiguration, m *merged, known []Known, inCl
 // and returns a warning for each unknown one.
 func recordGates(gates map[string]bool, m *merged, record func(string, origin)) (unknown []manifest.Problem) {
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
-		path := join("featureGates", name)
+		path := joinKey("featureGates", name)
 		if name == gateRestartRules || name == gateGracefulShutdown || name == gateShutdownByPriority || name == "KubeletCrashLoopBackOffMax" && gates[name] { // podd always supports its limit
 			continue
 		}

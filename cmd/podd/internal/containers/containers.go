@@ -8,18 +8,18 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/config"
+	"podd/manifest/wording"
 	"podd/server"
 )
 
-// Check returns an error if p does not have the container. It returns nil if the
+// Check returns an error if p has no container with this name. It returns nil if the
 // containers of p are unknown.
 func Check(p *server.PodView, name string) error {
 	names := Names(p.Pod)
 	if len(names) == 0 || slices.Contains(names, name) {
 		return nil
 	}
-	if near := config.Nearest(name, names); near != "" {
+	if near := wording.Closest(name, names); near != "" {
 		return fmt.Errorf("pod %s has no container %q; did you mean %q?", p.Key(), name, near)
 	}
 	return fmt.Errorf("pod %s has no container %q; it has %s", p.Key(), name, strings.Join(names, ", "))

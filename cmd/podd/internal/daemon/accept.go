@@ -18,8 +18,8 @@ type acceptor struct {
 	sources []source.Source
 }
 
-// accept applies a change.
-func (a acceptor) accept(ctx context.Context, change server.Acceptance) (string, error) {
+// accept applies a change and returns a message that describes the effect.
+func (a acceptor) accept(ctx context.Context, change server.Acceptance) (message string, err error) {
 	switch change.Change {
 	case "node-name":
 		return a.name.accept()
@@ -29,9 +29,9 @@ func (a acceptor) accept(ctx context.Context, change server.Acceptance) (string,
 	return "", &server.Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("accepting %.40q: unknown change; want node-name or empty", change.Change)}
 }
 
-// acceptEmpty deletes the pods whose manifests are missing from a directory, although podd
-// read them from another directory or mount.
-func acceptEmpty(ctx context.Context, all []source.Source, name string) (string, error) {
+// acceptEmpty deletes the pods that have no manifest in a directory. podd keeps
+// such pods if their manifests were read from another mount or directory at the same path.
+func acceptEmpty(ctx context.Context, all []source.Source, name string) (message string, err error) {
 	for _, s := range all {
 		dir, ok := s.(*source.Dir)
 		if !ok || s.Name() != name {

@@ -16,7 +16,7 @@ import (
 )
 
 // TestAcceptEmpty checks that only a manifest directory of this podd can be accepted, and
-// only if manifests are missing from it.
+// only if it lacks manifests.
 func TestAcceptEmpty(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "m")
 	if err := os.Mkdir(dir, 0o755); err != nil {

@@ -17,9 +17,9 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// applyCloudMetadata sets the fields that the user has not set from the metadata service
-// of the configured cloud, if there is one. It waits for a response, because the names of
-// pods contain the name of the node. Running containers are not affected.
+// applyCloudMetadata requests metadata from the configured cloud, if there is one, and sets
+// the fields of cfg that the user has not set. It waits for a response, because the names
+// of pods contain the name of the node. Running containers are not affected.
 func applyCloudMetadata(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	if cfg.Cloud == "" {
 		return nil
@@ -35,7 +35,7 @@ func applyCloudMetadata(ctx context.Context, cfg *config.Config, log *slog.Logge
 	return applyMachine(cfg, m)
 }
 
-// applyMachine applies m. Values that the user has set take precedence.
+// applyMachine sets fields of cfg from m. Values that the user has set take precedence.
 func applyMachine(cfg *config.Config, m metadata.Machine) error {
 	if !cfg.Named {
 		name, err := config.NodeName(m.Name)
@@ -99,7 +99,8 @@ func (c *cloudMetadata) get(ctx context.Context) (metadata.Machine, error) {
 	}
 }
 
-// store writes m to the cache if it differs. The file is replaced atomically.
+// store writes m to the cache if m differs from the cached metadata. The file is replaced
+// atomically.
 func (c *cloudMetadata) store(m metadata.Machine) {
 	if cached, ok := c.load(); c.machine == "" || ok && cached == m {
 		return
@@ -113,8 +114,9 @@ func (c *cloudMetadata) store(m metadata.Machine) {
 	}
 }
 
-// load returns the cached metadata of this machine.
-func (c *cloudMetadata) load() (metadata.Machine, bool) {
+// load returns the cached metadata of this machine. ok is false if the cache is empty,
+// invalid or of another machine.
+func (c *cloudMetadata) load() (m metadata.Machine, ok bool) {
 	var t cachedMachine
 	data, err := os.ReadFile(c.path)
 	if err != nil || json.Unmarshal(data, &t) != nil || c.machine == "" || t.Machine != c.machine || t.Cloud != c.cloud {

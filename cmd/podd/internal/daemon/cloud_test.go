@@ -18,8 +18,8 @@ import (
 
 var inCloud = metadata.Machine{Name: "worker-1", ProviderID: "openstack:///u1", Zone: "nova", Type: "m1.small"}
 
-// TestCloudMetadata checks that the request is repeated until the cloud responds, or only
-// a few times if a response is cached.
+// TestCloudMetadata checks that requests are repeated until the cloud responds. If metadata
+// is cached, there are only cloudAttempts requests.
 func TestCloudMetadata(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "root", "cloud.json")
 	for _, tt := range []struct {

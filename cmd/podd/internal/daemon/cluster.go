@@ -16,9 +16,17 @@ import (
 	"podd/reconcile/volume/csi"
 )
 
-// newCluster returns the configured cluster.
-func newCluster(b base, t telemetry, drivers *csi.Drivers) *cluster.Cluster {
+// newCluster returns the configured cluster and the CSI drivers of this node. Both are nil
+// if no cluster is configured.
+func newCluster(b base, t telemetry) (*cluster.Cluster, *csi.Drivers, error) {
 	c := b.cfg.Cluster
+	if c.Kubeconfig == "" {
+		return nil, nil, nil
+	}
+	drivers, err := newCSIDrivers(b, t)
+	if err != nil {
+		return nil, nil, err
+	}
 	return cluster.New(cluster.Options{
 		Kubeconfig: c.Kubeconfig, Version: b.version, Origin: filepath.Join(b.cfg.RootDir, "cluster.json"),
 		BootstrapKubeconfig: c.BootstrapKubeconfig, CertDir: c.CertDir, RotateCertificates: c.Rotate,
@@ -27,10 +35,12 @@ func newCluster(b base, t telemetry, drivers *csi.Drivers) *cluster.Cluster {
 		ExternalCloud: c.ExternalCloud, ProvidedIP: providedIP(b.cfg.NodeIPs), AttachDetach: c.AttachDetach,
 		UpdateFrequency: c.UpdateFrequency, ReportFrequency: c.ReportFrequency, Lease: c.Lease,
 		Events: t.events, CSI: drivers, Log: b.log,
-		OnRenewal:  func(serving bool, made time.Time, err error) { t.metrics.Renewed(serving, made, time.Now(), err) },
+		OnRenewal: func(serving bool, made time.Time, err error) {
+			t.metrics.RecordCertificateRequest(serving, made, time.Now(), err)
+		},
 		OnRejected: func(_ context.Context, all []cluster.Rejection) { t.state.SetRejected(rejectionProblems(all)) },
 		OnProblem:  func(_ context.Context, problem string) { t.state.SetClusterProblem(problem) },
-	})
+	}), drivers, nil
 }
 
 // clusterEndpoint returns the functions of the cluster that the endpoints use, or nil
@@ -77,8 +87,8 @@ func rejectionProblems(all []cluster.Rejection) []manifest.Problem {
 	return problems
 }
 
-// providedIP returns the node addresses that the user has set, or "" if they are to be
-// detected.
+// providedIP returns the node addresses that the user has set, separated by commas, or ""
+// if podd detects them.
 func providedIP(ips []netip.Addr) string {
 	var addresses []string
 	for _, ip := range ips {

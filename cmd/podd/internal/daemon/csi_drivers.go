@@ -12,18 +12,18 @@ import (
 // newCSIDrivers returns the CSI drivers of this node.
 func newCSIDrivers(b base, t telemetry) (*csi.Drivers, error) {
 	return csi.New(csi.Options{
-		Root: b.cfg.RootDir, Node: b.cfg.NodeName, Log: b.log, Called: t.metrics.Driver,
+		Root: b.cfg.RootDir, Node: b.cfg.NodeName, Log: b.log, Called: t.metrics.RecordDriverCall,
 		Failed: func(v csi.Volume, err error) {
 			if step, ok := errors.AsType[*csi.StepError](err); ok {
-				t.record([]event.Event{event.On(v.Pod, time.Now()).VolumeFailed(step.Step, step.Volume, err.Error())})
+				t.record([]event.Event{event.NewSubject(v.Pod, time.Now()).VolumeFailed(step.Step, step.Volume, err.Error())})
 			}
 		},
 	})
 }
 
-// runCSIDrivers unmounts volumes that no pod uses until ctx is done. It sends to
-// registered when a driver registers, so that pods that wait for one are tried again. If
-// drivers is nil, it returns at once.
+// runCSIDrivers unmounts volumes that no pod uses until ctx is done. When a driver
+// registers, runCSIDrivers sends to registered, so that pods that wait for a driver are
+// tried again. If drivers is nil, runCSIDrivers returns at once.
 func runCSIDrivers(ctx context.Context, drivers *csi.Drivers, registered chan<- struct{}) error {
 	if drivers == nil {
 		return nil

@@ -51,7 +51,7 @@ func testConfig(t *testing.T, root string, f config.Flags) *config.Config {
 // the test ends.
 func testParts(t *testing.T, root string, f config.Flags) *parts {
 	t.Helper()
-	b, err := own(*testConfig(t, root, f), testBase)
+	b, err := lockRoot(*testConfig(t, root, f), testBase)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,8 +66,8 @@ func testParts(t *testing.T, root string, f config.Flags) *parts {
 
 var testBase = base{version: "v0.1.0", log: slog.New(slog.DiscardHandler), level: &logging.Level{}}
 
-// TestRun_WaitsForSources checks that run returns after its sources, because the root
-// directory is released next.
+// TestRun_WaitsForSources checks that run returns only after its sources have stopped,
+// because the root directory is unlocked next.
 func TestRun_WaitsForSources(t *testing.T) {
 	root := t.TempDir()
 	off, api := int32(0), false
@@ -87,8 +87,8 @@ func TestRun_WaitsForSources(t *testing.T) {
 	}
 }
 
-// TestCheckAPIDir checks that the directory of the API cannot be a manifest directory, not
-// even under another path.
+// TestCheckAPIDir checks that the directory of the API cannot be a manifest directory, even
+// if the paths differ.
 func TestCheckAPIDir(t *testing.T) {
 	root := t.TempDir()
 	read, link := filepath.Join(root, "read"), filepath.Join(root, "link")
@@ -100,7 +100,7 @@ func TestCheckAPIDir(t *testing.T) {
 	}
 	off, api := int32(0), false
 	cfg := testConfig(t, root, config.Flags{EndpointFlags: config.EndpointFlags{HealthzPort: &off}, APIFlags: config.APIFlags{EnableServer: &api}, SourceFlags: config.SourceFlags{PodManifestPath: []string{read}, APIManifestDir: link}})
-	b, err := own(*cfg, testBase)
+	b, err := lockRoot(*cfg, testBase)
 	if err != nil {
 		t.Fatal(err)
 	}

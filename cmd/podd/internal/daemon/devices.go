@@ -21,8 +21,8 @@ import (
 	"podd/server/podresources"
 )
 
-// openDeviceLedger opens the record of allocated devices. If it cannot be read, it starts
-// empty, and the problem is returned.
+// openDeviceLedger opens the record of allocated devices. If the file cannot be read, the
+// ledger is empty, and openDeviceLedger returns a problem.
 func openDeviceLedger(root string, log *slog.Logger) (*device.Ledger, []manifest.Problem) {
 	file := filepath.Join(root, "devices.json")
 	ledger, err := device.Open(file)
@@ -36,7 +36,7 @@ func openDeviceLedger(root string, log *slog.Logger) (*device.Ledger, []manifest
 }
 
 // serveDevices serves the registration of device plugins and the pod resources API until
-// ctx is done. If one cannot be served, pods without devices still run.
+// ctx is done. If one of these fails, pods without devices still run.
 func (p *parts) serveDevices(ctx context.Context) {
 	var all sync.WaitGroup
 	for name, serve := range map[string]func(context.Context) error{
@@ -62,11 +62,11 @@ func (p *parts) servePlugins(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &plugin.Server{Dir: dir, Ledger: p.devices, Log: p.log, Taken: p.metrics.PluginRegistered}
+	s := &plugin.Server{Dir: dir, Ledger: p.devices, Log: p.log, Taken: p.metrics.RecordPluginRegistration}
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // before Wait, because Serve may fail
+	defer cancel() // must run before watch.Wait, because Serve may fail
 	watch.Go(func() { p.watchPlugins(ctx, s) })
 	return s.Serve(ctx, ln)
 }
@@ -87,7 +87,7 @@ func (p *parts) servePodResources(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &podresources.Server{Source: &resourceSource{p.view.Latest, p.devices}, Requested: p.metrics.ResourcesRequested}
+	s := &podresources.Server{Source: &resourceSource{p.view.Latest, p.devices}, Requested: p.metrics.RecordPodResourcesRequest}
 	return s.Serve(ctx, ln)
 }
 

@@ -14,8 +14,8 @@ import (
 	"podd/server"
 )
 
-// TestOpenDeviceLedger checks that a file of device allocations that cannot be read is
-// logged and shown as a problem, and that a missing file is not.
+// TestOpenDeviceLedger checks that podd logs a problem and shows it if the file of device
+// allocations cannot be read. A missing file is not a problem.
 func TestOpenDeviceLedger(t *testing.T) {
 	for name, tt := range map[string]struct{ content, want string }{
 		"missing":                 {"", ""},

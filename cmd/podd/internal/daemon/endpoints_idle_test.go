@@ -34,8 +34,8 @@ func endpointStacks(t *testing.T) (stacks []string) {
 	return stacks
 }
 
-// TestEndpoints_Idle checks that endpoints without clients only wait for connections,
-// also after earlier clients, including rejected ones, have disconnected.
+// TestEndpoints_Idle checks that endpoints without clients only wait for connections. This
+// must also be so after clients, including rejected ones, have disconnected.
 func TestEndpoints_Idle(t *testing.T) {
 	root := t.TempDir()
 	free := func() int32 {

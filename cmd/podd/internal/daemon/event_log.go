@@ -11,14 +11,14 @@ import (
 	"podd/server/events"
 )
 
-// newEventLog returns an event log with the events of podd's start.
+// newEventLog returns an event log that contains the events of a start of podd.
 func newEventLog(node string, cgroupV2 bool) *events.Log {
 	now := time.Now()
-	// Revisions must be later than those of an earlier process.
+	// Revisions must be higher than the revisions of an earlier process.
 	l := events.New(events.Options{Node: node, First: uint64(now.UnixMicro())})
-	first := []event.Event{event.Node(v1.EventTypeNormal, "Starting", "Starting kubelet.", now)}
+	first := []event.Event{event.NewNodeEvent(v1.EventTypeNormal, "Starting", "Starting kubelet.", now)}
 	if !cgroupV2 {
-		first = append(first, event.Node(v1.EventTypeWarning, "CgroupV1", "cgroup v1 support is in maintenance mode, please migrate to cgroup v2", now))
+		first = append(first, event.NewNodeEvent(v1.EventTypeWarning, "CgroupV1", "cgroup v1 support is in maintenance mode, please migrate to cgroup v2", now))
 	}
 	l.Add(notes(first)...)
 	return l
@@ -32,8 +32,8 @@ func notes(all []event.Event) []events.Note {
 	return out
 }
 
-// adviceEvents returns an event for each warning in now that is not in before. All of
-// them are about DNS.
+// adviceEvents returns an event for each warning about DNS in now that is not in before.
+// The problems of manifests are omitted.
 func adviceEvents(set *manifest.Set, before, now []manifest.Problem, at time.Time) []event.Event {
 	var all []event.Event
 	for _, p := range now {
@@ -43,20 +43,20 @@ func adviceEvents(set *manifest.Set, before, now []manifest.Problem, at time.Tim
 		pod := set.Pods[p.Pod]
 		switch {
 		case pod == nil:
-			all = append(all, event.Node(v1.EventTypeWarning, "CheckLimitsForResolvConf", p.String(), at))
+			all = append(all, event.NewNodeEvent(v1.EventTypeWarning, "CheckLimitsForResolvConf", p.String(), at))
 		case p.Field == "spec.dnsPolicy":
-			all = append(all, event.On(pod, at).Warning("MissingClusterDNS", "", p.Text()))
+			all = append(all, event.NewSubject(pod, at).Warning("MissingClusterDNS", "", p.Text()))
 		default:
-			all = append(all, event.On(pod, at).Warning("DNSConfigForming", "", p.Text()))
+			all = append(all, event.NewSubject(pod, at).Warning("DNSConfigForming", "", p.Text()))
 		}
 	}
 	return all
 }
 
-// enforcementEvent returns the event for a result of setting the limit of all pods
-// together.
+// enforcementEvent returns the event for setting the limit of all pods together. err is the
+// result.
 func enforcementEvent(err error, at time.Time) event.Event {
-	e := event.Node(v1.EventTypeNormal, "NodeAllocatableEnforced", "Updated Node Allocatable limit across pods", at)
+	e := event.NewNodeEvent(v1.EventTypeNormal, "NodeAllocatableEnforced", "Updated Node Allocatable limit across pods", at)
 	if err != nil {
 		e.Type, e.Reason, e.Message = v1.EventTypeWarning, "FailedNodeAllocatableEnforcement", "Failed to update Node Allocatable limits: "+err.Error()
 	}

@@ -11,8 +11,8 @@ import (
 	"podd/manifest"
 )
 
-// TestAdviceEvents checks that new advice is recorded once, for the pod or node that it
-// concerns.
+// TestAdviceEvents checks that new advice is recorded once, as an event of the pod or node
+// that it is about.
 func TestAdviceEvents(t *testing.T) {
 	web := types.NamespacedName{Namespace: "default", Name: "web-n1"}
 	set := &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{web: {Key: web, UID: "u", Spec: &v1.Pod{}}}}

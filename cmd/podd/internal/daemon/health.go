@@ -9,8 +9,8 @@ import (
 	"podd/server"
 )
 
-// The router calls heartbeat.beat at least every heartbeatInterval, even if it has nothing
-// to do. It is stuck if it has not done so for stuckAfter.
+// The router calls heartbeat.beat at least every heartbeatInterval, even if it is idle. If
+// it has not called beat for stuckAfter, it is stuck.
 const (
 	heartbeatInterval = 10 * time.Second
 	stuckAfter        = 2 * time.Minute
@@ -29,8 +29,8 @@ func (h *heartbeat) beat() {
 	h.last.Store(&now)
 }
 
-// stuck returns an error if the last beat, or podd's start if there was none, is too long
-// ago.
+// stuck returns an error if the last beat was longer than stuckAfter ago. Before the first
+// beat, the start of podd counts as a beat.
 func (h *heartbeat) stuck() error {
 	last := h.last.Load()
 	switch {

@@ -10,8 +10,8 @@ import (
 	"podd/runtime/cri"
 )
 
-// TestStuck checks that the router and the runtime are stuck after stuckAfter without a
-// beat or response, measured from podd's start before the first one.
+// TestStuck checks that the router and the runtime are stuck if they have not responded for
+// stuckAfter. Before the first response, the time since the start of podd counts.
 func TestStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &heartbeat{began: time.Now()}

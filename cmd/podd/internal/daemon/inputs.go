@@ -19,31 +19,31 @@ type inputs struct {
 }
 
 // openInputs opens the configured sources. It does not read them.
-func openInputs(b base, t telemetry) (in inputs, err error) {
+func openInputs(b base, t telemetry) (inputs, error) {
 	cfg := b.cfg
-	if in.apiDir, err = openAPIDir(cfg); err != nil {
+	dir, err := openAPIDir(cfg)
+	if err != nil {
 		return inputs{}, err
-	}
-	if cfg.Cluster.Kubeconfig != "" {
-		if in.csi, err = newCSIDrivers(b, t); err != nil {
-			return inputs{}, err
-		}
-		in.cluster = newCluster(b, t, in.csi)
 	}
 	cache := rootdir.Sources(cfg.RootDir)
-	if in.sources, err = sources.New(cfg, source.Options{Log: b.log, Cache: cache}); err != nil {
+	all, err := sources.New(cfg, source.Options{Log: b.log, Cache: cache})
+	if err != nil {
 		return inputs{}, err
 	}
-	if in.cluster != nil {
-		in.sources = append(in.sources, in.cluster.Source())
+	joined, drivers, err := newCluster(b, t)
+	if err != nil {
+		return inputs{}, err
 	}
-	if err := source.Prune(cache, in.sources...); err != nil {
+	if joined != nil {
+		all = append(all, joined.Source())
+	}
+	if err := source.Prune(cache, all...); err != nil {
 		b.log.Warn("removing the cached content of sources that are no longer configured failed", "err", err)
 	}
-	return in, nil
+	return inputs{sources: all, apiDir: dir, cluster: joined, csi: drivers}, nil
 }
 
-// openAPIDir returns nil if no directory is configured.
+// openAPIDir returns the directory that the API writes, or nil if none is configured.
 func openAPIDir(cfg *config.Config) (*apidir.Dir, error) {
 	if cfg.APIManifestDir == "" {
 		return nil, nil

@@ -25,6 +25,6 @@ func logProblems(log *slog.Logger, now, before []manifest.Problem, files []manif
 		if p.Severity == manifest.Error {
 			level = slog.LevelError
 		}
-		log.Log(context.Background(), level, "manifest problem found", "at", p.Place(), "problem", p.Text())
+		log.Log(context.Background(), level, "manifest problem found", "at", p.Location(), "problem", p.Text())
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"podd/manifest"
 )
 
-// TestLogProblems checks that a problem is logged each time it appears, and that the
-// correction of all errors of a file is logged once, unless the file was deleted.
+// TestLogProblems checks that a problem is logged each time it appears. When all errors of
+// a file are corrected, that is logged once, unless the file was deleted.
 func TestLogProblems(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(logging.NewLineHandler(&out, slog.LevelInfo))

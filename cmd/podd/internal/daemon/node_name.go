@@ -24,24 +24,24 @@ type renamedError struct{ name string }
 // Error implements error.
 func (e *renamedError) Error() string { return fmt.Sprintf("the node is renamed to %q", e.name) }
 
-// A nodeNamer reports that the host has another name than the node, and renames the node
-// when a user accepts that.
+// A nodeNamer reports a problem if the name of the host differs from the name of the node.
+// It renames the node when a user accepts the new name.
 type nodeNamer struct {
 	root   string          // podd's root directory
-	record nodename.Record // the name in effect and earlier ones
+	record nodename.Record // the name in effect and earlier names
 	// configured is the name in the configuration: the user's, the cloud's or the hostname at
 	// the start, which may be invalid.
 	configured string
 	isNamed    bool   // the user has set configured
-	cloud      string // the cloud that configured is from; may be ""
+	cloud      string // the cloud that provided configured; may be ""
 	inCluster  bool
 	// renamed receives the name that a user accepted. Its capacity is one.
 	renamed chan string
 }
 
 // newNodeNamer returns a nodeNamer with the name that is stored in the root directory,
-// which podd must own. On the first start it stores the configured one, and returns an error
-// if the hostname cannot name a node.
+// which must be locked. On the first start it stores the configured name. It returns an
+// error if no name is stored and the hostname is not a valid node name.
 func newNodeNamer(cfg *config.Config, log *slog.Logger) (*nodeNamer, error) {
 	stored, err := nodename.Read(cfg.RootDir)
 	if err != nil {
@@ -68,8 +68,7 @@ func newNodeNamer(cfg *config.Config, log *slog.Logger) (*nodeNamer, error) {
 	}, nil
 }
 
-// problem returns the problem for a name in effect that differs from found, or nil if they
-// are equal.
+// problem returns a problem if found differs from the name in effect, and nil otherwise.
 func (n *nodeNamer) problem(found string) *manifest.Problem {
 	stored := n.record.Name
 	if stored == found {
@@ -90,16 +89,16 @@ func (n *nodeNamer) problem(found string) *manifest.Problem {
 		from, found, n.root, stored, rename, stored)}
 }
 
-// renameInCluster returns what a user must do to rename the node of a cluster. podd cannot
-// do it: the credential of system:node:OLD may not register another Node, nor request a
-// certificate for it (NodeRestriction).
+// renameInCluster returns a description of how a user renames the node of a cluster. podd
+// cannot rename it, because the credential of system:node:OLD may not register another Node
+// or request a certificate for it (NodeRestriction).
 func renameInCluster(name string) string {
 	return fmt.Sprintf("a kubeconfig for node %s and --hostname-override=%s rename the node and replace its pods", name, name)
 }
 
-// present returns the name that the node would have without a stored one. If a hostname
-// cannot name a node, present returns it with an error.
-func (n *nodeNamer) present() (string, error) {
+// present returns the name that the node would have without a stored name. If the hostname
+// is not a valid node name, present returns the hostname and an error.
+func (n *nodeNamer) present() (name string, err error) {
 	if n.isNamed || n.cloud != "" {
 		return n.configured, nil
 	}
@@ -107,15 +106,16 @@ func (n *nodeNamer) present() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the hostname: %w", err)
 	}
-	name, err := config.NodeName(host)
+	name, err = config.NodeName(host)
 	if err != nil {
 		return host, err
 	}
 	return name, nil
 }
 
-// run calls publish with the problem of a changed hostname until ctx is done. It returns a
-// renamedError after a user accepted another name.
+// run watches the hostname until ctx is done. When it changes, run calls publish with the
+// problem, or with nil if the hostname is the name in effect again. After a user accepted
+// another name, run returns a renamedError.
 func (n *nodeNamer) run(ctx context.Context, publish func(*manifest.Problem)) error {
 	tick := time.NewTicker(hostnameInterval)
 	defer tick.Stop()
@@ -134,8 +134,9 @@ func (n *nodeNamer) run(ctx context.Context, publish func(*manifest.Problem)) er
 	}
 }
 
-// accept stores the present name and makes podd start again with it.
-func (n *nodeNamer) accept() (string, error) {
+// accept stores the present name, makes podd start again with it, and returns a message for
+// the user.
+func (n *nodeNamer) accept() (message string, err error) {
 	name, err := n.present()
 	if err != nil {
 		return "", err

@@ -10,7 +10,7 @@ import (
 )
 
 // TestNodeNamer_Accept checks that a node of a cluster keeps its name, because its
-// credential is valid for that name only.
+// credential is valid only for this name.
 func TestNodeNamer_Accept(t *testing.T) {
 	for _, inCluster := range []bool{false, true} {
 		n := &nodeNamer{root: t.TempDir(), record: nodename.Record{Name: "old"}, configured: "new", cloud: "external", inCluster: inCluster, renamed: make(chan string, 1)}
@@ -32,8 +32,8 @@ func TestNodeNamer_Accept(t *testing.T) {
 	}
 }
 
-// TestNewNodeNamer_InvalidHostname checks that a host that was given an invalid name keeps the
-// stored one, and that podd fails only if no name is stored.
+// TestNewNodeNamer_InvalidHostname checks that a node keeps its stored name if the hostname
+// becomes invalid. podd must fail only if no name is stored.
 func TestNewNodeNamer_InvalidHostname(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	cfg := &config.Config{Node: config.Node{InvalidHostname: "my_host"}, Paths: config.Paths{RootDir: t.TempDir()}}
@@ -41,7 +41,7 @@ func TestNewNodeNamer_InvalidHostname(t *testing.T) {
 		t.Errorf("no stored name: got %+v, %v, want an error with the hostname", n, err)
 	}
 	if stored, err := nodename.Read(cfg.RootDir); err != nil || stored.Name != "" {
-		t.Errorf("no stored name: stored %q, %v", stored.Name, err)
+		t.Errorf("no stored name: got stored name %q, error %v, want none", stored.Name, err)
 	}
 	if err := nodename.Write(cfg.RootDir, nodename.Record{Name: "old"}); err != nil {
 		t.Fatal(err)

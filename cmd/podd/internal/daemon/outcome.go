@@ -29,29 +29,29 @@ func outcomeCounter(m *metrics.Metrics) func(effect.Outcome) {
 	return func(o effect.Outcome) {
 		now := time.Now()
 		if operation := operationType(o.Action); operation != "" {
-			m.Worked(operation, o.Took)
+			m.RecordAction(operation, o.Took)
 			if operation == metrics.Create && o.Pod != nil {
-				m.Began(o.Pod.UID, now.Add(-o.Took))
+				m.RecordFirstAction(o.Pod.UID, now.Add(-o.Took))
 			}
 		}
 		switch a := o.Action.(type) {
 		case plan.EnsureImage:
 			if o.Pod != nil && (o.Pull != nil || o.Err != nil) {
-				m.Pulls(o.Pod.UID, now.Add(-o.Took), now)
+				m.RecordPullTime(o.Pod.UID, now.Add(-o.Took), now)
 			}
 			if o.Err == nil && o.Pull != nil {
-				m.Pulled(o.Pull.Size, o.Pull.Took)
+				m.RecordPull(o.Pull.Size, o.Pull.Took)
 			}
 		case plan.RunSandbox:
-			m.Sandbox(runtimeClass(o.Pod), o.Took, o.Err)
+			m.RecordSandbox(runtimeClass(o.Pod), o.Took, o.Err)
 		case plan.StartContainer:
-			m.Container(containerType(o.Pod, a.Container), o.Reason)
+			m.RecordContainerStart(containerType(o.Pod, a.Container), o.Reason)
 		case plan.Probe:
 			p := metrics.Probe{Pod: o.Key, Container: a.Container, Kind: string(a.Kind), Passed: o.Passed, Took: o.Took, Err: o.Err}
 			if o.Pod != nil {
 				p.UID = o.Pod.UID
 			}
-			m.Probed(p)
+			m.RecordProbe(p)
 		}
 	}
 }
@@ -73,18 +73,18 @@ func operationType(a plan.Action) string {
 	return ""
 }
 
-// cgroupMaker returns cgroup.Make with metrics.
+// cgroupMaker returns a function that calls cgroup.Make and adds its duration to m.
 func cgroupMaker(m *metrics.Metrics) func(render.Cgroup) error {
 	return func(c render.Cgroup) error {
 		began := time.Now()
 		err := cgroup.Make(c)
-		m.Cgroup("create", time.Since(began))
+		m.RecordCgroup("create", time.Since(began))
 		return err
 	}
 }
 
-// pullNotifier returns a function that passes outcomes to next, and sends to pulled after
-// a pull, so that the node lists its images.
+// pullNotifier returns a function that passes outcomes to next. After a pull, the function
+// also sends to pulled, so that the node lists its images.
 func pullNotifier(pulled chan<- struct{}, next func(effect.Outcome)) func(effect.Outcome) {
 	return func(o effect.Outcome) {
 		next(o)

@@ -9,8 +9,8 @@ import (
 	"podd/server/pki"
 )
 
-// openPKI returns nil if the kubelet API is disabled or its certificate authority cannot
-// be opened. Pods run without it.
+// openPKI returns the certificate authority of the kubelet API. It returns nil if the API
+// is disabled, or if the authority cannot be opened, because pods run without it.
 func openPKI(cfg *config.Config, log *slog.Logger) *pki.Authority {
 	if cfg.API.Listen == "" {
 		return nil

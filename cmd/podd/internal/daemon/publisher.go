@@ -21,10 +21,10 @@ type publisher struct {
 	touch   func() // called after each change, which may allocate much memory
 	log     *slog.Logger
 
-	reported view.Findings // findings that were logged or recorded as events
+	reported view.Findings // the last findings of which publish logged problems and recorded events
 }
 
-// publish passes on a change.
+// publish passes a change to all receivers.
 func (p *publisher) publish(c reconcile.Change) {
 	p.events.Add(notes(c.Events)...)
 	if c.EventsOnly {

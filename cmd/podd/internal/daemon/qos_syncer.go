@@ -15,9 +15,9 @@ import (
 	"podd/reconcile/render"
 )
 
-// A qosSyncer sets the limits of the cgroups that contain pods: the CPU shares of each
-// QoS class follow from the requests of its pods, and the cgroup of all pods is limited
-// to the resources that are not reserved.
+// A qosSyncer sets the limits of the cgroups that contain the cgroups of pods. The CPU
+// shares of a QoS class follow from the requests of its pods. The cgroup of all pods is
+// limited to the resources that are not reserved.
 type qosSyncer struct {
 	o       qosOptions
 	cgroups chan []render.Cgroup // capacity 1: the newest desired cgroups
@@ -58,7 +58,7 @@ func (k *qosSyncer) take(c reconcile.Change) {
 	k.isReady = k.isReady || c.Node.Ready
 	if k.isReady && (!wasReady || k.total != before || k.node.CgroupDriver != driver) {
 		select {
-		case <-k.cgroups: // replaced by the newer ones
+		case <-k.cgroups: // replaced by newer cgroups
 		default:
 		}
 		k.cgroups <- render.ClassCgroups(k.node, k.total)
@@ -73,8 +73,8 @@ func (k *qosSyncer) setRequest(key types.NamespacedName, milli int64) {
 	}
 }
 
-// podCPURequest returns the CPU request of the pod as it runs, in millicores, or 0 if it
-// has finished.
+// podCPURequest returns the CPU request of the running version of a pod in millicores, or 0
+// if the pod has finished.
 func podCPURequest(r *reconcile.Report) int64 {
 	if r.Pod.Status.Phase == v1.PodSucceeded || r.Pod.Status.Phase == v1.PodFailed {
 		return 0
@@ -122,7 +122,8 @@ func (k *qosSyncer) run(ctx context.Context) error {
 	}
 }
 
-// write updates the desired cgroups that differ from written.
+// write updates the desired cgroups that differ from those in written, and records them
+// there.
 func (k *qosSyncer) write(desired []render.Cgroup, written map[string]render.Cgroup) error {
 	var errs []error
 	for _, c := range desired {

@@ -8,8 +8,9 @@ import (
 // rootInterval is the interval between checks of the root directory.
 const rootInterval = 3 * time.Second
 
-// watchRoot calls check regularly until ctx is done, and returns its error. podd cannot go on
-// after an error, because it would write to the root directory of another instance.
+// watchRoot calls check every rootInterval until ctx is done or check returns an error,
+// which it returns. podd must stop after an error, because otherwise it would write to the
+// root directory of another instance.
 func watchRoot(ctx context.Context, check func() error) error {
 	tick := time.NewTicker(rootInterval)
 	defer tick.Stop()
@@ -25,8 +26,9 @@ func watchRoot(ctx context.Context, check func() error) error {
 	}
 }
 
-// checkDirs checks what may be removed or replaced while podd runs: the run directory with the
-// node shutdown, and the root directory.
+// checkDirs checks directories that a user may remove or replace while podd runs. It
+// restores the record of a node shutdown in the run directory, and returns an error if the
+// root directory was replaced.
 func (p *parts) checkDirs() error {
 	p.shutdown.Restore()
 	return p.instance.CheckRoot()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestWatchRoot checks that podd ends a few seconds after its root directory was replaced, and
-// not before.
+// TestWatchRoot checks that podd stops a few seconds after its root directory was replaced,
+// and not before.
 func TestWatchRoot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, replaced := time.Now(), errors.New("replaced")

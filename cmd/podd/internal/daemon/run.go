@@ -33,12 +33,12 @@ type Options struct {
 	Stderr  io.Writer // for the log
 }
 
-// Run runs pods until ctx is done or a part fails. The pods keep running.
+// Run runs pods until ctx is done or a part of podd fails. The pods keep running.
 func Run(ctx context.Context, o Options) error {
 	if os.Geteuid() != 0 {
 		return errors.New("podd runs pods as root; start it with sudo")
 	}
-	cfg := *o.Config // the name of the node may change
+	cfg := *o.Config // a copy, because the name of the node may change
 	log, level := logging.New(o.Stderr, &cfg, slog.LevelInfo)
 	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && cfg.APIManifestDir == "" && cfg.Cluster.Kubeconfig == "" {
 		log.Warn("no source of pods configured", "remedy", "--pod-manifest-path or --manifest-url")
@@ -59,7 +59,7 @@ func Run(ctx context.Context, o Options) error {
 // runNamed runs pods as long as the node keeps its name. It returns a renamedError if the
 // node gets another one.
 func runNamed(ctx context.Context, cfg config.Config, b base) error {
-	b, err := own(cfg, b)
+	b, err := lockRoot(cfg, b)
 	if err != nil {
 		return err
 	}
@@ -77,14 +77,14 @@ func runNamed(ctx context.Context, cfg config.Config, b base) error {
 	}
 	if n := countRunning(p.view.Latest.View()); n > 0 {
 		b.log.Info("podd stopped; its pods keep running", "pods", n,
-			"hint", "run podd down before a kubelet starts, or pods of files and URLs that it did not start run twice")
+			"hint", "run podd down before a kubelet starts; otherwise the pods from files and URLs run twice")
 	}
 	return err
 }
 
-// own locks the root directory of cfg, and returns b with its instance and with the node
-// name that is stored in it.
-func own(cfg config.Config, b base) (base, error) {
+// lockRoot locks the root directory of cfg. It returns b with the instance and the node name
+// that are stored there.
+func lockRoot(cfg config.Config, b base) (base, error) {
 	instance, err := reconcile.LockRoot(cfg.RootDir)
 	if err != nil {
 		return base{}, err
@@ -101,8 +101,8 @@ func own(cfg config.Config, b base) (base, error) {
 	return b, nil
 }
 
-// shareMounts makes the mounts below the root directory shared if podd runs CSI drivers, which
-// need that. Without a cluster there are none, and the root directory stays as it is.
+// shareMounts makes the mounts below the root directory shared, because CSI drivers need
+// that. Without a cluster there are no CSI drivers, and shareMounts does nothing.
 func shareMounts(cfg *config.Config, log *slog.Logger) {
 	if cfg.Cluster.Kubeconfig == "" {
 		return

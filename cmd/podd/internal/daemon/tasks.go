@@ -11,8 +11,8 @@ import (
 	"podd/cmd/podd/internal/daemon/nodestatus"
 	"podd/cmd/podd/internal/daemon/podlog"
 	"podd/cmd/podd/internal/host"
+	"podd/cmd/podd/internal/podrunner"
 	"podd/cmd/podd/internal/rootdir"
-	"podd/cmd/podd/internal/runonce"
 	"podd/cmd/podd/internal/wiring"
 	"podd/manifest"
 	"podd/manifest/source"
@@ -28,8 +28,8 @@ import (
 // A task runs until ctx is done.
 type task func(ctx context.Context) error
 
-// run returns an error when ctx is done or a part fails, after all parts have stopped. The
-// pods continue to run.
+// run runs all parts until ctx is done or a part fails, and returns an error when all parts
+// have stopped. The pods keep running.
 func (p *parts) run(ctx context.Context) error {
 	endpoints, err := endpoint.Open(ctx, p.endpoints)
 	if err != nil {
@@ -50,13 +50,13 @@ func (p *parts) run(ctx context.Context) error {
 		return nil // the router returns the error
 	})
 	err = group.Wait()
-	for range sets { // the sources write their caches before the root directory is released
+	for range sets { // wait until the sources have written their caches, because the root directory is unlocked next
 	}
 	notify(p.log, systemd.SdNotifyStopping)
 	return err
 }
 
-// tasks returns the tasks other than the endpoints. sets receives the pods of the sources.
+// tasks returns all tasks except the endpoints. sets receives the pods of the sources.
 func (p *parts) tasks(sets <-chan *manifest.Set) []task {
 	snapshots, nodes := make(chan runtime.Snapshot), make(chan runtime.Node)
 	drivers, addresses := make(chan struct{}, 1), make(chan node.Addresses)
@@ -96,7 +96,7 @@ func (p *parts) republish(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-p.state.Changed():
-			_ = p.router.Republish(ctx) // fails only when podd stops
+			_ = p.router.Republish(ctx) // Republish fails only when podd stops
 		}
 	}
 }
@@ -104,16 +104,16 @@ func (p *parts) republish(ctx context.Context) error {
 // sweepInterval is the interval between attempts to remove killed runs.
 const sweepInterval = time.Minute
 
-// sweep removes killed runs. It returns when there are none left or ctx is done.
+// sweep removes killed runs. It returns when all are removed or ctx is done.
 func (p *parts) sweep(ctx context.Context) error {
-	runs := runonce.RunDirs{Root: p.cfg.RootDir}
+	runs := podrunner.Dirs{Root: p.cfg.RootDir}
 	tick := time.NewTicker(sweepInterval)
 	defer tick.Stop()
 	for {
 		if dead, err := runs.Dead(); err == nil && len(dead) == 0 {
 			return nil
 		}
-		runonce.Sweep(ctx, p.cfg, runs, p.client, p.log)
+		podrunner.Sweep(ctx, p.cfg, runs, p.client, p.log)
 		select {
 		case <-ctx.Done():
 			return nil

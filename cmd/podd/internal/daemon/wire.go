@@ -26,7 +26,7 @@ import (
 	"podd/server/metrics"
 )
 
-// A base contains what the parts of one node name have in common.
+// A base contains what all parts need. It exists until podd stops or the node is renamed.
 type base struct {
 	cfg      *config.Config // with the node name in effect
 	version  string         // of podd
@@ -37,7 +37,7 @@ type base struct {
 	level    *logging.Level
 }
 
-// telemetry contains the records of what podd does and finds.
+// telemetry contains the metrics, events and problems of podd.
 type telemetry struct {
 	metrics *metrics.Metrics
 	events  *events.Log
@@ -49,7 +49,7 @@ type telemetry struct {
 // record adds events to the event log.
 func (t *telemetry) record(all []event.Event) { t.events.Add(notes(all)...) }
 
-// parts are the parts of podd run. wire completes them, and none is passed the others.
+// parts are the parts of podd run. wire creates them. No part refers to this struct.
 type parts struct {
 	base
 	telemetry
@@ -81,7 +81,7 @@ func wire(b base) (_ *parts, err error) {
 		state: view.NewNodeState(view.NodeProblems{NodeName: b.name.problem(b.name.configured), DNS: dns.Check()}),
 		beats: &heartbeat{began: b.began}, trimmer: memory.NewTrimmer(),
 	}
-	client, err := wiring.Dial(cfg, log, t.metrics.Call)
+	client, err := wiring.Dial(cfg, log, t.metrics.RecordCall)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func wire(b base) (_ *parts, err error) {
 	}
 	usage := meter.New(meter.Options{
 		Node: rendered, Began: b.began, RootDir: cfg.RootDir, Runtime: client, State: c.view.Latest, CSI: in.csi,
-		OnSample: t.trimmer.Touch, // the response to a scrape takes memory for a moment
+		OnSample: t.trimmer.Touch, // because a response to a scrape uses memory for a moment
 	})
 	o := endpoint.Options{
 		Node: cfg.NodeName, RootDir: cfg.RootDir, RunDir: cfg.RunDir, Began: b.began,

@@ -8,9 +8,10 @@ import (
 	"io"
 )
 
-// Exit codes of podd other than those of containers.
+// Exit codes of podd. With --runonce and podd exec, podd may also exit with the code of a
+// container.
 const (
-	Failed      = 1   // the verb failed or found a problem
+	Failed      = 1   // the verb failed, or found a problem
 	Usage       = 2   // usage error
 	Timeout     = 124 // like timeout(1)
 	Internal    = 125 // with --runonce: podd itself failed
@@ -23,7 +24,8 @@ type Error struct {
 	err  error // nil: nothing is printed
 }
 
-// With returns an error with which podd prints err, if it is not nil, and exits with code.
+// With returns an error that makes podd print err and exit with code. If err is nil, podd
+// prints nothing.
 func With(code int, err error) error { return Error{code, err} }
 
 // Error returns the message to print, or "" for none.
@@ -34,10 +36,11 @@ func (e Error) Error() string {
 	return e.err.Error()
 }
 
-// Unwrap returns the error of With; may be nil.
+// Unwrap returns the error that was passed to With. It may be nil.
 func (e Error) Unwrap() error { return e.err }
 
-// Code returns the exit code.
+// Report prints err, the error of a verb, to w and returns the exit code. If err is nil, it
+// prints nothing and returns 0. The code of an error without one is Failed.
 func (e Error) Code() int { return e.code }
 
 // Report prints the error of a verb, which may be nil, to w and returns the exit code. An

@@ -23,9 +23,10 @@ import (
 
 	"podd/cmd/podd/internal/config"
 	"podd/reconcile"
+	"podd/reconcile/admission"
 	"podd/reconcile/cgroup"
+	"podd/reconcile/device/allocation"
 	"podd/reconcile/node"
-	"podd/reconcile/plan"
 	"podd/reconcile/render"
 )
 
@@ -67,8 +68,8 @@ func RenderNode(cfg *config.Config, instance *reconcile.Instance, addresses node
 
 // HugePages returns the total size in bytes of the huge pages of each page size. dir is
 // /sys/kernel/mm/hugepages.
-func HugePages(dir string) plan.Amounts {
-	all := plan.Amounts{}
+func HugePages(dir string) admission.Amounts {
+	all := admission.Amounts{}
 	sizes, _ := os.ReadDir(dir) // without the directory there are no huge pages
 	for _, e := range sizes {
 		kib, sizeErr := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(e.Name(), "hugepages-"), "kB"), 10, 64)
@@ -84,19 +85,19 @@ func HugePages(dir string) plan.Amounts {
 }
 
 // Limits returns the limits for the admission of pods.
-func Limits(cfg *config.Config, allocatable render.Resources) plan.Limits {
-	amounts := plan.Amounts{v1.ResourceCPU: allocatable.MilliCPU, v1.ResourceMemory: allocatable.Memory}
+func Limits(cfg *config.Config, allocatable render.Resources) admission.Limits {
+	amounts := admission.Amounts{v1.ResourceCPU: allocatable.MilliCPU, v1.ResourceMemory: allocatable.Memory}
 	if allocatable.EphemeralStorage > 0 {
 		amounts[v1.ResourceEphemeralStorage] = allocatable.EphemeralStorage
 	}
 	maps.Copy(amounts, HugePages("/sys/kernel/mm/hugepages"))
-	return plan.Limits{MaxPods: cfg.MaxPods, Amounts: amounts, Devices: map[v1.ResourceName]plan.Devices{}, Machine: Machine(cfg)}
+	return admission.Limits{MaxPods: cfg.MaxPods, Amounts: amounts, Devices: map[v1.ResourceName]allocation.Count{}, Features: Features(cfg)}
 }
 
-// Machine returns the properties of the node that the admission of pods depends on, without
+// Features returns the properties of the node that the admission of pods depends on, without
 // those that the runtime reports.
-func Machine(cfg *config.Config) plan.Machine {
-	return plan.Machine{
+func Features(cfg *config.Config) admission.Features {
+	return admission.Features{
 		UnsafeSysctls: cfg.UnsafeSysctls, RuntimeClasses: cfg.RuntimeClasses, Labels: Labels(cfg),
 		AppArmor: appArmor("/sys/module/apparmor/parameters/enabled"),
 	}

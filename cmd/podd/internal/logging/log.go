@@ -11,7 +11,8 @@ import (
 	"podd/cmd/podd/internal/config"
 )
 
-// New returns the configured logger and its level, which is quiet if the verbosity is 0.
+// New returns the configured logger and its level. quiet is the level if the verbosity is
+// 0.
 func New(w io.Writer, cfg *config.Config, quiet slog.Level) (*slog.Logger, *Level) {
 	level := &Level{quiet: quiet}
 	level.SetVerbosity(cfg.Verbosity)
@@ -27,7 +28,7 @@ type Level struct {
 	quiet slog.Level // level of verbosity 0
 }
 
-// SetVerbosity sets the level from a verbosity of klog.
+// SetVerbosity sets the level that corresponds to a verbosity of klog.
 func (l *Level) SetVerbosity(verbosity int) {
 	switch {
 	case verbosity >= 4:

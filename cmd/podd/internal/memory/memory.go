@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// A burst of pods leaves garbage, and an idle podd allocates too little for the garbage
-// collector to run. Most pages of the program are not needed until the next burst either,
-// but periodic checks map many of them again.
+// A burst of pods leaves garbage. An idle podd allocates too little to start the garbage
+// collector, so podd starts it. Most pages of the program are also not needed until the
+// next burst, but periodic checks map many of them again.
 const (
 	gcPercent = 50
 	// With thousands of pods the heap does not fit into the caches of the CPU, so that CPU time
@@ -26,9 +26,9 @@ const (
 )
 
 // ReduceHeapProfile reduces the number of allocations that are sampled for
-// /debug/pprof/heap, because at Go's default rate the samples take a megabyte.
-// GODEBUG=memprofilerate=1 records all of them. For allocations before main, which are
-// sampled at the default rate, the profile shows too high numbers.
+// /debug/pprof/heap, because at the default rate of Go the samples take a megabyte.
+// GODEBUG=memprofilerate=1 records all allocations. The profile overstates allocations
+// before main, because these are sampled at the default rate.
 func ReduceHeapProfile() {
 	if runtime.MemProfileRate == 512<<10 {
 		runtime.MemProfileRate = 4 << 20
@@ -79,13 +79,13 @@ func (t Trimmer) Run(ctx context.Context) error {
 			}
 			freed = true
 			quiet.Reset(programInterval)
-			_ = releaseProgram() // an error only costs memory
+			_ = releaseProgram() // after an error, podd only uses more memory
 		}
 	}
 }
 
-// busyPercent returns the garbage collector's target percentage for a busy daemon whose
-// live heap has a size in bytes.
+// busyPercent returns the target percentage of the garbage collector for a busy daemon.
+// live is the size of the live heap in bytes.
 func busyPercent(live uint64) int {
 	if live > largeHeap {
 		return largeHeapPercent
@@ -93,7 +93,7 @@ func busyPercent(live uint64) int {
 	return gcPercent
 }
 
-// liveHeap returns the number of bytes that the last garbage collection left.
+// liveHeap returns the size of the heap after the last garbage collection in bytes.
 func liveHeap() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)

@@ -43,7 +43,7 @@ func releaseProgram() error {
 }
 
 // programMappings returns the read-only mappings of the file that contains the address
-// code. Only read-only pages certainly equal those of the file.
+// code. Writable pages are omitted, because they may differ from the file.
 func programMappings(all []mapping, code uintptr) []mapping {
 	var program []mapping
 	for _, own := range all {

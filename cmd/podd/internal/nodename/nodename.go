@@ -28,17 +28,18 @@ const (
 type Record struct {
 	// Name is the node's name.
 	Name string `json:"name"`
-	// Earlier contains the previous names, the oldest first. Pods with such a name may still be
-	// stopping. Pods with Name start after they have stopped.
+	// Earlier contains the previous names, the oldest first. Pods with an earlier name may
+	// still be stopping. podd starts the pods with Name after these have stopped.
 	Earlier []string `json:"earlier,omitempty"`
 }
 
 // maxEarlier limits the earlier names.
 const maxEarlier = 16
 
-// Resolve returns the record of a podd that starts with the name found, and reports whether
-// found differs from the name in effect. A name that the user has set (given) always takes
-// effect; a hostname only if there is no record.
+// Resolve returns the record to use when podd starts with the name found. given reports
+// whether the user has set found; otherwise found is the hostname. A name that the user has
+// set always takes effect. A hostname takes effect only if r is empty. differs reports
+// whether found is not the name in effect.
 func (r Record) Resolve(found string, given bool) (next Record, differs bool) {
 	switch {
 	case r.Name == found:
@@ -51,7 +52,7 @@ func (r Record) Resolve(found string, given bool) (next Record, differs bool) {
 	return r, true
 }
 
-// Rename returns r with another name, and the current one as the last earlier name.
+// Rename returns r with another name. The current name becomes the last earlier name.
 func (r Record) Rename(name string) Record {
 	if r.Name == name {
 		return r
@@ -60,7 +61,8 @@ func (r Record) Rename(name string) Record {
 	return Record{Name: name, Earlier: earlier[max(0, len(earlier)-maxEarlier):]}
 }
 
-// Read returns the record of a root directory.
+// Read returns the record in the root directory root. If there is no file, the record is
+// zero.
 func Read(root string) (Record, error) {
 	r, err := read(root)
 	if err != nil {
@@ -89,7 +91,7 @@ func read(root string) (Record, error) {
 	return r, nil
 }
 
-// Write stores r as the record of a root directory, durably.
+// Write stores r in the root directory root and syncs the file.
 func Write(root string, r Record) error {
 	data, err := json.Marshal(r)
 	if err != nil {

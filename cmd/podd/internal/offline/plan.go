@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"podd/cmd/podd/internal/cli/printer"
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/host"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/printer"
 	"podd/cmd/podd/internal/rootdir"
 	"podd/cmd/podd/internal/sources"
 	"podd/cmd/podd/internal/wiring"
@@ -23,7 +23,7 @@ import (
 	"podd/manifest/source"
 	"podd/reconcile"
 	"podd/reconcile/plan"
-	"podd/reconcile/volume"
+	"podd/reconcile/volume/claim"
 	"podd/runtime"
 	"podd/runtime/cri"
 	"podd/server"
@@ -75,13 +75,13 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		SourceKinds: sources.Kinds(all),
 	}
 	if cfg.Cluster.Kubeconfig != "" || running != nil && slices.Contains(running.Sources, server.ClusterSource) {
-		in.SourceKinds[server.ClusterSource] = manifest.KindAPI // the API server is not contacted: its pods stay
+		in.SourceKinds[server.ClusterSource] = manifest.KindAPI // podd plan does not contact the API server, so the pods of the cluster stay as they are
 	}
 	in.Limits.DevicesUnknown = true // plugins register only with the running podd
 	if in.Instance, _, err = reconcile.PeekIDs(cfg.RootDir); err != nil {
 		return err
 	}
-	if in.Kept, err = (volume.Claims{Root: rootdir.Claims(cfg.RootDir)}).Kept(); err != nil {
+	if in.Kept, err = (claim.Store{Root: rootdir.Claims(cfg.RootDir)}).Kept(); err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, planTimeout)
@@ -101,8 +101,8 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return printPlan(s.Out, f.problems(set.Problems), slices.DeleteFunc(planned, func(p reconcile.Planned) bool { return !f.includes(p) }), running)
 }
 
-// planSources returns the sources and their content, including the cached content that
-// podd would use if it started now.
+// planSources returns the sources and their content. The content includes the cached
+// content that podd would use if it started now.
 func planSources(ctx context.Context, cfg *config.Config) ([]source.Source, *manifest.Set, error) {
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
@@ -114,7 +114,7 @@ func planSources(ctx context.Context, cfg *config.Config) ([]source.Source, *man
 	return all, set, err
 }
 
-// warnUnread names the sources that could not be read.
+// warnUnread prints a warning for each source that could not be read.
 func warnUnread(w io.Writer, set *manifest.Set, all []source.Source) {
 	for _, s := range all {
 		if !set.Complete[s.Name()] {
@@ -123,8 +123,8 @@ func warnUnread(w io.Writer, set *manifest.Set, all []source.Source) {
 	}
 }
 
-// splitTargets separates manifests from names of pods: a path has a slash or an
-// extension.
+// splitTargets separates the names of pods from the paths of manifests. A path contains a
+// slash or an extension.
 func splitTargets(targets []string) (pods, files []string) {
 	for _, t := range targets {
 		if strings.ContainsRune(t, filepath.Separator) || filepath.Ext(t) != "" {
@@ -136,7 +136,7 @@ func splitTargets(targets []string) (pods, files []string) {
 	return pods, files
 }
 
-// observeOnce returns one complete snapshot of the runtime.
+// observeOnce returns a complete snapshot of the runtime.
 func observeOnce(ctx context.Context, cfg *config.Config) (runtime.Snapshot, runtime.Node, error) {
 	quiet := slog.New(slog.DiscardHandler)
 	client, err := wiring.Dial(cfg, quiet, nil)
@@ -171,8 +171,8 @@ func observeOnce(ctx context.Context, cfg *config.Config) (runtime.Snapshot, run
 	return observed, node, fmt.Errorf("listing the pods of the runtime: %w", err)
 }
 
-// printPlan prints the problems and then the decision for each pod. If a problem is an
-// error, it returns an error with exit code 1. running may be nil.
+// printPlan prints the problems, and then the decision for each pod. If a problem is an
+// error, it returns an error with exit code 1. running is nil if podd is not running.
 func printPlan(w io.Writer, problems []manifest.Problem, planned []reconcile.Planned, running *server.View) error {
 	failed := false
 	for _, p := range problems {

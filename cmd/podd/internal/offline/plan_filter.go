@@ -11,10 +11,10 @@ import (
 	"podd/server"
 )
 
-// A planFilter selects the pods and problems that the arguments of podd plan name.
+// A planFilter selects pods and problems by the arguments of podd plan.
 type planFilter struct {
 	pods, files []string
-	running     *server.View // nil: no podd runs
+	running     *server.View // nil if podd is not running
 }
 
 // includes reports whether a pod is selected.
@@ -34,16 +34,16 @@ func (f planFilter) includes(p reconcile.Planned) bool {
 	if f.running == nil {
 		return false
 	}
-	// A pod that was removed from a file still has the path of that file in the running
-	// podd.
+	// The running podd still stores the path of a pod that was removed from its file.
 	view := f.running.Pod(server.Key(p.Key))
 	return view != nil && f.hasFile(view.Path)
 }
 
-// hasFile reports whether path is one of the named files or in a named directory.
+// hasFile reports whether an argument names path, or the directory that contains path.
 func (f planFilter) hasFile(path string) bool { return path != "" && isWithin(path, f.files) }
 
-// problems returns those of the named files, or all if only pods are named.
+// problems returns the problems of the named files. If the arguments name only pods, it
+// returns all problems.
 func (f planFilter) problems(all []manifest.Problem) []manifest.Problem {
 	if len(f.files) == 0 {
 		return all
@@ -51,15 +51,16 @@ func (f planFilter) problems(all []manifest.Problem) []manifest.Problem {
 	return slices.DeleteFunc(slices.Clone(all), func(p manifest.Problem) bool { return !f.hasFile(p.Path) })
 }
 
-// unreadFiles returns the files that none of the sources reads.
+// unreadFiles returns the files that no source reads.
 func unreadFiles(files, sources []string) []string {
 	return slices.DeleteFunc(slices.Clone(files), func(path string) bool { return isWithin(path, sources) })
 }
 
-// isWithin reports whether path is one of places or a file directly in one.
-func isWithin(path string, places []string) bool {
-	for _, place := range places {
-		if paths.SameFile(path, place) || paths.SameFile(filepath.Dir(path), place) {
+// isWithin reports whether path is one of the paths in all, or a file directly in one of
+// them.
+func isWithin(path string, all []string) bool {
+	for _, source := range all {
+		if paths.SameFile(path, source) || paths.SameFile(filepath.Dir(path), source) {
 			return true
 		}
 	}

@@ -97,9 +97,9 @@ func TestPlan_UnreadSource(t *testing.T) {
 	}
 }
 
-// TestPlan_RunningPodd checks that podd plan uses the sources of the running podd, and
-// that it reads named manifests in addition and then prints only the pods that they
-// concern.
+// TestPlan_RunningPodd checks that podd plan uses the sources of the running podd. If
+// manifests are named, podd plan reads them in addition, and prints only the pods that are
+// defined in them or affected by them.
 func TestPlan_RunningPodd(t *testing.T) {
 	root, dir, more := t.TempDir(), t.TempDir(), t.TempDir()
 	write := func(path, text string) string {
@@ -143,8 +143,8 @@ func TestPlan_RunningPodd(t *testing.T) {
 	}
 }
 
-// TestPlan_FeatureGates checks that podd plan uses the feature gates of the running podd
-// unless the flag is set.
+// TestPlan_FeatureGates checks that podd plan uses the feature gates of the running podd,
+// unless the command line sets them.
 func TestPlan_FeatureGates(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(t.TempDir(), "web.yaml")
@@ -152,7 +152,7 @@ func TestPlan_FeatureGates(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
-		running bool // feature gate of the running podd
+		running bool // of the running podd
 		args    []string
 		want    bool // whether the manifest is valid
 	}{

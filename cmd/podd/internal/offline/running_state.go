@@ -9,16 +9,17 @@ import (
 	"os"
 	"slices"
 
-	"podd/cmd/podd/internal/cli/client"
+	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/nodename"
 	"podd/cmd/podd/internal/paths"
 	"podd/server"
 )
 
-// runningState returns the state of the running podd that uses cfg's root directory, or
-// nil if there is none. It copies to cfg the settings of that podd that the command line
-// does not set: root directory, node name, runtime endpoint and feature gates.
+// runningState returns the state of the running podd that uses the root directory of cfg.
+// It returns nil if there is none. For settings that the command line does not set, it
+// copies those of the running podd to cfg: root directory, node name, runtime endpoint and
+// feature gates.
 func runningState(ctx context.Context, flags *config.Flags, cfg *config.Config, stderr io.Writer) *server.View {
 	if flags.HostnameOverride == "" {
 		if stored, err := nodename.Read(cfg.RootDir); err != nil {
@@ -55,16 +56,16 @@ func runningState(ctx context.Context, flags *config.Flags, cfg *config.Config, 
 	return v
 }
 
-// useRunningSources makes cfg read the sources of the running podd, unless cfg has its
-// own.
+// useRunningSources sets the sources of cfg to those of the running podd, unless cfg has
+// sources.
 func useRunningSources(running *server.View, cfg *config.Config) {
 	if running == nil || len(cfg.ManifestPaths)+len(cfg.ManifestURLs) > 0 {
 		return
 	}
-	cfg.APIManifestDir = running.Written
+	cfg.APIManifestDir = running.WritableSource
 	for _, s := range running.Sources {
 		switch {
-		case s == running.Written, s == server.ClusterSource:
+		case s == running.WritableSource, s == server.ClusterSource:
 		case paths.IsURL(s):
 			cfg.ManifestURLs = append(cfg.ManifestURLs, s)
 		default:

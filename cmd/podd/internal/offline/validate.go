@@ -32,8 +32,8 @@ type checkOutput struct {
 	version string // of podd
 }
 
-// Run checks every file and prints the problems. If one is an error, it returns an error
-// with exit code 1. It starts nothing and reads only the named files.
+// Run checks every file and prints the problems. If a problem is an error, it returns an
+// error with exit code 1. It starts nothing, and reads only the named files.
 func (c *ValidateCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	node, err := c.node()
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *ValidateCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	}
 	r := filecheck.Check(filecheck.Read(ctx, c.Paths, s.In), decode.Options{Node: node, RestartRules: config.RestartRules(c.FeatureGates), Strict: c.Strict})
 	r.Add(config.UnknownGates(c.FeatureGates))
-	r.Add(refs.CheckMissing(r.Pods, r.Set.Objects, manifest.Warning)) // the object may be added later
+	r.Add(refs.CheckMissing(r.Pods, r.Set.Objects, manifest.Warning)) // the referenced object may be added later
 	out := &checkOutput{r, c.Version}
 	if err := out.print(c.Output, s); err != nil {
 		return err
@@ -52,7 +52,8 @@ func (c *ValidateCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return nil
 }
 
-// node returns the node name that is appended to pod names, which have a maximum length.
+// node returns the node name. podd appends it to the names of pods, whose length is
+// limited.
 func (c *ValidateCmd) node() (string, error) {
 	host := c.HostnameOverride
 	if host == "" {
@@ -64,7 +65,7 @@ func (c *ValidateCmd) node() (string, error) {
 	}
 	name, err := config.NodeName(host)
 	if err != nil && c.HostnameOverride == "" {
-		return "localhost", nil // the hostname does not matter for the check of files
+		return "localhost", nil // the check of files does not depend on a valid hostname
 	}
 	return name, err
 }

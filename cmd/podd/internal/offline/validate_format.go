@@ -8,7 +8,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/printer"
 	"podd/manifest"
 )
 
@@ -123,7 +123,7 @@ func (r *checkOutput) github(w *strings.Builder) {
 	}
 }
 
-// githubText escapes a message, so that a manifest cannot issue workflow commands.
+// githubText escapes a message, so that a manifest cannot inject workflow commands.
 func githubText(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
 }

@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"podd/cmd/podd/internal/cli/printer"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/cmd/podd/internal/printer"
 	"podd/manifest"
 )
 
@@ -22,15 +22,15 @@ func (r *checkOutput) count() (errs, warnings int) {
 	return errs, warnings
 }
 
-// summary returns the last line of output.
+// summary returns the last line of the output.
 func (r *checkOutput) summary() string {
 	errs, warnings := r.count()
 	return fmt.Sprintf("%s, %s: %s, %s", printer.Plural(r.Files, "file"), printer.Plural(len(r.Pods), "pod"),
 		printer.Plural(errs, "error"), printer.Plural(warnings, "warning"))
 }
 
-// print prints the result. In the text format the summary is part of stdout; in the
-// others it goes to stderr.
+// print prints the result. In the text format, stdout contains the summary. In other
+// formats, print writes it to stderr.
 func (r *checkOutput) print(format string, s iostreams.Streams) error {
 	var b strings.Builder
 	var err error

@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"slices"
 
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/printer"
 	"podd/manifest"
 )
 

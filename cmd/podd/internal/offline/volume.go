@@ -12,21 +12,21 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"podd/cmd/podd/internal/cli/printer"
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/cmd/podd/internal/paths"
+	"podd/cmd/podd/internal/podrunner"
+	"podd/cmd/podd/internal/printer"
 	"podd/cmd/podd/internal/rootdir"
-	"podd/cmd/podd/internal/runonce"
 	"podd/manifest"
 	"podd/reconcile/journal"
-	"podd/reconcile/volume"
+	"podd/reconcile/volume/claim"
 	"podd/server"
 )
 
-// VolumeCmd is the podd volume command. It accepts the flags of podd run, to find the
-// desired claims if podd does not run.
+// VolumeCmd is the podd volume command. It accepts the flags of podd run, because they
+// define the desired claims if podd is not running.
 type VolumeCmd struct {
 	config.Flags
 	Action string   `arg:"" enum:"ls,rm" help:"ls lists the volumes. rm removes those of the named claims with their data."`
@@ -37,7 +37,7 @@ type VolumeCmd struct {
 // KubeletFlags returns the flags that are also flags of the kubelet.
 func (c *VolumeCmd) KubeletFlags() *config.Flags { return &c.Flags }
 
-// Validate rejects rm without claims and with an output format.
+// Validate returns an error for rm without claims or with an output format.
 func (c *VolumeCmd) Validate() error {
 	if c.Action == "rm" && len(c.Claims) == 0 {
 		return errors.New("missing claims to remove; podd volume ls lists them")
@@ -48,8 +48,9 @@ func (c *VolumeCmd) Validate() error {
 	return nil
 }
 
-// Run lists or removes the data of claims. A claim is used by the pods that have a
-// directory. The running podd, or else the configured sources, define the desired claims.
+// Run lists or removes the data of claims. It does not remove the data of a claim that is
+// desired or in use. The running podd defines the desired claims; if podd is not running, the
+// configured sources do. A claim is in use if a pod that refers to it has a directory.
 func (c *VolumeCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	cfg, err := config.LoadHere(c.Flags, s.Err)
 	if err != nil {
@@ -59,7 +60,7 @@ func (c *VolumeCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err := cfg.CheckNodeName(); err != nil {
 		return err
 	}
-	v := volumeCommand{cfg: &cfg, out: s.Out, err: s.Err, claims: volume.Claims{Root: rootdir.Claims(cfg.RootDir)}}
+	v := volumeCommand{cfg: &cfg, out: s.Out, err: s.Err, claims: claim.Store{Root: rootdir.Claims(cfg.RootDir)}}
 	v.desired, err = desiredClaims(ctx, running, &cfg)
 	switch {
 	case errors.Is(err, errNoSources) && c.Action == "ls":
@@ -78,7 +79,7 @@ func (c *VolumeCmd) Run(ctx context.Context, s iostreams.Streams) error {
 type volumeCommand struct {
 	cfg      *config.Config
 	out, err io.Writer
-	claims   volume.Claims
+	claims   claim.Store
 	desired  []server.ClaimView
 }
 
@@ -93,11 +94,11 @@ func (v *volumeCommand) request(name types.NamespacedName) (size, position strin
 	return "", ""
 }
 
-// podRoots returns the directories that contain pod directories: that of podd, and those
-// of runs to completion.
+// podRoots returns the directories that contain pod directories: the one of podd, and one
+// for each run to completion.
 func (v *volumeCommand) podRoots() []string {
 	roots := []string{rootdir.Pods(v.cfg.RootDir)}
-	for _, run := range (runonce.RunDirs{Root: v.cfg.RootDir}).All() {
+	for _, run := range (podrunner.Dirs{Root: v.cfg.RootDir}).All() {
 		roots = append(roots, rootdir.Pods(run))
 	}
 	return roots
@@ -128,7 +129,7 @@ func (v *volumeCommand) podNames(uids []types.UID) ([]string, error) {
 type claimVolume struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	Requested string `json:"requested,omitempty"` // "1Gi"; "" without a claim
+	Requested string `json:"requested,omitempty"` // for example "1Gi"; "" without a claim
 	// UsedBy contains the pods that have a directory.
 	UsedBy []string `json:"usedBy,omitempty"`
 	// DefinedAt is the position of the claim in its file, or "" without a claim.
@@ -185,7 +186,7 @@ func (v *volumeCommand) list(format string) error {
 	return err
 }
 
-// remove removes the data of claims. It removes nothing if one of the claims is desired.
+// remove removes the data of claims. If one of the claims is desired, it removes nothing.
 func (v *volumeCommand) remove(ctx context.Context, claims []string) error {
 	var names []types.NamespacedName
 	for _, text := range claims {
@@ -201,7 +202,7 @@ func (v *volumeCommand) remove(ctx context.Context, claims []string) error {
 	}
 	for _, name := range names {
 		err := v.removeOne(ctx, name)
-		if err != nil && !errors.Is(err, volume.ErrLeft) {
+		if err != nil && !errors.Is(err, claim.ErrLeftovers) {
 			return err
 		}
 		if err != nil {
@@ -212,10 +213,11 @@ func (v *volumeCommand) remove(ctx context.Context, claims []string) error {
 	return nil
 }
 
-// removeOne removes the data of a claim. The error of a claim in use names the pods.
+// removeOne removes the data of a claim. If pods use the claim, the error contains their
+// names.
 func (v *volumeCommand) removeOne(ctx context.Context, name types.NamespacedName) error {
 	err := v.claims.Remove(ctx, name, v.podRoots()...)
-	if !errors.Is(err, volume.ErrInUse) {
+	if !errors.Is(err, claim.ErrInUse) {
 		return err
 	}
 	all, listErr := v.claims.List(v.podRoots()...)

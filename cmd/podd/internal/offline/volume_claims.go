@@ -6,21 +6,21 @@ import (
 	"fmt"
 	"slices"
 
+	"podd/cmd/podd/internal/claims"
 	"podd/cmd/podd/internal/config"
-	"podd/cmd/podd/internal/daemon/view"
 	"podd/server"
 )
 
-// errNoSources is the error of desiredClaims if there are neither a running podd nor
-// sources.
+// errNoSources is returned by desiredClaims if podd is not running and no sources are
+// configured.
 var errNoSources = errors.New("the desired claims are unknown, because podd is not running and no source of pods is configured; set --pod-manifest-path or --manifest-url as for podd run")
 
-// desiredClaims returns the claims of the running podd, which may be nil, and those of
-// the sources in cfg.
+// desiredClaims returns the claims of the running podd and of the sources in cfg. running
+// is nil if podd is not running.
 func desiredClaims(ctx context.Context, running *server.View, cfg *config.Config) ([]server.ClaimView, error) {
 	var all []server.ClaimView
 	if running != nil {
-		for _, source := range running.Unread {
+		for _, source := range running.UnreadSources {
 			if source != server.ClusterSource { // its claims have no data on this node
 				return nil, unreadError(source)
 			}
@@ -42,10 +42,10 @@ func desiredClaims(ctx context.Context, running *server.View, cfg *config.Config
 			return nil, unreadError(s.Name())
 		}
 	}
-	return slices.Concat(all, view.Claims(set)), nil
+	return slices.Concat(all, claims.Views(set)), nil
 }
 
-// unreadError returns the error for a source that has not been read.
+// unreadError returns the error for a source that was not read yet.
 func unreadError(source string) error {
 	return fmt.Errorf("reading the desired claims: source %s has not been read yet; try again", source)
 }

@@ -52,11 +52,11 @@ func TestVolume_RunningPodd(t *testing.T) {
 	if got := podd(t, f, "volume", "--root-dir", t.TempDir(), "rm", "data"); got.Code != exit.Usage || !strings.Contains(got.Err, "podd is not running and no source") {
 		t.Errorf("rm with another root directory: got %+v", got)
 	}
-	f.Publish(&server.View{Revision: 2, Node: "n1", Root: root, Sources: []string{"/a"}, Unread: []string{"/a"}})
+	f.Publish(&server.View{Revision: 2, Node: "n1", Root: root, Sources: []string{"/a"}, UnreadSources: []string{"/a"}})
 	if got := podd(t, f, "volume", "rm", "data"); got.Code == 0 || !strings.Contains(got.Err, "source /a has not been read yet") {
 		t.Errorf("rm with an unread source: got %+v", got)
 	}
-	f.Publish(&server.View{Revision: 3, Node: "n1", Root: root, Sources: []string{server.ClusterSource}, Unread: []string{server.ClusterSource}})
+	f.Publish(&server.View{Revision: 3, Node: "n1", Root: root, Sources: []string{server.ClusterSource}, UnreadSources: []string{server.ClusterSource}})
 	if got := podd(t, f, "volume", "rm", "data"); got.Code != 0 || !strings.Contains(got.Err, "claim default/data removed") {
 		t.Errorf("rm with an unread cluster: got %+v", got)
 	}

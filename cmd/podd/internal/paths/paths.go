@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// SameFile reports whether two paths refer to the same file. path may be relative to the
-// working directory. Equal paths need not exist.
+// SameFile reports whether two paths refer to the same file. known is absolute; path may be
+// relative to the working directory. Equal paths need not exist.
 func SameFile(known, path string) bool {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -36,8 +36,8 @@ func Short(path, dir string) string {
 // IsURL reports whether a path is a URL.
 func IsURL(path string) bool { return strings.Contains(path, "://") }
 
-// WorkingDir returns the directory that paths are shown relative to, or "" if it is
-// unknown.
+// WorkingDir returns the working directory, which messages show paths relative to. It
+// returns "" if it is unknown.
 func WorkingDir() string {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -132,7 +132,7 @@ func (f *Podd) Start(t *testing.T) (stop func()) {
 	return stop
 }
 
-// ShortDir returns a temporary directory whose path is short enough for a socket.
+// ShortDir returns a temporary directory with a path that is short enough for a socket.
 func ShortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "podd")

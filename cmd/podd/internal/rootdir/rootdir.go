@@ -11,8 +11,8 @@ import (
 // Sources returns the directory with the last valid content of the sources.
 func Sources(root string) string { return filepath.Join(root, "sources") }
 
-// Claims returns the directory with the data of persistent volume claims, which outlives
-// pods. The daemon and runs to completion share it.
+// Claims returns the directory with the data of PersistentVolumeClaims, which outlives
+// pods. The daemon and runs to completion share this directory.
 func Claims(root string) string { return filepath.Join(root, "claims") }
 
 // Pods returns the directory that contains the directories of pods.

@@ -25,7 +25,7 @@ func ShareMounts(root string) error {
 }
 
 func shareMounts(root string) error {
-	root, err := filepath.EvalSymlinks(root) // the table has real paths
+	root, err := filepath.EvalSymlinks(root) // mountinfo contains real paths
 	if err != nil {
 		return err
 	}
@@ -42,14 +42,14 @@ func shareMounts(root string) error {
 			return fmt.Errorf("%s is mounted already; run podd down, and restart podd when nothing is mounted there", table[i].Mountpoint)
 		}
 		if err := unix.Mount(root, root, "", unix.MS_BIND, ""); err != nil {
-			return fmt.Errorf("mounting it on itself: %w", err)
+			return fmt.Errorf("bind-mounting %s on itself: %w", root, err)
 		}
 	}
 	return unix.Mount("", root, "", unix.MS_SHARED|unix.MS_REC, "")
 }
 
-// mountOf returns the mount that path lies on, or nil. Of the mounts that contain path, it is
-// the latest.
+// mountOf returns the mount that path is on, or nil if the table contains no such mount. If
+// several mounts contain path, the last one covers the others.
 func mountOf(path string, table []*mountinfo.Info) *mountinfo.Info {
 	for _, m := range slices.Backward(table) {
 		if m.Mountpoint == path || strings.HasPrefix(path, strings.TrimSuffix(m.Mountpoint, "/")+"/") {

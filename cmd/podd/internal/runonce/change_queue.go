@@ -6,10 +6,10 @@ import (
 	"podd/reconcile"
 )
 
-// A changeQueue contains changes until they are taken. put does not block. Use
-// newChangeQueue to create one.
+// A changeQueue stores changes until take returns them. put does not block. Use
+// newChangeQueue to create a changeQueue.
 type changeQueue struct {
-	wake chan struct{} // capacity 1; receives if the queue is not empty
+	wake chan struct{} // capacity 1; receives a value when the queue is not empty
 
 	mu      sync.Mutex // guards all following fields
 	changes []reconcile.Change

@@ -17,23 +17,25 @@ import (
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/cmd/podd/internal/logging"
+	"podd/cmd/podd/internal/podrunner"
 	"podd/cmd/podd/internal/progress"
 	"podd/cmd/podd/internal/wiring"
 	"podd/manifest"
-	"podd/reconcile/render"
+	"podd/runtime/logs"
 )
 
 // A Command contains the arguments of a run to completion.
 type Command struct {
-	Files   []string      // manifests to run instead of the sources'; "-" is stdin
+	Files   []string      // manifests to run instead of those of the sources; "-" is stdin
 	Env     []string      // variables for every container, as K=V or K
 	EnvFile []string      // files with variables
-	Timeout time.Duration // limit of the run; 0: none
+	Timeout time.Duration // limit of the run; 0 means none
 	Report  string        // path of the report; "" for none
 }
 
-// Run runs the named manifests, or those of the sources, to completion and exits with
-// their code. The report is also written if the run cannot start.
+// Run runs pods to completion: those of Files or, without Files, those of the sources. It
+// returns an error with the exit code of the run. If the run cannot start, Run still writes
+// the report.
 func (c *Command) Run(ctx context.Context, cfg *config.Config, s iostreams.Streams) error {
 	var report *reportFile
 	if c.Report != "" {
@@ -42,7 +44,7 @@ func (c *Command) Run(ctx context.Context, cfg *config.Config, s iostreams.Strea
 			return exit.With(exit.Internal, err)
 		}
 	}
-	r := &execution{cmd: c, cfg: cfg, streams: s, report: report, suffix: newSuffix()}
+	r := &execution{cmd: c, cfg: cfg, streams: s, report: report, suffix: podrunner.NewSuffix()}
 	code, err := r.run(ctx)
 	switch {
 	case r.hasResult && code == 0:
@@ -54,7 +56,7 @@ func (c *Command) Run(ctx context.Context, cfg *config.Config, s iostreams.Strea
 		err, code = errors.New("interrupted; nothing was started"), exit.Interrupted
 	}
 	if report != nil {
-		err = errors.Join(err, report.Write(notStartedResult(err)))
+		err = errors.Join(err, report.write(notStartedResult(err)))
 	}
 	return exit.With(code, err)
 }
@@ -75,7 +77,8 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, stopSignals()...)
 	defer signal.Stop(signals)
-	// A write to a closed pipe must not end podd before its pods are removed.
+	// Ignore SIGPIPE, because podd must remove its pods even if a write to a closed pipe
+	// fails.
 	signal.Ignore(syscall.SIGPIPE)
 	defer signal.Reset(syscall.SIGPIPE)
 	if os.Geteuid() != 0 {
@@ -95,28 +98,30 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 		return exit.Internal, err
 	}
 	defer client.Close()
-	runs := RunDirs{Root: r.cfg.RootDir}
-	Sweep(ctx, r.cfg, runs, client, log)
-	dir, err := runs.create(r.suffix)
+	runs := podrunner.Dirs{Root: r.cfg.RootDir}
+	podrunner.Sweep(ctx, r.cfg, runs, client, log)
+	dir, err := runs.Create(r.suffix)
 	if err != nil {
 		return exit.Internal, err
 	}
-	m, err := newPodRunner(r.cfg, dir, client, log)
+	run := newRunDriver(runOptions{
+		Set: in.set, Order: in.order, Stdout: stdout, Stderr: stderr, Progress: line,
+		LogDir:  func(p *manifest.Pod) string { return logs.Dir(r.cfg.PodLogsDir, p.Key, p.UID) },
+		Timeout: r.cmd.Timeout, Signals: signals, OnResult: func(result *runResult) { r.resultErr = r.writeResult(result, messages) },
+	})
+	m, err := podrunner.New(podrunner.Options{
+		Config: r.cfg, Dir: dir, Client: client, Leftovers: logRetainer{wiring.NewLeftovers(r.cfg, nil), run.out}, Publish: run.publish, Log: log,
+	})
 	if err != nil {
 		return exit.Internal, errors.Join(err, os.RemoveAll(dir))
 	}
 	defer m.Close()
-	run := newRunDriver(runOptions{
-		Set: in.set, Order: in.order, Stdout: stdout, Stderr: stderr, Progress: line,
-		LogDir:  func(p *manifest.Pod) string { return render.LogDirectory(p, m.render) },
-		Timeout: r.cmd.Timeout, Signals: signals, OnResult: func(result *runResult) { r.resultErr = r.writeResult(result, messages) },
-	})
 	r.hasResult = true
 	return r.drive(ctx, run, m)
 }
 
-// stopSignals returns the signals that stop a run. SIGHUP is included unless it was
-// ignored at the start, as by nohup.
+// stopSignals returns the signals that stop a run. SIGHUP is one of them, unless podd was
+// started with SIGHUP ignored, as by nohup.
 func stopSignals() []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -125,18 +130,19 @@ func stopSignals() []os.Signal {
 	return all
 }
 
-// drive returns when the run has ended, and its pods and directories are removed.
-func (r *execution) drive(ctx context.Context, run *runDriver, m *podRunner) (int, error) {
-	// Removing the pods takes longer than the signal that stops the run.
+// drive runs the pods and returns when the run has ended and its pods and directories are
+// removed.
+func (r *execution) drive(ctx context.Context, run *runDriver, m *podrunner.Runner) (code int, err error) {
+	// Removing the pods must continue after the signal that stops the run.
 	ctx = context.WithoutCancel(ctx)
-	m.begin(ctx, run.publish, run.wrapLeftovers)
+	m.Begin(ctx)
 	result, failed := run.drive(ctx, m)
 	if failed == nil {
-		failed = m.remove(ctx)
+		failed = m.Remove(ctx)
 	} else {
 		failed = fmt.Errorf("removing the pods of the run: %w", failed)
 	}
-	code := result.Verdict.Code
+	code = result.Verdict.Code
 	if err := errors.Join(failed, r.resultErr); err != nil {
 		if code == 0 {
 			code = exit.Internal
@@ -148,14 +154,15 @@ func (r *execution) drive(ctx context.Context, run *runDriver, m *podRunner) (in
 
 // writeResult prints the result and writes the report.
 func (r *execution) writeResult(result *runResult, messages io.Writer) error {
-	_, err := io.WriteString(messages, result.Summary())
+	_, err := io.WriteString(messages, result.summary())
 	if r.report != nil {
-		err = errors.Join(err, r.report.Write(result))
+		err = errors.Join(err, r.report.write(result))
 	}
 	return err
 }
 
-// env returns the variables of the command line.
+// env returns the variables of the command line. It prints a warning to messages for each
+// variable that is not set.
 func (r *execution) env(messages io.Writer) ([]v1.EnvVar, error) {
 	env, unset, err := parseEnv(r.cmd.EnvFile, r.cmd.Env, os.LookupEnv)
 	for _, name := range unset {

@@ -9,13 +9,13 @@ import (
 	"podd/reconcile/plan"
 )
 
-// A container is one container of a pod.
+// A container is a container of a runPod, with its last exit.
 type container struct {
 	spec *v1.Container
 	kind plan.Kind
-	path string     // field path of spec
+	path string     // field path of spec in the pod
 	exit *plan.Exit // the last exit; may be nil
-	// restarts reports whether it will restart after exit.
+	// restarts reports whether the container will restart after exit.
 	restarts bool
 }
 
@@ -51,8 +51,8 @@ func (c *container) crashes() int {
 	return int(c.exit.Attempt) + 1
 }
 
-// failedContainers returns the containers that made an ended pod fail. Sidecars are not
-// included, because they are stopped when the pod ends.
+// failedContainers returns the containers that made a pod fail. It omits sidecars, because
+// podd stops them when the pod ends.
 func (p *runPod) failedContainers() []container {
 	if !p.hasEnded() || !p.Report.Finished.Failed {
 		return nil
@@ -66,8 +66,8 @@ func (p *runPod) failedContainers() []container {
 	return out
 }
 
-// exitCode converts the exit code of a container, which may be any number, to one of
-// podd.
+// exitCode returns the exit code of podd for the exit code of a container, which may be any
+// number.
 func exitCode(exit int32) int {
 	if c := int(exit) & 0xff; c != 0 {
 		return c
@@ -75,7 +75,7 @@ func exitCode(exit int32) int {
 	return codeSeveral
 }
 
-// position returns the position of a field in the user's file.
+// position returns the position of a field in the manifest of a pod.
 func position(p *manifest.Pod, field string) string {
 	o := p.Origin
 	o.Line = int(o.Position(field).Line)

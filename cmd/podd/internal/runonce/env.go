@@ -18,10 +18,11 @@ import (
 // maxEnvFile is the maximum size of an --env-file.
 const maxEnvFile = 1 << 20
 
-// parseEnv parses the variables for every container: first files, which contain a "K=V" a
-// line and comments with #, then words. Later ones take precedence. As in docker, a K
-// alone gets its value from lookup; if lookup has none, the variable is omitted and its
-// name is returned in unset. Errors do not contain values.
+// parseEnv returns the variables for every container. It parses files first and then words;
+// later variables take precedence. A file contains one "K=V" per line, and comments that
+// begin with #. As in docker, the value of a K without "=" is the result of lookup. If
+// lookup returns false, the variable is omitted and unset contains its name. Errors do not
+// contain values.
 func parseEnv(files, words []string, lookup func(string) (string, bool)) (env []v1.EnvVar, unset []string, err error) {
 	recordUnset := func(name string) (string, bool) {
 		value, isSet := lookup(name)
@@ -72,7 +73,8 @@ func addEnvFile(name string, lookup func(string) (string, bool), all *[]v1.EnvVa
 	return lines.Err()
 }
 
-// withoutPath removes the path from an error, because the caller's message contains it.
+// withoutPath removes the path from an error, because the message of the caller contains
+// the path.
 func withoutPath(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
@@ -80,7 +82,8 @@ func withoutPath(err error) error {
 	return err
 }
 
-// addEnv adds a variable, K=V or K, and replaces an earlier one of the same name.
+// addEnv adds the variable in word, K=V or K, to all. It replaces an earlier variable with
+// the same name.
 func addEnv(word string, lookup func(string) (string, bool), all *[]v1.EnvVar) error {
 	name, value, given := strings.Cut(word, "=")
 	if !isEnvName(name) {
@@ -107,9 +110,9 @@ func isEnvName(name string) bool {
 	return name != "" && strings.IndexFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
-// podWithEnv returns p with the variables in every container. Their values are not
-// expanded. They replace variables of the manifest with the same name; new ones are
-// inserted before those, which can then refer to them. p is not modified.
+// podWithEnv returns a copy of p with the variables in every container. Their values are
+// not expanded. They replace variables of the manifest with the same name. New variables
+// are inserted before those of the manifest, which can then refer to them.
 func podWithEnv(p *manifest.Pod, env []v1.EnvVar) *manifest.Pod {
 	if len(env) == 0 {
 		return p
@@ -124,7 +127,8 @@ func podWithEnv(p *manifest.Pod, env []v1.EnvVar) *manifest.Pod {
 	return &copied
 }
 
-// mergeEnv returns existing with the variables in env, whose values are escaped.
+// mergeEnv returns existing with the variables in env. It escapes the values of env, so
+// that they are not expanded.
 func mergeEnv(existing, env []v1.EnvVar) []v1.EnvVar {
 	var added []v1.EnvVar
 	existing = slices.Clone(existing)

@@ -85,8 +85,8 @@ func formatEnv(env []v1.EnvVar) string {
 	return strings.Join(words, " ")
 }
 
-// TestPodWithEnv checks that every container gets the variables unexpanded, that they
-// replace those of the manifest, and that the original pod is not modified.
+// TestPodWithEnv checks that every container gets the variables without expansion, and that
+// they replace variables of the manifest. The original pod must not be modified.
 func TestPodWithEnv(t *testing.T) {
 	text := `apiVersion: v1
 kind: Pod

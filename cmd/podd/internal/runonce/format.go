@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/printer"
 	"podd/manifest/wording"
 	"podd/reconcile/plan"
 )
@@ -42,7 +42,7 @@ func runTime(e *plan.Exit) time.Duration {
 func explain(p *runPod, m *container, last []string) string {
 	e := m.exit
 	switch {
-	// containerd's reason for a process that could not be started.
+	// containerd reports this reason if a process could not be started.
 	case e.Reason == "StartError" && e.Message != "":
 		return "did not start: " + startError(e.Message)
 	case e.Reason == "OOMKilled":
@@ -54,7 +54,7 @@ func explain(p *runPod, m *container, last []string) string {
 	return printer.ExitCode(e.Code) + " after " + formatDuration(runTime(e)) + quoteLast(last)
 }
 
-// quoteLast returns the last line of output after a colon, or "".
+// quoteLast returns the last line of output after a colon, or "" if there is no output.
 func quoteLast(last []string) string {
 	if len(last) == 0 {
 		return ""
@@ -62,14 +62,14 @@ func quoteLast(last []string) string {
 	return ": " + strconv.Quote(truncate(last[len(last)-1], 200))
 }
 
-// runtimePrefixes are the prefixes that runtimes add to an error, the innermost first.
+// runtimePrefixes are the texts that runtimes add before an error, the innermost first.
 var runtimePrefixes = []string{
 	"error during container init: ", "unable to start container process: ",
 	"runc create failed: ", "OCI runtime create failed: ", "failed to create shim task: ",
 	"failed to create containerd task: ",
 }
 
-// startError removes the prefixes from the error of a runtime.
+// startError returns the error of a runtime without its runtimePrefixes.
 func startError(message string) string {
 	for _, prefix := range runtimePrefixes {
 		if _, reason, ok := strings.Cut(message, prefix); ok {
@@ -93,7 +93,8 @@ func limit(p *runPod, m *container) string {
 	return "no memory limit is set; the node was out of memory"
 }
 
-// withoutSuffix removes the suffix of the run's pod names, which is not in the manifests.
+// withoutSuffix removes the suffix of the run from pod names, because the names in the
+// manifests do not contain it.
 func withoutSuffix(text, suffix string) string {
 	if suffix == "" {
 		return text
@@ -112,8 +113,8 @@ func truncate(s string, n int) string {
 	return s[:n] + "…"
 }
 
-// plain replaces control characters, because the text of containers, runtimes and
-// registries is untrusted.
+// plain replaces control characters, because texts of containers, runtimes and registries
+// are untrusted.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -13,16 +13,16 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"podd/cmd/podd/internal/cli/printer"
 	"podd/cmd/podd/internal/filecheck"
 	"podd/cmd/podd/internal/host"
+	"podd/cmd/podd/internal/printer"
 	"podd/cmd/podd/internal/sources"
 	"podd/manifest"
 	"podd/manifest/decode"
 	"podd/manifest/refs"
 )
 
-// sourceTimeout limits the reading of the sources.
+// sourceTimeout limits the time to read the sources.
 const sourceTimeout = 30 * time.Second
 
 // An inputSet contains the pods of a run.
@@ -31,9 +31,9 @@ type inputSet struct {
 	order []types.NamespacedName // in the order of the manifests
 }
 
-// input reads the named manifests or the sources, and adds the variables of the command
-// line to every container. It prints problems to messages. If one is an error, input
-// returns an error and the run does not start.
+// input reads the named manifests or the sources. It adds the variables of the command line
+// to every container. It prints problems to messages, and returns an error if a problem is
+// an error, so that the run does not start.
 func (r *execution) input(ctx context.Context, messages io.Writer) (*inputSet, error) {
 	env, err := r.env(messages)
 	if err != nil {
@@ -61,7 +61,8 @@ func (r *execution) input(ctx context.Context, messages io.Writer) (*inputSet, e
 	return in, nil
 }
 
-// withEnv adds the variables to every pod and returns the pods in their order.
+// withEnv adds the variables to every pod, and returns the pods in the order of the
+// manifests.
 func (in *inputSet) withEnv(env []v1.EnvVar) []*manifest.Pod {
 	var pods []*manifest.Pod
 	for _, key := range in.order {
@@ -72,7 +73,8 @@ func (in *inputSet) withEnv(env []v1.EnvVar) []*manifest.Pod {
 	return pods
 }
 
-// read returns the pods and problems of the named manifests, or else of the sources.
+// read returns the pods and problems of the named manifests. If none are named, it returns
+// those of the sources.
 func (r *execution) read(ctx context.Context) (*inputSet, []manifest.Problem, error) {
 	if len(r.cmd.Files) > 0 {
 		texts, err := r.readFiles(ctx)

@@ -12,43 +12,43 @@ import (
 // judgeInput contains the inputs of judge.
 type judgeInput struct {
 	Pods []runPod // at least one
-	// Released is set if an earlier judgement started the pods that end.
+	// Released is set if an earlier judgement started the pods that end by themselves.
 	Released bool
-	// Began is the start of the run. Timeout limits it; zero is no limit.
+	// Began is the start of the run. Timeout limits its duration; 0 means no limit.
 	Began, Now  time.Time
 	Timeout     time.Duration
 	Interrupted bool
-	// Broken is the error if the output cannot be written or the runtime cannot be
-	// observed; nil otherwise.
+	// Broken is the error that prevents the run from continuing: podd cannot write the
+	// output or observe the runtime. It is nil if there is none.
 	Broken error
 }
 
-// A judgement contains the next actions.
+// A judgement is the result of judge: the pods to run and, at the end, the verdict.
 type judgement struct {
-	// Start contains the pods that should run, including those that were started before.
+	// Start contains the pods that should run. It includes the pods of earlier judgements.
 	Start []types.NamespacedName
-	// Released is set if Start contains the pods that end.
+	// Released is set if Start contains the pods that end by themselves.
 	Released bool
-	// Verdict is not nil if the run ends.
+	// Verdict is nil while the run continues.
 	Verdict *verdict
-	// Wake is the time of the next call of judge if nothing happens; may be zero.
+	// Wake is when to call judge again if nothing changes before; zero means never.
 	Wake time.Time
 }
 
-// outcome is the reason why a run ended.
+// An outcome is the reason for which a run ended.
 type outcome string
 
 // The outcomes.
 const (
-	outcomeEnded       outcome = "ended"       // every pod that ends has ended
-	outcomeReady       outcome = "ready"       // there are no pods that end, and all others are ready
+	outcomeEnded       outcome = "ended"       // all pods that end by themselves have ended
+	outcomeReady       outcome = "ready"       // no pod ends by itself, and all pods are ready
 	outcomeFailing     outcome = "hopeless"    // a pod cannot succeed
 	outcomeTimedOut    outcome = "timeout"     // the timeout has passed
-	outcomeInterrupted outcome = "interrupted" // the user has stopped it
+	outcomeInterrupted outcome = "interrupted" // the user has stopped the run
 	outcomeBroken      outcome = "broken"      // podd cannot continue
 )
 
-// A verdict is the result of judge.
+// A verdict describes the end of a run.
 type verdict struct {
 	Outcome outcome
 	// Code is the exit code.
@@ -59,8 +59,8 @@ type verdict struct {
 	Why string
 }
 
-// judge decides what to do next. It is pure: equal inputs give equal results. It must not
-// be called again after it returned a verdict.
+// judge decides which pods should run and whether the run has ended. It is pure. It must
+// not be called again after it has returned a verdict.
 func judge(in judgeInput) judgement {
 	j := judgement{Released: in.Released || in.longRunningReady()}
 	for i := range in.Pods {
@@ -82,8 +82,8 @@ func (in *judgeInput) longRunningReady() bool {
 	return true
 }
 
-// verdict returns the verdict, or nil if the run continues. It is an ordered table; the
-// first match decides.
+// verdict returns the verdict, or nil if the run continues. It is an ordered table, in
+// which the first match wins.
 func (in *judgeInput) verdict(j *judgement) *verdict {
 	ending, unfinished := 0, 0
 	for i := range in.Pods {
@@ -116,8 +116,9 @@ func (in *judgeInput) verdict(j *judgement) *verdict {
 	return nil
 }
 
-// firstFailure returns the failure of the first pod that cannot succeed.
-func (in *judgeInput) firstFailure(j *judgement) (podFailure, bool) {
+// firstFailure returns the failure of the first pod that cannot succeed. found is false if
+// there is no such pod.
+func (in *judgeInput) firstFailure(j *judgement) (f podFailure, found bool) {
 	for i := range in.Pods {
 		t, wake, found := in.Pods[i].failure(in.Now)
 		if found {
@@ -128,8 +129,9 @@ func (in *judgeInput) firstFailure(j *judgement) (podFailure, bool) {
 	return podFailure{}, false
 }
 
-// code returns the exit code of the only container that failed, or codeSeveral. A failure
-// without a container takes precedence.
+// code returns the exit code of the run for its first failure t. It is the exit code of the
+// failed container, or codeSeveral if several containers failed. A failure without a
+// container takes precedence.
 func (in *judgeInput) code(t *podFailure) int {
 	failed, c := 0, 0
 	for i := range in.Pods {
@@ -143,10 +145,10 @@ func (in *judgeInput) code(t *podFailure) int {
 			c = exit.Timeout
 			continue
 		}
-		// An evicted pod has ended before its containers, which podd kills. The code must
-		// not depend on whether their exits are known yet.
+		// The containers of an evicted pod exit after the pod has ended, because podd kills
+		// them. The code must not depend on how many of these exits are reported.
 		culprits := p.failedContainers()
-		if reason == plan.Evicted || len(culprits) == 0 { // or it disappeared before it ended
+		if reason == plan.Evicted || len(culprits) == 0 { // or the container disappeared before it exited
 			return exit.Internal
 		}
 		for _, m := range culprits {
@@ -167,7 +169,7 @@ func (in *judgeInput) code(t *podFailure) int {
 	return c
 }
 
-// wakeAt sets Wake to the earliest time.
+// wakeAt sets Wake to t if t is earlier.
 func (j *judgement) wakeAt(t time.Time) {
 	if !t.IsZero() && (j.Wake.IsZero() || t.Before(j.Wake)) {
 		j.Wake = t

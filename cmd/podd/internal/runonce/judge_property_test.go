@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestJudge_Properties checks runs in which pods become ready and end in any order. A run
-// ends with the right exit code exactly when the last pod that ends has ended. Pods that
-// end are started only after all long-running pods were ready at the same time.
+// TestJudge_Properties checks runs in which pods become ready and end in a random order. A
+// run ends, with the right exit code, if and only if all pods that end by themselves have
+// ended. These pods start only after all long-running pods were ready at the same time.
 func TestJudge_Properties(t *testing.T) {
 	policies := []v1.RestartPolicy{always, onFailure, never}
 	templates := map[v1.RestartPolicy]runPod{}
@@ -34,10 +34,10 @@ func TestJudge_Properties(t *testing.T) {
 		for range 200 {
 			j := judge(in)
 			if in.Released && !j.Released {
-				t.Fatal("pods that were started must not run any more")
+				t.Fatal("got fewer pods to run than before; started pods must keep running")
 			}
 			if j.Released && !in.Released && !allReady(in.Pods) {
-				t.Fatal("pods that end were started before the long-running ones were ready")
+				t.Fatal("started pods that end by themselves before all long-running pods were ready")
 			}
 			in.Released = j.Released
 			if done := ending == len(codes) && (ending > 0 || allReady(in.Pods)); done != (j.Verdict != nil) {
@@ -87,7 +87,7 @@ func startedPod(pods []runPod, released bool, n int) int {
 	panic("fewer than n pods are started")
 }
 
-// runCode returns the exit code of a run whose pods ended with codes.
+// runCode returns the exit code of a run with pods that ended with codes.
 func runCode(codes map[int]int32) int {
 	failed, code := 0, 0
 	for _, c := range codes {

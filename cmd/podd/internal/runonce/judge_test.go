@@ -19,7 +19,7 @@ const (
 	never     = v1.RestartPolicyNever
 )
 
-// TestJudge checks how many pods are started, and when a run ends with which exit code.
+// TestJudge checks how many pods are started, when a run ends, and its exit code.
 func TestJudge(t *testing.T) {
 	db, job, retried := newPod(t, "db", always, "pg"), newPod(t, "job", never, "main", "helper"), newPod(t, "retried", onFailure, "c")
 	ready := withReportAt(db, 1, setReady)
@@ -134,8 +134,8 @@ func TestJudge_Wake(t *testing.T) {
 	}
 }
 
-// TestWithReport checks that ReadyAt is the first time at which the pod was ready, and
-// that reports without a desired version are ignored.
+// TestWithReport checks that ReadyAt is the first time at which the pod was ready. Reports
+// without a desired version must be ignored.
 func TestWithReport(t *testing.T) {
 	p := withReportAt(withReportAt(newPod(t, "db", always, "pg"), 1, setReady), 2, setReady)
 	if !p.ReadyAt.Equal(after(1)) {

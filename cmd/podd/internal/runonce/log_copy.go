@@ -9,15 +9,15 @@ import (
 	"podd/runtime/logs"
 )
 
-// A logCopy copies the log of one container with all its attempts.
+// A logCopy copies the logs of all attempts of one container.
 type logCopy struct {
 	prefix  string
-	started chan struct{} // closed when there may be a log
-	stopped chan struct{} // closed when the container cannot write any more
+	started chan struct{} // closed when the container may have a log
+	stopped chan struct{} // closed when the container can no longer write
 	ended   chan struct{} // closed when everything is copied
-	// begin and finish close started and stopped; they may be called repeatedly.
+	// begin closes started, and finish closes stopped. They may be called several times.
 	begin, finish func()
-	tail          tail // may be read by others when ended is closed
+	tail          tail // other goroutines may read it after ended is closed
 }
 
 func newLogCopy(prefix string) *logCopy {
@@ -27,21 +27,21 @@ func newLogCopy(prefix string) *logCopy {
 	return c
 }
 
-// A lineAuthor identifies the attempt that has begun a line, because another attempt must
-// not continue it.
+// A lineAuthor identifies the attempt that wrote the first part of a line, because no other
+// attempt may continue the line.
 type lineAuthor struct {
 	c       *logCopy
 	attempt uint32
 }
 
-// copy copies until the container has stopped and its whole log is read. With several
-// containers it writes complete lines, so that they do not mix; otherwise it copies the
-// output unchanged.
+// copy copies the log of a container until the container has stopped and the log is read to
+// the end. If the run has several containers, copy writes only complete lines, so that
+// lines do not mix. Otherwise it copies the output unchanged.
 func (o *output) copy(ctx context.Context, dir, name string, c *logCopy) error {
 	var first uint32
 	emit := func(e logs.Entry) error { return o.entry(c, e) }
 	joiner := logs.Joiner{To: emit}
-	if o.several {
+	if o.hasSeveral {
 		emit = joiner.Emit
 	}
 	err := logs.Read(ctx, logs.Options{

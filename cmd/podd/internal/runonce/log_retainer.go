@@ -15,11 +15,12 @@ type logRetainer struct {
 	out *output
 }
 
-// NextAttempts implements effect.Leftovers. Pods of a run have no earlier attempts.
+// NextAttempts implements effect.Leftovers. It returns nothing, because the pods of a run
+// have no earlier attempts.
 func (logRetainer) NextAttempts(*manifest.Pod) (map[string]uint32, error) { return nil, nil }
 
-// Started implements effect.Leftovers. It keeps the logs of earlier attempts, and
-// creates no links for log agents, because the output belongs to podd.
+// Started implements effect.Leftovers. It does nothing: the logs of earlier attempts are
+// copied later, and log agents need no links, because podd prints the output.
 func (logRetainer) Started(*manifest.Pod, string, string, uint32) error { return nil }
 
 // Remove implements effect.Leftovers.

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"time"
 
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/printer"
 	"podd/reconcile/plan"
 )
 
-// notices returns messages about changes since before: failures that are retried, crashes
-// after which a container restarts, and reasons to wait. The summary reports the failures
-// that end the run.
+// notices returns messages about the differences between before and p: failures that are
+// retried, crashes after which a container restarts, and reasons to wait. It omits failures
+// that end the run, because the summary reports them.
 func (p runPod) notices(before *runPod, now time.Time) []string {
 	if p.Report == nil || p.hasEnded() {
 		return nil
@@ -47,7 +47,7 @@ func (p runPod) notices(before *runPod, now time.Time) []string {
 	return out
 }
 
-// failureCount returns the number of failures of a container's current step.
+// failureCount returns how often the current step of a container has failed.
 func failureCount(d *plan.Decision, container string) int {
 	for _, s := range d.Steps {
 		if s.Container == container {
@@ -57,8 +57,8 @@ func failureCount(d *plan.Decision, container string) int {
 	return 0
 }
 
-// crashesSince returns messages about containers that have exited since before and
-// restart.
+// crashesSince returns a message for each container that has exited since before and
+// restarts.
 func (p *runPod) crashesSince(before *runPod) []string {
 	limit := maxRetries
 	if p.isLongRunning() {

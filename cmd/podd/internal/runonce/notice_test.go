@@ -8,7 +8,8 @@ import (
 	"podd/reconcile/plan"
 )
 
-// TestNotices checks that each failure is reported once, except one that ends the run.
+// TestNotices checks that each failure is reported once, except for the failure that ends
+// the run.
 func TestNotices(t *testing.T) {
 	job, retried, db := newPod(t, "job", never, "c"), newPod(t, "retried", onFailure, "c"), newPod(t, "db", always, "pg")
 	pull := func(n int) runPod {

@@ -14,18 +14,18 @@ import (
 	"podd/runtime/logs"
 )
 
-// output copies the logs of a run's containers to podd's output streams. A container's
-// reader starts when a report contains the container, and ends when the container cannot
-// write any more and its whole log is read. All methods may be called concurrently; run
+// output copies the logs of the containers of a run to the output streams of podd. The copy
+// of a log starts when a report contains the container. It ends when the container can no
+// longer write and the log is read to the end. All methods may be called concurrently. run
 // must be called once.
 type output struct {
 	stdout, stderr *lineStream
-	pods           map[types.NamespacedName]*podOutput // read-only, including the values
-	several        bool                                // the run has more than one container
+	pods           map[types.NamespacedName]*podOutput // the map and its values are read-only
+	hasSeveral     bool                                // the run has more than one container
 	notifier       logs.Notifier
 	broken         chan error    // receives the first error; capacity 1
 	abandoned      chan struct{} // closed by abandon
-	abandon        func()        // makes drain return at once
+	abandon        func()        // makes drain return immediately
 }
 
 type podOutput struct {
@@ -43,12 +43,12 @@ func newOutput(pods []runPod, stdout, stderr *lineStream, dir func(*manifest.Pod
 	for i := range pods {
 		containers += len(pods[i].containers())
 	}
-	o.several = containers > 1
+	o.hasSeveral = containers > 1
 	for i := range pods {
 		p := &podOutput{dir: dir(pods[i].Desired), copies: map[string]*logCopy{}}
 		for _, m := range pods[i].containers() {
 			prefix := ""
-			if o.several {
+			if o.hasSeveral {
 				prefix = pods[i].Name + "/" + m.spec.Name + " | "
 			}
 			p.copies[m.spec.Name] = newLogCopy(prefix)
@@ -69,7 +69,7 @@ func (o *output) run(ctx context.Context) {
 	readers.Wait()
 }
 
-// read copies the log of a container after the container may have one.
+// read waits until the container may have a log, and then copies the log.
 func (o *output) read(ctx context.Context, dir, name string, c *logCopy) {
 	defer close(c.ended)
 	select {
@@ -85,8 +85,8 @@ func (o *output) read(ctx context.Context, dir, name string, c *logCopy) {
 	}
 }
 
-// update applies a report: it starts the readers of containers that are new, and makes
-// them read to the end when no container of the pod can write any more.
+// update applies a report. It starts the copies for new containers. If no container of the
+// pod can write any more, it makes the copies end at the end of the logs.
 func (o *output) update(r *reconcile.Report) {
 	p := o.pods[r.Key]
 	if p == nil {
@@ -101,7 +101,8 @@ func (o *output) update(r *reconcile.Report) {
 			}
 			isDone = isDone && (c.State == runtime.Exited || c.State == runtime.ExitUnknown)
 		}
-		// A pod that is being stopped may still get a container that is being created.
+		// A pod that is stopping may get another container, if the container is being
+		// created.
 		isDone = isDone && (r.Finished != nil || !inc.Ready)
 	}
 	if isDone && !startsContainer(&r.Decision) {
@@ -118,8 +119,8 @@ func startsContainer(d *plan.Decision) bool {
 	return false
 }
 
-// finish makes the readers of the pod read to the end, including those of containers that
-// were in no report, because their logs may exist.
+// finish makes the copies for the containers of a pod end at the end of the logs. It also
+// starts copies for containers that no report contained, because they may have logs.
 func (o *output) finish(key types.NamespacedName) {
 	if p := o.pods[key]; p != nil {
 		for _, c := range p.copies {
@@ -129,7 +130,8 @@ func (o *output) finish(key types.NamespacedName) {
 	}
 }
 
-// drain returns when the output of the pod's containers is copied, or after abandon.
+// drain waits until the output of all containers of a pod is copied, or until abandon is
+// called.
 func (o *output) drain(ctx context.Context, key types.NamespacedName) error {
 	p := o.pods[key]
 	if p == nil {
@@ -147,7 +149,8 @@ func (o *output) drain(ctx context.Context, key types.NamespacedName) error {
 	return nil
 }
 
-// lastLines returns the last lines of a container if its log is copied.
+// lastLines returns the last lines of the output of a container. It returns nil if the log
+// is not completely copied.
 func (o *output) lastLines(p *runPod, container string) []string {
 	c := o.pods[p.Desired.Key].copies[container]
 	select {

@@ -42,8 +42,9 @@ func startOutput(t *testing.T, pods ...runPod) *testOutput {
 	return w
 }
 
-// log adds entries to the log of an attempt of a container: "o text" for a line of stdout,
-// "e text" for one of stderr, and "O text" or "E text" for a line that continues.
+// log adds entries to the log of an attempt of a container. "o text" is a line of stdout,
+// and "e text" a line of stderr. "O text" and "E text" are parts of a line that the next
+// entry continues.
 func (w *testOutput) log(p runPod, container string, attempt int, entries ...string) {
 	w.t.Helper()
 	dir := filepath.Join(w.dir, p.Desired.Key.Name, container)
@@ -110,8 +111,8 @@ func TestOutput_UnknownExitCode(t *testing.T) {
 	w.checkOutput("one\ntwo\n", "")
 }
 
-// TestOutput_SeveralContainers checks that lines are complete and have prefixes, and that
-// the logs of init containers, all attempts, and containers without a report are copied.
+// TestOutput_SeveralContainers checks that lines are complete and have prefixes. The logs
+// of init containers, of all attempts, and of containers without a report must be copied.
 func TestOutput_SeveralContainers(t *testing.T) {
 	p, quick := newPod(t, "job", onFailure, "init:i", "c"), newPod(t, "quick", never, "c")
 	w := startOutput(t, p, quick)
@@ -190,11 +191,11 @@ func TestLogRetainer_Remove(t *testing.T) {
 	w.checkOutput("complete\n", "")
 }
 
-// TestLogRetainer_Abandoned checks that logs are removed uncopied only if the output was
-// abandoned.
+// TestLogRetainer_Abandoned checks that logs that are not copied are only removed if the
+// output was abandoned.
 func TestLogRetainer_Abandoned(t *testing.T) {
 	p := newPod(t, "job", never, "c")
-	o := newOutput([]runPod{p}, nil, nil, func(*manifest.Pod) string { return "" }) // it is not run
+	o := newOutput([]runPod{p}, nil, nil, func(*manifest.Pod) string { return "" }) // the output does not run, so nothing is copied
 	r := &countingLeftovers{}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -9,19 +9,20 @@ import (
 	"podd/reconcile"
 )
 
-// A runPod is a pod of the run and its state. It is immutable.
+// A runPod is a pod of the run, and its state. It is immutable.
 type runPod struct {
 	Desired *manifest.Pod // required
 	// Name is the name for messages.
 	Name string
-	// Report is the newest report with a desired version; nil before the first.
+	// Report is the newest report that contains a desired version, or nil if there was
+	// none.
 	Report *reconcile.Report
 	// ReadyAt is when the pod was first observed ready, or zero.
 	ReadyAt time.Time
 }
 
-// withReport returns p with a newer report. A report without a desired version is
-// ignored, because it does not describe the result of the pod.
+// withReport returns p with the newer report r. It returns p unchanged if r contains no
+// desired version, because such a report does not describe the result of the pod.
 func (p runPod) withReport(r *reconcile.Report, now time.Time) runPod {
 	if r == nil || r.Version == nil {
 		return p

@@ -9,25 +9,26 @@ import (
 	"podd/reconcile/plan"
 )
 
-// A run gives up after these limits; a daemon would continue to try.
+// A run fails after these limits, although a daemon would retry.
 const (
 	maxPulls     = 3 // pulls of one image
 	maxFailures  = 5 // failures of any other action for a pod, 15 s in total
 	maxCrashes   = 3 // crashes of a container of a long-running pod
 	maxRetries   = 6 // crashes of a container that restarts until it succeeds
 	startTimeout = 30 * time.Second
-	// runtimeTimeout is longer, because a runtime may be restarted while pods run.
+	// runtimeTimeout is longer than startTimeout, because a runtime may be restarted while
+	// pods run.
 	runtimeTimeout = 2 * time.Minute
 )
 
-// podFailure is the reason why a pod cannot succeed.
+// A podFailure is the reason for which a pod cannot succeed.
 type podFailure struct {
 	Pod       *runPod
 	Container string // "" for the whole pod
-	// Code is the exit code of the container that crashed in a pod that should have
-	// ended, or else exit.Internal.
+	// Code is the exit code of the run. It is the exit code of the container, if the
+	// container crashed in a pod that ends by itself, and exit.Internal otherwise.
 	Code int
-	// Exit is the last exit of the container, if it crashed too often.
+	// Exit is the last exit of a container that crashed too often, or nil.
 	Exit *plan.Exit
 	Why  string
 }
@@ -38,8 +39,8 @@ var pullReasons = map[string]bool{
 	"SignatureValidationFailed": true, "ErrImageNeverPull": true, "ImageInspectError": true,
 }
 
-// failure reports whether the pod cannot succeed. If not, wake is when the time limit of
-// a wait ends, or zero.
+// failure returns why the pod cannot succeed. If found is false, the pod may still succeed,
+// and wake is when the time limit of a wait ends; a zero wake means that there is no limit.
 func (p *runPod) failure(now time.Time) (t podFailure, wake time.Time, found bool) {
 	if p.Report == nil || p.hasEnded() {
 		return podFailure{}, time.Time{}, false
@@ -101,9 +102,10 @@ func (p *runPod) waitLimit() time.Duration {
 	return startTimeout
 }
 
-// crashLoop returns the failure of a container that crashes repeatedly. Sidecars of pods
-// that end are ignored, because the other containers fail if they depend on them.
-func (p *runPod) crashLoop() (podFailure, bool) {
+// crashLoop returns the failure of a container that crashes repeatedly. It ignores sidecars
+// of pods that end by themselves, because the other containers fail if they depend on a
+// sidecar.
+func (p *runPod) crashLoop() (t podFailure, found bool) {
 	limit := maxRetries
 	if p.isLongRunning() {
 		limit = maxCrashes

@@ -24,8 +24,8 @@ func after(seconds float64) time.Time {
 	return at.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// podManifest returns the manifest of a pod with containers of these names. "init:x" is an
-// init container, and "sidecar:x" a sidecar.
+// podManifest returns the manifest of a pod with containers. A name "init:x" is an init
+// container, and "sidecar:x" a sidecar.
 func podManifest(name string, policy v1.RestartPolicy, containers ...string) string {
 	var inits, regular strings.Builder
 	for _, c := range containers {

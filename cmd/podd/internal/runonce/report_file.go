@@ -11,14 +11,15 @@ import (
 	"podd/cmd/podd/internal/exit"
 )
 
-// A reportFile is a file for the result.
+// A reportFile is a file to which the result of a run is written.
 type reportFile struct {
 	path   string
 	format func(io.Writer, *runResult) error
 }
 
-// newReportFile derives the format from the name: JUnit for .xml, JSON for .json. It
-// returns an error if the file cannot be written, so that the run does not start.
+// newReportFile returns a reportFile. The name determines the format: JUnit for .xml, JSON
+// for .json. newReportFile returns an error if the file cannot be written, so that the run
+// does not start.
 func newReportFile(path string) (*reportFile, error) {
 	formats := map[string]func(io.Writer, *runResult) error{".xml": writeJUnit, ".json": writeJSON}
 	format := formats[filepath.Ext(path)]
@@ -31,8 +32,8 @@ func newReportFile(path string) (*reportFile, error) {
 	return &reportFile{path, format}, nil
 }
 
-// checkWritable returns an error if a file cannot be written. It does not modify the file,
-// and leaves no file if there was none.
+// checkWritable returns an error if a file cannot be written. It neither modifies an
+// existing file nor leaves a new one.
 func checkWritable(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -52,8 +53,8 @@ func checkWritable(path string) error {
 	return errors.Join(f.Close(), os.Remove(path))
 }
 
-// Write replaces the content of the file.
-func (r *reportFile) Write(result *runResult) error {
+// write replaces the content of the file.
+func (r *reportFile) write(result *runResult) error {
 	var b bytes.Buffer
 	if err := r.format(&b, result); err != nil {
 		return fmt.Errorf("writing the report %s: %w", r.path, err)

@@ -116,13 +116,12 @@ func TestRows_SeveralContainers(t *testing.T) {
 	if got := strings.Join(r.Rows[0].Last, ","); got != "a | one,b | two,b | three" {
 		t.Errorf("got last lines %s", got)
 	}
-	r.Several = true
-	if strings.Contains(r.Summary(), "three") {
-		t.Errorf("got output of a succeeded pod in the summary:\n%s", r.Summary())
+	if strings.Contains(r.summary(), "three") {
+		t.Errorf("got output of a succeeded pod in the summary:\n%s", r.summary())
 	}
 }
 
-// TestNewReportFile checks that a file that cannot be written is an error, and that one
+// TestNewReportFile checks the error for a file that cannot be written, and that a file
 // that can be written is not modified.
 func TestNewReportFile(t *testing.T) {
 	dir := t.TempDir()
@@ -163,7 +162,7 @@ func TestNotStartedResult(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := report.Write(notStartedResult(errors.New("there is no pod to run"))); err != nil {
+		if err := report.write(notStartedResult(errors.New("there is no pod to run"))); err != nil {
 			t.Fatal(err)
 		}
 		text, err := os.ReadFile(path)

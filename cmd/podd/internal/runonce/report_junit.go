@@ -40,8 +40,8 @@ type (
 	}
 )
 
-// writeJUnit writes a test case for each row. A failed container is a failure; everything
-// else is an error.
+// writeJUnit writes a test case for each row. A container that failed is a JUnit failure;
+// all other failures are JUnit errors.
 func writeJUnit(w io.Writer, r *runResult) error {
 	suite := junitSuite{Name: "podd", Tests: len(r.Rows), Time: seconds(r.Took)}
 	if !r.Began.IsZero() {

@@ -16,26 +16,26 @@ type rowState string
 const (
 	rowOK      rowState = "ok"
 	rowFailed  rowState = "FAIL"
-	rowSkipped rowState = "--" // stopped by the end of the run, or never started
+	rowSkipped rowState = "--" // stopped when the run ended, or never started
 )
 
 // A resultRow is a line of the summary: a pod, or a container that made a pod fail.
 type resultRow struct {
 	Namespace, Pod string // as in the manifest
 	Container      string // "" for the pod as a whole
-	// Name is the pod, followed by the container if there is one.
+	// Name is the name of the pod, followed by the name of the container if there is one.
 	Name  string
 	State rowState
 	// Text describes the result in one line.
 	Text string
-	// Took is the duration until the end, readiness or the timeout; may be zero.
+	// Took is the time until the end, the readiness or the timeout; it may be zero.
 	Took time.Duration
 	// Exit is the last exit of the container; nil for a pod.
 	Exit *plan.Exit
 	// Place is the position of the pod in its file.
 	Place string
-	// Last contains the last lines of output: of the failed container, or of all
-	// containers of a pod, prefixed by their names if there are several.
+	// Last contains the last lines of output. For a pod they are those of all containers,
+	// prefixed by the names of the containers if there are several.
 	Last []string
 }
 
@@ -44,7 +44,7 @@ type rowBuilder struct {
 	verdict verdict
 	began   time.Time
 	now     time.Time
-	// last returns the last lines of a container.
+	// last returns the last lines of output of a container.
 	last func(p *runPod, container string) []string
 }
 
@@ -53,7 +53,8 @@ func (s *rowBuilder) rows(pods []runPod) []resultRow {
 	var out []resultRow
 	for i := range pods {
 		for _, r := range s.podRows(&pods[i]) {
-			// Decisions and errors of the runtime contain the full name of the pod.
+			// Remove the suffix from the texts, because decisions and errors of the runtime
+			// contain the full name of the pod.
 			r.Text = withoutSuffix(r.Text, pods[i].Desired.Suffix)
 			out = append(out, r)
 		}
@@ -69,7 +70,7 @@ func (s *rowBuilder) row(p *runPod, state rowState, text string) resultRow {
 	}
 }
 
-// podRows returns the rows of a pod. It is an ordered table; the first match decides.
+// podRows returns the rows of a pod. It is an ordered table, in which the first match wins.
 func (s *rowBuilder) podRows(p *runPod) []resultRow {
 	timedOut := s.verdict.Outcome == outcomeTimedOut
 	took := formatDuration(s.now.Sub(s.began))
@@ -105,8 +106,8 @@ func (s *rowBuilder) podRows(p *runPod) []resultRow {
 	return one(rowSkipped, "stopped before it ended")
 }
 
-// timedOutRow returns the row of a pod that was not ready or did not run when the timeout
-// passed.
+// timedOutRow returns the row of a pod that was not ready, or did not run, when the timeout
+// passed. took is the timeout.
 func (s *rowBuilder) timedOutRow(p *runPod, took string) resultRow {
 	for _, m := range p.containers() {
 		if n := m.crashes(); n > 0 && m.kind != plan.Sidecar {
@@ -125,7 +126,8 @@ func (s *rowBuilder) timedOutRow(p *runPod, took string) resultRow {
 	return r
 }
 
-// runningContainer returns a container that runs, preferably a regular one, or "".
+// runningContainer returns the name of a running container, or "" if none is running. It
+// prefers a regular container.
 func (p *runPod) runningContainer() string {
 	if p.Report.Pod == nil {
 		return ""
@@ -141,7 +143,7 @@ func (p *runPod) runningContainer() string {
 	return ""
 }
 
-// waitText returns the reason why the pod waits, after a colon, or "".
+// waitText returns a colon and the reason for which the pod waits, or "" if it has none.
 func waitText(p *runPod) string {
 	d := &p.Report.Decision
 	if d.Why != "" {
@@ -155,7 +157,7 @@ func waitText(p *runPod) string {
 	return ""
 }
 
-// restartText returns the number of restarts, or "".
+// restartText returns the number of restarts of the pod, or "" if there were none.
 func restartText(p *runPod) string {
 	n := 0
 	for _, m := range p.containers() {
@@ -167,8 +169,8 @@ func restartText(p *runPod) string {
 	return ", restarted " + times(n)
 }
 
-// succeededRow returns the row of a pod that succeeded, with the time from the first start
-// to the last exit.
+// succeededRow returns the row of a pod that succeeded. Its duration is the time from the
+// first start to the last exit of a container.
 func (s *rowBuilder) succeededRow(p *runPod) resultRow {
 	var from, to time.Time
 	attempt := uint32(0)
@@ -194,7 +196,7 @@ func (s *rowBuilder) succeededRow(p *runPod) resultRow {
 	return r
 }
 
-// output returns the last lines of the pod's containers.
+// output returns the last lines of output of all containers of a pod.
 func (s *rowBuilder) output(p *runPod) []string {
 	var all []string
 	members := p.containers()
@@ -209,8 +211,8 @@ func (s *rowBuilder) output(p *runPod) []string {
 	return all
 }
 
-// failedRows returns a row for each container that failed, or one row if podd stopped the
-// pod.
+// failedRows returns a row for each container that failed. If none failed, because podd
+// stopped the pod, it returns one row for the pod.
 func (s *rowBuilder) failedRows(p *runPod) []resultRow {
 	var out []resultRow
 	if fin := p.Report.Finished; fin.Reason == plan.DeadlineExceeded || fin.Reason == plan.Evicted {

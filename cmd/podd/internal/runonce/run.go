@@ -11,42 +11,43 @@ import (
 	"podd/cmd/podd/internal/progress"
 	"podd/manifest"
 	"podd/reconcile"
-	"podd/reconcile/effect"
 )
 
-// A runner runs the pods of one run, and no others.
+// A runner runs the pods of one run.
 type runner interface {
-	// SetDesired sets the pods that should run. It must return quickly.
+	// SetDesired sets the pods that should run. It must not block.
 	SetDesired(*manifest.Set)
-	// Down stops all pods with their grace periods, starts no more, and returns when all
-	// are removed.
+	// Down stops all pods with their grace periods and starts no more. It returns when all
+	// pods are removed.
 	Down(context.Context) error
 	// ForceStop reduces the grace periods of pods that stop now or later to zero.
 	ForceStop(context.Context) error
-	// Failed is closed when the runner has failed, and Err then returns the error.
+	// Failed is closed when the runner has failed. Err then returns the error.
 	Failed() <-chan struct{}
 	Err() error
 }
 
-// runOptions configures a run. All fields but Timeout, Signals and Progress are required.
+// runOptions configures a run. All fields except Timeout, Signals and Progress are
+// required.
 type runOptions struct {
-	// Set contains the pods of the run, and Order their keys in the order of the
-	// manifests. There must be at least one.
+	// Set contains the pods of the run, at least one. Order contains their keys in the
+	// order of the manifests.
 	Set   *manifest.Set
 	Order []types.NamespacedName
-	// Stdout and Stderr get the containers' output, and Stderr also podd's messages.
+	// Stdout and Stderr receive the output of the containers. Stderr also receives the
+	// messages of podd.
 	Stdout, Stderr *lineStream
 	// Progress shows the progress of pulls; may be nil.
 	Progress *progress.Line
 	// LogDir returns the log directory of a pod.
 	LogDir func(*manifest.Pod) string
-	// Timeout limits the run; zero is no limit.
+	// Timeout limits the run; 0 means no limit.
 	Timeout time.Duration
-	// Signals stop the run: the first with grace periods, the second without. The third
-	// makes podd exit before all pods are removed.
+	// Signals stop the run. The first signal stops the pods with their grace periods, the
+	// second without. After the third, podd exits before all pods are removed.
 	Signals <-chan os.Signal
-	// OnResult is called with the result when all output is written, possibly before all
-	// pods are removed.
+	// OnResult is called with the result when all output is written. At that time, some
+	// pods may not be removed yet.
 	OnResult func(*runResult)
 }
 
@@ -54,19 +55,19 @@ type runOptions struct {
 // The goroutines of the router and its effects call publish and the methods of the
 // wrapped Leftovers.
 type runDriver struct {
-	o          runOptions
-	pods       []runPod
-	index      map[types.NamespacedName]int
-	changes    *changeQueue
-	out        *output
-	stderr     *messageWriter
-	began      time.Time
-	released   bool
-	hasVerdict bool
-	desired    int // number of pods that were last passed to the runner
+	o            runOptions
+	pods         []runPod
+	index        map[types.NamespacedName]int
+	changes      *changeQueue
+	out          *output
+	stderr       *messageWriter
+	began        time.Time
+	released     bool
+	hasVerdict   bool
+	desiredCount int // number of pods that were last passed to the runner
 }
 
-// newRunDriver returns a runDriver, which starts no pods before drive.
+// newRunDriver returns a runDriver. It starts no pods before drive is called.
 func newRunDriver(o runOptions) *runDriver {
 	r := &runDriver{o: o, index: map[types.NamespacedName]int{}, changes: newChangeQueue()}
 	names := names(o.Set, o.Order)
@@ -79,8 +80,8 @@ func newRunDriver(o runOptions) *runDriver {
 	return r
 }
 
-// names returns the names of pods in their manifests, with the namespace if a name is not
-// unique.
+// names returns the name of each pod in its manifest. It adds the namespace if several pods
+// have the same name.
 func names(set *manifest.Set, order []types.NamespacedName) map[types.NamespacedName]string {
 	times := map[string]int{}
 	for _, key := range order {
@@ -100,16 +101,13 @@ func names(set *manifest.Set, order []types.NamespacedName) map[types.Namespaced
 // publish queues a change of the router. It does not block.
 func (r *runDriver) publish(c reconcile.Change) { r.changes.put(c) }
 
-// wrapLeftovers wraps l so that logs are removed only after they have been copied.
-func (r *runDriver) wrapLeftovers(l effect.Leftovers) effect.Leftovers { return logRetainer{l, r.out} }
-
-// drive runs the pods on m until there is a result and everything is removed. It returns
-// an error if something could not be removed.
+// drive runs the pods on m until all have ended and are removed, and returns the result. It
+// returns an error if pods could not be removed.
 func (r *runDriver) drive(ctx context.Context, m runner) (*runResult, error) {
 	copyCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	copied := make(chan struct{})
-	go func() { // shutdown waits for it unless the output is abandoned
+	go func() { // shutdown waits for this goroutine, unless the output is abandoned
 		defer close(copied)
 		r.out.run(copyCtx)
 	}()
@@ -153,13 +151,13 @@ func (r *runDriver) decide(m runner) verdict {
 	}
 }
 
-// setDesired passes the pods to the runner if more should run.
+// setDesired passes the pods of a judgement to the runner if there are new ones.
 func (r *runDriver) setDesired(m runner, j *judgement) {
 	r.released = j.Released
-	if len(j.Start) == r.desired {
+	if len(j.Start) == r.desiredCount {
 		return
 	}
-	r.desired = len(j.Start)
+	r.desiredCount = len(j.Start)
 	set := *r.o.Set
 	set.Pods = map[types.NamespacedName]*manifest.Pod{}
 	for _, key := range j.Start {
@@ -168,7 +166,7 @@ func (r *runDriver) setDesired(m runner, j *judgement) {
 	m.SetDesired(&set)
 }
 
-// take applies the queued changes.
+// take applies the changes in the queue.
 func (r *runDriver) take(now time.Time) {
 	for _, c := range r.changes.take() {
 		for _, report := range c.Reports {
@@ -190,8 +188,8 @@ func (r *runDriver) take(now time.Time) {
 	r.o.Progress.Set(r.pulling())
 }
 
-// pulling returns a function that formats the progress of pulls, or nil if there are
-// none.
+// pulling returns a function that formats the progress of pulls. It returns nil if there
+// are no pulls.
 func (r *runDriver) pulling() func(time.Time) string {
 	var all []progress.Pull
 	for i := range r.pods {
@@ -216,6 +214,6 @@ func (r *runDriver) warn(notices []string) {
 
 // printf prints a message of podd.
 func (r *runDriver) printf(format string, args ...any) {
-	// A broken stream becomes the verdict.
+	// An error of the stream ends the run with outcomeBroken.
 	_, _ = fmt.Fprintf(r.stderr, "podd: "+format+"\n", args...)
 }

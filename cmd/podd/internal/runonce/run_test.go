@@ -19,7 +19,7 @@ import (
 	"podd/reconcile"
 )
 
-// A fakeRunner is a runner in memory, which publishes one report for each desired pod. One
+// A fakeRunner is an in-memory runner. It publishes one report for each desired pod. One
 // goroutine calls all methods except Down and ForceStop.
 type fakeRunner struct {
 	run     *runDriver
@@ -111,7 +111,7 @@ func drive(t *testing.T, o runOptions, s *fakeRunner, pods ...*manifest.Pod) (re
 	return result, messages.String(), err
 }
 
-// all returns a function that makes all changes.
+// all returns a function that applies all changes.
 func all(changes ...func(*reconcile.Report)) func(*reconcile.Report) {
 	return func(r *reconcile.Report) {
 		for _, c := range changes {
@@ -120,8 +120,8 @@ func all(changes ...func(*reconcile.Report)) func(*reconcile.Report) {
 	}
 }
 
-// TestDrive_Order checks that pods that end start when the long-running ones are ready,
-// and that all pods are stopped when the last one has ended.
+// TestDrive_Order checks that the pods that end by themselves start when the long-running
+// pods are ready. When the last of them has ended, all pods must be stopped.
 func TestDrive_Order(t *testing.T) {
 	s := &fakeRunner{changes: map[string]func(*reconcile.Report){
 		"db":  setReady,
@@ -152,7 +152,7 @@ func TestDrive_Timeout(t *testing.T) {
 }
 
 // TestDrive_Interrupted checks that the first signal stops the pods with their grace
-// periods, and the second without.
+// periods, and the second signal without.
 func TestDrive_Interrupted(t *testing.T) {
 	tests := []struct {
 		signals, forceStops int
@@ -177,7 +177,7 @@ func TestDrive_Interrupted(t *testing.T) {
 	}
 }
 
-// A stuckRunner is a fakeRunner whose pods do not stop even if they are killed.
+// A stuckRunner is a fakeRunner with pods that do not stop, not even when they are killed.
 type stuckRunner struct{ *fakeRunner }
 
 func (stuckRunner) ForceStop(context.Context) error { return nil }
@@ -226,7 +226,7 @@ type failingWriter struct{}
 
 func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-// TestNames checks that a name that is not unique includes the namespace.
+// TestNames checks that a name includes the namespace if several pods have the name.
 func TestNames(t *testing.T) {
 	other := strings.Replace(podManifest("a", never, "c"), "{name: a}", "{name: a, namespace: x}", 1)
 	set := &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{}}

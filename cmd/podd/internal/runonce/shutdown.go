@@ -10,15 +10,15 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/printer"
 	"podd/reconcile/plan"
 )
 
 // removeTimeout limits the removal of pods that have stopped.
 const removeTimeout = time.Minute
 
-// A shutdown ends a run: it removes the pods, and reports the result as soon as all output
-// is written.
+// A shutdown ends a run. It removes the pods, and reports the result when all output is
+// written.
 type shutdown struct {
 	*runDriver
 	m         runner
@@ -29,7 +29,7 @@ type shutdown struct {
 	calls     sync.WaitGroup // calls of the runner
 }
 
-// errPodsRemain is the error of a run that ended before its pods were removed.
+// errPodsRemain is returned if the run ends before its pods are removed.
 var errPodsRemain = errors.New("some pods were not removed; the next podd with this root directory removes them")
 
 func (e *shutdown) run(ctx context.Context) (*runResult, error) {
@@ -82,23 +82,23 @@ func (e *shutdown) run(ctx context.Context) (*runResult, error) {
 	return result, failed
 }
 
-// isStarted reports whether the pod was passed to the runner.
+// isStarted reports whether the pod at index i was passed to the runner.
 func (e *shutdown) isStarted(i int) bool { return e.released || e.pods[i].isLongRunning() }
 
 func (e *shutdown) forceStop(ctx context.Context) {
 	e.forced = true
 	e.calls.Go(func() {
-		// It fails only if the runner fails, which run handles.
+		// ForceStop fails only if the runner fails, and run handles that.
 		_ = e.m.ForceStop(ctx)
 	})
 }
 
-// giveUp returns before all pods are removed.
+// giveUp returns the result and errPodsRemain.
 func (e *shutdown) giveUp(result *runResult, pods []runPod) (*runResult, error) {
 	return e.finalResult(result, pods), errPodsRemain
 }
 
-// finalResult returns the result and reports it if that has not been done.
+// finalResult returns result. If it is nil, finalResult creates the result and reports it.
 func (e *shutdown) finalResult(result *runResult, pods []runPod) *runResult {
 	e.out.abandon()
 	if result == nil {
@@ -110,12 +110,12 @@ func (e *shutdown) finalResult(result *runResult, pods []runPod) *runResult {
 
 func (e *shutdown) result(pods []runPod) *runResult {
 	s := rowBuilder{verdict: e.verdict, began: e.began, now: e.verdictAt, last: e.out.lastLines}
-	r := newResult(e.verdict, s.rows(pods), len(pods), e.began, e.verdictAt)
-	r.Several = e.out.several
+	r := newResult(e.verdict, s.rows(pods), len(pods), e.out.hasSeveral, e.began, e.verdictAt)
 	return &r
 }
 
-// announce prints why the run stops its pods, if any are still running.
+// announce prints the reason for which the run stops its pods. It prints nothing if no pod
+// is running.
 func (e *shutdown) announce() {
 	var running []string
 	for i := range e.pods {

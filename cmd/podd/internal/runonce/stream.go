@@ -8,15 +8,16 @@ import (
 	"sync"
 )
 
-// A lineStream is an output stream to which containers and podd write lines. It is safe
-// for concurrent use.
+// A lineStream is an output stream to which several authors write lines: containers and
+// podd. It is safe for concurrent use.
 type lineStream struct {
 	name   string
 	broken chan struct{} // closed when err is set
 
 	mu sync.Mutex // guards all following fields
 	w  *bufio.Writer
-	// open is the author of an unterminated line, or nil.
+	// open is the author that wrote the last part of an unterminated line, or nil if there
+	// is no such line.
 	open any
 	err  error // the first error; later writes are dropped
 }
@@ -26,8 +27,8 @@ func newLineStream(name string, w io.Writer) *lineStream {
 	return &lineStream{name: name, w: bufio.NewWriterSize(w, 256<<10), broken: make(chan struct{})}
 }
 
-// write writes a line of an author or, unless ends is set, a part of one. Only the first
-// part gets the prefix, unless another author has written since.
+// write writes a line of an author. If ends is not set, text is only a part of the line.
+// The prefix is written before the first part, and again after another author has written.
 func (s *lineStream) write(author any, prefix string, text []byte, ends bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,8 +81,8 @@ func (s *lineStream) Err() error {
 	return s.err
 }
 
-// lineWriter returns a writer for podd's messages. Each Write must contain complete lines
-// and is flushed. suffix is removed from the text.
+// lineWriter returns a writer for messages of podd. Each Write must contain complete lines.
+// The writer removes suffix from the text and flushes the stream.
 func (s *lineStream) lineWriter(suffix string) io.Writer { return &messageWriter{s, []byte(suffix)} }
 
 type messageWriter struct {

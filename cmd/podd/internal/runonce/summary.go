@@ -6,38 +6,40 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"podd/cmd/podd/internal/cli/printer"
+	"podd/cmd/podd/internal/printer"
 )
 
 // A runResult is the result of a run.
 type runResult struct {
 	Verdict verdict
-	// Pods is the number of pods, and Failed that of failed pods.
+	// Pods is the number of pods. Failed is the number of failed pods.
 	Pods, Failed int
 	Rows         []resultRow
 	Began        time.Time
 	Took         time.Duration
-	// Several is set if more than one container has output.
-	Several bool
+	// HasSeveral is set if more than one container has output.
+	HasSeveral bool
 }
 
-func newResult(v verdict, rows []resultRow, pods int, began, now time.Time) runResult {
+// newResult returns the result with the verdict v. pods is the number of pods, which have the
+// rows rows, and now is the end of the run.
+func newResult(v verdict, rows []resultRow, pods int, several bool, began, now time.Time) runResult {
 	failed := map[string]bool{}
 	for _, r := range rows {
 		if r.State == rowFailed {
 			failed[r.Namespace+"/"+r.Pod] = true
 		}
 	}
-	return runResult{Verdict: v, Pods: pods, Failed: len(failed), Rows: rows, Began: began, Took: now.Sub(began)}
+	return runResult{Verdict: v, Pods: pods, Failed: len(failed), Rows: rows, Began: began, Took: now.Sub(began), HasSeveral: several}
 }
 
-// shownLines is the number of last lines that a summary repeats.
+// shownLines is the number of last lines of output in a summary.
 const shownLines = 5
 
-// Summary returns the messages at the end of a run: a line for the run and one for each
-// row. If several containers have output, it repeats the last lines of the failed ones,
-// because output of the others may be between them.
-func (r *runResult) Summary() string {
+// summary returns the messages at the end of a run: a line for the run, and a line for each
+// row. If several containers have output, it repeats the last lines of failed containers,
+// because lines of other containers may be between them.
+func (r *runResult) summary() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "podd: %s, %d failed, %s%s\n", printer.Plural(r.Pods, "pod"), r.Failed, formatDuration(r.Took), r.outcomeText())
 	width := 0
@@ -47,7 +49,7 @@ func (r *runResult) Summary() string {
 	for _, row := range r.Rows {
 		pad := strings.Repeat(" ", width-utf8.RuneCountInString(row.Name))
 		fmt.Fprintf(&b, "  %-4s  %s%s %s\n", row.State, plain(row.Name), pad, plain(row.Text))
-		if row.State != rowFailed || !r.Several || len(row.Last) < 2 {
+		if row.State != rowFailed || !r.HasSeveral || len(row.Last) < 2 {
 			continue
 		}
 		for _, line := range row.Last[max(0, len(row.Last)-shownLines):] {
@@ -57,7 +59,8 @@ func (r *runResult) Summary() string {
 	return b.String()
 }
 
-// outcomeText describes the outcome, or returns "" if every pod that ends has ended.
+// outcomeText describes the outcome. It returns "" if all pods that end by themselves have
+// ended.
 func (r *runResult) outcomeText() string {
 	switch r.Verdict.Outcome {
 	case outcomeTimedOut:

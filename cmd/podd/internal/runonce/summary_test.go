@@ -1,6 +1,7 @@
 package runonce
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,11 +15,8 @@ import (
 // contains the last lines by container name.
 func newTestResultOf(v verdict, seconds float64, last map[string][]string, pods ...runPod) runResult {
 	s := rowBuilder{verdict: v, began: at, now: after(seconds), last: func(_ *runPod, c string) []string { return last[c] }}
-	r := newResult(v, s.rows(pods), len(pods), at, after(seconds))
-	for _, p := range pods {
-		r.Several = r.Several || len(pods) > 1 || len(p.containers()) > 1
-	}
-	return r
+	several := len(pods) > 1 || slices.ContainsFunc(pods, func(p runPod) bool { return len(p.containers()) > 1 })
+	return newResult(v, s.rows(pods), len(pods), several, at, after(seconds))
 }
 
 // TestSummary checks the messages at the end of a run.
@@ -139,7 +137,7 @@ func TestSummary(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			r := newTestResultOf(test.verdict, 12.4, test.last, test.pods...)
-			if diff := cmp.Diff(test.want, r.Summary()); diff != "" {
+			if diff := cmp.Diff(test.want, r.summary()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -2,7 +2,7 @@ package runonce
 
 import "podd/runtime/logs"
 
-// Limits of the last output of a container.
+// Limits of the output that a tail stores.
 const (
 	tailLines = 20
 	tailWidth = 500 // bytes per line
@@ -13,19 +13,19 @@ const (
 type tail struct {
 	lines [tailLines][]byte
 	next  int  // index of the newest line
-	count int  // number of lines, including an unterminated one
+	count int  // number of lines; an unterminated line counts
 	open  bool // the newest line is not terminated
 	from  line
 }
 
-// A line identifies the parts of one line of output: they are of the same attempt and
-// stream.
+// A line identifies the attempt and the stream that wrote a part of a line. Parts of
+// another attempt or stream begin a new line.
 type line struct {
 	attempt uint32
 	stream  logs.Stream
 }
 
-// add adds a line or, unless ends is set, a part of one.
+// add adds a line. If ends is not set, text is only a part of the line.
 func (t *tail) add(from line, text []byte, ends bool) {
 	if !t.open || t.from != from {
 		t.next = (t.next + 1) % tailLines
@@ -37,7 +37,7 @@ func (t *tail) add(from line, text []byte, ends bool) {
 	t.open, t.from = !ends, from
 }
 
-// last returns the lines in order, without empty ones.
+// last returns the lines in the order of the output. It omits empty lines.
 func (t *tail) last() []string {
 	var out []string
 	for i := t.count - 1; i >= 0; i-- {

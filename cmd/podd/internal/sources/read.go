@@ -9,8 +9,8 @@ import (
 	"podd/manifest/source"
 )
 
-// Read creates the sources without a cache and reads them with Wait. suffix is that of
-// decode.Options.
+// Read creates the sources without a cache and reads them with Wait. suffix is the field
+// Suffix of decode.Options.
 func Read(ctx context.Context, cfg *config.Config, suffix string) (*manifest.Set, error) {
 	all, err := New(cfg, source.Options{Suffix: suffix})
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"podd/manifest/source"
 )
 
-// New returns the configured sources, with equal paths and URLs only once. Of o only the
-// cache directory, the suffix and the logger are used.
+// New returns the configured sources. A path or URL that is configured several times has
+// one source. New uses only the cache directory, the suffix and the logger of o.
 func New(cfg *config.Config, o source.Options) ([]source.Source, error) {
 	o.Node, o.Labels, o.RestartRules, o.Strict = cfg.NodeName, host.Labels(cfg), cfg.RestartRules, cfg.Strict
 	var all []source.Source
@@ -43,12 +43,12 @@ func API(cfg *config.Config, o source.Options) *source.Dir {
 	return source.NewDir(cfg.APIManifestDir, o)
 }
 
-// CheckAPIDir returns an error if the API's directory is also a manifest directory, for
-// example through a symlink or bind mount, because every pod in it would run twice.
+// CheckAPIDir returns an error if the directory of the API is also a manifest directory,
+// for example through a symlink or a bind mount. Otherwise every pod in it would run twice.
 func CheckAPIDir(cfg *config.Config) error {
 	apiDir, err := os.Stat(cfg.APIManifestDir)
 	if err != nil {
-		return nil // it does not exist yet
+		return nil // the directory does not exist yet
 	}
 	for _, path := range cfg.ManifestPaths {
 		if other, err := os.Stat(path); err == nil && os.SameFile(apiDir, other) {
@@ -58,7 +58,8 @@ func CheckAPIDir(cfg *config.Config) error {
 	return nil
 }
 
-// APIName returns the name of the source that API returns, or "" if the API is read-only.
+// APIName returns the name of the source that API returns. It returns "" if the API is
+// read-only.
 func APIName(cfg *config.Config) string {
 	if cfg.APIManifestDir == "" {
 		return ""
@@ -66,8 +67,8 @@ func APIName(cfg *config.Config) string {
 	return API(cfg, source.Options{}).Name()
 }
 
-// newURL returns the source of a URL. Its name does not contain parts of the URL that may be
-// secret. If an earlier source has the same name, the name gets a number.
+// newURL returns the source of a URL. The name of the source omits parts of the URL that
+// may be secret. A number is added to it if an earlier source has the same name.
 func newURL(raw string, cfg *config.Config, o source.Options, earlier []source.Source) (*source.URL, error) {
 	options := source.URLOptions{
 		Options: o, Header: http.Header(cfg.URLHeader), HeaderFile: cfg.URLHeaderFile,
@@ -86,7 +87,8 @@ func newURL(raw string, cfg *config.Config, o source.Options, earlier []source.S
 	}
 }
 
-// unique returns all without duplicates, in the same order.
+// unique returns the elements of all without duplicates, in the order of their first
+// occurrence.
 func unique(all []string) []string {
 	var out []string
 	for _, s := range all {

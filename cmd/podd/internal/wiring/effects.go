@@ -1,10 +1,11 @@
-// Package wiring connects the daemon and runs to completion to the container runtime and
-// the disk.
+// Package wiring connects pods to the container runtime and the disk. The daemon and runs
+// to completion use it.
 package wiring
 
 import (
 	"path/filepath"
 	goruntime "runtime"
+	"time"
 
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/host"
@@ -22,32 +23,54 @@ import (
 	"podd/runtime/shim"
 )
 
-// NewEffects returns the effects of the pods in the root directory root.
-func NewEffects(cfg *config.Config, root string, client *cri.Client, renderNode render.Node, drivers *csi.Drivers) *effect.Runner {
+// EffectOptions configures NewEffects.
+type EffectOptions struct {
+	Config *config.Config
+	// Root is the root directory of the pods. The pods of a run to completion have their
+	// own, which differs from the one in Config.
+	Root      string
+	Runtime   *cri.Client
+	Node      render.Node
+	Leftovers effect.Leftovers
+	// CSI contains the CSI drivers; nil means that pods have no CSI volumes.
+	CSI *csi.Drivers
+	// Devices provides the devices of device plugins; nil means that there are none.
+	Devices effect.Devices
+	// MakeCgroup creates the cgroup of a pod and sets its limits.
+	MakeCgroup func(render.Cgroup) error
+	// OnOutcome receives the outcome of every effect and must not block. It may be nil.
+	OnOutcome func(effect.Outcome)
+}
+
+// NewEffects returns the effects of the pods in a root directory.
+func NewEffects(o EffectOptions) *effect.Runner {
+	cfg := o.Config
 	credentials := filepath.Join(cfg.RootDir, "config.json")
 	return &effect.Runner{
-		Runtime: client,
+		Runtime: o.Runtime,
 		Images: pull.New(pull.Options{
-			Runtime: client, Credentials: pull.File(credentials), CredentialsIn: credentials,
+			Runtime: o.Runtime, Credentials: pull.File(credentials), CredentialsIn: credentials,
 			Providers: provider.New(cfg.CredentialProviderDir, cfg.CredentialProviders).Credentials,
 			Parallel:  cfg.ParallelPulls, QPS: cfg.PullQPS, Burst: cfg.PullBurst,
 			UsePresent: cfg.PullOffline == config.PullUsePresent,
 		}),
-		Disk:      volume.Dir{Root: rootdir.Pods(root), Memory: renderNode.Capacity.Memory, Claims: rootdir.Claims(cfg.RootDir), CSI: drivers, Attempts: &volume.Attempts{}},
-		Leftovers: Leftovers(cfg),
-		KillShim:  shim.End, MakeCgroup: cgroup.Make, PodMemory: cgroup.Memory,
+		Disk:      volume.Dir{Root: rootdir.Pods(o.Root), Memory: o.Node.Capacity.Memory, Claims: rootdir.Claims(cfg.RootDir), CSI: o.CSI, Attempts: &volume.Attempts{}},
+		Leftovers: o.Leftovers, Devices: o.Devices,
+		KillShim: shim.End, MakeCgroup: o.MakeCgroup, PodMemory: cgroup.Memory,
 		DNS:     func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) },
 		IsLocal: node.IsLocal,
 		Gate:    effect.NewGate(parallelStarts(cfg)),
+		Done:    o.OnOutcome,
 	}
 }
 
-// Leftovers returns the collector of logs and cgroups, which pods leave outside their
-// directories.
-func Leftovers(cfg *config.Config) collect.Leftovers {
+// NewLeftovers returns the collector of logs and cgroups, which pods leave outside their
+// directories. onCgroupRemoved is called with the duration of each removal of a cgroup; it
+// may be nil.
+func NewLeftovers(cfg *config.Config, onCgroupRemoved func(took time.Duration)) collect.Leftovers {
 	return collect.Leftovers{
 		Logs:       collect.Logs{Dir: cfg.PodLogsDir, Links: filepath.Join(filepath.Dir(cfg.PodLogsDir), "containers"), Passes: &collect.Passes{}},
-		CgroupRoot: cfg.CgroupRoot,
+		CgroupRoot: cfg.CgroupRoot, CgroupRemoved: onCgroupRemoved,
 	}
 }
 
@@ -55,10 +78,10 @@ func Leftovers(cfg *config.Config) collect.Leftovers {
 // the kernel.
 const maxStarts = 64
 
-// parallelStarts returns how many pods may start at the same time. The default is more
-// than the number of CPUs, because a start often waits for the runtime's programs and the
-// disk: on two CPUs eight at once are 8 % faster than four, and get a larger share of the
-// CPU time if other pods are busy.
+// parallelStarts returns how many pods may start at the same time. The default is higher
+// than the number of CPUs, because a start often waits for the programs of the runtime and
+// for the disk. On two CPUs, eight starts at once are 8 % faster than four, and get a
+// larger share of the CPU time if other pods are busy.
 func parallelStarts(cfg *config.Config) int {
 	if cfg.ParallelStarts > 0 {
 		return cfg.ParallelStarts

@@ -11,11 +11,12 @@ import (
 	"podd/runtime/cri"
 )
 
-// defaultEndpoint is used if no runtime is found.
+// defaultEndpoint is the endpoint to wait for if no runtime is found.
 const defaultEndpoint = "/run/containerd/containerd.sock"
 
-// Dial returns a client of the configured runtime, or of the one that it finds. It does not
-// wait for a connection. called is called after every request and may be nil.
+// Dial returns a client of the configured runtime. If none is configured, Dial looks for
+// the socket of a runtime. It does not wait for a connection. called is called after every
+// request and may be nil.
 func Dial(cfg *config.Config, log *slog.Logger, called func(method string, took time.Duration, err error)) (*cri.Client, error) {
 	endpoint := cfg.RuntimeEndpoint
 	if endpoint == "" {
@@ -29,8 +30,8 @@ func Dial(cfg *config.Config, log *slog.Logger, called func(method string, took 
 	return cri.Dial(cri.Options{Endpoint: endpoint, ImageEndpoint: cfg.ImageEndpoint, Timeout: cfg.RuntimeRequestTimeout, Called: called})
 }
 
-// DialReady is like Dial, but waits until the runtime responds. If it does not find a
-// runtime, or the runtime does not respond in time, it returns an error.
+// DialReady is like Dial, but waits until the runtime responds. It returns an error if it
+// finds no runtime, or if the runtime does not respond within connectTimeout.
 func DialReady(ctx context.Context, cfg *config.Config, log *slog.Logger) (*cri.Client, error) {
 	if cfg.RuntimeEndpoint == "" {
 		if _, err := cri.Discover(); err != nil {
@@ -64,7 +65,7 @@ func waitResponse(ctx context.Context, client *cri.Client) error {
 		if err == nil {
 			return nil
 		}
-		if limit.Err() == nil { // otherwise err is only the timeout
+		if limit.Err() == nil { // otherwise err only reports the timeout
 			lastErr = err
 		}
 		select {

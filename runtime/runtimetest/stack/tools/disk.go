@@ -133,7 +133,7 @@ func makeEmpty(ctx context.Context, image string, size int64, program ...string)
 	return nil
 }
 
-// copyFiles copies diskFiles to the tree. A file whose name ends in ".link" becomes a symbolic
+// copyFiles copies diskFiles to the tree. A file with a name that ends in ".link" becomes a symbolic
 // link to its content.
 func copyFiles(tree string) error {
 	return fs.WalkDir(diskFiles, "disk", func(path string, d fs.DirEntry, err error) error {

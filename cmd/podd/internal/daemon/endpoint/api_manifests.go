@@ -17,65 +17,66 @@ import (
 	"podd/server/kube/write"
 )
 
-// apiManifests implements write.Manifests with the directory that the API writes.
+// apiManifests implements write.ManifestStore with the directory that the API writes.
 type apiManifests struct {
 	dir    *apidir.Dir
 	router *reconcile.Router
 	read   decode.Options // with which the source of dir reads the files
 }
 
-// NewManifests returns the manifests in dir, which its source reads with the options read.
-func NewManifests(dir *apidir.Dir, router *reconcile.Router, read decode.Options) write.Manifests {
+// NewManifests returns the manifests in dir. read contains the options with which the
+// source of dir reads the files.
+func NewManifests(dir *apidir.Dir, router *reconcile.Router, read decode.Options) write.ManifestStore {
 	return apiManifests{dir, router, read}
 }
 
-var _ write.Manifests = apiManifests{}
+var _ write.ManifestStore = apiManifests{}
 
 // objectInDir returns the object with a kind and key.
 func objectInDir(kind string, key server.Key) apidir.Object {
 	return apidir.Object{Kind: kind, Namespace: key.Namespace, Name: key.Name}
 }
 
-// Path implements write.Manifests.
+// Path implements write.ManifestStore.
 func (m apiManifests) Path(kind string, key server.Key) string {
 	return m.dir.Path(objectInDir(kind, key))
 }
 
-// Read implements write.Manifests.
+// Read implements write.ManifestStore.
 func (m apiManifests) Read(kind string, key server.Key) ([]byte, error) {
 	return m.dir.Read(objectInDir(kind, key))
 }
 
-// Write implements write.Manifests.
+// Write implements write.ManifestStore.
 func (m apiManifests) Write(kind string, key server.Key, text []byte) error {
 	return m.dir.Write(objectInDir(kind, key), text)
 }
 
-// Remove implements write.Manifests.
+// Remove implements write.ManifestStore.
 func (m apiManifests) Remove(kind string, key server.Key) error {
 	return m.dir.Remove(objectInDir(kind, key))
 }
 
-// Delete implements write.Manifests.
+// Delete implements write.ManifestStore.
 func (m apiManifests) Delete(ctx context.Context, pod server.Key, uid types.UID, grace time.Duration) error {
 	return m.router.Delete(ctx, types.NamespacedName(pod), uid, grace)
 }
 
-// CancelDelete implements write.Manifests.
+// CancelDelete implements write.ManifestStore.
 func (m apiManifests) CancelDelete(ctx context.Context, pod server.Key, uid types.UID) error {
 	return m.router.CancelDelete(ctx, types.NamespacedName(pod), uid)
 }
 
-// Check implements write.Manifests.
-func (m apiManifests) Check(kind string, text []byte) write.Checked {
+// Parse implements write.ManifestStore.
+func (m apiManifests) Parse(kind string, text []byte) write.ParsedManifest {
 	if len(text) > apidir.MaxSize {
-		return write.Checked{Causes: []metav1.StatusCause{{
+		return write.ParsedManifest{Causes: []metav1.StatusCause{{
 			Type:    metav1.CauseType(field.ErrorTypeTooLong),
 			Message: fmt.Sprintf("too large as a file: %d bytes (limit %d)", len(text), apidir.MaxSize),
 		}}}
 	}
 	f := decode.File(text, m.read)
-	var c write.Checked
+	var c write.ParsedManifest
 	for _, p := range f.Problems {
 		if p.Severity == manifest.Error {
 			c.Causes = append(c.Causes, metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: p.Field, Message: p.Message})
@@ -102,7 +103,7 @@ func (m apiManifests) Check(kind string, text []byte) write.Checked {
 	return c
 }
 
-// single returns the only object in a map, or nil.
+// single returns the only element of a map, or nil if the map has another length.
 func single[T server.Object](all map[types.NamespacedName]T) server.Object {
 	for _, o := range all {
 		return o

@@ -187,7 +187,7 @@ func TestManagedFields_Pod(t *testing.T) {
 	if err != nil || q.ResourceVersion != p.ResourceVersion {
 		t.Errorf("update without a change: got %+v, error %v, want the same resource version", q, err)
 	}
-	// A resize has a manager of its own for the resources only.
+	// A resize adds a manager, which owns only the resources.
 	resized := `{"metadata":{"labels":{"no":"no"}},"spec":{"containers":[{"name":"a","resources":{"requests":{"cpu":"1"}}}]}}`
 	sized := w.do("PATCH", podsPath+"/web/resize?fieldManager=scaler", "application/strategic-merge-patch+json", resized)
 	if err := sized.check(200, `"cpu":"1"`); err != nil {

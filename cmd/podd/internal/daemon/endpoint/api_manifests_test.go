@@ -35,8 +35,8 @@ import (
 	"podd/server/kube"
 )
 
-// writableAPI is the Kubernetes API with a directory to write to and another one that is
-// only read. No pods run.
+// writableAPI is a Kubernetes API with two manifest directories. Clients can change one of
+// them. No pods run.
 type writableAPI struct {
 	t       *testing.T
 	dir     string // the directory of the API
@@ -44,7 +44,7 @@ type writableAPI struct {
 	url     string
 	client  *kubernetes.Clientset
 	deleted sync.Map    // grace periods of deleted pods by name
-	full    atomic.Bool // set: files cannot be removed
+	full    atomic.Bool // if set, files cannot be removed
 	// debugged is set to add an ephemeral container to the view of every pod.
 	debugged atomic.Bool
 }
@@ -81,7 +81,7 @@ func (d *ephemeralViewer) View() *server.View {
 	return d.output
 }
 
-// fakeRouterManifests records deletions instead of passing them to a router.
+// fakeRouterManifests records deletions and passes none to a router.
 type fakeRouterManifests struct {
 	apiManifests
 	w *writableAPI
@@ -151,7 +151,7 @@ type response struct {
 	meta     metav1.ObjectMeta
 }
 
-// do sends a request.
+// do sends a request and returns the response.
 func (w *writableAPI) do(method, path, mediaType, body string) response {
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, strings.NewReader(body))
@@ -190,8 +190,7 @@ func podText(name, meta, spec string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q%s},"spec":{"containers":[{"name":"a","image":"a:1"},{"name":"b","image":"b:1","env":[{"name":"X","value":"y"}]}]%s}}`, name, meta, spec)
 }
 
-// check returns an error if the response does not have a status code or does not contain
-// words.
+// check returns an error unless the response has the status code and contains words.
 func (r response) check(code int, words ...string) error {
 	if r.code != code {
 		return fmt.Errorf("got %d %s, want %d", r.code, r.body, code)

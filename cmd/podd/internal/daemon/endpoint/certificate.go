@@ -14,8 +14,8 @@ import (
 // tls.Config.GetCertificate.
 type certificateFunc func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
-// expiry returns the end of the certificate's validity, or an error for a nil
-// certificateFunc.
+// expiry returns when the certificate expires. For a nil certificateFunc it returns an
+// error.
 func (f certificateFunc) expiry() (time.Time, error) {
 	if f == nil {
 		return time.Time{}, errors.New("the kubelet API is disabled")
@@ -25,7 +25,7 @@ func (f certificateFunc) expiry() (time.Time, error) {
 		return time.Time{}, err
 	}
 	leaf := c.Leaf
-	if leaf == nil { // GODEBUG=x509keypairleaf=0
+	if leaf == nil { // Leaf is nil with GODEBUG=x509keypairleaf=0
 		if leaf, err = x509.ParseCertificate(c.Certificate[0]); err != nil {
 			return time.Time{}, err
 		}
@@ -33,9 +33,9 @@ func (f certificateFunc) expiry() (time.Time, error) {
 	return leaf.NotAfter, nil
 }
 
-// certificate returns the source of the serving certificate: the cluster's certificate, if
-// the cluster signs them and has signed one, or else the node's. It returns nil if the
-// kubelet API is disabled.
+// certificate returns the function that returns the serving certificate. If the cluster has
+// signed a certificate, the function returns it; otherwise it returns the certificate of
+// the node. certificate returns nil if the kubelet API is disabled.
 func (o *Options) certificate() (certificateFunc, error) {
 	if o.PKI == nil {
 		return nil, nil
@@ -53,8 +53,9 @@ func (o *Options) certificate() (certificateFunc, error) {
 	}, nil
 }
 
-// nodeCertificate returns the source of the configured certificate, which is reloaded
-// from disk, or of podd's own.
+// nodeCertificate returns a function that returns the configured certificate, which it
+// reloads from disk. Without a configured certificate, the function returns one that podd
+// issues.
 func (o *Options) nodeCertificate() (certificateFunc, error) {
 	a := o.Server.API
 	if a.CertFile == "" {

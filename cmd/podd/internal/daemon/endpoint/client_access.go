@@ -41,7 +41,7 @@ func (o *Options) clientAccess() (clientAccess, error) {
 }
 
 // newAccess returns a clientAccess that accepts the credentials of podd's own authority,
-// the configured ones, and those of the cluster, which may be nil.
+// the configured credentials and, unless cluster is nil, the credentials of the cluster.
 func newAccess(c config.KubeletAPI, cluster *Cluster, own *pki.Authority, log *slog.Logger) (clientAccess, error) {
 	authenticator, err := newAuthenticator(c, cluster, own, log)
 	if err != nil {
@@ -57,8 +57,9 @@ func newAccess(c config.KubeletAPI, cluster *Cluster, own *pki.Authority, log *s
 	return clientAccess{authenticator, authorizer, cluster != nil}, nil
 }
 
-// newAuthenticator returns an authenticator of podd's own certificates, the configured
-// certificates and tokens, and the tokens of the cluster, which may be nil.
+// newAuthenticator returns an authenticator of the certificates of podd's own authority,
+// the configured certificates and tokens and, unless cluster is nil, the tokens of the
+// cluster.
 func newAuthenticator(c config.KubeletAPI, cluster *Cluster, own *pki.Authority, log *slog.Logger) (*auth.Authenticator, error) {
 	a := &auth.Authenticator{Anonymous: c.Anonymous, CAs: own.Roots(nil)}
 	if cluster != nil {
@@ -100,7 +101,7 @@ func newAuthorizer(c config.KubeletAPI, log *slog.Logger) (auth.Authorizer, erro
 	return auth.Policy{}, nil
 }
 
-// A policyFile authorizes by the current content of a file.
+// A policyFile authorizes clients with the current content of a policy file.
 type policyFile struct{ file *reload.File[auth.Policy] }
 
 // Allows implements auth.Authorizer.

@@ -21,8 +21,8 @@ const guardPolicy = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRol
 `
 
 // TestClientAccess_Configuration checks which clients the configured files and switches
-// admit. podd's own authority is always accepted, and a client CA only while it is in its
-// file.
+// admit. podd's own authority is always accepted. A client CA is accepted only while it is
+// in its file.
 func TestClientAccess_Configuration(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, text []byte) string {
@@ -76,8 +76,8 @@ func TestClientAccess_Configuration(t *testing.T) {
 	}
 }
 
-// TestClientAccess_Revocation checks that credentials of podd are rejected as soon as
-// they are revoked, and other credentials are not.
+// TestClientAccess_Revocation checks that revoked credentials of podd are rejected
+// immediately, and that other credentials stay valid.
 func TestClientAccess_Revocation(t *testing.T) {
 	own, given := authority(t), authority(t)
 	ca := filepath.Join(t.TempDir(), "ca")

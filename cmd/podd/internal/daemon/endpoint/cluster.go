@@ -10,15 +10,16 @@ import (
 
 // Cluster contains the functions of the node's cluster that the endpoints use.
 type Cluster struct {
-	// TokenReview authenticates bearer tokens; nil if reviews of tokens are disabled.
+	// TokenReview authenticates bearer tokens. It is nil if token reviews are disabled.
 	TokenReview func(ctx context.Context, token string) (auth.User, bool)
 	// AccessReview replaces podd's own authorization; may be nil.
 	AccessReview auth.Authorizer
 	// ServingCertificate returns the serving certificate that the cluster has signed, or
-	// nil if there is none yet. It is nil if the cluster signs none.
+	// nil if it has signed none yet. The function is nil if podd does not request a serving
+	// certificate.
 	ServingCertificate func() *tls.Certificate
-	// ClientCertificate returns the expiry of the node's client certificate, and Mirrors
-	// the number of mirror pods.
+	// ClientCertificate returns when the client certificate of the node expires. Mirrors
+	// returns the number of mirror pods.
 	ClientCertificate func() (time.Time, error)
 	Mirrors           func() int
 }

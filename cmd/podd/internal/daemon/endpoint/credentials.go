@@ -20,7 +20,7 @@ type credentials struct {
 	kubelet     *server.Server // nil: the kubelet API is disabled
 }
 
-// issue issues a credential of root that is valid for life.
+// issue issues a credential of root. life is the period of its validity.
 func (c *credentials) issue(life time.Duration) (server.Credential, error) {
 	if c.kubelet == nil {
 		return server.Credential{}, c.disabled()
@@ -42,9 +42,8 @@ func (c *credentials) issue(life time.Duration) (server.Credential, error) {
 	return out, trustServingCert(&out, c.certificate)
 }
 
-// revoke revokes every credential that was issued, and closes the connections that were
-// opened with them. The listener stays open, and so do the connections of clients that
-// --client-ca-file or a token authenticates.
+// revoke revokes all credentials that were issued, and closes the connections that use
+// them. Connections of clients that --client-ca-file or a token authenticates stay open.
 func (c *credentials) revoke() (server.Revocation, error) {
 	if c.kubelet == nil {
 		return server.Revocation{}, c.disabled()
@@ -58,14 +57,14 @@ func (c *credentials) revoke() (server.Revocation, error) {
 	return server.Revocation{Connections: closed}, nil
 }
 
-// disabled returns the error for a kubelet API that is disabled.
+// disabled returns the error for requests while the kubelet API is disabled.
 func (c *credentials) disabled() error {
 	return server.NotFound(fmt.Sprintf("the kubelet API is disabled, because enableServer is false or because of an error in podd's log; "+
-		"to revoke earlier credentials, remove %s before you enable it", filepath.Join(c.RootDir, pki.FileName)))
+		"to revoke earlier credentials, remove %s before you enable the API", filepath.Join(c.RootDir, pki.FileName)))
 }
 
-// trustServingCert makes the client trust the serving certificate that the user has
-// given, by a name in it.
+// trustServingCert adds the configured serving certificate to c, together with a name in
+// the certificate that the client must use.
 func trustServingCert(c *server.Credential, certificate certificateFunc) error {
 	serving, err := certificate(nil)
 	if err != nil {
@@ -80,7 +79,7 @@ func trustServingCert(c *server.Credential, certificate certificateFunc) error {
 	return nil
 }
 
-// dialAddress returns the address to connect to for a listen address.
+// dialAddress returns the address at which a client on this host reaches a listen address.
 func dialAddress(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if ip, perr := netip.ParseAddr(host); err == nil && perr == nil && ip.IsUnspecified() {

@@ -49,9 +49,10 @@ type Options struct {
 	Metrics  *metrics.Metrics
 	Meter    *meter.Meter
 	Checks   []server.Check // of /healthz
-	// Manifests is the directory that the Kubernetes API writes; nil: it is read-only.
-	Manifests write.Manifests
-	// Accept applies a change of the host that podd reported.
+	// Manifests is the directory that the Kubernetes API writes. If it is nil, the API is
+	// read-only.
+	Manifests write.ManifestStore
+	// Accept applies a change of the host that podd has reported as a problem.
 	Accept func(context.Context, server.Acceptance) (message string, err error)
 	// SetVerbosity changes the log level.
 	SetVerbosity func(int)
@@ -63,8 +64,8 @@ type Options struct {
 // An Endpoint serves requests until ctx is done.
 type Endpoint func(ctx context.Context) error
 
-// Open opens every configured endpoint. It listens at once, so that a port that is in use
-// is an error of the start.
+// Open opens all configured endpoints. It listens immediately, so that podd does not start
+// if a port is in use.
 func Open(ctx context.Context, o Options) ([]Endpoint, error) {
 	certificate, err := o.certificate()
 	if err != nil {
@@ -78,12 +79,12 @@ func Open(ctx context.Context, o Options) ([]Endpoint, error) {
 	api := h.trimAfter(h.api(access.authorizer))
 	var kubelet *server.Server
 	if o.PKI != nil {
-		// The kubelet API has a Gate of its own, so that its clients cannot exhaust that
-		// of the socket.
-		kubelet = o.kubeletServer(access.guard(o.Node, server.NewGate(api)), certificate)
+		// The kubelet API has its own limit, so that its clients cannot use up the
+		// connections of the socket.
+		kubelet = o.kubeletServer(access.guard(o.Node, server.LimitConcurrency(api)), certificate)
 	}
 	creds := &credentials{Options: o, certificate: certificate, kubelet: kubelet}
-	socket, err := h.openSocket(ctx, creds, auth.ServeAs(auth.Root(), server.NewGate(api)))
+	socket, err := h.openSocket(ctx, creds, auth.ServeAs(auth.Root(), server.LimitConcurrency(api)))
 	if err != nil {
 		return nil, err
 	}

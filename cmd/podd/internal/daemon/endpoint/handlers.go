@@ -37,19 +37,19 @@ func (o *Options) statsHandler(certificate certificateFunc) http.Handler {
 }
 
 func (h *handlers) health() *server.Health {
-	return &server.Health{Observed: h.Metrics.Checked, Checks: h.Checks}
+	return &server.Health{Observed: h.Metrics.RecordHealthCheck, Checks: h.Checks}
 }
 
 func (h *handlers) cadvisor() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", stats.Cadvisor(h.Meter))
 	mux.Handle("GET /", h.page(nil, nil))
-	return server.NewGate(h.trimAfter(server.OwnOrigin(server.KnownHosts(h.Node, mux))))
+	return server.LimitConcurrency(h.trimAfter(server.OwnOrigin(server.KnownHosts(h.Node, mux))))
 }
 
 func (h *handlers) readOnly() http.Handler {
 	r := &server.ReadOnly{State: h.State, Health: h.health(), Page: h.page(nil, nil), Stats: h.stats, Node: h.Node}
-	return h.Metrics.Requests("readonly", server.NewGate(h.trimAfter(r)))
+	return h.Metrics.CountRequests("readonly", server.LimitConcurrency(h.trimAfter(r)))
 }
 
 // api returns the handler that the socket and the kubelet API have in common.
@@ -69,17 +69,18 @@ func (h *handlers) api(authorizer auth.Authorizer) http.Handler {
 	return server.OwnOrigin(mux)
 }
 
-// trimAfter wraps next so that the memory that a request took is returned to the system.
+// trimAfter returns a handler that calls next and then returns memory to the operating
+// system.
 func (h *handlers) trimAfter(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.OnRequest() // a stream may have allocated all that it needs
+		h.OnRequest() // a stream may have made its allocations already
 		defer h.OnRequest()
 		next.ServeHTTP(w, r)
 	})
 }
 
-// page returns the status page. It has no logs and events for unauthenticated clients, or
-// if enableDebuggingHandlers is off, because those quote the output of programs.
+// page returns the status page. For unauthenticated clients, or if enableDebuggingHandlers
+// is false, logs and events are nil, because they quote the output of programs.
 func (h *handlers) page(logs server.LogReader, events server.EventLog) http.Handler {
 	p := &page.Page{State: h.State, Logs: logs, Events: events, Meter: h.Meter, Columns: func(p *v1.Pod, now time.Time) (ready, status, restarts string) {
 		row := kubetable.NewPodCells(p, now)

@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"crypto/tls"
+	"io/fs"
 	"maps"
 	"net/http"
 	"path/filepath"
@@ -13,7 +14,7 @@ import (
 )
 
 // maxKubeletConns limits the connections of the kubelet API. Clients that follow logs,
-// watch or run a shell keep one open.
+// watch or run a shell keep a connection open.
 const maxKubeletConns = 2048
 
 // maxCommandLine limits the request line, which contains the command of an exec.
@@ -23,20 +24,23 @@ const maxCommandLine = 256 << 10
 // authorized.
 func (h *handlers) kubeletAPI() http.Handler {
 	a := h.Server.API
+	var flags []kubelet.Flag
+	for _, name := range slices.Sorted(maps.Keys(h.Shown.Flags)) {
+		flags = append(flags, kubelet.Flag{Name: name, Value: h.Shown.Flags[name]})
+	}
+	var files fs.FS // nil: disabled
+	if a.SystemLogs {
+		files = systemLogs{"/var/log"}
+	}
+	var setVerbosity func(int) // nil: disabled
+	if a.DebugFlags {
+		setVerbosity = h.SetVerbosity
+	}
 	k := &kubelet.API{
 		State: h.State, Logs: h.Logs, Runtime: streamRuntime{h.Runtime}, Health: h.health(), Stats: h.stats,
-		Config: h.Shown.Kubelet, Started: h.Began,
-		Checkpoints: filepath.Join(h.RootDir, "checkpoints"),
-		Debugging:   a.Debugging, Profiling: a.Profiling,
-	}
-	for _, name := range slices.Sorted(maps.Keys(h.Shown.Flags)) {
-		k.Flags = append(k.Flags, kubelet.Flag{Name: name, Value: h.Shown.Flags[name]})
-	}
-	if a.SystemLogs {
-		k.SystemLogs = systemLogs{"/var/log"}
-	}
-	if a.DebugFlags {
-		k.SetVerbosity = h.SetVerbosity
+		Config: h.Shown.Kubelet, Flags: flags, Started: h.Began,
+		Checkpoints: filepath.Join(h.RootDir, "checkpoints"), SystemLogs: files,
+		Debugging: a.Debugging, Profiling: a.Profiling, SetVerbosity: setVerbosity,
 	}
 	return k.Handler()
 }
@@ -44,7 +48,7 @@ func (h *handlers) kubeletAPI() http.Handler {
 // kubeletServer returns the server of the kubelet API.
 func (o *Options) kubeletServer(guard http.Handler, certificate certificateFunc) *server.Server {
 	return &server.Server{
-		Handler: o.Metrics.Requests("readwrite", guard), Guarded: true, Streams: true, MaxConns: maxKubeletConns, Log: o.Log,
+		Handler: o.Metrics.CountRequests("readwrite", guard), Guarded: true, Streams: true, MaxConns: maxKubeletConns, Log: o.Log,
 		MaxHeader: maxCommandLine, TLS: kubeletTLS(o.Server.API, certificate),
 	}
 }
@@ -52,7 +56,8 @@ func (o *Options) kubeletServer(guard http.Handler, certificate certificateFunc)
 // kubeletTLS returns the TLS settings of the kubelet API.
 func kubeletTLS(a config.KubeletAPI, certificate certificateFunc) *tls.Config {
 	return &tls.Config{
-		// Without a list of authorities, clients send whatever certificate they have.
+		// Without a list of accepted authorities, clients send any certificate that they
+		// have.
 		GetCertificate: certificate, ClientAuth: tls.RequestClientCert,
 		MinVersion: a.MinTLS, CipherSuites: a.Ciphers,
 	}

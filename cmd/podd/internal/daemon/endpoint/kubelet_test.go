@@ -148,8 +148,8 @@ func TestSystemLogs(t *testing.T) {
 }
 
 // TestSystemLogs_Swapped checks that only regular files and directories are opened, even
-// while a container swaps one for a FIFO. If a FIFO were opened, a writer that waits for a
-// reader would continue.
+// while a container replaces a file with a FIFO. If a FIFO were opened, the writer that
+// waits for a reader would continue.
 func TestSystemLogs_Swapped(t *testing.T) {
 	logs := systemLogs{t.TempDir()}
 	name, fifo := filepath.Join(logs.dir, "name"), filepath.Join(logs.dir, "fifo")
@@ -191,7 +191,7 @@ func TestSystemLogs_Swapped(t *testing.T) {
 		}
 	}
 	stop.Store(true)
-	if f, err := os.OpenFile(fifo+"2", os.O_RDONLY|unix.O_NONBLOCK, 0); err != nil { // releases the writer
+	if f, err := os.OpenFile(fifo+"2", os.O_RDONLY|unix.O_NONBLOCK, 0); err != nil { // unblocks the writer
 		t.Error(err)
 	} else {
 		defer f.Close()

@@ -32,7 +32,7 @@ func (h *handlers) openSocket(ctx context.Context, c *credentials, others http.H
 	mux.Handle("/v1/", server.OwnOrigin(api.Handler()))
 	mux.Handle("/", others)
 	s := &server.Server{
-		Handler: h.Metrics.Requests("readwrite", forwarded(mux)), Streams: true, MaxConns: maxKubeletConns,
+		Handler: h.Metrics.CountRequests("readwrite", forwarded(mux)), Streams: true, MaxConns: maxKubeletConns,
 		MaxHeader: maxCommandLine, Log: h.Log,
 	}
 	return func(ctx context.Context) error { return s.Serve(ctx, ln) }, nil

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestForwarded checks that a browser is served only under a host name that cannot be
-// rebound, and that programs may use any host name without a dot.
+// TestForwarded checks that a browser must use a host name that an attacker cannot rebind,
+// and that programs may use any host name without a dot.
 func TestForwarded(t *testing.T) {
 	h := forwarded(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	const chrome = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36"

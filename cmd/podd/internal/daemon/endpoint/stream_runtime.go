@@ -12,7 +12,7 @@ import (
 	"podd/server/kubelet"
 )
 
-// A streamRuntime serves streams with the runtime.
+// A streamRuntime opens streams into containers with the runtime.
 type streamRuntime struct{ client *cri.Client }
 
 var _ kubelet.Runtime = streamRuntime{}
@@ -32,7 +32,7 @@ func (c streamRuntime) PortForward(ctx context.Context, sandbox string, ports []
 	return c.client.PortForward(ctx, sandbox, ports)
 }
 
-// maxOutput limits what a command that is run without a stream may write to each output.
+// maxOutput limits stdout and stderr of a command that runs without a stream, in bytes.
 const maxOutput = 16 << 20
 
 // Run implements kubelet.Runtime.

@@ -32,8 +32,8 @@ func (l systemLogs) Open(name string) (fs.File, error) {
 	if info, err := opened.Stat(); err != nil || !isFileOrDir(info) {
 		return nil, fs.ErrNotExist
 	}
-	// Opening the descriptor again, not the name, excludes that the file has been
-	// replaced.
+	// Open the descriptor again instead of the name, because a container may have replaced
+	// the file.
 	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", opened.Fd()), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}

@@ -10,13 +10,13 @@ import (
 
 	"podd/cmd/podd/internal/host"
 	"podd/cmd/podd/internal/rootdir"
-	"podd/manifest"
 	"podd/reconcile/collect"
 	"podd/reconcile/render"
 	"podd/reconcile/volume"
 	"podd/reconcile/volume/csi"
 	"podd/runtime"
 	"podd/runtime/cri"
+	"podd/runtime/logs"
 	"podd/runtime/safepath"
 	"podd/runtime/stats"
 	"podd/server"
@@ -33,7 +33,7 @@ type diskMeter struct {
 }
 
 // runtimeTimeout limits the wait for the usage of images and layers. If the runtime does
-// not respond, the rest is returned without it.
+// not respond in time, the result omits this usage.
 const runtimeTimeout = 10 * time.Second
 
 // measure implements stats.Options.Disk. It omits what it cannot measure, because a pod
@@ -84,7 +84,7 @@ func (m *diskMeter) layers(ctx context.Context) map[string]runtime.Usage {
 	if err == nil || errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
 		return usages
 	}
-	return map[string]runtime.Usage{} // the runtime does not support it
+	return map[string]runtime.Usage{} // the runtime does not report usage
 }
 
 // filesystemStats converts the runtime's statistics of a file system.
@@ -101,7 +101,7 @@ func (m *diskMeter) pod(ctx context.Context, p *stats.Pod, spec *v1.Pod, layers 
 	if layers != nil {
 		d.Layers = map[string]stats.Filesystem{}
 	}
-	dir := render.LogDirectory(&manifest.Pod{Key: p.Key, UID: p.UID, Spec: spec}, m.node)
+	dir := logs.Dir(m.node.LogsDir, p.Key, p.UID)
 	part := func(u safepath.Usage) stats.Filesystem {
 		bytes, inodes := uint64(max(u.Bytes, 0)), uint64(max(u.Inodes, 0))
 		return stats.Filesystem{Used: &bytes, InodesUsed: &inodes, Space: root.Space, At: time.Now()}
@@ -133,8 +133,8 @@ func (m *diskMeter) pod(ctx context.Context, p *stats.Pod, spec *v1.Pod, layers 
 	return d
 }
 
-// Disks returns the disk usage of pods for podd's metrics. It may return older values,
-// because an alert does not fire on a series with gaps.
+// Disks returns the disk usage of pods for podd's metrics. If a measurement is in progress,
+// Disks returns the previous usage, because alerts do not fire on a series with gaps.
 func (m *Meter) Disks(ctx context.Context) (*metrics.Disks, error) {
 	disk, err := m.sampler.DiskSoon(ctx)
 	if err != nil {
@@ -143,7 +143,7 @@ func (m *Meter) Disks(ctx context.Context) (*metrics.Disks, error) {
 	return diskMetrics(disk, m.state.View()), nil
 }
 
-// diskMetrics returns the metrics of the claims and logs of the pods of v.
+// diskMetrics returns the metrics of the claims and logs of all pods in v.
 func diskMetrics(disk *stats.Disk, v *server.View) *metrics.Disks {
 	out := &metrics.Disks{}
 	for _, p := range v.Pods {

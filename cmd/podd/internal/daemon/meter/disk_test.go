@@ -15,8 +15,8 @@ import (
 	"podd/server"
 )
 
-// TestMeasure_Timeout checks that measure omits the pods for which it has no time, and the
-// layers if the runtime does not respond.
+// TestMeasure_Timeout checks that measure omits the pods that it cannot measure in time. If
+// the runtime does not respond, measure omits the layers.
 func TestMeasure_Timeout(t *testing.T) {
 	dir := t.TempDir()
 	unresponsive, err := net.Listen("unix", filepath.Join(dir, "cri.sock"))

@@ -44,12 +44,12 @@ type Meter struct {
 
 var _ server.Meter = (*Meter)(nil)
 
-// New returns a Meter, which measures only when it is used.
+// New returns a Meter. It measures only when one of its methods is called.
 func New(o Options) *Meter {
-	// cAdvisor's library logs with klog everything that it cannot read, each time. Users
-	// cannot act on that.
+	// cAdvisor's library logs each value that it cannot read with klog. Discard these
+	// messages, because users cannot act on them.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
-	all, classes := cgroup.Groups(o.Node.CgroupRoot)
+	all, classes := cgroup.QOSPaths(o.Node.CgroupRoot)
 	disks := &diskMeter{root: o.RootDir, node: o.Node, runtime: o.Runtime, state: o.State, csi: o.CSI}
 	return &Meter{
 		node: stats.Node{Name: o.Node.Name, Began: o.Began}, state: o.State,
@@ -69,7 +69,8 @@ func New(o Options) *Meter {
 // Close stops measurements in progress and waits for them.
 func (m *Meter) Close() { m.sampler.Close() }
 
-// sampledPods returns the pods that have a sandbox, with their running containers.
+// sampledPods returns the pods that have a sandbox, with their running containers. root is
+// the parent cgroup of kubepods.
 func sampledPods(v *server.View, root string) []stats.Pod {
 	var all []stats.Pod
 	for _, p := range v.Pods {
@@ -78,7 +79,7 @@ func sampledPods(v *server.View, root string) []stats.Pod {
 		}
 		s := stats.Pod{
 			Key: types.NamespacedName(p.Key()), UID: p.Pod.UID,
-			Cgroups: cgroup.Places(root, p.Pod.UID), Sandbox: p.Sandbox,
+			Cgroups: cgroup.PodPaths(root, p.Pod.UID), Sandbox: p.Sandbox,
 		}
 		if t := p.Pod.Status.StartTime; t != nil {
 			s.Started = t.Time

@@ -39,7 +39,7 @@ func TestSampledPods(t *testing.T) {
 	v := &server.View{Pods: []*server.PodView{{Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "rejected"}}}, {Pod: p, Sandbox: "s1"}}}
 	want := []stats.Pod{{
 		Key: types.NamespacedName{Namespace: "default", Name: "web-n1"}, UID: "u1",
-		Cgroups: cgroup.Places("/x", "u1"), Sandbox: "s1", Started: began.Time,
+		Cgroups: cgroup.PodPaths("/x", "u1"), Sandbox: "s1", Started: began.Time,
 		Containers: []stats.Container{
 			{ID: "c1", Name: "side", Image: "side:1", Started: began.Time}, {ID: "c2", Name: "app", Image: "web:1", Started: began.Time},
 		},

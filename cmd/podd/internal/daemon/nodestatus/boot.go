@@ -12,8 +12,8 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// RebootEvents returns an event if the node has been rebooted since podd last ran with the
-// root directory root.
+// RebootEvents returns an event if the node has been rebooted since podd last used the root
+// directory root.
 func RebootEvents(root, node string, at time.Time, log *slog.Logger) []event.Event {
 	id := host.FirstLine("/proc/sys/kernel/random/boot_id")
 	rebooted, err := recordBoot(filepath.Join(root, "boot_id"), id)
@@ -23,12 +23,12 @@ func RebootEvents(root, node string, at time.Time, log *slog.Logger) []event.Eve
 	if !rebooted {
 		return nil
 	}
-	return []event.Event{event.Rebooted(node, id, at)}
+	return []event.Event{event.ForReboot(node, id, at)}
 }
 
-// recordBoot stores the boot ID now in a file. It reports whether the file contained
-// another one, so that the node has been rebooted since podd last ran.
-func recordBoot(path, now string) (bool, error) {
+// recordBoot stores the boot ID now in a file. rebooted is true if the file contained
+// another boot ID.
+func recordBoot(path, now string) (rebooted bool, err error) {
 	if now == "" {
 		return false, nil
 	}

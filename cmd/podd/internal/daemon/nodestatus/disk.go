@@ -21,7 +21,8 @@ type DiskOptions struct {
 	Size func() (int64, error)
 	// Allocatable returns the part of a capacity that pods can request.
 	Allocatable func(capacity render.Resources) (render.Resources, error)
-	// Publish is called with another size and its allocatable part.
+	// Publish is called when the size has changed, with the new size and its allocatable
+	// part.
 	Publish func(ctx context.Context, capacity, allocatable int64) error
 	Log     *slog.Logger
 }
@@ -48,8 +49,8 @@ type diskWatcher struct {
 	lastError string           // as logged last
 }
 
-// check publishes a new size. If the new size would leave nothing for pods, it keeps the
-// former.
+// check publishes a new size. It keeps the previous size if nothing of the new one would be
+// allocatable.
 func (w *diskWatcher) check(ctx context.Context) {
 	size, err := w.o.Size()
 	if err == nil && similar(size, w.capacity.EphemeralStorage) {
@@ -76,8 +77,9 @@ func (w *diskWatcher) check(ctx context.Context) {
 	w.capacity, w.lastError = now, ""
 }
 
-// similar reports whether a and b differ by at most one percent: the size of a file
-// system that shares its space with others changes all the time.
+// similar reports whether a and b differ by at most one percent. Smaller changes are
+// ignored, because the size of a file system that shares its space with other file systems
+// changes constantly.
 func similar(a, b int64) bool { return max(a, b)-min(a, b) <= max(a, b)/100 }
 
 func bytesText(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }

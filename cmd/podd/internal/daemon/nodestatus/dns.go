@@ -9,25 +9,26 @@ import (
 	"podd/manifest"
 )
 
-// dnsInterval is the interval between checks that the node's DNS can be read.
+// dnsInterval is the interval between checks of the DNS configuration of the node.
 const dnsInterval = 10 * time.Second
 
-// A DNSWatcher checks that the node's DNS configuration can be read. Sandboxes read it
-// again themselves. It belongs to one goroutine at a time.
+// A DNSWatcher checks that the DNS configuration of the node can be read. It only reports
+// problems; every sandbox reads the configuration when it is created. A DNSWatcher belongs
+// to one goroutine at a time.
 type DNSWatcher struct {
 	path    string
 	log     *slog.Logger
 	problem *manifest.Problem
 }
 
-// NewDNSWatcher returns a DNSWatcher for a resolv.conf. A path of "" means that there is
-// none.
+// NewDNSWatcher returns a DNSWatcher of the resolv.conf at path. If path is "", there is no
+// file, and Check returns nil.
 func NewDNSWatcher(path string, log *slog.Logger) *DNSWatcher {
 	return &DNSWatcher{path: path, log: log}
 }
 
-// Run checks the file until ctx is done. It calls publish with the problem, or nil, when it
-// has changed since the last check.
+// Run checks the file until ctx is done. If the problem differs from the last one, Run
+// calls publish with the new problem, which is nil if the file can be read.
 func (w *DNSWatcher) Run(ctx context.Context, publish func(*manifest.Problem)) error {
 	tick := time.NewTicker(dnsInterval)
 	defer tick.Stop()

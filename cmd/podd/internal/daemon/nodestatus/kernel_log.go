@@ -12,8 +12,8 @@ import (
 	"podd/reconcile/event"
 )
 
-// A kernelLog reads the records of the kernel since the last read. A nil kernelLog has
-// none.
+// A kernelLog reads the records that the kernel has logged since the last read. A nil
+// kernelLog contains no records.
 type kernelLog struct{ fd int }
 
 // openKernelLog opens a log such as /dev/kmsg at its end. It returns nil if the log
@@ -33,12 +33,11 @@ func (k *kernelLog) close() {
 	}
 }
 
-// maxRecords limits the records of one read, because the kernel may write faster than
-// podd reads. maxOOMs limits the events of one read.
+// maxRecords limits the records that oomRecords reads, because the kernel may write faster
+// than podd reads. maxOOMs limits the events that oomEvents returns.
 const maxRecords, maxOOMs = 4096, 10
 
-// oomRecords reads the new records and returns those of the OOM killer. A read returns
-// one record.
+// oomRecords reads the new records and returns the records of the OOM killer.
 func (k *kernelLog) oomRecords() (all []string) {
 	buffer := make([]byte, 8<<10) // size of the longest record
 	for range maxRecords {
@@ -56,15 +55,15 @@ func (k *kernelLog) oomRecords() (all []string) {
 	return all
 }
 
-// oomEvents returns events for the processes that were killed because the node, not a
-// cgroup, was out of memory.
+// oomEvents returns an event for each process that was killed because the node was out of
+// memory. Processes that were killed because of the limit of a cgroup are omitted.
 func (k *kernelLog) oomEvents(at time.Time) (all []event.Event) {
 	if k == nil {
 		return nil
 	}
 	for _, line := range k.oomRecords() {
 		if message := systemOOM(line); message != "" && len(all) < maxOOMs {
-			all = append(all, event.Node(v1.EventTypeWarning, "SystemOOM", message, at))
+			all = append(all, event.NewNodeEvent(v1.EventTypeWarning, "SystemOOM", message, at))
 		}
 	}
 	return all

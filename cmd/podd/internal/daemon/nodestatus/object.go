@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podd/cmd/podd/internal/host"
-	"podd/reconcile/plan"
+	"podd/reconcile/admission"
 	"podd/reconcile/render"
 	"podd/server"
 )
@@ -20,14 +20,14 @@ import (
 // ObjectOptions are the options of NewObject.
 type ObjectOptions struct {
 	Node     render.Node       // name and resources
-	Limits   plan.Limits       // including the node's labels
+	Limits   admission.Limits  // including the node's labels
 	Info     v1.NodeSystemInfo // of the host
 	Instance string            // ID of the podd instance
-	RootDir  string            // its age is that of the Node
+	RootDir  string            // the Node was created when this directory was
 	Listen   string            // address of the kubelet API; may be ""
 }
 
-// NewObject returns the Node without the parts that change. Properties that cannot be read
+// NewObject returns the constant parts of the Node object. Properties that cannot be read
 // are empty.
 func NewObject(o ObjectOptions) *v1.Node {
 	capacity := resourceList(o.Limits, o.Node.Capacity)
@@ -37,7 +37,7 @@ func NewObject(o ObjectOptions) *v1.Node {
 	return &v1.Node{
 		TypeMeta: metav1.TypeMeta{Kind: "Node", APIVersion: "v1"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: o.Node.Name, UID: server.DeriveUID("Node", o.Instance), Labels: o.Limits.Machine.Labels,
+			Name: o.Node.Name, UID: server.DeriveUID("Node", o.Instance), Labels: o.Limits.Features.Labels,
 			CreationTimestamp: modTime(filepath.Join(o.RootDir, "instance")),
 		},
 		Status: v1.NodeStatus{
@@ -48,8 +48,9 @@ func NewObject(o ObjectOptions) *v1.Node {
 	}
 }
 
-// resourceList converts the capacity or the allocatable resources.
-func resourceList(limits plan.Limits, r render.Resources) v1.ResourceList {
+// resourceList converts resources to the form of a Node, and adds the maximum number of
+// pods in limits.
+func resourceList(limits admission.Limits, r render.Resources) v1.ResourceList {
 	all := v1.ResourceList{
 		v1.ResourceCPU:    *resource.NewMilliQuantity(r.MilliCPU, resource.DecimalSI),
 		v1.ResourceMemory: *resource.NewQuantity(r.Memory, resource.BinarySI),

@@ -3,7 +3,7 @@ package nodestatus
 import (
 	"testing"
 
-	"podd/reconcile/plan"
+	"podd/reconcile/admission"
 	"podd/reconcile/render"
 )
 
@@ -11,7 +11,7 @@ import (
 func TestNewObject(t *testing.T) {
 	amounts := render.Resources{MilliCPU: 2000, Memory: 1 << 30}
 	n := NewObject(ObjectOptions{
-		Node: render.Node{Name: "n1", Capacity: amounts, Allocatable: amounts}, Limits: plan.Limits{MaxPods: 7},
+		Node: render.Node{Name: "n1", Capacity: amounts, Allocatable: amounts}, Limits: admission.Limits{MaxPods: 7},
 		Instance: "id", RootDir: t.TempDir(), Listen: "127.0.0.1:10250",
 	})
 	s := n.Status

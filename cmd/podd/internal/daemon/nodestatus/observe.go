@@ -11,8 +11,9 @@ import (
 // runtimeTimeout limits the wait for the image file system.
 const runtimeTimeout = 10 * time.Second
 
-// observe returns the available resources of the node. Only the runtime knows the
-// image file system; if it does not respond, that is left unknown.
+// observe returns the available resources of the node. The observation of the image file
+// system has known false if the runtime does not respond, because only the runtime can
+// report it.
 func observe(ctx context.Context, root string, client *cri.Client) (observations, error) {
 	memory, err := observeMemory("/proc/meminfo")
 	if err != nil {

@@ -8,20 +8,21 @@ import (
 	"podd/cmd/podd/internal/config"
 )
 
-// observations are the resources of the node that evictions depend on.
+// observations contain the resources of the node that cause evictions if they are scarce.
 type observations struct {
 	memory, pids observation
 	disk, images diskObservation // file systems of the root directory and of images
 }
 
-// A diskObservation is one file system. known is false if it could not be read.
+// A diskObservation is an observation of a file system. known is false if the file system
+// could not be read.
 type diskObservation struct {
 	bytes, inodes observation
 	known         bool
 }
 
-// An observation is the capacity of a resource, 0 if it is unknown or unlimited, and the
-// amount that is available.
+// An observation contains the capacity of a resource and the available amount. A capacity
+// of 0 is unknown or unlimited.
 type observation struct{ capacity, available int64 }
 
 // below reports whether the available amount is less than a threshold.
@@ -29,7 +30,7 @@ func (s observation) below(t config.Threshold) bool {
 	return s.capacity > 0 && s.available < t.Of(s.capacity)
 }
 
-// conditions returns whether each kind of pressure exists.
+// conditions returns for each kind of pressure whether it exists.
 func (r observations) conditions(p config.Pressure) map[v1.NodeConditionType]bool {
 	return map[v1.NodeConditionType]bool{
 		v1.NodeMemoryPressure: r.memory.below(p.Memory),

@@ -19,8 +19,7 @@ import (
 	"podd/runtime/cri"
 )
 
-// Intervals between checks of the node, and between listings of images if none was
-// pulled.
+// Intervals between checks of the node, and between two lists of images without a pull.
 const (
 	checkInterval  = 10 * time.Second
 	imagesInterval = time.Minute
@@ -31,18 +30,17 @@ type WatchOptions struct {
 	Node       string // name of the node
 	RootDir    string
 	Runtime    *cri.Client
-	MaxImages  int // limit of published images; -1: none
+	MaxImages  int // maximum number of published images; -1 means unlimited
 	Thresholds config.Pressure
-	// Pulled receives a value after an image was pulled.
+	// Pulled receives a value after a pull.
 	Pulled <-chan struct{}
-	// Publish is called when the facts have changed. Record is called with new events.
+	// Publish is called with changed facts, and Record with new events.
 	Publish func(*view.NodeFacts)
 	Record  func([]event.Event)
 	Log     *slog.Logger
 }
 
-// Watch follows the pressure and images of the node, and kills by the kernel's OOM killer,
-// until ctx is done.
+// Watch observes the pressure, the images and the OOM kills of the node until ctx is done.
 func Watch(ctx context.Context, o WatchOptions) error {
 	kernel := openKernelLog("/dev/kmsg")
 	defer kernel.close()
@@ -85,7 +83,7 @@ type watcher struct {
 	lastError    string    // as logged last
 }
 
-// check publishes the facts and records events if they have changed.
+// check observes the node. If the facts have changed, it publishes them and records events.
 func (w *watcher) check(ctx context.Context, now time.Time) {
 	next := w.published
 	if r, err := w.observe(ctx); err != nil {
@@ -110,33 +108,32 @@ func (w *watcher) check(ctx context.Context, now time.Time) {
 	}
 }
 
-// pressureEvents returns events for the pressure conditions that have changed, or that
-// are new.
+// pressureEvents returns an event for each pressure condition that is new or has changed.
 func (w *watcher) pressureEvents(now map[v1.NodeConditionType]bool, at time.Time) []event.Event {
 	var all []event.Event
 	for _, kind := range view.PressureKinds {
 		current, isKnown := now[kind]
 		if previous, wasKnown := w.published.Pressure[kind]; isKnown && (!wasKnown || previous != current) {
-			all = append(all, event.NodeStatus(w.node, view.PressureMessage(kind, current)[2], at))
+			all = append(all, event.ForNodeCondition(w.node, view.PressureMessage(kind, current)[2], at))
 		}
 	}
 	return all
 }
 
-// checkImageDisk records once that the image file system has no size.
+// checkImageDisk records one event if the image file system has no size.
 func (w *watcher) checkImageDisk(r observations, at time.Time) {
 	invalid := r.images.known && r.images.bytes.capacity == 0
 	if invalid && !w.isInvalid {
-		w.record([]event.Event{event.Node(v1.EventTypeWarning, "InvalidDiskCapacity", "invalid capacity 0 on image filesystem", at)})
+		w.record([]event.Event{event.NewNodeEvent(v1.EventTypeWarning, "InvalidDiskCapacity", "invalid capacity 0 on image filesystem", at)})
 	}
 	w.isInvalid = invalid
 }
 
-// maxNames is the kubelet's limit of names of an image.
+// maxNames is the maximum number of names of an image, as in the kubelet.
 const maxNames = 5
 
-// nodeImages returns the largest images, at most limit of them unless limit is negative.
-// Each has at most maxNames names. The result is never nil.
+// nodeImages returns the largest images, each with at most maxNames names. limit is their
+// maximum number; a negative limit means all. The result is never nil.
 func nodeImages(all []runtime.Image, limit int) []v1.ContainerImage {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b runtime.Image) int {
@@ -146,7 +143,7 @@ func nodeImages(all []runtime.Image, limit int) []v1.ContainerImage {
 		case a.Size < b.Size:
 			return 1
 		}
-		return slices.Compare(a.Tags, b.Tags) // the runtime's order is not stable
+		return slices.Compare(a.Tags, b.Tags) // the order of the runtime is not stable
 	})
 	if limit >= 0 {
 		all = all[:min(len(all), limit)]

@@ -20,8 +20,9 @@ import (
 	"podd/runtime"
 )
 
-// TestWatcher checks that pressure is published at once and for the transition
-// period, with an event for each change, and that equal facts are not published again.
+// TestWatcher checks that new pressure is published immediately, and that it is published
+// until the transition period has passed. Each change must be recorded as an event. Equal
+// facts must not be published again.
 func TestWatcher(t *testing.T) {
 	plenty := diskObservation{bytes: observation{100, 50}, inodes: observation{100, 50}, known: true}
 	now, images := observations{memory: observation{2 << 30, 1 << 30}, disk: plenty, images: plenty}, []runtime.Image{{Tags: []string{"a:1"}, Size: 1}}

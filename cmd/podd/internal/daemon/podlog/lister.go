@@ -7,14 +7,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"podd/manifest"
-	"podd/reconcile/render"
 	"podd/reconcile/rotate"
+	"podd/runtime/logs"
 	"podd/server"
 )
 
-// NewLister returns a function that returns the logs of all pods in the current View. It
-// computes only the logs of pods that have changed since the previous call. Only one
+// NewLister returns a function that returns the logs of all pods in the current View. The
+// function computes only the logs of pods that have changed since its last call. Only one
 // goroutine at a time may call it.
 func NewLister(state server.Viewer) func() []rotate.Log {
 	var last *server.View
@@ -44,7 +43,7 @@ func NewLister(state server.Viewer) func() []rotate.Log {
 func podLogs(p *server.PodView) []rotate.Log {
 	var all []rotate.Log
 	key := types.NamespacedName{Namespace: p.Pod.Namespace, Name: p.Pod.Name}
-	dir := filepath.Base(render.LogDirectory(&manifest.Pod{Key: key, UID: p.Pod.UID}, render.Node{}))
+	dir := logs.DirName(key, p.Pod.UID)
 	for c := range server.Statuses(p.Pod) {
 		if l, ok := containerLog(dir, c, p.Attempts); ok {
 			all = append(all, l)
@@ -53,9 +52,9 @@ func podLogs(p *server.PodView) []rotate.Log {
 	return all
 }
 
-// containerLog returns the log of one container, and false if the container never ran.
-// attempts is the field of server.PodView.
-func containerLog(dir string, c *v1.ContainerStatus, attempts map[string]uint32) (rotate.Log, bool) {
+// containerLog returns the log of one container. ok is false if the container never ran.
+// attempts is the field Attempts of server.PodView.
+func containerLog(dir string, c *v1.ContainerStatus, attempts map[string]uint32) (log rotate.Log, ok bool) {
 	_, id, _ := strings.Cut(c.ContainerID, "://")
 	attempt, differs := attempts[id]
 	if !differs {

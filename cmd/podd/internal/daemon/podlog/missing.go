@@ -10,9 +10,9 @@ import (
 	"podd/server"
 )
 
-// noLog returns the error for a container that has no log. It has the status and message
-// of the kubelet, because clients that wait for a log compare them. p is nil if the pod
-// was deleted.
+// noLog returns the error for a container that has no log. p is nil if the pod was deleted.
+// The error has the status and message of the kubelet, because clients that wait for a log
+// compare them.
 func noLog(p *server.PodView, req server.LogRequest) error {
 	if p == nil {
 		return NoPod(req.Pod)
@@ -36,7 +36,8 @@ func NoPod(name types.NamespacedName) error {
 	return server.NotFound(fmt.Sprintf("there is no pod %s", name))
 }
 
-// waitReason returns the kubelet's text for a waiting reason.
+// waitReason returns the text with which the kubelet describes the reason of a waiting
+// container.
 func waitReason(reason string) string {
 	switch reason {
 	case "ErrImagePull":

@@ -1,4 +1,4 @@
-// Package podlog reads the logs of containers of pods and lists those to rotate.
+// Package podlog reads the logs of containers, and lists the logs to rotate.
 package podlog
 
 import (
@@ -10,8 +10,6 @@ import (
 	"sync"
 
 	"podd/cmd/podd/internal/containers"
-	"podd/manifest"
-	"podd/reconcile/render"
 	"podd/runtime/logs"
 	"podd/server"
 )
@@ -19,14 +17,14 @@ import (
 // A Reader reads the logs of containers of pods. It implements server.LogReader.
 type Reader struct {
 	state    server.Viewer
-	node     render.Node    // only LogsDir is set
+	dir      string         // with the logs of all pods
 	notifier *logs.Notifier // may be nil
 }
 
 // NewReader returns a Reader of the logs in dir. notifier is shared by all clients that
 // follow a log.
 func NewReader(state server.Viewer, dir string, notifier *logs.Notifier) *Reader {
-	return &Reader{state, render.Node{LogsDir: dir}, notifier}
+	return &Reader{state, dir, notifier}
 }
 
 // Logs implements server.LogReader.
@@ -55,12 +53,11 @@ func (l *Reader) options(req server.LogRequest) (*logs.Options, error) {
 	if err := containers.Check(p, req.Container); err != nil {
 		return nil, server.NotFound(err.Error())
 	}
-	pod := &manifest.Pod{Key: req.Pod, UID: p.Pod.UID}
 	first, isRunning := runningID(p, req.Container)
-	follow := req.Follow && !req.Previous // a run that has ended gets no more lines
+	follow := req.Follow && !req.Previous // no more lines are added to the log of a run that has ended
 	o := &logs.Options{
-		Dir: render.LogDirectory(pod, l.node), Container: req.Container,
-		// During a back-off the newest run is the newest one that has ended.
+		Dir: logs.Dir(l.dir, req.Pod, p.Pod.UID), Container: req.Container,
+		// During a back-off, the last run that ended is the newest one, not a previous one.
 		Previous: req.Previous && isRunning, Follow: follow, Notifier: l.notifier, Tail: tailLines(req.Tail),
 		Since: req.Since, Limit: req.Limit, Stream: logs.Stream(req.Stream),
 	}
@@ -70,8 +67,8 @@ func (l *Reader) options(req server.LogRequest) (*logs.Options, error) {
 	return o, nil
 }
 
-// tailLines converts the line count of a request, negative for all, to that of package
-// logs, 0 for all.
+// tailLines converts a number of lines. In a request, a negative number means all lines. In
+// package logs, 0 means all lines and -1 means none.
 func tailLines(n int64) int {
 	switch {
 	case n < 0:
@@ -82,11 +79,12 @@ func tailLines(n int64) int {
 	return int(min(n, 1<<30))
 }
 
-// A lineBuffer buffers writes until Flush. It holds a buffer only while it has data,
-// because most clients that follow a log wait. It is not safe for concurrent use.
+// A lineBuffer buffers writes until Flush. It allocates its buffer with the first write and
+// releases it in Flush, because most clients that follow a log wait. It is not safe for
+// concurrent use.
 type lineBuffer struct {
 	to  io.Writer
-	buf *bufio.Writer // nil: empty
+	buf *bufio.Writer // nil if the buffer is empty
 }
 
 // bufferPool contains empty buffers.
@@ -127,8 +125,9 @@ func (b *lineBuffer) writeEntry(e logs.Entry, stamp bool) error {
 }
 
 // endedFunc returns a function that reports whether the container with the ID first has
-// ended or its pod was deleted. If first is empty, it is the next container to run.
-func (l *Reader) endedFunc(pod *server.PodView, container, first string) func() (bool, <-chan struct{}) {
+// ended, or its pod was deleted. If first is "", the function reports on the next container
+// that runs. It also returns a channel that is closed when the result may have changed.
+func (l *Reader) endedFunc(pod *server.PodView, container, first string) func() (ended bool, changed <-chan struct{}) {
 	return func() (bool, <-chan struct{}) {
 		view := l.state.View()
 		p := view.Pod(pod.Key())
@@ -143,8 +142,8 @@ func (l *Reader) endedFunc(pod *server.PodView, container, first string) func() 
 	}
 }
 
-// runningID returns the ID of a container, or "" if it has never run, and whether it is
-// running.
+// runningID returns the ID of the newest run of a container, and whether this run is
+// running. id is "" if the container has never run.
 func runningID(p *server.PodView, container string) (id string, isRunning bool) {
 	if c := containerStatus(p, container); c != nil {
 		return c.ContainerID, c.State.Running != nil

@@ -8,8 +8,8 @@ import (
 	"podd/reconcile/plan"
 )
 
-// unboundedGroups are the groups if none are configured: pods get their own grace
-// periods, and critical pods stop last.
+// unboundedGroups are the groups if none are configured. Pods get their own grace periods,
+// and critical pods stop last.
 var unboundedGroups = []plan.ShutdownGroup{{Grace: plan.MaxGrace}, {Priority: config.CriticalPriority, Grace: plan.MaxGrace}}
 
 // configuredGroups returns the configured groups, or unboundedGroups if there are none.
@@ -32,8 +32,8 @@ func totalGrace(groups []plan.ShutdownGroup) (all time.Duration) {
 	return all
 }
 
-// scaleGroups divides the time whole among groups in proportion to their grace periods.
-// Of unboundedGroups the critical pods get a third.
+// scaleGroups divides the duration whole among groups in proportion to their grace periods.
+// If groups are the unboundedGroups, the critical pods get a third.
 func scaleGroups(groups []plan.ShutdownGroup, whole time.Duration) []plan.ShutdownGroup {
 	parts := make([]float64, len(groups))
 	for i, g := range groups {

@@ -38,7 +38,7 @@ type Manager struct {
 
 	mu      sync.Mutex // guards all following fields
 	state   *State
-	failure string // error of the last Restore, as logged
+	failure string // last error of Restore that was logged
 }
 
 // Initiators of a shutdown: podd shutdown, or systemd's logind.
@@ -47,7 +47,8 @@ const (
 	byLogind = "logind"
 )
 
-// New returns a Manager that continues the shutdown in state, which it owns.
+// New returns a Manager. It continues the shutdown in progress in state, if there is one.
+// The caller must not use state afterwards.
 func New(state *State, o Options) *Manager {
 	return &Manager{
 		router: o.Router, groups: configuredGroups(o.Groups), delays: len(o.Groups) > 0, log: o.Log, state: state,
@@ -74,8 +75,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	})
 }
 
-// Begin stops the pods because a user requested it, within grace if it is not zero. It
-// returns when all have stopped or ctx is done.
+// Begin starts a shutdown that a user requested. grace limits its duration; 0 means the
+// configured limits. Begin returns when all pods have stopped or ctx is done.
 func (m *Manager) Begin(ctx context.Context, grace time.Duration) error {
 	groups := m.groups
 	if grace > 0 {
@@ -84,16 +85,17 @@ func (m *Manager) Begin(ctx context.Context, grace time.Duration) error {
 	return m.begin(ctx, byUser, groups)
 }
 
-// begin is like Begin. If a shutdown is in progress, it waits for that one.
+// begin is like Begin, but by is the initiator. If a shutdown is in progress, begin waits
+// for it instead of starting another one.
 func (m *Manager) begin(ctx context.Context, by string, groups []plan.ShutdownGroup) error {
 	m.mu.Lock()
 	if m.state.current == nil {
 		m.log.Info("node is shutting down; stopping pods", "by", by)
 		if err := m.state.set(by, groups); err != nil {
-			m.log.Warn("storing the shutdown failed; podd runs the pods if it is started again before the next boot", "err", err)
+			m.log.Warn("storing the shutdown failed; if podd restarts before the next boot, it starts pods", "err", err)
 		}
 	}
-	err := m.router.Shutdown(context.WithoutCancel(ctx), m.state.Groups()) // continues if the client disconnects
+	err := m.router.Shutdown(context.WithoutCancel(ctx), m.state.Groups()) // the shutdown continues if the client disconnects
 	m.mu.Unlock()
 	if err != nil {
 		return err
@@ -101,9 +103,9 @@ func (m *Manager) begin(ctx context.Context, by string, groups []plan.ShutdownGr
 	return m.router.AwaitShutdown(ctx)
 }
 
-// Restore stores the shutdown in progress again if its file was removed, for example with
-// everything below /run. Otherwise a podd that starts before the node is down would start
-// pods. The caller calls it regularly; it does nothing without a shutdown.
+// Restore writes the file of the shutdown in progress again if the file was removed, for
+// example with everything below /run. Otherwise a podd that starts before the node is off
+// would start pods. Without a shutdown, Restore does nothing. It must be called regularly.
 func (l *Manager) Restore() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +120,7 @@ func (l *Manager) Restore() {
 	}
 }
 
-// Cancel starts the pods again.
+// Cancel cancels the shutdown in progress. The router starts the pods again.
 func (m *Manager) Cancel(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

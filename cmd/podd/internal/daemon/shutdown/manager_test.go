@@ -88,7 +88,7 @@ func TestManager(t *testing.T) {
 }
 
 // TestManager_Restore checks that a later podd loads the shutdown although its file was
-// removed, and that Restore stores no shutdown that is not in progress.
+// removed. Restore must store nothing if no shutdown is in progress.
 func TestManager_Restore(t *testing.T) {
 	dir, log := filepath.Join(t.TempDir(), "run"), slog.New(slog.DiscardHandler)
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -97,7 +97,7 @@ func TestManager_Restore(t *testing.T) {
 	stored := func() bool { return Load(dir, "boot", log).Groups() != nil }
 	l := New(Load(dir, "boot", log), Options{Router: &fakeRouter{}, Log: log})
 	if l.Restore(); stored() {
-		t.Error("without a shutdown: one is stored")
+		t.Error("without a shutdown: got a stored shutdown, want none")
 	}
 	if err := l.Begin(t.Context(), time.Second); err != nil {
 		t.Fatal(err)
@@ -106,13 +106,13 @@ func TestManager_Restore(t *testing.T) {
 		t.Fatal(err)
 	}
 	if l.Restore(); !stored() {
-		t.Error("the file was removed: it is not stored again")
+		t.Error("after the file was removed: got no stored shutdown")
 	}
 	if err := l.Cancel(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if l.Restore(); stored() {
-		t.Error("a cancelled shutdown is stored")
+		t.Error("after Cancel: got a stored shutdown, want none")
 	}
 }
 
@@ -135,8 +135,8 @@ func TestManager_ClientDisconnects(t *testing.T) {
 	}
 }
 
-// TestScaleGroups checks that a total time is divided in proportion, and that critical
-// pods get a third without configured groups.
+// TestScaleGroups checks that a total time is divided in proportion to the grace periods.
+// Without configured groups, critical pods get a third.
 func TestScaleGroups(t *testing.T) {
 	graces := func(all []plan.ShutdownGroup) (out []time.Duration) {
 		for _, g := range all {

@@ -13,8 +13,9 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// A State is the shutdown in progress, which is stored in a file until the next boot, so
-// that a podd that starts before that starts no pods. It is not safe for concurrent use.
+// A State is the shutdown in progress. It is stored in a file until the next boot, so that
+// a podd that restarts before the boot starts no pods. A State is not safe for concurrent
+// use.
 type State struct {
 	path    string  // of the file
 	boot    string  // boot ID of the node; "" if unknown
@@ -41,7 +42,8 @@ func Load(runDir, boot string, log *slog.Logger) *State {
 	return s
 }
 
-// readRecord returns nil if there is no shutdown or it was before the last boot.
+// readRecord returns the record in the file path. It returns nil if there is none, or if it
+// is from an earlier boot.
 func readRecord(path, boot string) (*record, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -71,14 +73,15 @@ func (s *State) Groups() []plan.ShutdownGroup {
 	return s.current.Groups
 }
 
-// set sets the shutdown in progress and stores it. It is set even if storing it fails.
+// set starts a shutdown and stores it. If storing fails, the shutdown is in progress
+// anyway.
 func (s *State) set(by string, groups []plan.ShutdownGroup) error {
 	s.current = &record{Boot: s.boot, By: by, Groups: groups}
 	return s.writeFile()
 }
 
-// restore writes the file if it is missing although a shutdown is in progress. It reports
-// whether it was missing.
+// restore writes the file if a shutdown is in progress and its file is missing. missing
+// reports whether the file was missing.
 func (s *State) restore() (missing bool, err error) {
 	if s.current == nil {
 		return false, nil

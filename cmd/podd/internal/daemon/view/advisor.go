@@ -12,23 +12,22 @@ import (
 type Advisor struct {
 	node       render.Node
 	resolvConf string                     // path of the node's resolv.conf
-	dns        func() (render.DNS, error) // reads resolvConf
+	dns        func() (render.DNS, error) // reads the file resolvConf
 }
 
-// NewAdvisor returns an advisor for a node. dns reads resolvConf, the path of the node's
-// resolv.conf.
+// NewAdvisor returns an Advisor for a node. dns reads the file resolvConf.
 func NewAdvisor(node render.Node, resolvConf string, dns func() (render.DNS, error)) *Advisor {
 	return &Advisor{node, resolvConf, dns}
 }
 
-// problems returns the warnings for set, ordered by pod name, and separately the transient
-// ones, which are only recorded as events. It reads the node's DNS configuration on every
-// call, because every sandbox is created with the current one.
+// problems returns the warnings for set, ordered by pod name. transient contains warnings
+// that are only recorded as events. problems reads the DNS configuration of the node on
+// every call, because each sandbox gets the current one.
 func (a *Advisor) problems(set *manifest.Set) (all, transient []manifest.Problem) {
 	if a == nil || set == nil {
 		return nil, nil
 	}
-	if dns, err := a.dns(); err == nil { // nodestatus.DNSWatcher reports an error
+	if dns, err := a.dns(); err == nil { // nodestatus.DNSWatcher reports this error
 		a.node.DNS = dns
 	}
 	for _, p := range set.Pods {

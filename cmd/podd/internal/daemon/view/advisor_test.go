@@ -13,8 +13,9 @@ import (
 	"podd/server"
 )
 
-// TestAdvisor checks that a warning has the position of the pod's field, that a warning
-// about the node's DNS appears once, and that a missing cluster DNS is only advice.
+// TestAdvisor checks that a warning has the position of the field in the pod, and that a
+// warning about the DNS of the node appears once. A missing cluster DNS must only be
+// advice.
 func TestAdvisor(t *testing.T) {
 	f := decode.File([]byte(`apiVersion: v1
 kind: Pod

@@ -11,19 +11,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podd/reconcile"
-	"podd/reconcile/plan"
+	"podd/reconcile/device/allocation"
 	"podd/runtime"
 )
 
-// Node builds the Node object that kubectl shows. It is not safe for concurrent use,
-// but the returned objects do not change.
+// Node builds the Node object that kubectl shows. It is not safe for concurrent use.
+// Objects that it has returned do not change.
 type Node struct {
-	node       *v1.Node                         // without the parts that change
-	initialIPs []string                         // addresses before the first Change has any
-	state      runtimeState                     // of published
-	devices    map[v1.ResourceName]plan.Devices // of published
-	facts      *NodeFacts                       // of published
-	handlers   map[string]runtime.Handler       // of published
+	node       *v1.Node                             // only the constant parts
+	initialIPs []string                             // addresses before the first Change with addresses
+	state      runtimeState                         // of published
+	devices    map[v1.ResourceName]allocation.Count // of published
+	facts      *NodeFacts                           // of published
+	handlers   map[string]runtime.Handler           // of published
 	published  *v1.Node
 }
 
@@ -38,8 +38,8 @@ type runtimeState struct {
 	addresses               string
 }
 
-// NewNode returns the view of a Node, which it does not modify. initialIPs are its
-// addresses before the first Change has any.
+// NewNode returns a Node with the constant parts in node, which it does not modify.
+// initialIPs are the addresses until a Change contains addresses.
 func NewNode(node *v1.Node, initialIPs []string) *Node {
 	return &Node{node: node, initialIPs: initialIPs}
 }
@@ -53,8 +53,8 @@ func addresses(ips []string, name string) []v1.NodeAddress {
 	return append(all, v1.NodeAddress{Type: v1.NodeHostName, Address: name})
 }
 
-// update returns the Node with the state in c and facts, which may be nil. It returns the
-// same pointer as before if nothing has changed.
+// update returns the Node object for c and facts, which may be nil. If nothing has changed,
+// it returns the same pointer as the last call.
 func (m *Node) update(c reconcile.Change, facts *NodeFacts) *v1.Node {
 	r := c.Node
 	now := runtimeState{r.Name, r.Version, r.Ready, r.NetworkReady, r.SupplementalGroupsPolicy, r.Message, r.NetworkMessage, c.Capacity.EphemeralStorage, c.Allocatable.EphemeralStorage, c.ShuttingDown, c.Addresses.String()}
@@ -101,7 +101,7 @@ func setResources(s *v1.NodeStatus, c reconcile.Change) {
 }
 
 // setFeatures sets the features that the runtime and its handlers report. Older runtimes
-// report none.
+// report no features.
 func setFeatures(s *v1.NodeStatus, r runtime.Node) {
 	if r.Handlers == nil {
 		return
@@ -141,7 +141,7 @@ func pressure(kind v1.NodeConditionType, exists bool) v1.NodeCondition {
 	return c
 }
 
-// withTimes returns a condition with its times.
+// withTimes returns c with the times of its last heartbeat and transition.
 func (m *Node) withTimes(c v1.NodeCondition) v1.NodeCondition {
 	c.LastHeartbeatTime = metav1.Now()
 	c.LastTransitionTime = c.LastHeartbeatTime

@@ -9,20 +9,20 @@ import (
 	"podd/manifest"
 )
 
-// NodeFacts are the parts of the node's status other than its resources and runtime. They
-// are immutable.
+// NodeFacts are the parts of a node's status that neither the runtime nor the router
+// reports. They are immutable.
 type NodeFacts struct {
 	Pressure map[v1.NodeConditionType]bool
 	Images   []v1.ContainerImage
 }
 
-// NodeProblems are the problems of the node that other parts than the router report. They
-// are immutable.
+// NodeProblems are the problems of the node that the router does not report. They are
+// immutable.
 type NodeProblems struct {
 	// Cluster is the problem that keeps podd from being a node of the cluster, or "".
 	Cluster string
-	// NodeName is the problem of a changed hostname, and DNS that of a DNS configuration that
-	// cannot be read. Both may be nil.
+	// NodeName is the problem of a changed hostname. DNS is the problem of a DNS
+	// configuration that cannot be read. Both may be nil.
 	NodeName, DNS *manifest.Problem
 	// Rejected are the problems of pods that the API server has rejected.
 	Rejected []manifest.Problem
@@ -30,8 +30,8 @@ type NodeProblems struct {
 	Unmeasured []manifest.Problem
 }
 
-// all returns the problems in the order in which they are shown. initial are those that
-// podd found when it started.
+// all returns all problems in the order in which they are shown. initial contains the
+// problems that podd found when it started.
 func (p NodeProblems) all(initial []manifest.Problem) (all []manifest.Problem) {
 	for _, one := range []*manifest.Problem{p.NodeName, p.DNS} {
 		if one != nil {
@@ -45,8 +45,8 @@ func (p NodeProblems) all(initial []manifest.Problem) (all []manifest.Problem) {
 	return slices.Concat(all, p.Rejected, p.Unmeasured)
 }
 
-// A NodeState holds what a Publisher shows of the node in addition to the router's changes.
-// It is safe for concurrent use.
+// A NodeState contains the state of the node that a Publisher shows in addition to the
+// router's changes. It is safe for concurrent use.
 type NodeState struct {
 	changed chan struct{} // capacity 1
 
@@ -61,8 +61,8 @@ func NewNodeState(problems NodeProblems) *NodeState {
 	return &NodeState{changed: make(chan struct{}, 1), problems: problems}
 }
 
-// Changed returns a channel that receives a value after a change, which the next Publish
-// shows. Several changes may cause one value.
+// Changed returns a channel that receives a value after a change. The next Publish shows
+// the change. Several changes may send only one value.
 func (s *NodeState) Changed() <-chan struct{} { return s.changed }
 
 // SetClusterProblem sets NodeProblems.Cluster.

@@ -11,13 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podd/reconcile"
+	"podd/reconcile/device/allocation"
 	"podd/reconcile/node"
-	"podd/reconcile/plan"
 	"podd/runtime"
 )
 
-// TestNode checks that the Node is ready if its runtime is ready, and that the pointer
-// does not change without a change of the state.
+// TestNode checks that the Node is ready if its runtime is ready. The pointer must not
+// change if the state does not change.
 func TestNode(t *testing.T) {
 	v := NewNode(&v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1"},
@@ -85,13 +85,13 @@ func TestNode(t *testing.T) {
 		t.Error("unchanged handlers: got another object")
 	}
 	const gpu = "example.com/gpu"
-	c := reconcile.Change{Node: ready, Devices: map[v1.ResourceName]plan.Devices{gpu: {Total: 2, Served: true}}}
+	c := reconcile.Change{Node: ready, Devices: map[v1.ResourceName]allocation.Count{gpu: {Total: 2, Served: true}}}
 	c.Capacity.EphemeralStorage, c.Allocatable.EphemeralStorage = 3<<30, 2<<30
 	s = v.update(c, facts).Status
 	if n := s.Capacity[gpu]; n.Value() != 2 || s.Capacity.StorageEphemeral().Value() != 3<<30 || s.Allocatable.StorageEphemeral().Value() != 2<<30 {
 		t.Errorf("got %+v", s)
 	}
-	c.Devices = map[v1.ResourceName]plan.Devices{gpu: {Total: 1}}
+	c.Devices = map[v1.ResourceName]allocation.Count{gpu: {Total: 1}}
 	s = v.update(c, facts).Status
 	if capacity, allocatable := s.Capacity[gpu], s.Allocatable[gpu]; capacity.Value() != 1 || allocatable.Value() != 0 {
 		t.Errorf("got %+v", s)

@@ -16,13 +16,13 @@ import (
 	"podd/server"
 )
 
-// objectViews builds views of the objects in a set. An unchanged object keeps the pointer
-// of the previous call.
+// objectViews builds the views of the objects in a set. For an unchanged object it returns
+// the same pointer as in the last call.
 type objectViews struct {
 	binding func(*refs.Claims, *v1.PersistentVolumeClaim) (refs.Claim, string)
 
-	// apiSource is the name of the source with the objects of the API, which have their
-	// own creation timestamps; "" if there is none.
+	// apiSource is the name of the source that the API writes, or "" if there is none. Its
+	// objects contain their creation timestamps.
 	apiSource string
 
 	mu    sync.Mutex                        // guards views
@@ -33,7 +33,7 @@ func newObjectViews(apiSource string) *objectViews {
 	return &objectViews{binding: (*refs.Claims).Binding, apiSource: apiSource}
 }
 
-// A cachedView is a view and everything that it depends on.
+// A cachedView is a view and all values that it was built from.
 type cachedView struct {
 	object  server.Object // as decoded
 	origin  objectOrigin
@@ -41,15 +41,16 @@ type cachedView struct {
 	view    *server.ObjectView
 }
 
-// objectOrigin is the position of an object, and the time of its file's version.
+// objectOrigin is the position of an object in a file, and the modification time of the
+// file.
 type objectOrigin struct {
 	source, path string
 	line         int
 	version      time.Time
 }
 
-// An objectBinding is the other side of a claim or volume; both fields are nil if it is
-// unbound.
+// An objectBinding is the volume that a claim is bound to, or the claim that a volume is
+// bound to. Both fields are nil if the object is not bound.
 type objectBinding struct {
 	claim     *v1.PersistentVolumeClaim
 	volume    *v1.PersistentVolume
@@ -57,8 +58,8 @@ type objectBinding struct {
 }
 
 // build returns the objects of all sources. Pods use only objects of their own source. If
-// two objects have the same name, that of the API is shown, because it could not be
-// changed otherwise, or else that of a file rather than a URL.
+// several objects have the same name, build returns the object of the API, because a client
+// could not change it otherwise. Objects of files precede objects of URLs.
 func (v *objectViews) build(set *manifest.Set) *server.Objects {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -77,8 +78,8 @@ func (v *objectViews) build(set *manifest.Set) *server.Objects {
 		return cmp.Or(cmp.Compare(sourceKind(set.Objects[a]), sourceKind(set.Objects[b])), cmp.Compare(a, b)) // files before URLs
 	}) {
 		o := set.Objects[source]
-		if o.Cluster != nil {
-			continue // the cluster decides who may read them
+		if o.FromServer() {
+			continue // the API server of the cluster authorizes reads of these objects
 		}
 		claims, volumes := s.bindings(&o)
 		addObjects(s, &out.ConfigMaps, "ConfigMap", o.ConfigMaps, o, (*v1.ConfigMap).DeepCopy, nil, nil)
@@ -159,8 +160,8 @@ func addObjects[T server.Object](s *objectBuilder, to *[]*server.ObjectView, kin
 	}
 }
 
-// setClaimStatus sets the status of a claim that is bound to a volume or, without one, to
-// a directory of podd with the requested capacity.
+// setClaimStatus sets the status of a claim. Without a volume, the claim is bound to a
+// directory of podd that has the requested capacity.
 func setClaimStatus(c *v1.PersistentVolumeClaim, to objectBinding) {
 	if to.isPending {
 		c.Status = v1.PersistentVolumeClaimStatus{Phase: v1.ClaimPending}

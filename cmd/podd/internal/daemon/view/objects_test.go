@@ -18,8 +18,8 @@ import (
 	"podd/manifest/refs"
 )
 
-// TestObjectViews checks that objects get the fields that an API server sets, and that
-// those of files take precedence over those of URLs.
+// TestObjectViews checks that objects get the fields that an API server sets. Objects of
+// files take precedence over objects of URLs.
 func TestObjectViews(t *testing.T) {
 	const text = `
 apiVersion: v1
@@ -86,8 +86,8 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volu
 	}
 }
 
-// TestObjectViews_Unchanged checks that the binding of each claim is looked up once, and
-// that unchanged objects keep their pointer.
+// TestObjectViews_Unchanged checks that the binding of each claim is computed once, and
+// that the views of unchanged objects keep their pointers.
 func TestObjectViews_Unchanged(t *testing.T) {
 	const n = 200
 	var text strings.Builder

@@ -17,7 +17,7 @@ import (
 )
 
 // TestPodView_EarlierVersion checks that the running containers of an earlier version are
-// counted as Earlier, or as Ending while that version stops.
+// counted in OutdatedRunning or, while that version stops, in OutdatedStopping.
 func TestPodView_EarlierVersion(t *testing.T) {
 	key := types.NamespacedName{Namespace: "default", Name: "web-n1"}
 	desired := &manifest.Pod{Key: key, UID: "new", Hash: "v1:b", Spec: &v1.Pod{
@@ -45,8 +45,8 @@ func TestPodView_EarlierVersion(t *testing.T) {
 		"current version running":  {plan.PhaseWait, inc("new", "v1:b", false), 0, 0},
 	} {
 		r := &reconcile.Report{Key: key, Version: desired, Pod: desired.Spec, Observed: []runtime.Incarnation{test.observed}, Decision: plan.Decision{Phase: test.phase}}
-		if p := podView(r, desired); p.Pod != desired.Spec || p.Earlier != test.earlier || p.Ending != test.ending {
-			t.Errorf("%s: got %d earlier and %d ending, want %d and %d", name, p.Earlier, p.Ending, test.earlier, test.ending)
+		if p := podView(r, desired); p.Pod != desired.Spec || p.OutdatedRunning != test.earlier || p.OutdatedStopping != test.ending {
+			t.Errorf("%s: got %d earlier and %d ending, want %d and %d", name, p.OutdatedRunning, p.OutdatedStopping, test.earlier, test.ending)
 		}
 	}
 }
@@ -62,8 +62,8 @@ func TestPodView_Unknown(t *testing.T) {
 	}
 }
 
-// TestPodView_Attempts checks that attempt numbers are included if they differ from the
-// restart count, which they exceed if the runtime rejected an attempt.
+// TestPodView_Attempts checks that a view contains the attempt numbers that differ from the
+// restart counts. They differ if the runtime has rejected an attempt.
 func TestPodView_Attempts(t *testing.T) {
 	observed := []runtime.Incarnation{{Containers: []runtime.Container{
 		{ID: "a", Attempt: 3, Annotations: map[string]string{runtime.AnnotationRestartCount: "2"}},

@@ -2,8 +2,8 @@ package view
 
 import v1 "k8s.io/api/core/v1"
 
-// pressureMessages are the kubelet's reason and message of each pressure condition,
-// without and with pressure, and the reason of the event when it changes.
+// pressureMessages contain for each pressure condition the reason and message of the
+// kubelet without and with pressure, and the reason of the event for a change.
 var pressureMessages = map[v1.NodeConditionType][2][3]string{
 	v1.NodeMemoryPressure: {
 		{"KubeletHasSufficientMemory", "kubelet has sufficient memory available", "NodeHasSufficientMemory"},
@@ -19,11 +19,11 @@ var pressureMessages = map[v1.NodeConditionType][2][3]string{
 	},
 }
 
-// PressureKinds is in the order of the kubelet's conditions.
+// PressureKinds are the pressure conditions in the order of the kubelet.
 var PressureKinds = []v1.NodeConditionType{v1.NodeMemoryPressure, v1.NodeDiskPressure, v1.NodePIDPressure}
 
-// PressureMessage returns the reason and message of a pressure condition, and the reason
-// of the event when it changes.
+// PressureMessage returns the reason and the message of a pressure condition, and the
+// reason of the event for a change to this state.
 func PressureMessage(kind v1.NodeConditionType, exists bool) [3]string {
 	if exists {
 		return pressureMessages[kind][1]

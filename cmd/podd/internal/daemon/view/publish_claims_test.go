@@ -10,21 +10,21 @@ import (
 	"podd/server"
 )
 
-// TestPublish_Claims checks the views of the claims in a set, and that a source is unread
-// until it is complete.
+// TestPublish_Claims checks the views of the claims in a set. A source must be unread until
+// the set contains it completely.
 func TestPublish_Claims(t *testing.T) {
 	text := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}}\n"
 	f := decode.File([]byte(text), decode.Options{Source: "/a", Path: "/a/x.yaml", Node: "n"})
 	b := merge.Files("/a", manifest.KindFile, f)
 	v := New(Options{Self: server.View{Sources: []string{"/a"}}})
 	for _, complete := range []bool{false, true} {
-		if unread := v.Latest.View().Unread; len(unread) != 1 {
+		if unread := v.Latest.View().UnreadSources; len(unread) != 1 {
 			t.Errorf("before a complete set: got unread sources %v, want one", unread)
 		}
 		b.Complete = complete
 		v.Publish(reconcile.Change{Set: merge.Batches([]manifest.Batch{b}), SetChanged: true})
 	}
-	if unread := v.Latest.View().Unread; len(unread) > 0 {
+	if unread := v.Latest.View().UnreadSources; len(unread) > 0 {
 		t.Errorf("after a complete set: got unread sources %v", unread)
 	}
 	got := v.Latest.View().Claims

@@ -1,5 +1,5 @@
-// Package view turns the changes that the router publishes into the View that endpoints
-// show, with the Node and the objects of the manifests.
+// Package view computes the View that endpoints show from the changes that the router
+// publishes. It also builds the Node object and the objects of the manifests.
 package view
 
 import (
@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/claims"
 	"podd/manifest"
 	"podd/reconcile"
 	"podd/reconcile/plan"
@@ -20,43 +21,43 @@ import (
 	"podd/server"
 )
 
-// A Publisher turns the router's changes into the View that endpoints show. Only the
-// router's goroutine calls Publish; any goroutine may read Latest.
+// A Publisher computes the View from the changes of the router. Only the goroutine of the
+// router calls Publish. Any goroutine may read Latest.
 type Publisher struct {
 	Latest *server.Latest
 
 	o         Options
 	reports   map[types.NamespacedName]*reconcile.Report // last report of each worker
 	pods      map[types.NamespacedName]*server.PodView
-	touched   map[types.NamespacedName]*server.PodView // pods that differ from Latest; nil: removed
+	touched   map[types.NamespacedName]*server.PodView // pods that differ from Latest; nil for a removed pod
 	base      server.View                              // the last published View, without pods
 	firstSeen map[manifest.Problem]time.Time           // when each problem first appeared
-	node      []manifest.Problem                       // node-wide problems, as last published
+	node      []manifest.Problem                       // problems of the node that were last published
 	findings  Findings                                 // of the newest set
 	objects   *objectViews
 }
 
 // Findings are the problems of a set and its pods.
 type Findings struct {
-	Problems []manifest.Problem // shown while the set is the newest
-	Advice   []manifest.Problem // reported as events only
+	Problems []manifest.Problem // shown until the next set
+	Advice   []manifest.Problem // only recorded as events
 }
 
 // Options are the options of a Publisher. All but Self may be zero.
 type Options struct {
-	Self server.View // what does not change: node, version, sources
+	Self server.View // the constant parts: node, version, sources
 	Node *Node       // nil: no Node is shown
-	// State holds problems and facts that do not pass through the router.
+	// State contains problems and facts that the router does not report.
 	State *NodeState
-	// Initial are the problems that podd found when it started. They are shown until it
-	// stops.
+	// Initial contains the problems that podd found when it started. They are shown until
+	// podd stops.
 	Initial []manifest.Problem
 	// Advisor adds warnings about settings that do not take full effect.
 	Advisor *Advisor
-	// APISource is the name of the source with the objects of the API.
+	// APISource is the name of the source that the API writes, or "".
 	APISource string
-	// Changed is called with the old and new view of a pod, nil if there is none. Removed
-	// is called with the last view of a removed pod.
+	// Changed is called with the old and the new view of a pod; one of them may be nil.
+	// Removed is called with the last view of a removed pod.
 	Changed func(before, after *server.PodView, now time.Time)
 	Removed func(last *server.PodView)
 }
@@ -64,9 +65,9 @@ type Options struct {
 // New returns a Publisher that shows o.Self until the first Publish.
 func New(o Options) *Publisher {
 	self := o.Self
-	// Revisions must be later than those of an earlier process.
+	// Revisions must be higher than the revisions of an earlier process.
 	self.Revision, self.Starting = uint64(time.Now().UnixMicro()), true
-	self.Unread = self.Sources
+	self.UnreadSources = self.Sources
 	return &Publisher{
 		Latest:    server.NewLatest(&self),
 		reports:   map[types.NamespacedName]*reconcile.Report{},
@@ -79,8 +80,7 @@ func New(o Options) *Publisher {
 	}
 }
 
-// Publish shows a change, and returns the findings of the newest set. The next revision of
-// the View is published before it returns.
+// Publish publishes the View after a change, and returns the findings of the newest set.
 func (v *Publisher) Publish(c reconcile.Change) Findings {
 	for _, key := range c.Gone {
 		if last := v.pods[key]; last != nil && v.o.Removed != nil {
@@ -111,9 +111,9 @@ func (v *Publisher) Publish(c reconcile.Change) Findings {
 	if c.SetChanged {
 		v.showDesired(c.Set, now)
 		v.findings = v.findingsIn(c.Set)
-		next.Files, next.Claims = fileViews(c.Set.Files), Claims(c.Set)
-		next.Unread = slices.DeleteFunc(slices.Clone(next.Sources), func(s string) bool { return c.Set.Complete[s] })
-		next.Taken = c.Set.Versions
+		next.Files, next.Claims = fileViews(c.Set.Files), claims.Views(c.Set)
+		next.UnreadSources = slices.DeleteFunc(slices.Clone(next.Sources), func(s string) bool { return c.Set.Complete[s] })
+		next.AppliedBatches = c.Set.Versions
 		set := c.Set
 		next.Objects = sync.OnceValue(func() *server.Objects { return v.objects.build(set) })
 	}
@@ -127,8 +127,8 @@ func (v *Publisher) Publish(c reconcile.Change) Findings {
 	return v.findings
 }
 
-// showDesired shows a new set at once, before the workers report: a pod of which another
-// version is desired is not current any more, and new pods appear.
+// showDesired shows the pods of a new set before their workers report. It adds new pods.
+// Pods with another desired version are no longer shown as current.
 func (v *Publisher) showDesired(set *manifest.Set, now time.Time) {
 	for key, p := range set.Pods {
 		r, hasReport := v.reports[key]
@@ -163,7 +163,7 @@ func runtimeProblems(c reconcile.Change) []manifest.Problem {
 	return all
 }
 
-// findingsIn returns the findings of a set, which may be nil.
+// findingsIn returns the findings of a set, or none if set is nil.
 func (v *Publisher) findingsIn(set *manifest.Set) Findings {
 	if set == nil {
 		return Findings{}
@@ -186,7 +186,7 @@ func isCurrent(r *reconcile.Report, desired *manifest.Pod) bool {
 		maps.Equal(v.Containers, desired.Containers) && !r.Unsized
 }
 
-// show replaces the view of a pod, or removes it if p is nil.
+// show stores the view of a pod, or removes it if p is nil.
 func (v *Publisher) show(key types.NamespacedName, p *server.PodView) {
 	v.touched[key] = p
 	if p == nil {
@@ -196,7 +196,7 @@ func (v *Publisher) show(key types.NamespacedName, p *server.PodView) {
 	v.pods[key] = p
 }
 
-// problems converts problems and records when each first appeared.
+// problems returns the views of problems, and records when each problem first appeared.
 func (v *Publisher) problems(all []manifest.Problem, now time.Time) []server.ProblemView {
 	since := make(map[manifest.Problem]time.Time, len(all))
 	out := make([]server.ProblemView, 0, len(all))
@@ -227,7 +227,8 @@ func fileViews(files []manifest.FileState) []server.FileView {
 	return out
 }
 
-// podView returns the view of a pod. desired is nil if the pod is not desired.
+// podView returns the view of a pod. desired is its desired version, or nil if the pod is
+// being deleted.
 func podView(r *reconcile.Report, desired *manifest.Pod) *server.PodView {
 	d := r.Decision
 	p := &server.PodView{
@@ -240,9 +241,9 @@ func podView(r *reconcile.Report, desired *manifest.Pod) *server.PodView {
 	}
 	switch d.Phase {
 	case plan.PhaseWait:
-		p.Earlier = countEarlier(r)
+		p.OutdatedRunning = countOutdated(r)
 	case plan.PhaseStop:
-		p.Ending = countEarlier(r)
+		p.OutdatedStopping = countOutdated(r)
 	}
 	p.Sandbox, p.Attempts = readySandbox(r.Observed), attempts(r.Observed)
 	p.Ready = isReady(p.Pod)
@@ -264,7 +265,8 @@ func podView(r *reconcile.Report, desired *manifest.Pod) *server.PodView {
 	return p
 }
 
-// attempts returns the attempt numbers that are not restart counts, by container ID.
+// attempts returns the attempt number of each container by its ID, if it differs from the
+// restart count.
 func attempts(observed []runtime.Incarnation) map[string]uint32 {
 	var differing map[string]uint32
 	for i := range observed {
@@ -282,7 +284,7 @@ func attempts(observed []runtime.Incarnation) map[string]uint32 {
 	return differing
 }
 
-// readySandbox returns the ID of the ready sandbox of podd.
+// readySandbox returns the ID of the ready sandbox, or "" if there is none.
 func readySandbox(observed []runtime.Incarnation) string {
 	for i := range observed {
 		if inc := &observed[i]; inc.Ready && !inc.Foreign {
@@ -292,7 +294,7 @@ func readySandbox(observed []runtime.Incarnation) string {
 	return ""
 }
 
-// exits returns the last exits in the order of the manifest.
+// exits returns the last exit of each container in the order of the manifest.
 func exits(r *reconcile.Report) []server.ExitView {
 	var out []server.ExitView
 	spec := &r.Version.Spec.Spec
@@ -306,9 +308,8 @@ func exits(r *reconcile.Report) []server.ExitView {
 	return out
 }
 
-// countEarlier returns the number of running containers of versions other than the
-// reported one.
-func countEarlier(r *reconcile.Report) (n int) {
+// countOutdated returns the number of running containers of earlier versions of the pod.
+func countOutdated(r *reconcile.Report) (n int) {
 	if r.Version == nil {
 		return 0
 	}
@@ -326,8 +327,8 @@ func countEarlier(r *reconcile.Report) (n int) {
 	return n
 }
 
-// unknownPod returns a placeholder for a pod of podd without a manifest: it is being
-// deleted, or keeps running until its manifest has been read.
+// unknownPod returns a placeholder for a pod without a known manifest. The pod is being
+// deleted, or its manifest has not been read yet.
 func unknownPod(key types.NamespacedName, phase plan.Phase) *v1.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	if phase == plan.PhaseHold {

@@ -82,8 +82,8 @@ func TestShowDesired(t *testing.T) {
 	}
 }
 
-// TestPublish_Sorted checks that pods are sorted by namespace and name after any change,
-// and that an earlier View does not change.
+// TestPublish_Sorted checks that pods are sorted by namespace and name after any change. An
+// earlier View must not change.
 func TestPublish_Sorted(t *testing.T) {
 	key := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "default", Name: name} }
 	report := func(name string) *reconcile.Report { return &reconcile.Report{Key: key(name)} }

@@ -1,0 +1,31 @@
+// Package claims lists the PersistentVolumeClaims of manifests.
+package claims
+
+import (
+	"cmp"
+	"slices"
+
+	"podd/manifest"
+	"podd/server"
+)
+
+// Views returns the claims of set, sorted by name and path. Claims of a cluster are omitted,
+// because their data is not in podd's root directory.
+func Views(set *manifest.Set) []server.ClaimView {
+	var all []server.ClaimView
+	for _, o := range set.Objects {
+		if o.FromServer() {
+			continue
+		}
+		for key, c := range o.Claims {
+			at := o.Origins[manifest.ObjectRef{Kind: "PersistentVolumeClaim", NamespacedName: key}]
+			all = append(all, server.ClaimView{
+				Claim: server.Key(key), Requested: c.Spec.Resources.Requests.Storage().String(), Path: at.Path, Line: at.Line,
+			})
+		}
+	}
+	slices.SortFunc(all, func(a, b server.ClaimView) int {
+		return cmp.Or(cmp.Compare(a.Claim.String(), b.Claim.String()), cmp.Compare(a.Path, b.Path))
+	})
+	return all
+}

@@ -1,0 +1,83 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/cmd/podd/internal/poddtest"
+	"podd/server"
+)
+
+// TestConnect_KilledInCheckout checks the error if a podd that make run started was
+// killed.
+func TestConnect_KilledInCheckout(t *testing.T) {
+	checkout := poddtest.ShortDir(t)
+	t.Chdir(checkout)
+	if err := os.MkdirAll(checkoutRunDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("unix", filepath.Join(checkoutRunDir, server.SocketName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.(*net.UnixListener).SetUnlinkOnClose(false)
+	ln.Close()
+	const want = "podd is not running (connection refused at .run/run/podd.sock); start it with: make run"
+	if _, err := firstReachable(t.Context(), New(checkoutRunDir), New(poddtest.ShortDir(t))); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	f := poddtest.Serve(t, poddtest.ViewOf())
+	if p, err := firstReachable(t.Context(), New(checkoutRunDir), New(f.Dir)); err != nil || p.socket != New(f.Dir).socket {
+		t.Errorf("with another podd running: got client %v, error %v", p, err)
+	}
+}
+
+// TestWatch_PoddStops checks the error if podd stops during a watch.
+func TestWatch_PoddStops(t *testing.T) {
+	f := &poddtest.Podd{Latest: server.NewLatest(poddtest.ViewOf(poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app")))), Dir: poddtest.ShortDir(t)}
+	stop := f.Start(t)
+	p := New(f.Dir)
+	err := p.Watch(t.Context(), func(*server.View) (bool, error) {
+		go stop() // the cleanup of Start waits for the request
+		return false, nil
+	})
+	if !errors.Is(err, ErrEnded) {
+		t.Errorf("got error %v, want %v", err, ErrEnded)
+	}
+}
+
+func TestConnect_NoPermission(t *testing.T) {
+	dir := poddtest.ShortDir(t)
+	p := New(dir)
+	err := p.connectionError(t.Context(), &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", os.ErrPermission)})
+	if err == nil || !strings.HasSuffix(err.Error(), "only root may connect, try sudo") {
+		t.Errorf("got error %v, want a hint to use sudo", err)
+	}
+}
+
+// failingWriter fails every write.
+type failingWriter struct{}
+
+func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("no space") }
+
+// TestLogs_WriteError checks the error if the output cannot be written. It must not be
+// reported as an error of podd.
+func TestLogs_WriteError(t *testing.T) {
+	f := poddtest.Serve(t, poddtest.ViewOf(poddtest.Started(poddtest.PodAt("one.yaml", 1, "one", "app"))))
+	f.OnLogs = func(_ context.Context, _ server.LogRequest, w io.Writer) error {
+		_, err := io.WriteString(w, "begun")
+		return err
+	}
+	err := New(f.Dir).Logs(t.Context(), server.LogRequest{Pod: types.NamespacedName{Namespace: "default", Name: "one-n1"}, Container: "app"}, failingWriter{})
+	if err == nil || err.Error() != "writing the log: no space" {
+		t.Errorf("got error %v, want writing the log: no space", err)
+	}
+}

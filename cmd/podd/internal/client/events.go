@@ -1,0 +1,29 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// Events returns all events that podd stores.
+func (p *Client) Events(ctx context.Context) (*v1.EventList, error) {
+	list := &v1.EventList{}
+	if err := p.fetch(ctx, http.MethodGet, "/v1/events", nil, nil, nil, list); err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// WatchEvents calls each with every event that is newer than revision until each returns
+// done or an error.
+func (p *Client) WatchEvents(ctx context.Context, revision string, each func(*v1.Event) (done bool, err error)) error {
+	resp, err := p.call(ctx, http.MethodGet, "/v1/events", url.Values{"watch": {"1"}, "revision": {revision}}, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	return eachValue(ctx, resp.Body, each)
+}

@@ -1,0 +1,162 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"podd/server"
+)
+
+// ErrEnded is the error of a response that is incomplete because podd has stopped.
+var ErrEnded = errors.New("podd stopped; its pods keep running")
+
+// Watch calls each with the current View and with later ones until each returns done or
+// an error, or ctx is done. If each is slow, it misses intermediate views.
+func (p *Client) Watch(ctx context.Context, each func(*server.View) (done bool, err error)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	resp, err := p.call(ctx, http.MethodGet, "/v1/state", url.Values{"watch": {"1"}}, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	var v *server.View
+	return eachValue(ctx, resp.Body, func(c *server.Change) (bool, error) {
+		if v == nil && !c.Whole {
+			return false, fmt.Errorf("decoding the response of podd at %s: the first value is not the complete state", p.socket)
+		}
+		v = c.Apply(v)
+		return each(v)
+	})
+}
+
+// Down stops all pods and calls each with every progress report.
+func (p *Client) Down(ctx context.Context, each func(*server.StopProgress)) error {
+	return p.stopAll(ctx, "/v1/down", nil, each)
+}
+
+// Shutdown is like Down, but stops the pods in the order of a node shutdown. grace limits
+// the duration of the shutdown; 0 means the configured limits.
+func (p *Client) Shutdown(ctx context.Context, grace time.Duration, each func(*server.StopProgress)) error {
+	query := url.Values{}
+	if grace > 0 {
+		query.Set("grace", grace.String())
+	}
+	return p.stopAll(ctx, "/v1/shutdown", query, each)
+}
+
+// Resume cancels a shutdown.
+func (p *Client) Resume(ctx context.Context) error {
+	resp, err := p.call(ctx, http.MethodPost, "/v1/resume", nil, nil)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
+
+func (p *Client) stopAll(ctx context.Context, path string, query url.Values, each func(*server.StopProgress)) error {
+	resp, err := p.call(ctx, http.MethodPost, path, query, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	return eachValue(ctx, resp.Body, func(d *server.StopProgress) (bool, error) {
+		each(d)
+		if d.Error != "" {
+			return true, errors.New(d.Error)
+		}
+		return d.Done, nil
+	})
+}
+
+// eachValue decodes a stream of JSON values until each returns done or an error.
+func eachValue[T any](ctx context.Context, from io.Reader, each func(*T) (done bool, err error)) error {
+	decoder := json.NewDecoder(from)
+	for {
+		value := new(T)
+		if err := decoder.Decode(value); err != nil {
+			return streamError(ctx, err)
+		}
+		if done, err := each(value); done || err != nil {
+			return err
+		}
+	}
+}
+
+// streamError returns the error for users of a response that ended too early.
+func streamError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+		return fmt.Errorf("decoding podd's response: %w", err)
+	}
+	return ErrEnded
+}
+
+// Restart requests a restart of containers. It returns when podd has accepted or rejected
+// the request.
+func (p *Client) Restart(ctx context.Context, t server.Target) error {
+	return p.fetch(ctx, http.MethodPost, "/v1/restart", nil, t, nil, nil)
+}
+
+// Logs copies a container's log to w.
+func (p *Client) Logs(ctx context.Context, req server.LogRequest, w io.Writer) error {
+	q := url.Values{
+		"namespace": {req.Pod.Namespace}, "pod": {req.Pod.Name}, "container": {req.Container},
+		"tail":       {strconv.FormatInt(req.Tail, 10)},
+		"limit":      {strconv.FormatInt(req.Limit, 10)},
+		"follow":     {strconv.FormatBool(req.Follow)},
+		"previous":   {strconv.FormatBool(req.Previous)},
+		"timestamps": {strconv.FormatBool(req.Timestamps)},
+	}
+	if req.Stream != "" {
+		q.Set("stream", string(req.Stream))
+	}
+	if !req.Since.IsZero() {
+		q.Set("since", req.Since.Format(time.RFC3339Nano))
+	}
+	resp, err := p.call(ctx, http.MethodGet, "/v1/logs", q, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := copyTo(w, resp.Body); err != nil {
+		if failed := (*writeError)(nil); errors.As(err, &failed) {
+			return err
+		}
+		return streamError(ctx, err)
+	}
+	if text := resp.Trailer.Get(server.ErrorTrailer); text != "" {
+		return errors.New(text)
+	}
+	return ctx.Err()
+}
+
+// writeError is the error of a write to podd's own output.
+type writeError struct{ err error }
+
+func (e *writeError) Error() string { return "writing the log: " + e.err.Error() }
+func (e *writeError) Unwrap() error { return e.err }
+
+// copyTo is io.Copy, except that errors of w are of type writeError.
+func copyTo(w io.Writer, r io.Reader) (int64, error) {
+	return io.Copy(writerFunc(func(b []byte) (int, error) {
+		n, err := w.Write(b)
+		if err != nil {
+			err = &writeError{err}
+		}
+		return n, err
+	}), r)
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }

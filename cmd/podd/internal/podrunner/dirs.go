@@ -1,0 +1,102 @@
+package podrunner
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Dirs manages the root directories of the runs below one root directory:
+//
+//	<root>/once/<pid>-<start time>-<random>
+//
+// The process ID and start time identify the process of the run, which also locks the
+// directory.
+type Dirs struct{ Root string }
+
+func (d Dirs) dir() string { return filepath.Join(d.Root, "once") }
+
+// NewSuffix returns a random suffix for the names of a run's pods.
+func NewSuffix() string { return strings.ToLower(rand.Text()[:10]) }
+
+// Create creates the root directory of a run of this process. It returns an error if there is
+// a run with the same suffix.
+func (d Dirs) Create(suffix string) (dir string, err error) {
+	self := os.Getpid()
+	start, err := startTime(self)
+	if err != nil {
+		return "", fmt.Errorf("creating the run directory: %w", err)
+	}
+	dir = filepath.Join(d.dir(), fmt.Sprintf("%d-%d-%s", self, start, suffix))
+	if err := os.MkdirAll(d.dir(), 0o700); err != nil {
+		return "", fmt.Errorf("creating the run directory: %w", err)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", fmt.Errorf("creating the run directory: %w", err)
+	}
+	return dir, nil
+}
+
+// All returns the directories of all runs, including dead ones.
+func (d Dirs) All() []string {
+	all, _ := filepath.Glob(filepath.Join(d.dir(), "*")) // the pattern is valid
+	return all
+}
+
+// Dead returns the directories of runs of a process that has ended.
+func (d Dirs) Dead() ([]string, error) {
+	entries, err := os.ReadDir(d.dir())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing the run directories: %w", err)
+	}
+	var dead []string
+	for _, e := range entries {
+		pid, start, ok := parseRun(e.Name())
+		if !ok || !e.IsDir() {
+			continue
+		}
+		if now, err := startTime(pid); err != nil || now != start {
+			dead = append(dead, filepath.Join(d.dir(), e.Name()))
+		}
+	}
+	return dead, nil
+}
+
+// parseRun parses the name of a run directory.
+func parseRun(name string) (pid int, start uint64, ok bool) {
+	parts := strings.Split(name, "-")
+	if len(parts) != 3 {
+		return 0, 0, false
+	}
+	pid, err1 := strconv.Atoi(parts[0])
+	start, err2 := strconv.ParseUint(parts[1], 10, 64)
+	return pid, start, err1 == nil && err2 == nil && pid > 0
+}
+
+// startTime returns the start time of a process in clock ticks since boot, which is field
+// 22 of /proc/PID/stat (proc_pid_stat(5)). The process name in field 2 may contain any
+// characters and ends with the last parenthesis. startTime returns an error if the process
+// does not exist or is a zombie.
+func startTime(pid int) (uint64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	const field = 22 - 3 // the first element is field 3
+	if len(fields) <= field {
+		return 0, fmt.Errorf("reading /proc/%d/stat: got %d fields, want at least %d", pid, len(fields), field+1)
+	}
+	if fields[0] == "Z" || fields[0] == "X" {
+		return 0, fmt.Errorf("process %d is dead", pid)
+	}
+	return strconv.ParseUint(fields[field], 10, 64)
+}

@@ -1,0 +1,58 @@
+package podrunner
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/wiring"
+	"podd/reconcile"
+	"podd/runtime/cri"
+)
+
+// sweepTimeout limits the removal of one run.
+const sweepTimeout = 30 * time.Second
+
+// Sweep removes the pods of runs of a podd that was killed. The pods get no grace period,
+// because their results are no longer used. If a removal fails, the next call tries again.
+func Sweep(ctx context.Context, cfg *config.Config, runs Dirs, client *cri.Client, log *slog.Logger) {
+	dead, err := runs.Dead()
+	if err != nil {
+		log.Warn("listing killed runs failed; the next podd tries again", "err", err)
+	}
+	for _, dir := range dead {
+		if err := sweepRun(ctx, cfg, dir, client, log); err != nil && ctx.Err() == nil {
+			log.Warn("removing a killed run failed; the next podd tries again", "dir", dir, "err", err)
+		}
+	}
+}
+
+// sweepRun removes the pods and the directory of one run.
+func sweepRun(ctx context.Context, cfg *config.Config, dir string, client *cri.Client, log *slog.Logger) error {
+	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
+	defer cancel()
+	r, err := New(Options{
+		Config: cfg, Dir: dir, Client: client, Leftovers: wiring.NewLeftovers(cfg, nil), Publish: func(reconcile.Change) {}, Log: log,
+	})
+	if err != nil {
+		return err // another podd may be removing this run
+	}
+	defer r.Close()
+	r.Begin(ctx)
+	select {
+	case <-r.observed:
+	case <-r.Failed():
+		return r.Err()
+	case <-ctx.Done():
+		return fmt.Errorf("listing the pods of run %s: %w", dir, ctx.Err())
+	}
+	if err := r.ForceStop(ctx); err != nil {
+		return err
+	}
+	if err := r.Down(ctx); err != nil {
+		return err
+	}
+	return r.Remove(ctx)
+}

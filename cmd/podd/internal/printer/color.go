@@ -1,0 +1,53 @@
+package printer
+
+import (
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+)
+
+// Status returns a STATUS with terminal colors: green for success, red for failure,
+// yellow for anything else.
+func Status(status string) string {
+	code := "33"
+	switch {
+	case slices.Contains([]string{"Running", "Completed", "Succeeded", "Ready", "Active", "Bound", "Available"}, status):
+		code = "32"
+	case isFailure(status):
+		code = "31"
+	}
+	return "\x1b[" + code + "m" + status + "\x1b[0m"
+}
+
+// EventType returns the TYPE of an event with terminal colors: a warning is yellow.
+func EventType(kind string) string {
+	if kind != v1.EventTypeWarning {
+		return kind
+	}
+	return "\x1b[33m" + kind + "\x1b[0m"
+}
+
+// isFailure reports whether a STATUS reports a failure.
+func isFailure(status string) bool {
+	for _, part := range []string{"Err", "BackOff", "Failed", "OOMKilled", "Evicted", "Lost", "Invalid", "CannotRun", "ExitCode:", "Signal:", "NotReady", "RegistryUnavailable", "DeadlineExceeded"} {
+		if strings.Contains(status, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// SupportsColor reports whether w is a terminal that supports colors (TERM), and the user
+// has not disabled them (NO_COLOR).
+func SupportsColor(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}

@@ -1,0 +1,66 @@
+// Package printer formats tables, texts and data for the output of verbs.
+package printer
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// A Table aligns cells in columns. The zero value is an empty table. Columns never become
+// narrower, so that later rows stay aligned.
+type Table struct {
+	widths []int
+	// Kubectl makes the columns as wide as those of kubectl.
+	Kubectl bool
+	// Paint adds terminal colors to a cell; may be nil.
+	Paint func(column int, cell string) string
+}
+
+// width returns the width of a column including the gap that follows.
+func (t *Table) width(i int) int {
+	if t.Kubectl {
+		return max(t.widths[i]+3, 6)
+	}
+	return t.widths[i] + 2
+}
+
+// IsEmpty reports whether no line has been fitted yet.
+func (t *Table) IsEmpty() bool { return t.widths == nil }
+
+// Fit widens the columns so that the cells of lines fit into them.
+func (t *Table) Fit(lines [][]string) {
+	for _, line := range lines {
+		for i, cell := range line {
+			if i == len(t.widths) {
+				t.widths = append(t.widths, 0)
+			}
+			t.widths[i] = max(t.widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+}
+
+// Line returns one row and a newline.
+func (t *Table) Line(cells []string) string {
+	var b strings.Builder
+	for i, cell := range cells {
+		shown := cell
+		if t.Paint != nil {
+			shown = t.Paint(i, cell)
+		}
+		b.WriteString(shown)
+		if i < len(cells)-1 {
+			b.WriteString(strings.Repeat(" ", t.width(i)-utf8.RuneCountInString(cell)))
+		}
+	}
+	return b.String() + "\n"
+}
+
+// Format fits the columns to lines and returns the rows.
+func (t *Table) Format(lines [][]string) string {
+	t.Fit(lines)
+	var b strings.Builder
+	for _, line := range lines {
+		b.WriteString(t.Line(line))
+	}
+	return b.String()
+}

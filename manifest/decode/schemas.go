@@ -1,0 +1,26 @@
+package decode
+
+import (
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+	"podd/manifest/schema"
+)
+
+// Schemas of the kinds that File reads. The status of a pod and the metadata that an API
+// server sets are not checked.
+var (
+	podSchema = sync.OnceValue(func() *schema.Schema {
+		unchecked := []string{"status"}
+		for _, key := range manifest.ServerMetadata {
+			unchecked = append(unchecked, "metadata."+key)
+		}
+		return schema.New[v1.Pod](unchecked...)
+	})
+	configMapSchema = sync.OnceValue(func() *schema.Schema { return schema.New[v1.ConfigMap]() })
+	secretSchema    = sync.OnceValue(func() *schema.Schema { return schema.New[v1.Secret]() })
+	claimSchema     = sync.OnceValue(func() *schema.Schema { return schema.New[v1.PersistentVolumeClaim]() })
+	volumeSchema    = sync.OnceValue(func() *schema.Schema { return schema.New[v1.PersistentVolume]() })
+)

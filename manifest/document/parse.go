@@ -1,0 +1,116 @@
+package document
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	yamlv3 "go.yaml.in/yaml/v3"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+)
+
+// A Value is a parsed document, or a part of one.
+type Value struct {
+	// Tree consists of map[string]any, []any, string, bool, int64, float64 and nil. It is
+	// nil for an empty document.
+	Tree any
+	Node
+}
+
+// Parse parses one document.
+func Parse(p Part) (Value, *SyntaxError) {
+	if tooMany(p.text) {
+		return Value{}, &SyntaxError{p.firstPosition(), fmt.Errorf("document too large: more than %d lines and items; split it", maxMarks)}
+	}
+	asJSON := looksLikeJSON(p.text)
+	text := p.text
+	if asJSON {
+		text = maskEscapes(text)
+	}
+	node, err := parseYAML(text)
+	if err != nil && !asJSON {
+		return Value{}, p.syntax(err)
+	}
+	v := Value{Node: Node{yaml: node, before: p.before, fallback: p.firstPosition()}}
+	if node != nil {
+		if err := measure(node); err != nil {
+			return Value{}, &SyntaxError{v.Position(), err}
+		}
+	}
+	raw := p.text
+	if !asJSON {
+		if raw, err = yaml.YAMLToJSON(p.text); err != nil {
+			return Value{}, p.syntax(err)
+		}
+	}
+	if err := utiljson.Unmarshal(raw, &v.Tree); err != nil {
+		return Value{}, p.syntax(err)
+	}
+	return v, nil
+}
+
+// Items returns the elements of the list at a key of an object. It returns none if the value
+// at the key is not a list.
+func (v Value) Items(key string) []Value {
+	object, _ := v.Tree.(map[string]any)
+	list, _ := object[key].([]any)
+	nodes := v.member(key).Elements()
+	out := make([]Value, len(list))
+	for i := range list {
+		out[i] = Value{Tree: list[i], Node: Node{before: v.before, fallback: v.Position()}}
+		if i < len(nodes) {
+			out[i].yaml = nodes[i].resolve().yaml
+		}
+	}
+	return out
+}
+
+// looksLikeJSON reports whether the whole text is one JSON object. The values are then
+// parsed as JSON, because JSON has escapes that YAML does not have.
+func looksLikeJSON(text []byte) bool {
+	return bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) && json.Valid(text)
+}
+
+// maskEscapes replaces the escapes that only JSON has, "\/" and surrogates, by others that
+// YAML can parse, and preserves all columns.
+func maskEscapes(text []byte) []byte {
+	out := bytes.Clone(text)
+	for i := 0; i+1 < len(out); i++ {
+		if out[i] != '\\' {
+			continue
+		}
+		i++ // in JSON every backslash is in a string and followed by a character
+		switch {
+		case out[i] == '/':
+			out[i] = 't'
+		case out[i] == 'u' && i+2 < len(out) && (out[i+1] == 'd' || out[i+1] == 'D') && out[i+2] >= '8':
+			copy(out[i+1:], "0041")
+		}
+	}
+	return out
+}
+
+// parseYAML parses a text that contains at most one document. It returns nil if the text
+// contains no document.
+func parseYAML(text []byte) (*yamlv3.Node, error) {
+	decoder := yamlv3.NewDecoder(bytes.NewReader(text))
+	var doc, more yamlv3.Node
+	switch err := decoder.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case len(doc.Content) == 0:
+		return nil, nil
+	}
+	switch err := decoder.Decode(&more); {
+	case err == nil:
+		return nil, fmt.Errorf("yaml: line %d: another document begins here; separate documents by a line with ---", more.Line)
+	case !errors.Is(err, io.EOF):
+		return nil, err
+	}
+	return doc.Content[0], nil
+}

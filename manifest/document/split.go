@@ -1,0 +1,124 @@
+package document
+
+import (
+	"bytes"
+	"fmt"
+	"unicode/utf8"
+)
+
+// Limits of a text, so that no file can exhaust podd's memory.
+const (
+	// maxBytes is the maximum size of a text, which is the kubelet's.
+	maxBytes = 10 << 20
+	// maxDocuments is the maximum number of documents in one text.
+	maxDocuments = 10_000
+	// maxMarks limits the number of YAML nodes in a document before they are parsed: each
+	// node needs a line, a comma, a bracket or a dash.
+	maxMarks = 100_000
+	// maxDepth is the maximum nesting depth of a document.
+	maxDepth = 100
+	// maxExpanded and maxExpandedBytes limit how much aliases add to a document.
+	maxExpanded      = 100_000
+	maxExpandedBytes = 4 << 20
+)
+
+// A Part is the text of one document.
+type Part struct {
+	text   []byte
+	before int // number of lines of the file before text
+}
+
+// Split cuts a text into documents. It only needs to check lines: in YAML a "---" or "..."
+// in the first column with a blank behind it ends all open constructs, even a block scalar,
+// and text inside a scalar is indented (YAML 1.2, production c-forbidden). If a part still
+// contains more than one document, Parse returns an error. FuzzSplit compares the result with that of
+// the library.
+func Split(data []byte) ([]Part, error) {
+	if len(data) > maxBytes {
+		return nil, fmt.Errorf("file too large: %d bytes (limit %d); split it", len(data), maxBytes)
+	}
+	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
+		return nil, fmt.Errorf("the file is encoded in UTF-16; save it in UTF-8")
+	}
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	if !utf8.Valid(data) {
+		return nil, fmt.Errorf("the file is not valid UTF-8; write YAML or JSON")
+	}
+	var parts []Part
+	current := Part{}
+	begin, lines, at := 0, 0, 0
+	cut := func(end int) {
+		current.text = data[begin:end]
+		parts = append(parts, current)
+		begin, current = end, Part{before: lines}
+	}
+	for at < len(data) {
+		end := lineEnd(data, at)
+		line := data[at:end]
+		if marker(line, "---") && !onlyDirectives(data[begin:at]) {
+			cut(at)
+		}
+		lines++
+		if marker(line, "...") {
+			cut(end)
+		}
+		at = end
+	}
+	cut(len(data))
+	if len(parts) > maxDocuments {
+		return nil, fmt.Errorf("too many documents: %d (limit %d); split the file", len(parts), maxDocuments)
+	}
+	return parts, nil
+}
+
+// lineEnd returns the end of the line that begins at i, including its line break.
+func lineEnd(data []byte, i int) int {
+	for ; i < len(data); i++ {
+		switch data[i] {
+		case '\n':
+			return i + 1
+		case '\r':
+			if i+1 < len(data) && data[i+1] == '\n' {
+				return i + 2
+			}
+			return i + 1
+		}
+	}
+	return len(data)
+}
+
+// marker reports whether a line is a document marker.
+func marker(line []byte, mark string) bool {
+	return bytes.HasPrefix(line, []byte(mark)) &&
+		(len(line) == len(mark) || bytes.IndexByte([]byte(" \t\r\n"), line[len(mark)]) >= 0)
+}
+
+// onlyDirectives reports whether a text has only comments and %-directives, which belong to
+// the document after the next marker.
+func onlyDirectives(text []byte) bool {
+	for at := 0; at < len(text); {
+		end := lineEnd(text, at)
+		line := bytes.TrimSpace(text[at:end])
+		if len(line) > 0 && line[0] != '#' && line[0] != '%' {
+			return false
+		}
+		at = end
+	}
+	return true
+}
+
+// tooMany reports whether a document could have more nodes than maxMarks.
+func tooMany(text []byte) bool {
+	marks := 0
+	for i, c := range text {
+		switch c {
+		case '\n', '\r', ',', '[', '{':
+			marks++
+		case '-', '?':
+			if i+1 < len(text) && (text[i+1] == ' ' || text[i+1] == '\t') {
+				marks++
+			}
+		}
+	}
+	return marks > maxMarks
+}

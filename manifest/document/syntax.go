@@ -1,0 +1,103 @@
+package document
+
+import (
+	"bytes"
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"podd/manifest"
+	"podd/manifest/wording"
+)
+
+// A SyntaxError is the reason why a document could not be parsed.
+type SyntaxError struct {
+	Position manifest.Position
+	error
+}
+
+// FirstLine returns the position of the first line that is neither blank, a comment nor a
+// document marker. isBlank reports that p has no such line; the position is then that of the
+// first line.
+func (p Part) FirstLine() (at manifest.Position, isBlank bool) {
+	line := p.before + 1
+	for at := 0; at < len(p.text); line++ {
+		end := lineEnd(p.text, at)
+		if s := bytes.TrimSpace(p.text[at:end]); len(s) > 0 && s[0] != '#' && string(s) != "---" && string(s) != "..." {
+			return manifest.Position{Line: uint32(line), Column: 1}, false
+		}
+		at = end
+	}
+	return manifest.Position{Line: uint32(p.before + 1), Column: 1}, true
+}
+
+// firstPosition returns the position that FirstLine returns.
+func (p Part) firstPosition() manifest.Position {
+	at, _ := p.FirstLine()
+	return at
+}
+
+// yamlError splits the libraries' errors into prefixes, line and message.
+var yamlError = regexp.MustCompile(`(?s)^(?:error converting YAML to JSON: )?yaml: (?:unmarshal errors:\s*)?(?:line (\d+): )?(.*)$`)
+
+// grammar matches the messages of the libraries' parsers; the others are from their
+// scanners.
+var grammar = regexp.MustCompile(`^did not find expected (key|',' or|node content|'-' indicator|<document start>)`)
+
+// quotation matches a quoted value in a library's error, because the value may be private.
+var quotation = regexp.MustCompile("(anchor) '[^']*'| `[^`]*`")
+
+// syntax returns the position in the file of an error of a YAML or JSON library.
+//
+// The libraries report lines in three ways. For an error of its scanner, v3 reports where
+// the broken construct begins (the open quote), which is more helpful than where the error
+// was noticed. For an error of its parser, v3 reports where the surrounding block begins,
+// which is not helpful, and v2 the line before the error. Both omit the number of the first
+// line.
+func (p Part) syntax(err error) *SyntaxError {
+	found := yamlError.FindStringSubmatch(err.Error())
+	if found == nil {
+		return &SyntaxError{p.firstPosition(), errors.New("parsing: " + wording.Clip(err.Error(), 300))}
+	}
+	message := quotation.ReplaceAllString(strings.TrimSpace(found[2]), "$1")
+	if strings.HasPrefix(message, "unknown anchor") {
+		message += "; quote a value that begins with *"
+	}
+	line, _ := strconv.Atoi(found[1])
+	if grammar.MatchString(message) {
+		line = p.grammarLine(line) + 1
+	}
+	line = max(line, 1)
+	if p.hasTabIndent(line) {
+		message += "; the line is indented with a tab, use spaces"
+	}
+	return &SyntaxError{manifest.Position{Line: uint32(p.before + line)}, errors.New("parsing YAML: " + wording.Clip(message, 300))}
+}
+
+// grammarLine returns the line of a parser's error, using the line before it from v2. For
+// garbage after the document, which v2 does not reach, v3 reports the line in the same way.
+func (p Part) grammarLine(v3 int) int {
+	_, err := yaml.YAMLToJSON(p.text)
+	if err == nil {
+		return v3
+	}
+	found := yamlError.FindStringSubmatch(err.Error())
+	if found == nil || !grammar.MatchString(found[2]) {
+		return v3
+	}
+	before, _ := strconv.Atoi(found[1]) // no number is 0: the first line
+	return before
+}
+
+// hasTabIndent reports whether line n of the part has a tab in its indentation.
+func (p Part) hasTabIndent(n int) bool {
+	at := 0
+	for ; n > 1 && at < len(p.text); n-- {
+		at = lineEnd(p.text, at)
+	}
+	line := p.text[at:lineEnd(p.text, at)]
+	return bytes.ContainsRune(line[:len(line)-len(bytes.TrimLeft(line, " \t"))], '\t')
+}

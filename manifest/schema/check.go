@@ -1,0 +1,259 @@
+package schema
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"podd/manifest"
+)
+
+// FaultKind is the kind of a Fault.
+type FaultKind int
+
+const (
+	UnknownField FaultKind = iota
+	DuplicateField
+	WrongType
+)
+
+// A Fault is a difference between a document and its Schema.
+type Fault struct {
+	Kind FaultKind
+	Path string // of the field
+	// Position is the position of a duplicate field. For other faults it is zero, because
+	// Index returns the position.
+	Position manifest.Position
+	// Message describes the fault and the remedy. It contains no value, because values may be
+	// secret.
+	Message string
+}
+
+// A checker compares one document with its Schema.
+type checker struct {
+	root    *Schema
+	isPatch bool
+	report  func(Fault)
+	// paths contains the paths of fields by name, see addPaths. It is nil until it is needed.
+	paths map[string]string
+}
+
+// Check compares a tree (see document.Value) with s and calls report for each unknown field
+// and each value of a wrong type. It returns a copy of the tree without these, in which a
+// wrong element of a list is null. A null in an object counts as a missing field.
+func (s *Schema) Check(tree any, report func(Fault)) any {
+	c := &checker{root: s, report: report}
+	clean, _ := c.value(s, tree, "")
+	return clean
+}
+
+// CheckPatch is like Check, but for a JSON merge patch (RFC 7386): the returned tree contains
+// the nulls of the patch, which delete fields, and does not contain a list with a wrong
+// element, because a patch replaces lists as a whole.
+func (s *Schema) CheckPatch(tree any, report func(Fault)) any {
+	c := &checker{root: s, isPatch: true, report: report}
+	clean, _ := c.value(s, tree, "")
+	return clean
+}
+
+// value returns a copy of a tree without faults. ok is false if the type of the tree itself is
+// wrong.
+func (c *checker) value(s *Schema, tree any, path string) (clean any, ok bool) {
+	if tree == nil {
+		return nil, true
+	}
+	switch s.kind {
+	case object, dictionary:
+		if m, ok := tree.(map[string]any); ok {
+			return c.members(s, m, path), true
+		}
+	case list:
+		if l, ok := tree.([]any); ok {
+			return c.elements(s, l, path)
+		}
+	default:
+		if message := s.mismatch(tree); message != "" {
+			c.report(Fault{Kind: WrongType, Path: path, Message: message})
+			return nil, false
+		}
+		return tree, true
+	}
+	c.report(Fault{Kind: WrongType, Path: path, Message: fmt.Sprintf("must be %s, not %s", s.expected(), TypeName(tree))})
+	return nil, false
+}
+
+// elements returns a copy of a list without faults. ok is false for a list that must be
+// omitted from a patch.
+func (c *checker) elements(s *Schema, l []any, path string) (clean any, ok bool) {
+	out, ok := make([]any, len(l)), true
+	for i := range l {
+		var elementOK bool
+		out[i], elementOK = c.value(s.element, l[i], elementPath(path, i)) // nil if wrong, so that indexes stay correct
+		ok = ok && elementOK
+	}
+	if c.isPatch && !ok {
+		return nil, false
+	}
+	return out, true
+}
+
+// members returns a copy of an object without faults.
+func (c *checker) members(s *Schema, m map[string]any, path string) map[string]any {
+	out := make(map[string]any, len(m))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		field := s.Path(path, key)
+		member := s.Member(key)
+		if member == nil {
+			c.report(Fault{Kind: UnknownField, Path: field, Message: c.unknownField(s, key)})
+			continue
+		}
+		v, ok := c.value(member, m[key], field)
+		if m[key] == nil && s.kind == dictionary && member.kind == text && !c.isPatch {
+			v = "" // as in JSON: "a:" in labels or data is an empty string
+		}
+		if v != nil || c.isPatch && ok {
+			out[key] = v
+		}
+	}
+	return out
+}
+
+// mismatch returns the error of a value that is not an object or list, or "". The error
+// never contains the value, which may be secret.
+func (s *Schema) mismatch(v any) string {
+	ok, hint := true, ""
+	switch s.kind {
+	case text:
+		_, ok = v.(string)
+		hint = "; put it in quotes"
+		if _, isBool := v.(bool); isBool {
+			hint += ", because YAML reads yes, no, on, off, y and n as booleans"
+		}
+	case boolean:
+		_, ok = v.(bool)
+		hint = "; write true or false without quotes"
+	case number:
+		_, isInteger := v.(int64)
+		_, isFloat := v.(float64)
+		ok = isInteger || isFloat
+	case integer:
+		return s.checkInteger(v)
+	case base64Text:
+		var str string
+		if str, ok = v.(string); ok {
+			if _, err := base64.StdEncoding.DecodeString(str); err != nil {
+				return "is not valid base64; encode the value, or use stringData in a Secret"
+			}
+		}
+	case customEncoding:
+		return s.checkDecoder(v)
+	}
+	if ok {
+		return ""
+	}
+	if _, scalar := scalarName(v); !scalar {
+		hint = ""
+	}
+	return fmt.Sprintf("must be %s, not %s%s", s.expected(), TypeName(v), hint)
+}
+
+// checkInteger returns the error of a value that is not an integer of the type, or "".
+func (s *Schema) checkInteger(v any) string {
+	switch x := v.(type) {
+	case int64:
+		lowest, highest := int64(-1)<<(s.bits-1), int64(1)<<(s.bits-1)-1
+		if s.unsigned {
+			lowest, highest = 0, int64(1)<<min(s.bits, 63)-1
+		}
+		if x < lowest || x > highest {
+			return fmt.Sprintf("is out of range; must be between %d and %d", lowest, highest)
+		}
+		return ""
+	case float64:
+		return "must be an integer of at most 64 bits"
+	case string:
+		if _, err := strconv.ParseInt(x, 10, s.bits); err == nil {
+			return "must be an integer, not a string; remove the quotes"
+		}
+	}
+	return "must be an integer, not " + TypeName(v)
+}
+
+// checkDecoder returns the error of a value that a type with its own UnmarshalJSON does not
+// accept, or "".
+func (s *Schema) checkDecoder(v any) string {
+	raw, err := utiljson.Marshal(v)
+	if err == nil {
+		err = utiljson.Unmarshal(raw, reflect.New(s.goType).Interface())
+	}
+	if err == nil {
+		return ""
+	}
+	switch s.goType {
+	case reflect.TypeFor[resource.Quantity](), reflect.TypeFor[resource.QuantityValue]():
+		return "is not a quantity; write something like 100m, 0.5, 64Mi or 1Gi"
+	case reflect.TypeFor[intstr.IntOrString]():
+		return "must be a number or a string, not " + TypeName(v)
+	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime]():
+		return "is not a time; write it as 2006-01-02T15:04:05Z"
+	}
+	if strings.HasSuffix(s.goType.Name(), "Duration") { // several packages define one
+		return "is not a duration; write something like 10s, 5m or 1h30m"
+	}
+	return "cannot be decoded as " + s.goType.Name()
+}
+
+// expected returns the name of the type that s requires, with an article.
+func (s *Schema) expected() string {
+	switch s.kind {
+	case object, dictionary:
+		return "an object"
+	case list:
+		if s.element.kind == text {
+			return "a list such as [a, b]"
+		}
+		return "a list"
+	case boolean:
+		return "a boolean"
+	case number:
+		return "a number"
+	}
+	return "a string"
+}
+
+// TypeName returns the name of the type of a value in a tree, with an article.
+func TypeName(v any) string {
+	if name, ok := scalarName(v); ok {
+		return name
+	}
+	switch v.(type) {
+	case nil:
+		return "null"
+	case []any:
+		return "a list"
+	}
+	return "an object"
+}
+
+// scalarName returns the name of the type of a string, boolean or number. ok is false for
+// other types.
+func scalarName(v any) (name string, ok bool) {
+	switch v.(type) {
+	case string:
+		return "a string", true
+	case bool:
+		return "a boolean", true
+	case int64, float64:
+		return "a number", true
+	}
+	return "", false
+}

@@ -1,0 +1,49 @@
+package schema
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"podd/manifest/wording"
+)
+
+// unknownField returns the message for a key that the struct s does not contain. It suggests
+// the field that was probably meant: the only field of this name elsewhere in the document,
+// or else the field of s with the most similar name.
+func (c *checker) unknownField(s *Schema, key string) string {
+	if c.paths == nil {
+		c.paths = map[string]string{}
+		c.root.addPaths("", c.paths, map[*Schema]bool{})
+	}
+	path := c.paths[key]
+	closest := wording.Closest(key, slices.Sorted(maps.Keys(s.fields)))
+	switch {
+	case path != "" && path == key:
+		return `unknown field; did you mean "` + path + `" at the top level?`
+	case path != "":
+		return `unknown field; did you mean "` + path + `"?`
+	case closest != "":
+		return `unknown field; did you mean "` + closest + `"?`
+	}
+	return "unknown field; remove it"
+}
+
+// addPaths adds the paths of all fields in or below the struct s by field name. The path of a
+// name that occurs more than once is "". Fields of list elements are not included. outer
+// contains the structs in which s is, because types may be recursive.
+func (s *Schema) addPaths(path string, paths map[string]string, outer map[*Schema]bool) {
+	if s.kind != object || outer[s] {
+		return
+	}
+	outer[s] = true
+	for name, field := range s.fields {
+		p := s.Path(path, name)
+		if _, ok := paths[name]; ok {
+			p = ""
+		}
+		paths[name] = p
+		field.addPaths(strings.TrimPrefix(path+"."+name, "."), paths, outer)
+	}
+	delete(outer, s)
+}

@@ -1,0 +1,68 @@
+package manifest
+
+// Traits are the differences in behavior between the pods of different kinds of sources. Package
+// decode sets them; no other package decides by the kind of a pod's source. The zero value means
+// a pod of a file or URL, as a kubelet runs its static pods.
+type Traits struct {
+	// RunsOnce means that the pod never runs again after it has finished, failed or was
+	// stopped by a shutdown of the node: a controller creates another pod instead. The pod
+	// also continues in the sandbox of a kubelet if its restart policy forbids a second run.
+	// Without RunsOnce, a finished pod runs again after a change of its cpu or memory, and a
+	// pod that a shutdown has stopped runs again after the shutdown.
+	RunsOnce bool
+	// KeepsVersion means that the UID identifies the version: no edit of the pod and no
+	// change of an object that it refers to makes a new version. Without KeepsVersion, an
+	// edit replaces the pod, and so does a change of its objects if the pod has
+	// AnnotationRestartOnChange.
+	KeepsVersion bool
+	// AdoptsMetadata means that edits of labels and annotations are applied to the running
+	// pod, so its files that contain them are updated. Without AdoptsMetadata, such an edit
+	// is a new version.
+	AdoptsMetadata bool
+	// FailsIfRejected means that the pod fails if admission rejects it, because it can run
+	// on another node. Admission makes the checks of a kubelet, in the order and with the
+	// reasons and messages of a kubelet (pkg/kubelet/lifecycle/predicate.go), orders such
+	// pods by creation time after all others, and checks an admitted pod again only if it
+	// requests more. Without FailsIfRejected, a rejected pod waits until it can run.
+	FailsIfRejected bool
+	// Preemptible means that the pod may be stopped to make room for a critical pod, and
+	// that it is critical itself only if its priority is at least that of
+	// system-cluster-critical (IsCriticalPod in pkg/kubelet/types/pod_update.go). Without
+	// Preemptible, the pod is critical whatever its priority, as a static pod.
+	Preemptible bool
+	// StateAtSource means that the source stores the pod's status and ephemeral containers.
+	// If podd has no state of the pod, it continues with the stored phase, start time and
+	// restart counts; ephemeral containers are added at the source only; the status is that
+	// of a kubelet; and it includes exit codes even after the deletion of the pod. Without
+	// StateAtSource, podd's journal stores the state, podd's own API adds ephemeral
+	// containers, and the status also contains the message of a waiting pod.
+	StateAtSource bool
+	// DeletedAtSource means that only a request to the source deletes the pod, and that its
+	// name is free for another pod only afterwards. So a pod with another UID replaces a
+	// running pod at once. Resources of a pod that its source has not confirmed yet stay
+	// reserved. Without DeletedAtSource, a pod of the same name is an edit: the earlier
+	// version keeps running until the new one can start.
+	DeletedAtSource bool
+	// RefsFromServer means that an API server returns the objects that the pod refers to:
+	// also tokens and RuntimeClasses, and claims that the cluster has bound. Without
+	// RefsFromServer, the pod uses objects in manifests of the same source only, and podd
+	// binds the claims.
+	RefsFromServer bool
+	// EphemeralClaims means that a controller creates a PersistentVolumeClaim for each
+	// generic ephemeral volume. Without EphemeralClaims, such a volume is a directory that
+	// is removed with the pod.
+	EphemeralClaims bool
+}
+
+// KindTraits returns the traits of the pods of a kind of source: KindFile, KindURL or
+// KindAPI. Sandboxes record the kind (AnnotationConfigSource), so the traits of a pod are
+// available even if its source does not have the pod any more.
+func KindTraits(kind string) Traits {
+	if kind != KindAPI {
+		return Traits{}
+	}
+	return Traits{
+		RunsOnce: true, KeepsVersion: true, AdoptsMetadata: true, FailsIfRejected: true, Preemptible: true,
+		StateAtSource: true, DeletedAtSource: true, RefsFromServer: true, EphemeralClaims: true,
+	}
+}

@@ -1,0 +1,68 @@
+package admission
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+	"podd/reconcile/plan"
+)
+
+// noDevices is the reason with which Kubernetes rejects a pod because of missing devices.
+const noDevices = "UnexpectedAdmissionError"
+
+// withDevices returns the amounts of the node including its devices.
+func (l Limits) withDevices() Amounts {
+	if len(l.Devices) == 0 {
+		return l.Amounts
+	}
+	all := maps.Clone(l.Amounts)
+	if all == nil {
+		all = Amounts{}
+	}
+	for name, d := range l.Devices {
+		all[name] = d.Total
+	}
+	return all
+}
+
+// admitDevices makes pods wait for devices that no plugin serves, because plugins start
+// late after a boot and may even be pods. A pod with devices keeps them, and a running
+// version is not stopped for one that cannot have devices.
+func (l Limits) admitDevices(c candidate) plan.Verdict {
+	if l.DevicesUnknown {
+		return plan.Verdict{}
+	}
+	wants := manifest.PodRequests(&c.Desired.Spec.Spec)
+	for _, name := range slices.Sorted(maps.Keys(wants)) {
+		n := wants[name]
+		if !manifest.IsExtended(name) || n.Sign() <= 0 {
+			continue
+		}
+		answer := plan.Wait
+		if _, known := l.Devices[name]; !known && c.traits().FailsIfRejected {
+			continue // the cluster counts it, or a driver outside the node does
+		}
+		switch {
+		case l.Devices == nil:
+			return plan.Verdict{Answer: plan.Reject, Reason: noDevices, NeverFits: true, Message: fmt.Sprintf("it requests %s, and podd does not serve device plugins with --runonce; run it without", name)}
+		case l.Devices[name].Served || slices.ContainsFunc(c.Held, func(p *manifest.Pod) bool { return p.UID == c.Desired.UID && p.Hash == c.Desired.Hash }):
+			continue
+		case len(c.Held) > 0:
+			answer = plan.Reject
+		}
+		return plan.Verdict{Answer: answer, Reason: noDevices, Message: fmt.Sprintf("it requests %s of %s, which no device plugin provides now; the pod starts when one registers", formatAmount(name, amountOf(name, n)), name)}
+	}
+	return plan.Verdict{}
+}
+
+// reasonOf returns the reason of a pod for which a resource is insufficient.
+func reasonOf(name v1.ResourceName) string {
+	if manifest.IsExtended(name) {
+		return noDevices
+	}
+	return "OutOf" + string(name)
+}

@@ -1,0 +1,189 @@
+package admission
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
+	"podd/reconcile/plan"
+	"podd/runtime"
+)
+
+// Features are the properties of the node that pods can require. The zero value has only
+// features that every node has.
+type Features struct {
+	// Runtime is the last status of the runtime. Its features are checked only when it has
+	// been reached.
+	Runtime runtime.Node
+	// UnsafeSysctls are allowed in addition to the safe ones; a name may end in *.
+	UnsafeSysctls []string
+	// RuntimeClasses maps RuntimeClasses to handlers with a different name.
+	RuntimeClasses map[string]string
+	// Labels of the node.
+	Labels map[string]string
+	// Taints of the node in its cluster. They apply only to pods of the cluster.
+	Taints []v1.Taint
+	// AppArmor reports that the kernel enforces AppArmor profiles.
+	AppArmor bool
+}
+
+// requirement is a row of the table of features that pods can require.
+type requirement struct {
+	reason string // Kubernetes' reason for a rejected pod
+	// unmet returns the missing feature and the remedy, or "".
+	unmet func(*Features, *v1.Pod) string
+}
+
+const missingHandlerReason = "RuntimeHandlerNotFound"
+
+// requirements are checked in this order; the first missing feature rejects the pod.
+var requirements = []requirement{
+	// The pod is for another node, because a manifest may be given to many nodes.
+	{"NodeAffinity", (*Features).unmatchedAffinity},
+	// An unsafe sysctl of one pod could starve or slow down others.
+	{"SysctlForbidden", (*Features).forbiddenSysctl},
+	// A container must not run unconfined if its manifest requires a profile.
+	{"AppArmor", (*Features).disabledAppArmor},
+	// The default handler might isolate less, or not at all.
+	{missingHandlerReason, (*Features).missingHandler},
+	// Older runtimes ignore the field and run the pod's root as the node's root.
+	{"UserNamespacesNotSupported", (*Features).missingUserNamespaces},
+	// Older runtimes ignore the field and add the groups of the image.
+	{"SupplementalGroupsPolicyNotSupported", (*Features).missingStrictGroups},
+	// Older runtimes ignore the field and send another signal.
+	{"StopSignalNotSupported", (*Features).missingStopSignals},
+}
+
+// admit rejects a pod that could only run differently from its manifest, because a runtime
+// ignores unknown fields silently.
+func (f *Features) admit(p *manifest.Pod) plan.Verdict {
+	if p.Handler != nil { // the handler from the cluster takes precedence
+		withHandler := *f
+		withHandler.RuntimeClasses = map[string]string{*p.Spec.Spec.RuntimeClassName: *p.Handler}
+		f = &withHandler
+	}
+	for _, r := range requirements {
+		if r.reason == missingHandlerReason && p.Traits.FailsIfRejected {
+			continue // it would fail; as in a kubelet, its start is retried
+		}
+		if why := r.unmet(f, p.Spec); why != "" {
+			return plan.Verdict{Answer: plan.Reject, Reason: r.reason, Message: why}
+		}
+	}
+	return plan.Verdict{}
+}
+
+// RejectEphemeral returns why the node cannot run the ephemeral containers of a pod, which are
+// added after its admission; "" if it can.
+func (f *Features) RejectEphemeral(pod *v1.Pod) string { return f.disabledAppArmor(pod) }
+
+func (f *Features) forbiddenSysctl(pod *v1.Pod) string {
+	if name := f.unsafeSysctl(pod); name != "" {
+		return fmt.Sprintf("sysctl %s is not safe and not allowed on this node; remove it, or allow it with --allowed-unsafe-sysctls", name)
+	}
+	return ""
+}
+
+// unsafeSysctl returns the first sysctl that the node does not allow, or "".
+func (f *Features) unsafeSysctl(pod *v1.Pod) string {
+	if pod.Spec.SecurityContext == nil {
+		return ""
+	}
+	for _, s := range pod.Spec.SecurityContext.Sysctls {
+		if !manifest.SysctlAllowed(s.Name, f.UnsafeSysctls) {
+			return s.Name
+		}
+	}
+	return ""
+}
+
+func (f *Features) unmatchedAffinity(pod *v1.Pod) string {
+	if manifest.MatchesNode(pod, pod.Spec.NodeName, f.Labels) {
+		return ""
+	}
+	return "the node does not match the nodeSelector or nodeAffinity of the pod; change them, or label the node with --node-labels"
+}
+
+func (f *Features) handler(pod *v1.Pod) string {
+	return manifest.RuntimeHandler(&pod.Spec, f.RuntimeClasses)
+}
+
+// missingHandler accepts every handler if the runtime does not list its handlers, because then
+// the runtime checks it.
+func (f *Features) missingHandler(pod *v1.Pod) string {
+	handler := f.handler(pod)
+	_, known := f.Runtime.Handlers[handler]
+	if handler == "" || known || !f.hasReported() || len(f.Runtime.Handlers) == 0 {
+		return ""
+	}
+	var has []string
+	for _, name := range slices.Sorted(maps.Keys(f.Runtime.Handlers)) {
+		if name != "" {
+			has = append(has, name)
+		}
+	}
+	return fmt.Sprintf("runtimeClassName %q: %s has no handler %q, only %s; name one of them, or map the class with --runtime-class=%s=HANDLER",
+		*pod.Spec.RuntimeClassName, f.runtime(), handler, cmp.Or(strings.Join(has, ", "), "its default"), *pod.Spec.RuntimeClassName)
+}
+
+func (f *Features) disabledAppArmor(pod *v1.Pod) string {
+	if f.AppArmor {
+		return ""
+	}
+	containers := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
+	for _, c := range pod.Spec.EphemeralContainers {
+		containers = append(containers, v1.Container(c.EphemeralContainerCommon))
+	}
+	for i := range containers {
+		if p := manifest.AppArmorProfile(pod, &containers[i]); p != nil && p.Type != v1.AppArmorProfileTypeUnconfined {
+			return fmt.Sprintf("container %s has an AppArmor profile, but AppArmor is disabled on this node; boot it with apparmor=1, or remove the profile", containers[i].Name)
+		}
+	}
+	return ""
+}
+
+func (f *Features) missingUserNamespaces(pod *v1.Pod) string {
+	if !manifest.HasUserNamespace(&pod.Spec) || !f.hasReported() || f.Runtime.Handlers[f.handler(pod)].UserNamespaces {
+		return ""
+	}
+	return fmt.Sprintf("hostUsers: false needs a user namespace, which %s does not support; use containerd 2 or CRI-O 1.31, or later, with runc 1.2 on Linux 6.3, or remove it", f.runtime())
+}
+
+func (f *Features) missingStrictGroups(pod *v1.Pod) string {
+	sc := pod.Spec.SecurityContext
+	if sc == nil || sc.SupplementalGroupsPolicy == nil || *sc.SupplementalGroupsPolicy != v1.SupplementalGroupsPolicyStrict ||
+		!f.hasReported() || f.Runtime.SupplementalGroupsPolicy {
+		return ""
+	}
+	return fmt.Sprintf("supplementalGroupsPolicy Strict is not supported by %s; use containerd 2 or CRI-O 1.31, or later, or remove it", f.runtime())
+}
+
+// stopSignals lists the runtimes that support stop signals of containers.
+var stopSignals = runtime.Since{"containerd": {2, 3}, "cri-o": {1, 34}}
+
+func (f *Features) missingStopSignals(pod *v1.Pod) string {
+	if !f.hasReported() || f.Runtime.Reaches(stopSignals) {
+		return ""
+	}
+	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			if l := list[i].Lifecycle; l != nil && l.StopSignal != nil {
+				return fmt.Sprintf("lifecycle.stopSignal of container %s is not supported by %s; use containerd 2.3 or CRI-O 1.34, or later, or give the image a STOPSIGNAL", list[i].Name, f.runtime())
+			}
+		}
+	}
+	return ""
+}
+
+// hasReported reports whether the runtime has reported its status.
+func (f *Features) hasReported() bool { return f.Runtime.Reachable && f.Runtime.Name != "" }
+
+// runtime returns the runtime's name and version, like "containerd v2.4.2".
+func (f *Features) runtime() string {
+	return strings.TrimSpace(f.Runtime.Name + " " + f.Runtime.Version)
+}

@@ -1,0 +1,34 @@
+package cgroup
+
+import (
+	"path"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// PodPaths returns the possible paths of a pod's cgroup below the mount point of a
+// hierarchy, one for each QoS class and driver. At most one of these cgroups exists. root
+// is the parent of kubepods; "" is the top of the hierarchy.
+func PodPaths(root string, uid types.UID) []string {
+	var all []string
+	for _, class := range classPaths(root) {
+		at, _ := podPathInClass(class, uid)
+		all = append(all, at)
+	}
+	return all
+}
+
+// QOSPaths returns the possible paths of the cgroup of all pods, kubepods, and the possible
+// paths of the cgroups of the QoS classes Burstable and BestEffort. There is a path for each
+// driver. root is the parent of kubepods; "" is the top of the hierarchy.
+func QOSPaths(root string) (kubepods, classes []string) {
+	for _, class := range classPaths(root) {
+		if base := path.Base(class); base == "kubepods" || strings.HasSuffix(base, "kubepods"+slice) {
+			kubepods = append(kubepods, class)
+		} else {
+			classes = append(classes, class)
+		}
+	}
+	return kubepods, classes
+}

@@ -1,0 +1,55 @@
+// Package allocation defines the values that describe which devices of device plugins are
+// available on the node and which are allocated to pods.
+package allocation
+
+import (
+	"encoding/json"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/runtime"
+)
+
+// A Count is the number of devices of one extended resource.
+type Count struct {
+	// Total is the number of healthy devices and of unhealthy devices that are allocated.
+	Total int64
+	// Served reports whether a device plugin currently serves the resource.
+	Served bool
+}
+
+// A PodVersion identifies the version of a pod to which devices are allocated.
+type PodVersion struct {
+	Key  types.NamespacedName
+	UID  types.UID
+	Hash string
+}
+
+// IDs contains the IDs of allocated devices by container name and resource name.
+type IDs map[string]map[string][]string
+
+// Recorded returns the device IDs in the annotations runtime.AnnotationDevices of an
+// incarnation's containers. It ignores annotations that cannot be decoded because podd did
+// not write them.
+func Recorded(inc *runtime.Incarnation) IDs {
+	var all IDs
+	for i := range inc.Containers {
+		c := &inc.Containers[i]
+		var ids map[string][]string
+		if text := c.Annotations[runtime.AnnotationDevices]; text == "" || json.Unmarshal([]byte(text), &ids) != nil {
+			continue
+		}
+		if all == nil {
+			all = IDs{}
+		}
+		all[c.Name] = ids
+	}
+	return all
+}
+
+// IsRecorded reports whether a container of an incarnation has the annotation
+// runtime.AnnotationDevices.
+func IsRecorded(inc *runtime.Incarnation) bool {
+	return slices.ContainsFunc(inc.Containers, func(c runtime.Container) bool { return c.Annotations[runtime.AnnotationDevices] != "" })
+}

@@ -1,0 +1,260 @@
+package status
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/manifest"
+	"podd/runtime"
+)
+
+// runningFacts returns the facts of a pod with one container, which runs.
+func runningFacts(c v1.Container) Facts {
+	c.Name = "main"
+	p := &manifest.Pod{UID: "u1", Hash: "v1:h", Spec: &v1.Pod{}}
+	p.Spec.Spec.RestartPolicy = v1.RestartPolicyAlways
+	p.Spec.Spec.Containers = []v1.Container{c}
+	return Facts{
+		Pod: p, Now: epoch, RuntimeName: "containerd", HostIPs: []string{"192.0.2.1", "2001:db8::1"},
+		Containers: map[string]ContainerFacts{},
+		Observed: []runtime.Incarnation{{
+			Sandbox:    runtime.Sandbox{ID: "s", UID: "u1", Ready: true, IPs: []string{"10.88.0.3"}},
+			Containers: []runtime.Container{{ID: "c", Name: "main", State: runtime.Running, StartedAt: epoch}},
+		}},
+	}
+}
+
+// TestProbes checks Ready and Started by the probes of a container and their results.
+func TestProbes(t *testing.T) {
+	yes, no := true, false
+	probe := &v1.Probe{}
+	tests := []struct {
+		name               string
+		readiness, startup *v1.Probe
+		ready, started     *bool
+		wantReady, want    bool // want: started
+	}{
+		{"no probes", nil, nil, nil, nil, true, true},
+		{"readiness without result", probe, nil, nil, nil, false, true},
+		{"readiness yes", probe, nil, &yes, nil, true, true},
+		{"readiness no", probe, nil, &no, nil, false, true},
+		{"startup without result", nil, probe, nil, nil, false, false},
+		{"startup yes", nil, probe, nil, &yes, true, true},
+		{"startup no, readiness yes", probe, probe, &yes, &no, false, false},
+	}
+	for _, tt := range tests {
+		f := runningFacts(v1.Container{ReadinessProbe: tt.readiness, StartupProbe: tt.startup})
+		f.Containers["main"] = ContainerFacts{Ready: tt.ready, Started: tt.started}
+		c := Compute(f).ContainerStatuses[0]
+		if c.Ready != tt.wantReady || *c.Started != tt.want {
+			t.Errorf("%s: got ready %v, started %v; want %v, %v", tt.name, c.Ready, *c.Started, tt.wantReady, tt.want)
+		}
+	}
+}
+
+// TestAddresses checks the order and the form of the addresses.
+func TestAddresses(t *testing.T) {
+	tests := []struct {
+		name       string
+		host, ips  []string
+		hostNet    bool
+		wantHost   string
+		wantPodIPs string
+	}{
+		{"one address of each family, that of the node first", []string{"192.0.2.1"}, []string{"fd00::3", "10.0.0.3", "10.0.0.4"}, false, "192.0.2.1", "10.0.0.3 fd00::3"},
+		{"an IPv6 node", []string{"2001:db8::1"}, []string{"10.0.0.3", "fd00::3"}, false, "2001:db8::1", "fd00::3 10.0.0.3"},
+		{"unknown node addresses", nil, []string{"fd00::3", "10.0.0.3"}, false, "", "10.0.0.3 fd00::3"},
+		{"host network", []string{"192.0.2.1", "2001:db8::1"}, nil, true, "192.0.2.1", "192.0.2.1 2001:db8::1"},
+		{"unusual forms", []string{"192.0.2.1"}, []string{"junk", "::ffff:10.0.0.3", "FD00:0::3"}, false, "192.0.2.1", "10.0.0.3 fd00::3"},
+	}
+	for _, tt := range tests {
+		f := runningFacts(v1.Container{})
+		f.HostIPs, f.Observed[0].IPs = tt.host, tt.ips
+		f.Pod.Spec.Spec.HostNetwork = tt.hostNet
+		s := Compute(f)
+		var ips []string
+		for _, ip := range s.PodIPs {
+			ips = append(ips, ip.IP)
+		}
+		if got := strings.Join(ips, " "); got != tt.wantPodIPs || s.HostIP != tt.wantHost || s.PodIP != ips[0] {
+			t.Errorf("%s: got %q on %q, want %q on %q", tt.name, got, s.HostIP, tt.wantPodIPs, tt.wantHost)
+		}
+	}
+}
+
+// TestUser_FollowsRuntime checks that a status has the identity that the runtime
+// reports, also after the container exited, and none if it reports none.
+func TestUser_FollowsRuntime(t *testing.T) {
+	for name, tt := range map[string]struct {
+		state runtime.ContainerState
+		user  *runtime.User
+		want  *v1.ContainerUser
+	}{
+		"running":  {runtime.Running, &runtime.User{UID: 1000, GID: 2000, Groups: []int64{2000, 4000}}, &v1.ContainerUser{Linux: &v1.LinuxContainerUser{UID: 1000, GID: 2000, SupplementalGroups: []int64{2000, 4000}}}},
+		"exited":   {runtime.Exited, &runtime.User{}, &v1.ContainerUser{Linux: &v1.LinuxContainerUser{}}},
+		"unknown":  {runtime.Running, nil, nil},
+		"no Linux": {runtime.Created, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := runningFacts(v1.Container{})
+			f.Pod.Spec.Spec.RestartPolicy = v1.RestartPolicyNever
+			f.Observed[0].Containers[0].State, f.Observed[0].Containers[0].User = tt.state, tt.user
+			s := Compute(f)
+			if diff := cmp.Diff(tt.want, s.ContainerStatuses[0].User); diff != "" {
+				t.Errorf("user (-want +got):\n%s", diff)
+			}
+			if u := s.ContainerStatuses[0].User; u != nil && tt.user.Groups != nil && &u.Linux.SupplementalGroups[0] == &tt.user.Groups[0] {
+				t.Error("the status shares the groups of the observation")
+			}
+			f.Previous = &s
+			f.Observed[0].Containers = nil
+			if diff := cmp.Diff(tt.want, Compute(f).ContainerStatuses[0].User); diff != "" && tt.state == runtime.Exited {
+				t.Errorf("user of a container that the runtime no longer lists (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestImage_RuntimeReportsID gives a container the image of its manifest if the runtime
+// reports only an ID.
+func TestImage_RuntimeReportsID(t *testing.T) {
+	id := strings.Repeat("79371f7e", 8)
+	for reported, want := range map[string]string{
+		"registry.example/web:1":     "registry.example/web:1",
+		id:                           "web:1",
+		"sha256:" + id:               "web:1",
+		"web@sha256:" + id:           "web@sha256:" + id,
+		"":                           "web:1",
+		"registry.example/" + id[:8]: "registry.example/" + id[:8],
+	} {
+		p := &manifest.Pod{UID: "u", Hash: "v1:0", Spec: &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app", Image: "web:1"}}}}}
+		s := Compute(Facts{Pod: p, Now: time.Now(), Observed: []runtime.Incarnation{{
+			Sandbox:    runtime.Sandbox{ID: "s", UID: "u", Ready: true, Annotations: map[string]string{runtime.AnnotationHash: "v1:0"}},
+			Containers: []runtime.Container{{ID: "c", Name: "app", State: runtime.Running, Image: reported}},
+		}}})
+		if got := s.ContainerStatuses[0].Image; got != want {
+			t.Errorf("the runtime reports %q: got %q, want %q", reported, got, want)
+		}
+	}
+}
+
+// TestCompute_OtherIncarnations checks that sandboxes of another UID, another version or
+// another podd do not affect the status.
+func TestCompute_OtherIncarnations(t *testing.T) {
+	for name, change := range map[string]func(*runtime.Incarnation){
+		"UID":     func(i *runtime.Incarnation) { i.UID = "u2" },
+		"version": func(i *runtime.Incarnation) { i.Annotations = map[string]string{runtime.AnnotationHash: "v1:old"} },
+		"foreign": func(i *runtime.Incarnation) { i.Foreign = true },
+	} {
+		f := runningFacts(v1.Container{})
+		change(&f.Observed[0])
+		if s := Compute(f); s.Phase != v1.PodPending || s.ContainerStatuses[0].State.Waiting == nil {
+			t.Errorf("another %s: got %s, %+v", name, s.Phase, s.ContainerStatuses[0].State)
+		}
+	}
+	f := runningFacts(v1.Container{})
+	f.Observed[0].ID = "" // a container without its sandbox counts
+	if s := Compute(f); s.ContainerStatuses[0].State.Running == nil {
+		t.Errorf("without a sandbox: got %+v", s.ContainerStatuses[0].State)
+	}
+}
+
+// TestReadinessGates checks that a pod is ready only if the conditions of its gates are true.
+func TestReadinessGates(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		conditions []v1.PodCondition
+		want       v1.ConditionStatus
+		message    string
+	}{
+		{"missing", nil, v1.ConditionFalse, `corresponding condition of pod readiness gate "lb" does not exist.`},
+		{"false", []v1.PodCondition{{Type: "lb", Status: v1.ConditionFalse}}, v1.ConditionFalse, `the status of pod readiness gate "lb" is not "True", but False`},
+		{"true", []v1.PodCondition{{Type: "lb", Status: v1.ConditionTrue}}, v1.ConditionTrue, ""},
+	} {
+		f := runningFacts(v1.Container{})
+		f.Pod.Spec.Spec.ReadinessGates = []v1.PodReadinessGate{{ConditionType: "lb"}}
+		f.Pod.Spec.Status.Conditions = append(tt.conditions, v1.PodCondition{Type: v1.PodReady, Status: "Stale"})
+		conditions := Compute(f).Conditions
+		if len(conditions) != 5+len(tt.conditions) {
+			t.Errorf("%s: got %d conditions, want %d", tt.name, len(conditions), 5+len(tt.conditions))
+		}
+		for _, c := range conditions {
+			if c.Type == v1.PodReady && (c.Status != tt.want || c.Message != tt.message) {
+				t.Errorf("%s: got %s %q, want %s %q", tt.name, c.Status, c.Message, tt.want, tt.message)
+			}
+			if c.Type == v1.ContainersReady && c.Status != v1.ConditionTrue {
+				t.Errorf("%s: got ContainersReady %s, want True regardless of readiness gates", tt.name, c.Status)
+			}
+		}
+	}
+}
+
+// TestMessages_Limit checks that the termination messages of one pod have at most 12 KiB
+// in total.
+func TestMessages_Limit(t *testing.T) {
+	f := runningFacts(v1.Container{})
+	f.Pod.Spec.Spec.Containers = append(f.Pod.Spec.Spec.Containers, v1.Container{Name: "b"}, v1.Container{Name: "c"}, v1.Container{Name: "d"}, v1.Container{Name: "e"})
+	r := &f.Observed[0].Containers[0]
+	r.State, r.Message = runtime.Exited, strings.Repeat("ü", 5000)
+	got := Compute(f).ContainerStatuses[0].State.Terminated.Message
+	if want := 12 << 10 / 5; len(got) > want || len(got) < want-1 || !strings.HasPrefix(r.Message, got) {
+		t.Errorf("got %d bytes, want %d at most and whole characters", len(got), want)
+	}
+}
+
+// TestTransitions checks that a condition keeps its time until its status changes.
+func TestTransitions(t *testing.T) {
+	f := runningFacts(v1.Container{})
+	s := Compute(f)
+	f.Previous, f.Now = &s, epoch.Add(time.Minute)
+	f.Observed[0].Containers[0].State = runtime.Exited
+	changed := map[v1.PodConditionType]bool{}
+	for i, c := range Compute(f).Conditions {
+		changed[c.Type] = !c.LastTransitionTime.Equal(&s.Conditions[i].LastTransitionTime)
+	}
+	want := map[v1.PodConditionType]bool{
+		v1.PodReady: true, v1.ContainersReady: true,
+		v1.PodInitialized: false, v1.PodScheduled: false, v1.PodReadyToStartContainers: false,
+	}
+	if diff := cmp.Diff(want, changed); diff != "" {
+		t.Errorf("changed conditions (-want +got):\n%s", diff)
+	}
+}
+
+// TestMonotonicNow checks that a monotonic clock reading in Now has no effect.
+func TestMonotonicNow(t *testing.T) {
+	f := runningFacts(v1.Container{})
+	f.Now = time.Now()
+	bare := f
+	bare.Now = f.Now.Round(0)
+	if diff := cmp.Diff(Compute(bare), Compute(f)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestRestartCount_Recorded checks that the recorded count is used if the runtime has no
+// record of the container, and that a record has precedence.
+func TestRestartCount_Recorded(t *testing.T) {
+	f := runningFacts(v1.Container{})
+	exit := &v1.ContainerStateTerminated{ExitCode: 2, Reason: "Error", ContainerID: "old", FinishedAt: metav1.NewTime(epoch)}
+	f.Containers["main"] = ContainerFacts{Restarts: 7, LastExit: exit}
+	f.Observed[0].Containers[0].Attempt = 8
+	c := Compute(f).ContainerStatuses[0]
+	if c.RestartCount != 8 || c.LastTerminationState.Terminated.ContainerID != "containerd://old" {
+		t.Errorf("with a record: got %d, %+v", c.RestartCount, c.LastTerminationState.Terminated)
+	}
+	f.Observed = nil
+	c = Compute(f).ContainerStatuses[0]
+	if c.RestartCount != 7 || c.State.Waiting == nil || c.LastTerminationState.Terminated.ExitCode != 2 {
+		t.Errorf("without: got %d, %+v", c.RestartCount, c.State)
+	}
+	f.Terminating = true
+	if c = Compute(f).ContainerStatuses[0]; c.State.Terminated == nil || c.ContainerID != "containerd://old" {
+		t.Errorf("terminating: got %+v", c)
+	}
+}

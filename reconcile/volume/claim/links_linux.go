@@ -1,0 +1,74 @@
+package claim
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/runtime/safepath"
+)
+
+// pathSuffix is the suffix of a link to the local volume that a pod uses. Its target is a
+// path without links.
+const pathSuffix = ".path"
+
+// RecordPath records in links, the open LinksDir of a pod, that the volume of this name uses
+// the local PersistentVolume at path. A path that was recorded before is kept.
+func RecordPath(links *safepath.Dir, name, path string) error {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return pathError(err)
+	}
+	err = unix.Symlinkat(path, links.Fd(), name+pathSuffix)
+	if err == unix.EEXIST { // the volume of a claim does not change
+		return nil
+	}
+	return err
+}
+
+// NestedVolumes returns the local volumes below path that pods other than uid use, as paths
+// relative to path. pods is the directory of all pod directories.
+func NestedVolumes(path, pods string, uid types.UID) ([]string, error) {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, pathError(err)
+	}
+	uids, err := safepath.Names(pods)
+	if err != nil {
+		return nil, err
+	}
+	var nested []string
+	for _, other := range uids {
+		dir := filepath.Join(pods, other, LinksDir)
+		links, err := safepath.Names(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, link := range links {
+			if types.UID(other) == uid || !strings.HasSuffix(link, pathSuffix) {
+				continue
+			}
+			volume, err := os.Readlink(filepath.Join(dir, link))
+			if err != nil {
+				continue // the pod is being removed
+			}
+			if rel, err := filepath.Rel(path, volume); err == nil && rel != "." && filepath.IsLocal(rel) {
+				nested = append(nested, rel)
+			}
+		}
+	}
+	return nested, nil
+}
+
+// pathError returns err without its path, for messages that contain the path.
+func pathError(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err
+	}
+	return err
+}

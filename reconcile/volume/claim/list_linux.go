@@ -1,0 +1,182 @@
+package claim
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/reconcile/volume/mounts"
+	"podd/runtime/safepath"
+)
+
+// Kept is a claim with data or a binding in a Store.
+type Kept struct {
+	types.NamespacedName
+	// Path is the path of its directory; "" if it is bound to the PersistentVolume
+	// Volume.
+	Path, Volume string
+	// Users has the pods that use the claim according to their directories.
+	Users []types.UID
+}
+
+// List returns the claims, sorted by namespace and name. pods are the directories of all
+// pod directories that may use claims.
+func (c Store) List(pods ...string) ([]Kept, error) {
+	namespaces, err := safepath.Names(filepath.Join(c.Root, boundDir))
+	if err != nil {
+		return nil, fmt.Errorf("listing claims: %w", err)
+	}
+	users, err := claimUsers(pods)
+	if err != nil {
+		return nil, fmt.Errorf("listing the users of claims: %w", err)
+	}
+	var all []Kept
+	for _, namespace := range namespaces {
+		claims, err := safepath.Names(filepath.Join(c.Root, boundDir, namespace))
+		if err != nil {
+			return nil, fmt.Errorf("listing claims: %w", err)
+		}
+		for _, name := range claims {
+			k := Kept{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}, Path: filepath.Join(c.Root, namespace, name)}
+			text, err := os.Readlink(filepath.Join(c.Root, boundDir, namespace, name))
+			if err != nil {
+				continue // being removed
+			}
+			if volume := parseRecord(text).volume; volume != unbound {
+				k.Path, k.Volume = "", volume
+			}
+			k.Users = users[k.NamespacedName]
+			all = append(all, k)
+		}
+	}
+	slices.SortFunc(all, func(a, b Kept) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return all, nil
+}
+
+// Kept returns the claims with data in a directory of the Store.
+func (c Store) Kept() (map[types.NamespacedName]bool, error) {
+	all, err := c.List()
+	kept := map[types.NamespacedName]bool{}
+	for _, k := range all {
+		if k.Volume == "" {
+			kept[k.NamespacedName] = true
+		}
+	}
+	return kept, err
+}
+
+// ErrInUse is wrapped by the error of Remove if pods use the claim.
+var ErrInUse = errors.New("pods use it")
+
+// ErrNotFound is wrapped by the error of Remove if the claim does not exist.
+var ErrNotFound = errors.New("claim not found; podd volume ls lists all claims")
+
+// ErrLeftovers is wrapped by the error of Remove if the claim was removed, but not all data
+// of claims that were removed before.
+var ErrLeftovers = errors.New("the claim is removed, but data of claims that were removed earlier is not")
+
+// Remove removes the data and the binding of a claim that no pod uses. It also removes
+// data that earlier removals left.
+func (c Store) Remove(ctx context.Context, name types.NamespacedName, pods ...string) error {
+	dir, err := c.open(ctx)
+	if err != nil {
+		return fmt.Errorf("removing claim %s: %w", name, err)
+	}
+	defer dir.Close()
+	kept, err := c.List(pods...)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(kept, func(k Kept) bool { return k.NamespacedName == name })
+	switch {
+	case at < 0:
+		return fmt.Errorf("removing claim %s: %w", name, ErrNotFound)
+	case len(kept[at].Users) > 0:
+		return fmt.Errorf("removing claim %s: %w", name, ErrInUse)
+	}
+	if err := c.remove(ctx, dir, name); err != nil {
+		return fmt.Errorf("removing claim %s: %w", name, err)
+	}
+	return nil
+}
+
+// remove removes a claim. It unlocks dir after the data has been moved away, because its
+// removal may take long.
+func (c Store) remove(ctx context.Context, dir *safepath.Dir, name types.NamespacedName) error {
+	below, err := mounts.Below(c.Root, filepath.Join(name.Namespace, name.Name))
+	if err != nil {
+		return err
+	}
+	if len(below) > 0 {
+		return fmt.Errorf("%s is mounted in it; umount %s first", below[0].Text, below[0].Path)
+	}
+	trashName := fmt.Sprint(time.Now().UnixNano())
+	removed, err := moveAway(dir, name, trashName)
+	dir.Close()
+	if err != nil {
+		return err
+	}
+	defer removed.Close()
+	if err := removed.RemoveAll(ctx, trashName); err != nil {
+		return err
+	}
+	if err := removed.Empty(ctx); err != nil {
+		return fmt.Errorf("%w: %w", ErrLeftovers, err)
+	}
+	return nil
+}
+
+// moveAway renames the data of a claim, so that its removal is atomic, and removes the
+// binding. It returns the directory of removed data.
+func moveAway(dir *safepath.Dir, name types.NamespacedName, trashName string) (*safepath.Dir, error) {
+	if _, err := dir.Mkdir(removedDir, dirMode, -1); err != nil {
+		return nil, err
+	}
+	err := unix.Renameat(dir.Fd(), filepath.Join(name.Namespace, name.Name), dir.Fd(), filepath.Join(removedDir, trashName))
+	if err != nil && err != unix.ENOENT {
+		return nil, err
+	}
+	if err := dir.Remove(filepath.Join(boundDir, name.Namespace, name.Name)); err != nil {
+		return nil, err
+	}
+	return dir.Sub(removedDir)
+}
+
+// claimUsers returns the pods that use each claim.
+func claimUsers(pods []string) (map[types.NamespacedName][]types.UID, error) {
+	users := map[types.NamespacedName][]types.UID{}
+	for _, root := range pods {
+		uids, err := safepath.Names(root)
+		if err != nil {
+			return nil, err
+		}
+		for _, uid := range uids {
+			dir := filepath.Join(root, uid, LinksDir)
+			links, err := safepath.Names(dir)
+			if err != nil {
+				return nil, err
+			}
+			for _, link := range links {
+				text, _ := os.Readlink(filepath.Join(dir, link))
+				namespace, name, isClaim := strings.Cut(text, "/")
+				key := types.NamespacedName{Namespace: namespace, Name: name}
+				isClaim = isClaim && !filepath.IsAbs(text)
+				if isClaim && !slices.Contains(users[key], types.UID(uid)) {
+					users[key] = append(users[key], types.UID(uid))
+				}
+			}
+		}
+	}
+	return users, nil
+}

@@ -1,0 +1,57 @@
+package csi
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/runtime/safepath"
+)
+
+// HasVolumes reports whether a CSI volume is, or may be, published in pod, the directory of a
+// pod. It returns true for a volume whose data file is unreadable.
+func HasVolumes(pod string) (bool, error) {
+	mounts := filepath.Join(pod, "volumes", podPlugin)
+	volumes, err := safepath.Names(mounts)
+	if err != nil {
+		return false, err
+	}
+	for _, name := range volumes {
+		if _, err := load(filepath.Join(mounts, name)); !errors.Is(err, fs.ErrNotExist) {
+			return true, nil
+		}
+	}
+	devices, err := safepath.Names(filepath.Join(pod, DevicesDir, podPlugin))
+	return len(devices) > 0, err
+}
+
+// PublishedPath returns the path at which a volume is published for a pod, or "" if the volume is
+// not published. volume is the name of the volume in the pod.
+func (d *Drivers) PublishedPath(pod types.UID, volume string) string {
+	if !manifest.SafeUID(pod) {
+		return ""
+	}
+	for _, p := range d.podVolumePaths(pod) {
+		if f, err := load(p.data); err == nil && f[p.name] == volume && d.isValid(f[p.state], p.target) {
+			return p.target
+		}
+	}
+	return ""
+}
+
+// podVolumePaths returns the paths of all CSI volumes that are, or may be, published for a pod.
+func (d *Drivers) podVolumePaths(pod types.UID) []volumePaths {
+	var all []volumePaths
+	volumes, _ := safepath.Names(filepath.Join(d.pods(), string(pod), "volumes", podPlugin))
+	for _, name := range volumes {
+		all = append(all, d.mount(Use{}, name, pod))
+	}
+	devices, _ := safepath.Names(filepath.Join(d.pods(), string(pod), DevicesDir, podPlugin))
+	for _, name := range devices {
+		all = append(all, d.device(name, pod))
+	}
+	return all
+}

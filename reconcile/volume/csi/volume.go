@@ -1,0 +1,157 @@
+package csi
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"podd/manifest"
+	"podd/manifest/refs"
+	"podd/reconcile/plugins"
+)
+
+const (
+	// podPlugin is the kubelet's name of the directory of a pod's CSI volumes, which is
+	// in its volumes directory and in DevicesDir.
+	podPlugin = "kubernetes.io~csi"
+	// DevicesDir is the name of the directory of block devices in a pod's directory.
+	DevicesDir = "volumeDevices"
+	// targetName is the name of the mount point in the directory of a volume.
+	targetName = "mount"
+
+	plugin    = "kubernetes.io/csi"
+	globalDir = "globalmount"
+)
+
+// A Volume is a volume of a pod with the parameters for its driver.
+type Volume struct {
+	*refs.CSI
+	Pod  *manifest.Pod
+	Name string // name of the volume in the pod
+}
+
+// spec returns the kubelet's name of the volume. This is the name of the PersistentVolume, or the
+// name of the volume in the pod if the volume is inline.
+func (v Volume) spec() string {
+	if v.Volume != "" {
+		return v.Volume
+	}
+	return v.Name
+}
+
+// persistent reports whether v is a PersistentVolume. Otherwise, v is an inline volume.
+func (v Volume) persistent() bool { return v.Volume != "" }
+
+// id returns the driver and the handle of the volume. The handle of an inline volume is generated
+// as in the kubelet.
+func (v Volume) id() Use {
+	if v.persistent() {
+		return Use{v.Driver, v.Handle}
+	}
+	return Use{v.Driver, fmt.Sprintf("csi-%x", sha256.Sum256([]byte(string(v.Pod.UID)+v.Name)))}
+}
+
+// check returns an error if the names in v are not valid in paths and requests.
+func (v Volume) check() error {
+	switch {
+	case !manifest.SafeUID(v.Pod.UID):
+		return fmt.Errorf("pod uid %q cannot be a directory name", v.Pod.UID)
+	case len(validation.IsDNS1123Subdomain(v.spec())) > 0:
+		return fmt.Errorf("%q is not a valid volume name", v.spec())
+	case v.persistent() && v.Handle == "":
+		return fmt.Errorf("the PersistentVolume %q has no volumeHandle", v.Volume)
+	case v.persistent() && len(v.Handle) > refs.MaxHandleLength:
+		return fmt.Errorf("the volumeHandle of the PersistentVolume %q has %d bytes, more than %d", v.Volume, len(v.Handle), refs.MaxHandleLength)
+	case v.Block && (v.Volume == "staging" || v.Volume == "publish"):
+		return fmt.Errorf("the PersistentVolume %q of a block device has the name of a directory that podd uses; rename the PersistentVolume", v.Volume)
+	case v.Block && !v.persistent():
+		return errors.New("an inline volume cannot be a block device")
+	}
+	if err := checkDriver(v.Driver); err != nil {
+		return err
+	}
+	return v.checkLifecycle()
+}
+
+// lifecycle returns the lifecycle mode of the volume.
+func (v Volume) lifecycle() string {
+	if v.persistent() {
+		return persistent
+	}
+	return ephemeral
+}
+
+// checkLifecycle returns the kubelet's error if the driver does not support the lifecycle
+// mode of the volume.
+func (v Volume) checkLifecycle() error {
+	mode := v.lifecycle()
+	switch {
+	case v.DriverSpec == nil && v.persistent():
+		return nil
+	case v.DriverSpec == nil:
+		return fmt.Errorf("volume mode %q not supported by driver %s (no CSIDriver object)", mode, v.Driver)
+	}
+	for _, m := range v.DriverSpec.VolumeLifecycleModes {
+		if string(m) == mode {
+			return nil
+		}
+	}
+	return fmt.Errorf("volume mode %q not supported by driver %s (only supports %q)", mode, v.Driver, v.DriverSpec.VolumeLifecycleModes)
+}
+
+// volumePaths are the paths of a volume on this node, and the keys of its facts.
+type volumePaths struct {
+	staging   string // path at which the volume is staged
+	stageData string // directory of the data file of the staged volume
+	target    string // path at which the volume is published for the pod
+	data      string // directory of the data file of the published volume
+	state     string // key of the state in the data file of the published volume
+	name      string // key, in the same data file, of the name of the volume in the pod
+	link      string // path of the link in the pod's directory; only for block devices
+}
+
+// device returns the directory of the data file if the volume is a block device, otherwise "".
+func (p volumePaths) device() string {
+	if p.link == "" {
+		return ""
+	}
+	return p.data
+}
+
+func (d *Drivers) registry() string { return filepath.Join(d.o.Root, plugins.Dir) }
+
+func (d *Drivers) pods() string { return filepath.Join(d.o.Root, "pods") }
+
+func (d *Drivers) plugins() string { return filepath.Join(d.o.Root, "plugins", plugin) }
+
+func (d *Drivers) devices() string { return filepath.Join(d.plugins(), DevicesDir) }
+
+// pathsFor returns the paths of v.
+func (d *Drivers) pathsFor(v Volume) volumePaths {
+	if v.Block {
+		return d.device(v.Volume, v.Pod.UID)
+	}
+	return d.mount(v.id(), v.spec(), v.Pod.UID)
+}
+
+// mount returns the paths of a volume with a file system. spec is the kubelet's name of the volume.
+func (d *Drivers) mount(u Use, spec string, pod types.UID) volumePaths {
+	dir := filepath.Join(d.pods(), string(pod), "volumes", podPlugin, spec)
+	stage := filepath.Join(d.plugins(), u.Driver, fmt.Sprintf("%x", sha256.Sum256([]byte(u.Handle))))
+	return volumePaths{staging: filepath.Join(stage, globalDir), stageData: stage, target: filepath.Join(dir, targetName), data: dir, state: keyState, name: keyName}
+}
+
+// device returns the paths of a block device. volume is the name of the PersistentVolume.
+func (d *Drivers) device(volume string, pod types.UID) volumePaths {
+	data := filepath.Join(d.devices(), volume, "data")
+	return volumePaths{
+		staging: filepath.Join(d.devices(), "staging", volume), stageData: data,
+		target: filepath.Join(d.devices(), "publish", volume, string(pod)), data: data,
+		state: keyState + "." + string(pod), name: keyName + "." + string(pod),
+		link: filepath.Join(d.pods(), string(pod), DevicesDir, podPlugin, volume),
+	}
+}

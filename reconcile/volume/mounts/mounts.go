@@ -1,0 +1,80 @@
+// Package mounts reads the part of the kernel's mount table below a directory.
+package mounts
+
+import (
+	"cmp"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+)
+
+// A Mount is an entry of the mount table below a directory.
+type Mount struct {
+	// Path is the mount point, and Rel the mount point relative to the directory.
+	Path, Rel string
+	// Text describes the mounted file system in messages, such as "tmpfs" or
+	// "ext4 /dev/sda1".
+	Text string
+	// IsWhole reports whether the root of the file system is mounted, not only a part of it.
+	IsWhole bool
+	// Type is the type of the file system, such as "nfs4".
+	Type string
+
+	id    int // mount ID, unique while the mount exists
+	order int // index in the table; of two mounts at one path, the later is on top
+}
+
+// Below returns the mounts at or below root/under, but not one at root. Their order is one
+// in which they can be unmounted: the deepest first, and a mount before the mounts that it
+// covers. The error satisfies fs.ErrNotExist if root does not exist.
+func Below(root, under string) ([]Mount, error) {
+	root, err := filepath.EvalSymlinks(root) // the table has real paths
+	if err != nil {
+		return nil, err
+	}
+	table, err := mountinfo.GetMounts(mountinfo.PrefixFilter(filepath.Join(root, under)))
+	if err != nil {
+		return nil, err
+	}
+	var found []Mount
+	for i, m := range table {
+		rel, err := filepath.Rel(root, m.Mountpoint)
+		if err != nil || rel == "." {
+			continue
+		}
+		found = append(found, Mount{
+			Path:    m.Mountpoint,
+			Rel:     rel,
+			Text:    strings.TrimSpace(m.FSType + " " + strings.TrimPrefix(m.Source, m.FSType)),
+			IsWhole: m.Root == "/",
+			Type:    m.FSType,
+			id:      m.ID,
+			order:   i,
+		})
+	}
+	slices.SortFunc(found, func(a, b Mount) int {
+		depth := func(m Mount) int { return strings.Count(m.Rel, "/") }
+		return cmp.Or(cmp.Compare(depth(b), depth(a)), cmp.Compare(a.Rel, b.Rel), cmp.Compare(b.order, a.order))
+	})
+	return found, nil
+}
+
+// IsNFS reports whether the file system is one of a Linux NFS client.
+func (m Mount) IsNFS() bool { return m.Type == "nfs" || m.Type == "nfs4" }
+
+// IsRemote reports whether accesses to the mount may hang, because the file system depends
+// on a server or on a FUSE program.
+func (m Mount) IsRemote() bool {
+	kind, _, _ := strings.Cut(m.Type, ".") // fuse.sshfs
+	return m.IsNFS() || slices.Contains([]string{"fuse", "cifs", "smb3", "ceph", "9p"}, kind)
+}
+
+// Exists reports whether the mount table still has the mount.
+func (m Mount) Exists() (bool, error) {
+	table, err := mountinfo.GetMounts(func(i *mountinfo.Info) (skip, stop bool) {
+		return i.ID != m.id || i.Mountpoint != m.Path, false
+	})
+	return len(table) > 0, err
+}

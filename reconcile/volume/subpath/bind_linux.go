@@ -1,0 +1,108 @@
+package subpath
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"podd/runtime/safepath"
+)
+
+// dirMode is the mode of a mount point that is a directory.
+const dirMode = 0o750
+
+// Bind bind-mounts source, a file or directory, at name in dir, which containers cannot
+// access. It replaces the mount of an earlier container unless source is already mounted.
+// A mount there must not depend on a server that may not respond, because Bind opens it.
+func Bind(ctx context.Context, dir *safepath.Dir, name string, source *os.File) error {
+	info, err := source.Stat()
+	if err != nil {
+		return err
+	}
+	if isMounted(dir, name, info) {
+		return nil
+	}
+	if err := clear(dir, name); err != nil {
+		return err
+	}
+	if info.IsDir() {
+		_, err = dir.Mkdir(name, dirMode, -1)
+	} else {
+		var f *os.File
+		if f, err = dir.Create(name, 0o600); err == nil {
+			err = f.Close()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	target, err := dir.Follow(name)
+	if err != nil {
+		return err
+	}
+	defer target.Close()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := unix.Mount(fdPath(source), fdPath(target), "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("bind-mounting it for the container: %w", err)
+	}
+	return nil
+}
+
+// isMounted reports whether the file with info is at name. If name cannot be opened,
+// isMounted returns false, because creating name reports the error.
+func isMounted(dir *safepath.Dir, name string, info fs.FileInfo) bool {
+	f, err := dir.Follow(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	mounted, err := f.Stat()
+	return err == nil && os.SameFile(info, mounted)
+}
+
+// clear removes the mounts and the mount point at name.
+func clear(dir *safepath.Dir, name string) error {
+	if err := Unbind(dir, name); err != nil {
+		return err
+	}
+	return dir.RemoveAll(context.Background(), name)
+}
+
+// maxStackedMounts is the maximum number of mounts that Unbind unmounts at a path.
+const maxStackedMounts = 64
+
+// Unbind unmounts all mounts at a name in dir and below it, and returns nil if there are
+// none. The mounts are bind mounts, which Unbind makes private first, so that the originals
+// are not unmounted. The unmount is lazy because no container uses the mounts.
+func Unbind(dir *safepath.Dir, name string) error {
+	for range maxStackedMounts {
+		f, err := dir.Follow(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		err = unix.Mount("", fdPath(f), "", unix.MS_REC|unix.MS_PRIVATE, "")
+		if err == nil {
+			err = unix.Unmount(fdPath(f), unix.MNT_DETACH)
+		}
+		f.Close()
+		if err == unix.EINVAL { // nothing is mounted there
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return unix.EBUSY
+}
+
+// fdPath returns the path of an open file in /proc, which always refers to this file.
+func fdPath(f *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", f.Fd()) }

@@ -1,0 +1,8 @@
+// Package subpath opens a path inside a volume and bind-mounts it for one container
+// (volumeMounts[].subPath), so that a container that changes the volume meanwhile cannot
+// redirect the mount to another part of the host (CVE-2017-1002101, CVE-2021-25741).
+package subpath
+
+// Dir is the directory of the bind mounts in a pod's directory, with the kubelet's name. It
+// contains <volume>/<container>/<index of the volumeMount>.
+const Dir = "volume-subpaths"

@@ -1,0 +1,103 @@
+package subpath
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"podd/runtime/safepath"
+)
+
+// Open opens path, which is relative, in the volume at a host path. It follows only links
+// within the volume. If create is true and path does not exist, Open creates it as a
+// directory. The caller must close the file, which can be passed to Bind.
+func Open(volume, path string, create bool) (*os.File, error) {
+	vol, err := safepath.Open(volume)
+	if errors.Is(err, unix.ENOTDIR) {
+		return nil, errors.New("the volume is a file, which has no parts; mount it without a subPath")
+	}
+	if errors.Is(err, fs.ErrNotExist) { // a hostPath without a type was not checked before
+		return nil, fmt.Errorf("the volume's host path %s does not exist; create it, or use type DirectoryOrCreate", volume)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer vol.Close()
+	f, err := follow(vol, path, vol.Follow)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return f, err
+	}
+	if !create {
+		return nil, errors.New("the volume does not contain this file; add the key, or correct the subPath")
+	}
+	if err := mkdirAll(vol, path); err != nil {
+		return nil, err
+	}
+	return follow(vol, path, vol.Follow)
+}
+
+// follow opens a name in a volume. A link to a host path within the volume is treated like
+// a relative link: follow resolves its target and opens the target.
+func follow[T any](vol *safepath.Dir, name string, open func(string) (T, error)) (T, error) {
+	found, err := open(name)
+	if !errors.Is(err, safepath.ErrOutside) {
+		return found, err
+	}
+	top, topErr := filepath.EvalSymlinks(vol.Path())
+	target, targetErr := filepath.EvalSymlinks(filepath.Join(vol.Path(), name))
+	if errors.Is(targetErr, fs.ErrNotExist) {
+		return found, fs.ErrNotExist // an existing parent shows whether the target is in the volume
+	}
+	if rel, relErr := filepath.Rel(top, target); topErr == nil && targetErr == nil && relErr == nil && filepath.IsLocal(rel) {
+		return open(rel)
+	}
+	return found, err
+}
+
+// mkdirAll creates a directory and its parents with the permissions of the volume.
+func mkdirAll(vol *safepath.Dir, path string) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(vol.Fd(), &st); err != nil {
+		return err
+	}
+	gid := -1
+	if st.Mode&unix.S_ISGID != 0 {
+		gid = int(st.Gid)
+	}
+	parent, missing, err := openDeepest(vol, strings.Split(path, "/"))
+	if err != nil {
+		return err
+	}
+	for _, name := range missing {
+		_, err := parent.Mkdir(name, st.Mode&(0o777|unix.S_ISGID|unix.S_ISVTX), gid)
+		var dir *safepath.Dir
+		if err == nil {
+			dir, err = parent.Sub(name)
+		}
+		parent.Close()
+		if err != nil {
+			return err
+		}
+		parent = dir
+	}
+	return parent.Close()
+}
+
+// openDeepest opens the deepest existing directory of a path in a volume, and returns the
+// remaining names of the path.
+func openDeepest(vol *safepath.Dir, names []string) (deepest *safepath.Dir, missing []string, err error) {
+	for n := len(names) - 1; ; n-- {
+		dir, err := follow(vol, filepath.Join(append([]string{"."}, names[:n]...)...), vol.FollowDir)
+		if err == nil {
+			return dir, names[n:], nil
+		}
+		if n == 0 || !errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, err
+		}
+	}
+}
