@@ -215,7 +215,7 @@ func orphanProblems(s journal.Store, kept, leftAlone, inUse []journal.Orphan) []
 		problems = append(problems, manifest.Problem{Severity: manifest.Warning, Path: path, Message: fmt.Sprintf(format, args...)})
 	}
 	for _, o := range inUse {
-		warn(filepath.Join(s.Dir(o.UID), journal.Name), "the journal of a pod cannot be read: %v; podd uses what the runtime reports about the pod; its next change writes a new journal and keeps this one as %s; a pod whose containers must not run twice, and of which the runtime has none, waits until the journal is repaired or removed", o.Unreadable, journal.Name+journal.UnreadableSuffix)
+		warn(filepath.Join(s.Dir(o.UID), journal.Name), "the journal of a pod cannot be read: %v; podd uses the state that the runtime reports; the next change of the pod writes a new journal and renames this file to %s; if the containers must not run twice and the runtime lists none of them, the pod waits until the journal is repaired or removed", o.Unreadable, journal.Name+journal.UnreadableSuffix)
 	}
 	for _, o := range leftAlone {
 		warn(filepath.Join(s.Dir(o.UID), journal.Name), "the journal cannot be read: %v; the directory is kept because podd has not read every source yet, or because its pod belongs to another agent; repair the journal and restart podd", o.Unreadable)

@@ -11,8 +11,8 @@ const unhooked = "a hook of this type always fails in Kubernetes; use exec, http
 // forWindows is the message for fields that only a Windows node supports.
 const forWindows = "is for Windows, but this node runs Linux; remove it"
 
-// EphemeralDirectory is the message for what the directory of an ephemeral volume cannot
-// be.
+// EphemeralDirectory is the message for settings of an ephemeral volume that a directory
+// cannot provide.
 const EphemeralDirectory = "podd provides ephemeral volumes as directories only; use a persistentVolumeClaim"
 
 // noFilling is the message for the initial content of a volume.

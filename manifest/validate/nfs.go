@@ -35,7 +35,8 @@ func validateNFS(n *v1.NFSVolumeSource, at *field.Path) field.ErrorList {
 // it mounts where.
 var reservedOptions = []string{"bg", "remount", "bind", "rbind", "move"}
 
-// validateMountOptions validates mount options, which only mount.nfs gets.
+// validateMountOptions validates mount options. podd passes mount options to mount.nfs only,
+// so other volumes must have none.
 func validateMountOptions(spec *v1.PersistentVolumeSpec, at *field.Path) field.ErrorList {
 	if len(spec.MountOptions) == 0 {
 		return nil

@@ -23,9 +23,9 @@ func validateResources(r *v1.ResourceRequirements, path *field.Path) field.Error
 		request, at := r.Requests[name], path.Child("requests").Key(string(name))
 		limit, limited := r.Limits[name]
 		switch {
-		case !limited && !overcommits(name):
+		case !limited && !allowsOvercommit(name):
 			errs = append(errs, field.Required(path.Child("limits").Key(string(name)), "must be set to the request, because this resource cannot be overcommitted"))
-		case limited && !overcommits(name) && request.Cmp(limit) != 0:
+		case limited && !allowsOvercommit(name) && request.Cmp(limit) != 0:
 			errs = append(errs, field.Invalid(at, request.String(), fmt.Sprintf("must equal the limit, %s", limit.String())))
 		case limited && request.Cmp(limit) > 0:
 			errs = append(errs, field.Invalid(at, request.String(), fmt.Sprintf("must be less than or equal to the limit, %s", limit.String())))
@@ -138,7 +138,7 @@ func validateAmount(name v1.ResourceName, q resource.Quantity, path *field.Path)
 	if q.Sign() < 0 {
 		return field.ErrorList{field.Invalid(path, q.String(), "must not be negative")}
 	}
-	if !overcommits(name) && q.MilliValue()%1000 != 0 {
+	if !allowsOvercommit(name) && q.MilliValue()%1000 != 0 {
 		return field.ErrorList{field.Invalid(path, q.String(), "must be an integer")}
 	}
 	if !manifest.IsHugePages(name) {
@@ -153,9 +153,9 @@ func validateAmount(name v1.ResourceName, q resource.Quantity, path *field.Path)
 	return nil
 }
 
-// overcommits reports whether the limit of a resource may exceed its request. It must not
+// allowsOvercommit reports whether the limit of a resource may exceed its request. It must not
 // for a resource that is counted in whole units.
-func overcommits(name v1.ResourceName) bool {
+func allowsOvercommit(name v1.ResourceName) bool {
 	return (!strings.Contains(string(name), "/") || strings.Contains(string(name), v1.ResourceDefaultNamespacePrefix)) && !manifest.IsHugePages(name)
 }
 

@@ -28,8 +28,8 @@ type Leftovers struct {
 	CgroupRemoved func(took time.Duration)
 }
 
-// podLogs returns the log directory of a pod.
-func (l Leftovers) podLogs(pod *manifest.Pod) string {
+// podLogDir returns the log directory of a pod.
+func (l Leftovers) podLogDir(pod *manifest.Pod) string {
 	return logs.Dir(l.Logs.Dir, pod.Key, pod.UID)
 }
 
@@ -41,7 +41,7 @@ func (l Leftovers) NextAttempts(pod *manifest.Pod) (map[string]uint32, error) {
 	var failed []error
 	for _, list := range [][]v1.Container{pod.Spec.Spec.InitContainers, pod.Spec.Spec.Containers} {
 		for i := range list {
-			n, err := lowestFreeAttempt(l.podLogs(pod), list[i].Name)
+			n, err := lowestFreeAttempt(l.podLogDir(pod), list[i].Name)
 			failed = append(failed, err)
 			if n > 0 {
 				next[list[i].Name] = n
@@ -54,12 +54,12 @@ func (l Leftovers) NextAttempts(pod *manifest.Pod) (map[string]uint32, error) {
 // Started creates the link to the log of a started container for log agents. It keeps the logs
 // of the previous attempt, and removes the logs and links of all earlier attempts.
 func (l Leftovers) Started(pod *manifest.Pod, container, id string, attempt uint32) error {
-	path := filepath.Join(l.podLogs(pod), container, fmt.Sprintf("%d.log", attempt))
+	path := filepath.Join(l.podLogDir(pod), container, fmt.Sprintf("%d.log", attempt))
 	_, err := l.Logs.Link(path, pod.Key, container, id)
 	if attempt < 2 {
 		return err
 	}
-	removed, rerr := removeBefore(l.podLogs(pod), container, attempt)
+	removed, rerr := removeBefore(l.podLogDir(pod), container, attempt)
 	if removed {
 		uid := sets.New(pod.UID)
 		rerr = errors.Join(rerr, l.Logs.Sweep(context.Background(), uid, uid))

@@ -15,9 +15,9 @@ import (
 	"podd/runtime/safepath"
 )
 
-// sweepLinks removes the links to logs of every pod whose UID is in owned and not in live. For
-// pods in both sets, it removes only the links to logs that were removed. all is the directory
-// l.Dir, or nil if l.Dir does not exist. sweepLinks adds errors to failed.
+// sweepLinks removes the links to logs of the pods in owned. For a pod that is not in live, it
+// removes every link; for a pod in live, only the links whose log no longer exists. all is the
+// open directory l.Dir, or nil if l.Dir does not exist. sweepLinks adds errors to failed.
 func (l Logs) sweepLinks(ctx context.Context, all *safepath.Dir, owned, live sets.Set[types.UID], failed failures) {
 	links, err := l.openLinks(false)
 	if err != nil {

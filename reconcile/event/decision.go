@@ -22,7 +22,7 @@ type Decision struct {
 	Pod         *manifest.Pod
 	Before, Now plan.Decision
 	Observed    []runtime.Incarnation
-	// Terminations is the field of plan.History: the containers, by ID, that were being
+	// Terminations is plan.History.Terminations: the containers, by ID, that were being
 	// stopped before this decision.
 	Terminations map[string]plan.Termination
 	// Wait is the field of plan.Objects for the desired version.

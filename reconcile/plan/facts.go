@@ -155,20 +155,20 @@ func (f *facts) addMembers() {
 	spec := &f.in.Desired.Spec.Spec
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
-		f.members = append(f.members, f.member(c, KindOf(c, true)))
+		f.members = append(f.members, f.newMember(c, KindOf(c, true)))
 	}
 	for i := range spec.Containers {
-		f.members = append(f.members, f.member(&spec.Containers[i], Regular))
+		f.members = append(f.members, f.newMember(&spec.Containers[i], Regular))
 	}
 	for i := range spec.EphemeralContainers {
 		c := &spec.EphemeralContainers[i]
-		m := f.member((*v1.Container)(&c.EphemeralContainerCommon), Ephemeral)
+		m := f.newMember((*v1.Container)(&c.EphemeralContainerCommon), Ephemeral)
 		m.target = c.TargetContainerName
 		f.ephemeral = append(f.ephemeral, m)
 	}
 }
 
-func (f *facts) member(c *v1.Container, kind Kind) member {
+func (f *facts) newMember(c *v1.Container, kind Kind) member {
 	m := member{spec: c, kind: kind, hist: f.in.History.Containers[c.Name]}
 	m.attempt, m.restarts, m.created = m.hist.Attempt, m.hist.Restarts, m.hist.Created
 	for i := range f.mine {

@@ -18,8 +18,9 @@ func (f *facts) keepHooks(d *Decision) {
 	}
 }
 
-// waitRuntime starts nothing and cancels nothing that may still succeed: a pull need not be
-// repeated because a list took too long.
+// waitRuntime starts no action while the runtime cannot be used. Actions in progress continue,
+// because they may still succeed: a pull, for example, must not be canceled and repeated
+// because a list timed out.
 func (f *facts) waitRuntime(d *Decision) {
 	d.Why = f.in.Node.Message
 	if f.in.Desired == nil {

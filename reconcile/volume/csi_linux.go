@@ -84,7 +84,7 @@ func (p *place) setCSIGroup(ctx context.Context, path, name string) error {
 	err = p.all.Attempts.do(ctx, setGroupTimeout, "owning "+path, setGroup)
 	switch {
 	case errors.Is(err, errSilent):
-		return fmt.Errorf("setting the group of its files took longer than %s; check its server", setGroupTimeout)
+		return fmt.Errorf("setting the group of the volume's files took longer than %s; check the server of the volume", setGroupTimeout)
 	case errors.Is(err, errPending):
 		return errors.New("still waiting for its server to set the group of its files; check it")
 	}

@@ -28,8 +28,8 @@ type ObserverOptions struct {
 	// support them, the stream is new, or a relist found a change without an event. Zero
 	// means 1 s.
 	Fast time.Duration
-	// Slow is the interval to which Fast doubles while events arrive and relists find no
-	// changes without one. Zero means 30 s.
+	// Slow is the maximum interval of relists. The interval starts at Fast and doubles up to
+	// Slow while events arrive and relists find no changes that had no event. Zero means 30 s.
 	Slow time.Duration
 	// Looked is called after every complete relist with the time of its start and its
 	// duration; nil disables it. It must not block.

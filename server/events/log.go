@@ -165,9 +165,9 @@ func (l *Log) seriesLocked(n Note) *series {
 }
 
 // findSeries returns the series in similar that n repeats: the series with the same message
-// or, if there are maxSimilar other series, the combined series. If s is nil, n starts a new
-// series, and old is a series that can be dropped to make room, or nil.
-func findSeries(similar []*series, n Note) (s, old *series) {
+// or, if there are maxSimilar other series, the combined series. If found is nil, n starts a new
+// series, and droppable is a series that can be dropped to make room, or nil.
+func findSeries(similar []*series, n Note) (found, droppable *series) {
 	var combined *series
 	for _, other := range similar {
 		switch {
@@ -176,15 +176,15 @@ func findSeries(similar []*series, n Note) (s, old *series) {
 		case other.Message == n.Message:
 			return other, nil
 		}
-		if n.Time.Sub(other.Time) > similarFor && (old == nil || other.Time.Before(old.Time)) {
-			old = other
+		if n.Time.Sub(other.Time) > similarFor && (droppable == nil || other.Time.Before(droppable.Time)) {
+			droppable = other
 		}
 	}
 	if len(similar) < maxSimilar {
 		return nil, nil
 	}
-	if old != nil {
-		return nil, old
+	if droppable != nil {
+		return nil, droppable
 	}
 	return combined, nil
 }

@@ -135,7 +135,7 @@ func (a *API) resource(i request.Info) *resource.Definition {
 			continue
 		}
 		switch {
-		case res.Name == "namespaces": // request.Parse sets Namespace to the name
+		case res.Name == "namespaces": // for a Namespace, request.Parse sets Namespace to its own name
 			return res
 		case !res.Namespaced && i.Namespace != "", res.Namespaced && i.Namespace == "" && i.Verb == "get":
 			return nil

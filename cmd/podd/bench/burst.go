@@ -47,15 +47,15 @@ func (b *bench) size(ctx context.Context, n int) error {
 		}
 		podds = append(podds, p)
 		if round == 0 {
-			widths = []int{fastest(floors, runs), fastest(floors, noTasks)}
+			widths = []int{fastest(floors, timeToRun), fastest(floors, timeToNoTasks)}
 			if widths[0] == widths[1] {
 				widths = widths[:1]
 			}
 		}
 	}
-	b.addBurst(n, "all run", runs, floors, podds, 1.15)
-	b.addBurst(n, "removed, no task left", noTasks, floors, podds, 1.1)
-	b.addBurst(n, "removed, nothing left", nothingLeft, floors, podds, 0)
+	b.addBurst(n, "all run", timeToRun, floors, podds, 1.15)
+	b.addBurst(n, "removed, no task left", timeToNoTasks, floors, podds, 1.1)
+	b.addBurst(n, "removed, nothing left", timeToNothing, floors, podds, 0)
 	b.addBurst(n, "all run, containerd's CPU", runCPU, floors, podds, 0)
 	b.addBurst(n, "removed, containerd's CPU", allCPU, floors, podds, 0)
 	b.table.add(row{name: fmt.Sprintf("%d all run, podd's CPU", n), unit: seconds, podd: of(podds, func(b burst) float64 { return b.poddRun })})
@@ -63,11 +63,11 @@ func (b *bench) size(ctx context.Context, n int) error {
 	return nil
 }
 
-func runs(b burst) float64        { return b.run }
-func noTasks(b burst) float64     { return b.tasks }
-func nothingLeft(b burst) float64 { return b.all }
-func runCPU(b burst) float64      { return b.runCPU }
-func allCPU(b burst) float64      { return b.allCPU }
+func timeToRun(b burst) float64     { return b.run }
+func timeToNoTasks(b burst) float64 { return b.tasks }
+func timeToNothing(b burst) float64 { return b.all }
+func runCPU(b burst) float64        { return b.runCPU }
+func allCPU(b burst) float64        { return b.allCPU }
 
 // of returns one value of each round.
 func of(all []burst, what func(burst) float64) samples {

@@ -85,7 +85,7 @@ func (c *cluster) begin(ctx context.Context) error {
 	return c.alive(ctx, nodeName, began)
 }
 
-// alive waits until a node has renewed its lease after since.
+// alive waits until a node has renewed its lease at a time later than since.
 func (c *cluster) alive(ctx context.Context, node string, since time.Time) error {
 	for {
 		var l coordination.Lease

@@ -46,8 +46,8 @@ func (b *bench) load(ctx context.Context, e *endpoints) error {
 		b.table.add(row{name: name + ", 200", unit: perSecond, podd: samples{r.rate(len(r.took))}})
 		b.table.add(row{name: name + ", 429", unit: perSecond, podd: samples{r.rate(r.busy)}})
 		b.table.add(row{name: name + ", podd's CPU per request", unit: milliseconds, podd: samples{each}})
-		b.table.add(row{name: name + ", p50 of the 200s", unit: seconds, podd: samples{r.quantile(0.5)}})
-		b.table.add(row{name: name + ", p99 of the 200s", unit: seconds, podd: samples{r.quantile(0.99)}, goal: goal{plus: 0.1}})
+		b.table.add(row{name: name + ", p50 latency of responses with status 200", unit: seconds, podd: samples{r.quantile(0.5)}})
+		b.table.add(row{name: name + ", p99 latency of responses with status 200", unit: seconds, podd: samples{r.quantile(0.99)}, goal: goal{plus: 0.1}})
 	}
 	after, err := b.resident(ctx)
 	if err != nil {

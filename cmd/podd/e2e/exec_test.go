@@ -238,9 +238,9 @@ func TestExecTerminal(t *testing.T) {
 	}
 }
 
-// repeatInput calls types again and again until enough is called. containerd forwards a
-// client's input before it is ready to forward the output, so the first response of a container
-// may be lost.
+// repeatInput calls the function types every second until the returned function enough is
+// called. containerd forwards a client's input before it is ready to forward the output, so
+// the first response of a container may be lost.
 func repeatInput(t testing.TB, types func()) (enough func()) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {

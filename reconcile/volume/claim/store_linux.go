@@ -149,7 +149,7 @@ func (c Store) Verify(claim *refs.Claim) error {
 	case was.volume == unbound:
 		return fmt.Errorf("claim %q has its data in a directory of podd's, and would now be bound to the PersistentVolume %q%s", claim.Name, is.volume, remove)
 	case is.volume == unbound:
-		return fmt.Errorf("claim %q was bound to the PersistentVolume %q, which is not there or does not fit any more; bring it back%s", claim.Name, was.volume, remove)
+		return fmt.Errorf("claim %q was bound to the PersistentVolume %q, which no longer exists or no longer matches the claim; restore it%s", claim.Name, was.volume, remove)
 	}
 	return fmt.Errorf("claim %q was bound to the PersistentVolume %q, and would now be to %q%s", claim.Name, was.volume, is.volume, remove)
 }

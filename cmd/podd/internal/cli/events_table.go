@@ -24,7 +24,7 @@ func (t *eventTable) printEvent(e *v1.Event, w io.Writer) error {
 	var b strings.Builder
 	if !t.hasHeader {
 		t.hasHeader = true
-		t.table.Paint = t.paint()
+		t.table.Paint = t.cellPainter()
 		t.table.Fit([][]string{t.header()})
 		b.WriteString(t.table.Line(t.header()))
 	}
@@ -69,8 +69,8 @@ func (t *eventTable) cells(e *v1.Event) []string {
 	return row
 }
 
-// paint returns a function that colors the column TYPE, or nil.
-func (t *eventTable) paint() func(int, string) string {
+// cellPainter returns a function that colors the column TYPE, or nil.
+func (t *eventTable) cellPainter() func(column int, cell string) string {
 	if !t.color {
 		return nil
 	}

@@ -39,26 +39,26 @@ type LogsCmd struct {
 
 // Run copies logs to stdout unchanged.
 func (c *LogsCmd) Run(ctx context.Context, s iostreams.Streams) error {
-	p, pod, word, err := connectPod(ctx, c.Flags, c.Select, c.Pod)
+	p, pod, podArg, err := connectPod(ctx, c.Flags, c.Select, c.Pod)
 	if err != nil {
 		return err
 	}
 	if c.AllContainers {
-		return c.readAll(ctx, p, pod, word, s)
+		return c.readAll(ctx, p, pod, podArg, s)
 	}
 	container, err := chooseContainer(pod, c.Container, "-c NAME or --all-containers", s.Err)
 	if err != nil {
 		return err
 	}
-	return withWhyHint(p.Logs(ctx, c.request(pod, container), s.Out), word)
+	return withWhyHint(p.Logs(ctx, c.request(pod, container), s.Out), podArg)
 }
 
 // withWhyHint adds the command podd why to an error. It does so if no container has run
 // (server.NoLog), and if an object was not found.
-func withWhyHint(err error, word string) error {
+func withWhyHint(err error, podArg string) error {
 	response := (*server.Error)(nil)
 	if errors.As(err, &response) && (response.Reason == server.NoLog || response.Status == http.StatusNotFound) {
-		return fmt.Errorf("%w; podd why %s", err, word)
+		return fmt.Errorf("%w; podd why %s", err, podArg)
 	}
 	return err
 }
@@ -100,13 +100,13 @@ func chooseContainer(p *server.PodView, named, others string, notices io.Writer)
 
 // readAll copies the logs of all containers. With -f it copies them concurrently, otherwise
 // one after the other. It continues after an error.
-func (c *LogsCmd) readAll(ctx context.Context, p *client.Client, pod *server.PodView, word string, s iostreams.Streams) error {
+func (c *LogsCmd) readAll(ctx context.Context, p *client.Client, pod *server.PodView, podArg string, s iostreams.Streams) error {
 	names := containers.Names(pod.Pod)
 	errs := make([]error, len(names))
 	var mu sync.Mutex // guards s.Out
 	read := func(i int) {
-		w := &prefixWriter{to: s.Out, mu: &mu, prefix: word + "/" + names[i] + " | "}
-		errs[i] = withWhyHint(errors.Join(p.Logs(ctx, c.request(pod, names[i]), w), w.flush()), word)
+		w := &prefixWriter{to: s.Out, mu: &mu, prefix: podArg + "/" + names[i] + " | "}
+		errs[i] = withWhyHint(errors.Join(p.Logs(ctx, c.request(pod, names[i]), w), w.flush()), podArg)
 	}
 	var group sync.WaitGroup
 	for i := range names {

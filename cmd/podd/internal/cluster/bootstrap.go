@@ -76,18 +76,18 @@ func (o *Options) bootstrap(ctx context.Context, s *problemReporter) error {
 	before, bootstrapBefore := statFile(o.Kubeconfig), statFile(o.BootstrapKubeconfig)
 	issued := &identity{}
 	requestCtx, stop := cancelUnless(ctx, func() bool {
-		return issued.valid() == nil && statFile(o.Kubeconfig) == before && statFile(o.BootstrapKubeconfig) == bootstrapBefore
+		return issued.validCertificate() == nil && statFile(o.Kubeconfig) == before && statFile(o.BootstrapKubeconfig) == bootstrapBefore
 	})
 	defer stop()
 	requestCtx, done := context.WithCancel(requestCtx)
 	defer done()
 	r := &renewer{o: o, c: c, problems: s, purpose: clientPurpose, identity: issued, template: o.clientTemplate, onRenewed: func() {
-		if issued.valid() != nil { // not expired according to the clock of this host
+		if issued.validCertificate() != nil { // not expired according to the clock of this host
 			done()
 		}
 	}}
 	r.run(requestCtx)
-	pair := issued.valid()
+	pair := issued.validCertificate()
 	if pair == nil {
 		return nil // a file has changed
 	}

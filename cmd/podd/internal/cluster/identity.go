@@ -20,8 +20,8 @@ type identity struct {
 	external atomic.Bool
 }
 
-// valid returns the certificate, or nil if there is none or it has expired.
-func (i *identity) valid() *tls.Certificate {
+// validCertificate returns the certificate, or nil if there is none or it has expired.
+func (i *identity) validCertificate() *tls.Certificate {
 	if pair := i.current.Load(); pair != nil && time.Now().Before(pair.Leaf.NotAfter) {
 		return pair
 	}

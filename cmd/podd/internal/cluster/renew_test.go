@@ -230,7 +230,7 @@ func TestRenewer(t *testing.T) {
 		}
 		s.change(s.approve)
 		time.Sleep(10 * time.Second)
-		first := i.valid()
+		first := i.validCertificate()
 		if first == nil || first.Leaf.Subject.CommonName != "system:node:n1" || !slices.Equal(first.Leaf.Subject.Organization, []string{"system:nodes"}) || problem() != "" {
 			t.Fatalf("got %v, problem %q", first, problem())
 		}
@@ -248,7 +248,7 @@ func TestRenewer(t *testing.T) {
 			t.Errorf("after 41m: got requests %v, want one", s.names())
 		}
 		time.Sleep(14 * time.Minute)
-		second := i.valid()
+		second := i.validCertificate()
 		if len(s.names()) != 2 || second == nil || second.Leaf.Equal(first.Leaf) || c.renewed.Load() != 2 {
 			t.Errorf("after 55m: got %d requests, %d renewals; want 2 and 2", len(s.names()), c.renewed.Load())
 		}
@@ -301,7 +301,7 @@ func TestRenewer_Denied(t *testing.T) {
 		}
 		s.setDecide(s.approve)
 		time.Sleep(5 * time.Minute)
-		if i.valid() == nil || problem() != "" {
+		if i.validCertificate() == nil || problem() != "" {
 			t.Errorf("got problem %q, want none", problem())
 		}
 	})
@@ -339,7 +339,7 @@ func TestRenewer_InvalidCertificate(t *testing.T) {
 				}
 				s.setDecide(s.approve)
 				time.Sleep(5 * time.Minute)
-				if is := i.valid(); is == nil || is.Leaf.Subject.CommonName != "system:node:n1" || problem() != "" {
+				if is := i.validCertificate(); is == nil || is.Leaf.Subject.CommonName != "system:node:n1" || problem() != "" {
 					t.Errorf("got problem %q, want none", problem())
 				}
 			})
@@ -366,7 +366,7 @@ func TestRenewer_Clock(t *testing.T) {
 		}
 		s.change(func(*certificates.CertificateSigningRequest) { s.behind = 0 })
 		time.Sleep(maxRejected + time.Minute)
-		if i.valid() == nil || problem() != "" {
+		if i.validCertificate() == nil || problem() != "" {
 			t.Errorf("got problem %q, want none", problem())
 		}
 	})
@@ -582,7 +582,7 @@ func TestIdentity(t *testing.T) {
 	if _, err := o.certFiles(clientPurpose).store(expired.CertData, expired.KeyData); err != nil {
 		t.Fatal(err)
 	}
-	if i, err := o.identity(config(name, now.Add(-3*time.Hour))); err != nil || i.valid() == nil || !i.external.Load() {
+	if i, err := o.identity(config(name, now.Add(-3*time.Hour))); err != nil || i.validCertificate() == nil || !i.external.Load() {
 		t.Errorf("the stored certificate is newer and has expired: got %v, want that of the kubeconfig", err)
 	}
 	o.Node = "n2" // the stored certificate has the name n1

@@ -14,5 +14,5 @@ func (c *Cluster) Serving() func() *tls.Certificate {
 	if stored != nil {
 		c.serving.current.Store(stored)
 	}
-	return c.serving.valid
+	return c.serving.validCertificate
 }

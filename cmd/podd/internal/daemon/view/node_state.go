@@ -85,8 +85,8 @@ func (s *NodeState) SetRejected(all []manifest.Problem) {
 	s.update(func() { s.problems.Rejected = all })
 }
 
-// SetUnmeasured sets NodeProblems.Unmeasured.
-func (s *NodeState) SetUnmeasured(all []manifest.Problem) {
+// SetUnmeasuredPods sets NodeProblems.Unmeasured.
+func (s *NodeState) SetUnmeasuredPods(all []manifest.Problem) {
 	s.update(func() { s.problems.Unmeasured = all })
 }
 
