@@ -89,7 +89,7 @@ func (claimed) prepare(ctx context.Context, p *place, v *v1.Volume) (string, err
 		path, err = localPath(c.Volume, true)
 	}
 	if err == nil && isLocal(c) && !isBlock(c.Spec.VolumeMode) {
-		err = claim.RecordPath(links, v.Name, path)
+		err = recordPath(links, v.Name, path)
 	}
 	if err != nil || !needsGroup(c, readOnly) {
 		return path, err
@@ -128,16 +128,9 @@ func localPath(pv *v1.PersistentVolume, create bool) (string, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = fmt.Errorf("the directory of the PersistentVolume %q is not there; make or mount it", pv.Name)
 		}
-		return path, withoutPathOrNil(err)
+		return path, withoutPath(err)
 	}
 	return "", fmt.Errorf("podd does not support this kind of PersistentVolume, %q", pv.Name)
-}
-
-func withoutPathOrNil(err error) error {
-	if err == nil {
-		return nil
-	}
-	return withoutPath(err)
 }
 
 func isBlock(mode *v1.PersistentVolumeMode) bool {
@@ -151,6 +144,15 @@ func needsGroup(c *refs.Claim, readOnly bool) bool {
 }
 
 func isLocal(c *refs.Claim) bool { return c.Volume != nil && c.Volume.Spec.Local != nil }
+
+// recordPath records that the volume of this name uses the local PersistentVolume at path.
+func recordPath(links *safepath.Dir, name, path string) error {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return withoutPath(err)
+	}
+	return claim.RecordPath(links, name, real)
+}
 
 // ownedSuffix is the suffix of a link that records that setFSGroup was done for a volume.
 const ownedSuffix = ".settled"
@@ -172,7 +174,11 @@ func (p *place) setFSGroup(ctx context.Context, path string, links *safepath.Dir
 		return err
 	}
 	defer vol.Close()
-	nested, err := claim.NestedVolumes(path, p.all.Root, p.pod.UID)
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return withoutPath(err)
+	}
+	nested, err := claim.NestedVolumes(real, p.all.Root, p.pod.UID)
 	if err != nil {
 		return err
 	}

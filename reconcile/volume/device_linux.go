@@ -38,5 +38,5 @@ func device(pv *v1.PersistentVolume) (string, error) {
 	if err == nil && strings.HasSuffix(real, " (deleted)") {
 		err = fs.ErrNotExist
 	}
-	return real, withoutPathOrNil(err)
+	return real, withoutPath(err)
 }

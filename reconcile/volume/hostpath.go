@@ -138,7 +138,8 @@ func ignoreExisting(path string, err error) error {
 	return nil
 }
 
-// withoutPath returns err without its path, for messages that have the path.
+// withoutPath returns err without its path, for messages that contain the path. It returns
+// nil for nil.
 func withoutPath(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

@@ -1,8 +1,6 @@
 package claim
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,13 +16,10 @@ import (
 const pathSuffix = ".path"
 
 // RecordPath records in links, the open LinksDir of a pod, that the volume of this name uses
-// the local PersistentVolume at path. A path that was recorded before is kept.
+// the local PersistentVolume at path, which must not contain symbolic links. A path that was
+// recorded before is kept.
 func RecordPath(links *safepath.Dir, name, path string) error {
-	path, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return pathError(err)
-	}
-	err = unix.Symlinkat(path, links.Fd(), name+pathSuffix)
+	err := unix.Symlinkat(path, links.Fd(), name+pathSuffix)
 	if err == unix.EEXIST { // the volume of a claim does not change
 		return nil
 	}
@@ -32,12 +27,9 @@ func RecordPath(links *safepath.Dir, name, path string) error {
 }
 
 // NestedVolumes returns the local volumes below path that pods other than uid use, as paths
-// relative to path. pods is the directory of all pod directories.
+// relative to path, which must not contain symbolic links. pods is the directory of all pod
+// directories.
 func NestedVolumes(path, pods string, uid types.UID) ([]string, error) {
-	path, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return nil, pathError(err)
-	}
 	uids, err := safepath.Names(pods)
 	if err != nil {
 		return nil, err
@@ -63,12 +55,4 @@ func NestedVolumes(path, pods string, uid types.UID) ([]string, error) {
 		}
 	}
 	return nested, nil
-}
-
-// pathError returns err without its path, for messages that contain the path.
-func pathError(err error) error {
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		return pe.Err
-	}
-	return err
 }

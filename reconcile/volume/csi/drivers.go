@@ -181,25 +181,22 @@ type volumeLock struct {
 // a block device, is not "", lockVolume also waits for the lock of the directory: it belongs
 // to a PersistentVolume, whose handle can change. The caller must call unlock.
 func (d *Drivers) lockVolume(ctx context.Context, u Use, device string) (unlock func(), err error) {
-	unlock, err = d.lock(ctx, u)
-	if err == nil && device != "" {
-		var unlockDevice func()
-		if unlockDevice, err = d.lock(ctx, Use{Handle: device}); err != nil {
-			unlock()
-		} else {
-			unlockVolume := unlock
-			unlock = func() { unlockDevice(); unlockVolume() }
-		}
+	unlock, err = d.lock(ctx, u, u.Driver)
+	if err != nil || device == "" {
+		return unlock, err
 	}
+	unlockDevice, err := d.lock(ctx, Use{Handle: device}, u.Driver)
 	if err != nil {
-		return nil, fmt.Errorf("waiting for another operation of driver %s on the volume: %w", u.Driver, err)
+		unlock()
+		return nil, err
 	}
-	return unlock, nil
+	unlockVolume := unlock
+	return func() { unlockDevice(); unlockVolume() }, nil
 }
 
-// lock waits for the lock with a key until ctx is done, and then returns the cause. The caller
-// must call unlock.
-func (d *Drivers) lock(ctx context.Context, u Use) (unlock func(), err error) {
+// lock waits for the lock with a key until ctx is done. driver is for the error. The caller must
+// call unlock.
+func (d *Drivers) lock(ctx context.Context, u Use, driver string) (unlock func(), err error) {
 	d.mu.Lock()
 	t := d.locks[u]
 	if t == nil {
@@ -221,6 +218,6 @@ func (d *Drivers) lock(ctx context.Context, u Use) (unlock func(), err error) {
 		return func() { t.free <- struct{}{}; release() }, nil
 	case <-ctx.Done():
 		release()
-		return nil, context.Cause(ctx)
+		return nil, fmt.Errorf("waiting for another operation of driver %s on the volume: %w", driver, context.Cause(ctx))
 	}
 }
