@@ -125,8 +125,8 @@ func newParser(grammar any, s iostreams.Streams) (*kong.Kong, error) {
 	return k, nil
 }
 
-// helpPage returns the page that "help TOPIC" prints. ok is false if words are another
-// command or there is no such page.
+// helpPage returns the page that "help TOPIC" prints. ok is false if words are
+// a different command, or if the page does not exist.
 func helpPage(words []string) (page string, ok bool) {
 	if len(words) != 2 || words[0] != "help" {
 		return "", false

@@ -123,8 +123,8 @@ var fieldEffects = map[string]string{
 	"registerWithTaints":                         "Taints with which the Node is created. --register-with-taints overrides them.",
 }
 
-// rejectedValues contains a rejected value for every field of which podd serves only some
-// values.
+// rejectedValues contains, for every field that podd serves with some values only, a value
+// that podd rejects.
 var rejectedValues = map[string]string{
 	"cpuManagerPolicy":                          "static",
 	"memoryManagerPolicy":                       "Static",

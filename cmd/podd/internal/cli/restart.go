@@ -56,7 +56,7 @@ func (c *RestartCmd) Run(ctx context.Context, s iostreams.Streams) error {
 }
 
 // waitReady waits until the containers with the IDs before have stopped and the pod is
-// ready. After a timeout it explains what the pod waits for.
+// ready. After a timeout it prints the condition that the pod waits for.
 func (c *RestartCmd) waitReady(ctx context.Context, p *client.Client, key server.Key, before []string, begin time.Time, s iostreams.Streams) error {
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()

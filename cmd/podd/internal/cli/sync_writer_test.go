@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A syncWriter stores what is written. A test can wait for content with await.
+// A syncWriter stores the written text. Tests call await to wait for a text.
 type syncWriter struct {
 	mu      sync.Mutex // guards content
 	content strings.Builder

@@ -135,7 +135,7 @@ func (w *waitState) success() string {
 	return b.String()
 }
 
-// explainUnmet prints for each unmet goal what it waits for, and returns an error.
+// explainUnmet prints the condition that each unmet goal waits for, and returns an error.
 func (w *waitState) explainUnmet(ctx context.Context, s iostreams.Streams) error {
 	took := printer.Duration(time.Since(w.begin))
 	if w.view == nil && w.lastErr == nil {

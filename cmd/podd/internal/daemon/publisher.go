@@ -21,7 +21,7 @@ type publisher struct {
 	touch   func() // called after each change, which may allocate much memory
 	log     *slog.Logger
 
-	reported view.Findings // the last findings of which publish logged problems and recorded events
+	reported view.Findings // the findings that publish last logged and recorded as events
 }
 
 // publish passes a change to all receivers.
