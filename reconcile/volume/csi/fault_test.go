@@ -127,7 +127,7 @@ func TestUncertain(t *testing.T) {
 		m.hung(t, c.method)
 		m.unpublish(t, one)
 		m.inUse(t)
-		done, err := m.driver.Done()
+		done, err := m.driver.Changes()
 		must(t, err)
 		if !slices.Equal(done, c.undone) {
 			t.Errorf("%s %s: %q, want %q", c.method, c.set, done, c.undone)
@@ -203,7 +203,7 @@ func TestRepublish(t *testing.T) {
 	m.done(t, "NodeStageVolume vol-1", "NodePublishVolume vol-1", "NodePublishVolume vol-1")
 	m.restart(t, Options{Republish: time.Millisecond})
 	m.publish(t, next)
-	m.until(t, "it is published now and then", func() bool { all, err := m.driver.Done(); must(t, err); return len(all) > 5 })
+	m.until(t, "it is published now and then", func() bool { all, err := m.driver.Changes(); must(t, err); return len(all) > 5 })
 	m.unpublish(t, one)
 	m.inUse(t)
 }
@@ -287,7 +287,7 @@ func TestManyOrphans(t *testing.T) {
 	m.unpublish(t, one)
 	begun := func() (n int) {
 		for _, c := range m.calls(t) {
-			if c.What == csidriver.Begun && c.Method == "NodeUnstageVolume" {
+			if c.Event == csidriver.Begun && c.Method == "NodeUnstageVolume" {
 				n++
 			}
 		}

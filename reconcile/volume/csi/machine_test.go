@@ -91,7 +91,7 @@ func newMachine(t *testing.T, o Options, can ...string) *machine {
 		}
 	})
 	m := &machine{root: filepath.Join(dir, "root"), logged: &lines{}}
-	m.driver = &csidriver.Driver{Dir: filepath.Join(dir, "d"), Name: driver, Registry: filepath.Join(m.root, plugins.Dir), Can: can}
+	m.driver = &csidriver.Driver{Dir: filepath.Join(dir, "d"), Name: driver, Registry: filepath.Join(m.root, plugins.Dir), Capabilities: can}
 	m.begin(t, o)
 	m.startDriver(t)
 	return m
@@ -154,7 +154,7 @@ func (m *machine) until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			done, _ := m.driver.Done()
+			done, _ := m.driver.Changes()
 			t.Fatalf("never: %s; the driver did %q and podd said\n%s", what, done, m.logged.text.String())
 		}
 	}
@@ -172,7 +172,7 @@ func (m *machine) calls(t *testing.T) []csidriver.Call {
 // volume.
 func (m *machine) done(t *testing.T, want ...string) {
 	t.Helper()
-	did := func() []string { all, err := m.driver.Done(); must(t, err); return all }
+	did := func() []string { all, err := m.driver.Changes(); must(t, err); return all }
 	m.until(t, fmt.Sprintf("%q", want), func() bool { return len(did()) >= len(want) })
 	if diff := cmp.Diff(want, did()); diff != "" {
 		t.Fatalf("-want +did\n%s", diff)
@@ -195,7 +195,7 @@ func (m *machine) inTurns(t *testing.T) {
 func (m *machine) hung(t *testing.T, method string) {
 	t.Helper()
 	m.until(t, "the driver has given up, too", func() bool {
-		return slices.ContainsFunc(m.calls(t), func(c csidriver.Call) bool { return c.What == csidriver.Ended && c.Method == method })
+		return slices.ContainsFunc(m.calls(t), func(c csidriver.Call) bool { return c.Event == csidriver.Ended && c.Method == method })
 	})
 	must(t, m.driver.Set(method, ""))
 }
@@ -204,7 +204,7 @@ func (m *machine) hung(t *testing.T, method string) {
 func (m *machine) request(t *testing.T, method string) string {
 	t.Helper()
 	for _, c := range slices.Backward(m.calls(t)) {
-		if c.What == csidriver.Begun && c.Method == method {
+		if c.Event == csidriver.Begun && c.Method == method {
 			var any any
 			must(t, json.Unmarshal(c.Request, &any)) // protojson puts spaces by chance
 			text, err := json.MarshalIndent(any, "", " ")
