@@ -115,7 +115,7 @@ func (d *decider) order(name *Name, v plan.Verdict) Memory {
 	d.addRefs(name, &o)
 	present := *name
 	present.Memory = m
-	o.Certain = desired == nil && in.isRemoved(&present)
+	o.SourcesRead = desired == nil && in.isRemoved(&present)
 	m.Order = o
 	return m
 }

@@ -24,12 +24,13 @@ type Order struct {
 	// has its objects.
 	Earlier     *manifest.Pod
 	EarlierRefs *refs.Resolved
-	// Certain, ForceStop and Deletion are plan.Input's SourcesRead, ForceStop and Delete.
-	Certain   bool
-	ForceStop bool
-	Deletion  *plan.Delete
-	Verdict   plan.Verdict
-	Node      plan.Node
+	// SourcesRead, ForceStop and Deletion become the fields SourcesRead, ForceStop and Delete
+	// of plan.Input. SourcesRead is false if Desired is set.
+	SourcesRead bool
+	ForceStop   bool
+	Deletion    *plan.Delete
+	Verdict     plan.Verdict
+	Node        plan.Node
 	// Leaving is the pod of this name that its source is deleting; nil if there is none.
 	Leaving     *manifest.Pod
 	RuntimeName string
@@ -105,7 +106,7 @@ func (s State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (Stat
 	if t.In.Verdict.Answer != plan.Admit && o.Verdict.Answer == plan.Admit && t.HasObserved && len(t.In.Observed) == 0 && !t.hasRecordedStart {
 		t.resetStartTime() // the pod only waited for its admission
 	}
-	t.In.SourcesRead, t.In.Verdict, t.In.Node, t.In.ForceStop, t.In.Delete = o.Certain, o.Verdict, o.Node, o.ForceStop, o.Deletion
+	t.In.SourcesRead, t.In.Verdict, t.In.Node, t.In.ForceStop, t.In.Delete = o.SourcesRead, o.Verdict, o.Node, o.ForceStop, o.Deletion
 	t.In.Node.Reachable = o.Node.Reachable && t.HasObserved
 	if e := r.Evict; e != nil && (e.Reason != plan.Terminated || o.Node.ShuttingDown) {
 		t.In.Eviction = e
