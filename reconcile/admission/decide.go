@@ -95,10 +95,10 @@ func (d *decider) admit() map[types.NamespacedName]plan.Verdict {
 // order returns the memory of a name with its order for a verdict.
 func (d *decider) order(name *Name, v plan.Verdict) Memory {
 	in, m := d.in, name.Memory
-	desired, leaving := in.desired(name.Key), in.leaving(name.Key)
+	desired, terminating := in.desired(name.Key), in.terminating(name.Key)
 	m.clearDeletion(desired)
-	if leaving != nil {
-		m.setDeletion(leaving.UID, leaving.Deletion.Grace, d.now)
+	if terminating != nil {
+		m.setDeletion(terminating.UID, terminating.Deletion.Grace, d.now)
 	}
 	if desired != nil {
 		m.kind, m.source = desired.Origin.Kind, desired.Origin.Source
@@ -108,7 +108,7 @@ func (d *decider) order(name *Name, v plan.Verdict) Memory {
 		}
 	}
 	o := state.Order{
-		Desired: desired, Verdict: v, Leaving: leaving, Deletion: m.Deletion, ForceStop: in.ForceStop,
+		Desired: desired, Verdict: v, Terminating: terminating, Deletion: m.Deletion, ForceStop: in.ForceStop,
 		Node: in.Plan, RuntimeName: in.RuntimeName, Render: in.Render, DriverChanges: in.DriverChanges,
 		UserIDs: d.userIDs(name, desired),
 	}

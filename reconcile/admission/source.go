@@ -18,13 +18,13 @@ func (in *Input) desired(key types.NamespacedName) *manifest.Pod {
 	return in.Set.Pods[key]
 }
 
-// leaving returns the pod of a name that its source reports as being deleted; nil if there
+// terminating returns the pod of a name that its source reports as being deleted; nil if there
 // is none.
-func (in *Input) leaving(key types.NamespacedName) *manifest.Pod {
+func (in *Input) terminating(key types.NamespacedName) *manifest.Pod {
 	if in.Set == nil {
 		return nil
 	}
-	return in.Set.Leaving[key]
+	return in.Set.Terminating[key]
 }
 
 // isRemoved reports whether a pod that is not in the set must be stopped. If its source
@@ -34,7 +34,7 @@ func (in *Input) isRemoved(name *Name) bool {
 	if in.isAbsent(name) {
 		return true
 	}
-	p := in.leaving(name.Key)
+	p := in.terminating(name.Key)
 	return in.HasSnapshot && p != nil && !hasOther(name.Observed, p.UID)
 }
 

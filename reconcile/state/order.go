@@ -31,8 +31,8 @@ type Order struct {
 	Deletion    *plan.Delete
 	Verdict     plan.Verdict
 	Node        plan.Node
-	// Leaving is the pod of this name that its source is deleting; nil if there is none.
-	Leaving     *manifest.Pod
+	// Terminating is the pod of this name that its source is deleting; nil if there is none.
+	Terminating *manifest.Pod
 	RuntimeName string
 	Render      *render.Node
 	// UserIDs is the first of the host's IDs for the user namespaces of the name; 0 if it
@@ -149,7 +149,7 @@ func (t *transition) setDesired(p *manifest.Pod) {
 	case p == nil:
 		t.retainManifest()
 		t.In.Desired, t.In.Successor = nil, nil
-		if p := t.Order.Leaving; p != nil && (t.In.Previous == nil || SameVersion(p, t.In.Previous)) {
+		if p := t.Order.Terminating; p != nil && (t.In.Previous == nil || SameVersion(p, t.In.Previous)) {
 			t.In.Previous = p
 		}
 	case t.In.Desired == nil:

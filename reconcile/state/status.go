@@ -23,7 +23,7 @@ func (s State) Publish(d plan.Decision) (State, *v1.Pod) {
 	t := s.begin(s.In.Now)
 	var pod *v1.Pod
 	if t.In.Desired == nil {
-		pod = t.leaving()
+		pod = t.terminatingPod()
 	} else {
 		pod = t.pod(d)
 	}
@@ -51,10 +51,10 @@ func (t *transition) pod(d plan.Decision) *v1.Pod {
 	return t.published
 }
 
-// leaving returns the last version with the status of its termination; nil if podd never
+// terminatingPod returns the last version with the status of its termination; nil if podd never
 // had its manifest.
-func (t *transition) leaving() *v1.Pod {
-	t.applyLeaving()
+func (t *transition) terminatingPod() *v1.Pod {
+	t.applyTerminating()
 	if t.published == nil {
 		return nil
 	}
@@ -84,10 +84,10 @@ func (t *transition) leaving() *v1.Pod {
 	return t.published
 }
 
-// applyLeaving replaces the last version by that of its source, because podd may not have
+// applyTerminating replaces the last version by that of its source, because podd may not have
 // had its manifest before.
-func (t *transition) applyLeaving() {
-	from := t.Order.Leaving
+func (t *transition) applyTerminating() {
+	from := t.Order.Terminating
 	if from == nil || from == t.publishedFrom || t.published != nil && !SameVersion(from, t.publishedFrom) {
 		return
 	}

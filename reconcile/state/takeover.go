@@ -42,7 +42,7 @@ func (t *transition) takenOverHash(inc *runtime.Incarnation) string {
 	if !t.Order.Node.Adopt && !past.Taken {
 		return ""
 	}
-	for _, p := range []*manifest.Pod{t.In.Desired, t.In.Successor, t.In.Previous, t.Order.Leaving} {
+	for _, p := range []*manifest.Pod{t.In.Desired, t.In.Successor, t.In.Previous, t.Order.Terminating} {
 		if p == nil || !p.Traits.RunsOnce || p.UID != inc.UID {
 			continue
 		}
