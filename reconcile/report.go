@@ -41,7 +41,7 @@ func (w *worker) newReport(d plan.Decision) *state.Report {
 	}
 	r.Finished = s.In.History.Finished
 	allocated, actual := plan.Allocated(&s.In), plan.Actual(&s.In)
-	r.Held, r.Unsized = []*manifest.Pod{allocated}, plan.ResizePending(&s.In)
+	r.Held, r.ResizePending = []*manifest.Pod{allocated}, plan.ResizePending(&s.In)
 	if actual != allocated {
 		r.Held = append(r.Held, actual)
 	}

@@ -23,10 +23,11 @@ type Report struct {
 	// Version is the manifest of Pod, Successor the one that waits to replace it. Both may
 	// be nil.
 	Version, Successor *manifest.Pod
-	// Held are the sizes of Version: the allocated one and, if it differs, the actual one.
-	// Unsized reports whether they differ from the desired size.
-	Held    []*manifest.Pod
-	Unsized bool
+	// Held contains Version with its allocated size and, if the actual size differs, Version
+	// with its actual size. ResizePending reports whether a running container or the pod does
+	// not have its desired size yet.
+	Held          []*manifest.Pod
+	ResizePending bool
 	// Decision is the last decision. Since is when its rule began to match.
 	Decision plan.Decision
 	Since    time.Time
@@ -58,7 +59,7 @@ type Pull struct {
 // Equal reports whether a later report shows readers nothing new.
 func (r *Report) Equal(later *Report) bool {
 	return r.Pod == later.Pod && r.Version == later.Version && r.Successor == later.Successor &&
-		r.Finished == later.Finished && r.Exists == later.Exists && r.OnDiskOnly == later.OnDiskOnly && r.Unsized == later.Unsized && r.Since.Equal(later.Since) &&
+		r.Finished == later.Finished && r.Exists == later.Exists && r.OnDiskOnly == later.OnDiskOnly && r.ResizePending == later.ResizePending && r.Since.Equal(later.Since) &&
 		maps.Equal(r.Last, later.Last) && slices.Equal(r.Pulls, later.Pulls) && reflect.DeepEqual(r.Decision, later.Decision)
 }
 

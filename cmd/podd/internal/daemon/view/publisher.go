@@ -183,7 +183,7 @@ func desiredPod(set *manifest.Set, key types.NamespacedName) *manifest.Pod {
 func isCurrent(r *reconcile.Report, desired *manifest.Pod) bool {
 	v := r.Version
 	return v != nil && r.Successor == nil && desired != nil && v.UID == desired.UID && v.Hash == desired.Hash &&
-		maps.Equal(v.Containers, desired.Containers) && !r.Unsized
+		maps.Equal(v.Containers, desired.Containers) && !r.ResizePending
 }
 
 // show stores the view of a pod, or removes it if p is nil.
