@@ -45,7 +45,7 @@ func (s State) Commit(d plan.Decision, now time.Time) (State, Outputs) {
 		}
 	}
 	for id, e := range d.Terminations {
-		t.setEnding(id, e)
+		t.setTermination(id, e)
 	}
 	switch {
 	case !d.RecordFirst:
@@ -130,7 +130,7 @@ func (s State) Begin(a plan.Action, now time.Time) (State, Outputs) {
 			t.setPostStart(a.Container, plan.Hook{Attempt: a.Attempt, Owed: true})
 		}
 	}
-	t.recordDoubts(a)
+	t.recordUncertainSizes(a)
 	return t.end()
 }
 

@@ -53,7 +53,7 @@ func (t *transition) record(uid types.UID, hash string) Record {
 			r.Stopping = s
 		}
 	}
-	r.Terminations = t.endingsOf(uid)
+	r.Terminations = t.terminationsOf(uid)
 	if p := t.In.Desired; p != nil && p.UID == uid && p.Hash == hash {
 		r.StartTime, r.Started, r.Finished = t.StartTime, t.In.History.StartTime, cmp.Or(t.finishing, t.In.History.Finished)
 		r.Containers = map[string]ContainerRecord{}
@@ -80,8 +80,8 @@ func recordedProbes(all map[string]plan.Probed) map[string]plan.Probed {
 	return kept
 }
 
-// endingsOf returns the endings of the containers of a UID; nil if there are none.
-func (t *transition) endingsOf(uid types.UID) map[string]plan.Termination {
+// terminationsOf returns the terminations of the containers of a UID; nil if there are none.
+func (t *transition) terminationsOf(uid types.UID) map[string]plan.Termination {
 	var kept map[string]plan.Termination
 	for id, e := range t.In.History.Terminations {
 		if inc, _ := runtime.FindContainer(t.In.Observed, id); inc != nil && inc.UID == uid {

@@ -22,7 +22,7 @@ func (t *transition) applyHook(f result.Result) (ask bool) {
 	case plan.PreStop:
 		e := t.In.History.Terminations[a.ID]
 		e.Hooked = true
-		t.setEnding(a.ID, e)
+		t.setTermination(a.ID, e)
 	}
 	return f.Err != nil
 }
@@ -44,8 +44,8 @@ func (t *transition) setPostStart(container string, h plan.Hook) {
 	t.write(t.In.Desired.UID, t.In.Desired.Hash)
 }
 
-// setEnding sets the ending of a container and writes the journal.
-func (t *transition) setEnding(id string, e plan.Termination) {
+// setTermination records the termination of the container with ID id and writes the journal.
+func (t *transition) setTermination(id string, e plan.Termination) {
 	t.In.History.Terminations = with(t.In.History.Terminations, id, e)
 	if inc, _ := runtime.FindContainer(t.In.Observed, id); inc != nil && inc.ID != "" {
 		t.write(inc.UID, inc.Annotations[runtime.AnnotationHash])

@@ -40,8 +40,9 @@ func (t *transition) recordSize(id string, size plan.Size) {
 	t.write(t.In.Desired.UID, t.In.Desired.Hash)
 }
 
-// recordDoubts records, before an action begins, which sizes are uncertain while it runs.
-func (t *transition) recordDoubts(a plan.Action) {
+// recordUncertainSizes records which sizes are uncertain while action a runs. It is called
+// before a begins.
+func (t *transition) recordUncertainSizes(a plan.Action) {
 	for id, size := range plan.UncertainSizes(&t.In, a) {
 		t.recordSize(id, size)
 	}
