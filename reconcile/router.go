@@ -105,7 +105,7 @@ type Router struct {
 	o        Options
 	updates  chan update
 	requests chan request
-	ended    chan struct{} // closed when Run returns
+	runDone  chan struct{} // closed when Run returns
 
 	entries       map[types.NamespacedName]*entry
 	desired       *desiredSet                             // nil before the first set
@@ -171,7 +171,7 @@ func NewRouter(o Options) *Router {
 		entries:   map[types.NamespacedName]*entry{},
 		retiredAt: map[types.NamespacedName]time.Time{},
 		removals:  map[types.NamespacedName]chan error{},
-		ended:     make(chan struct{}),
+		runDone:   make(chan struct{}),
 		changed:   map[types.NamespacedName]bool{},
 	}
 	if o.Shutdown != nil {
@@ -198,7 +198,7 @@ type Inputs struct {
 // Run routes until ctx is done, and returns when every worker has ended. It stops no
 // container.
 func (r *Router) Run(ctx context.Context, in Inputs) error {
-	defer close(r.ended)
+	defer close(r.runDone)
 	past, orphans, err := r.o.Journals.ReadAll()
 	if err != nil {
 		return err
@@ -385,10 +385,10 @@ func (r *Router) entry(ctx context.Context, key types.NamespacedName, past []sta
 		case <-ctx.Done():
 		}
 	}
-	e := &entry{worker: w, cancel: cancel, ended: make(chan struct{}), past: past}
+	e := &entry{worker: w, cancel: cancel, workerDone: make(chan struct{}), past: past}
 	r.entries[key] = e
 	r.workers.Go(func() {
-		defer close(e.ended)
+		defer close(e.workerDone)
 		w.run(ctx)
 	})
 	return e

@@ -110,7 +110,7 @@ func (w *worker) run(ctx context.Context) {
 		case f := <-w.pullStarts:
 			w.applyPullStart(f)
 			news = true
-		case err := <-w.slowWrite.ended():
+		case err := <-w.slowWrite.result():
 			w.endWrite(err)
 			news = true
 		case <-wake.C:

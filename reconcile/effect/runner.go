@@ -165,7 +165,7 @@ func (e *Runner) stopSandbox(ctx context.Context, s Input, id string) ([]runtime
 	}
 	limited, cancel := context.WithTimeout(ctx, exitQueryTimeout)
 	defer cancel()
-	var ended []runtime.Container
+	var exited []runtime.Container
 	for i := range s.Observed {
 		inc := &s.Observed[i]
 		if inc.ID != id || !s.needsExitCodes(inc) {
@@ -176,11 +176,11 @@ func (e *Runner) stopSandbox(ctx context.Context, s Input, id string) ([]runtime
 				continue
 			}
 			if now, err := e.Runtime.ContainerStatus(limited, c.ID); err == nil {
-				ended = append(ended, now)
+				exited = append(exited, now)
 			}
 		}
 	}
-	return ended, nil
+	return exited, nil
 }
 
 // needsExitCodes reports whether the phase of a pod depends on the exit codes of an

@@ -239,7 +239,7 @@ func startCreated(f *facts, m *member, d *Decision, s *Step) {
 }
 
 func (f *facts) backsOff(m *member) bool {
-	return m.hasEnded() && !m.restartRequested() && !f.manifestChanged(m) && f.in.Now.Before(f.restartAt(m))
+	return m.hasExited() && !m.restartRequested() && !f.manifestChanged(m) && f.in.Now.Before(f.restartAt(m))
 }
 
 func (f *facts) restartAt(m *member) time.Time {
@@ -332,7 +332,7 @@ func start(f *facts, m *member, d *Decision, s *Step) {
 	s.Reason = f.startingReason()
 	a := StartContainer{Container: m.spec.Name, SandboxID: f.cur.ID, Attempt: m.attempt, Restarts: m.restarts, PostStart: HasPostStart(m.spec), Why: "desired"}
 	a.ImageRef, a.ImageUser = m.hist.Image.Ref, m.hist.Image.User
-	if m.hasEnded() {
+	if m.hasExited() {
 		a.Backoff = crashes(m.last) + 1
 		a.Why = "exited with " + m.exitText()
 		switch {

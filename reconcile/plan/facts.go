@@ -197,8 +197,8 @@ func (f *facts) newMember(c *v1.Container, kind Kind) member {
 	return m
 }
 
-// hasEnded reports whether the container has exited, with a known or unknown code.
-func (m *member) hasEnded() bool { return m.is(runtime.Exited) || m.is(runtime.ExitUnknown) }
+// hasExited reports whether the container has exited, with a known or unknown code.
+func (m *member) hasExited() bool { return m.is(runtime.Exited) || m.is(runtime.ExitUnknown) }
 
 // exitText returns the exit code for messages.
 func (m *member) exitText() string {
@@ -247,7 +247,7 @@ func (f *facts) completed(m *member) bool {
 }
 
 func (m *member) restartRequested() bool {
-	return m.last != nil && m.hist.RestartID == m.last.ID || m.again && m.hasEnded()
+	return m.last != nil && m.hist.RestartID == m.last.ID || m.again && m.hasExited()
 }
 
 // initSatisfied reports whether m lets later containers start.

@@ -29,7 +29,7 @@ func (f *facts) outcome() *Finished {
 	if f.rejected() {
 		return f.failed(f.in.Verdict.Reason, Rejected+f.in.Verdict.Message)
 	}
-	if fin := f.ended(); fin != nil {
+	if fin := f.completion(); fin != nil {
 		return fin
 	}
 	switch over := f.overDeadline(); {
@@ -67,8 +67,9 @@ func (f *facts) failed(reason, message string) *Finished {
 	}
 }
 
-// ended returns how the pod ended by itself; nil if it has not.
-func (f *facts) ended() *Finished {
+// completion returns the end of a pod whose containers have completed or failed; nil if the
+// pod has not finished by itself.
+func (f *facts) completion() *Finished {
 	fin := &Finished{UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, Size: f.desired.PodSize(), At: f.in.Now}
 	if m := f.failedInit(); m != nil {
 		fin.Failed = true

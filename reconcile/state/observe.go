@@ -19,7 +19,7 @@ import (
 func (t *transition) applyObservation(p *runtime.Pod, asOf time.Time) {
 	if !asOf.After(t.Barrier) {
 		t.request(Soon)
-		if t.In.Unobserved || !t.HasObserved || hasEnded(p, t.In.Observed) {
+		if t.In.Unobserved || !t.HasObserved || hasNewStop(p, t.In.Observed) {
 			t.request(Urgent)
 		}
 		return
@@ -42,9 +42,9 @@ func (t *transition) requireObservation() {
 	t.request(Urgent)
 }
 
-// hasEnded reports whether a sandbox or container of p, which is nil if the runtime has
-// none, has ended and is recorded as ready or running.
-func hasEnded(p *runtime.Pod, recorded []runtime.Incarnation) bool {
+// hasNewStop reports whether a sandbox that is recorded as ready is not ready in p, or a
+// container that is recorded as running does not run in p. It returns false if p is nil.
+func hasNewStop(p *runtime.Pod, recorded []runtime.Incarnation) bool {
 	if p == nil {
 		return false
 	}

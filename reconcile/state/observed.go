@@ -24,7 +24,7 @@ func withContainer(observed []runtime.Incarnation, c runtime.Container) []runtim
 		if at < 0 {
 			cs = append(cs, c)
 		} else {
-			if endedBefore(cs[at].State, c.State) {
+			if isEarlierState(c.State, cs[at].State) {
 				continue
 			}
 			c.SandboxID = cs[at].SandboxID
@@ -35,14 +35,14 @@ func withContainer(observed []runtime.Incarnation, c runtime.Container) []runtim
 	return out
 }
 
-// endedBefore reports whether have is the state of a container that has ended, and next is
-// an earlier state.
-func endedBefore(have, next runtime.ContainerState) bool {
-	switch have {
+// isEarlierState reports whether recorded is the state of a container that has exited, and
+// state is a state that the container can only have had before recorded.
+func isEarlierState(state, recorded runtime.ContainerState) bool {
+	switch recorded {
 	case runtime.Exited:
-		return next != runtime.Exited
+		return state != runtime.Exited
 	case runtime.ExitUnknown:
-		return next == runtime.Created || next == runtime.Running
+		return state == runtime.Created || state == runtime.Running
 	}
 	return false
 }
@@ -65,17 +65,17 @@ func withoutSandbox(observed []runtime.Incarnation, id string) []runtime.Incarna
 // effect may have received an exit code that the observer could not query. No container
 // runs again, so a container that has exited stays so. Neither argument is modified.
 func withExits(observed, known []runtime.Incarnation) []runtime.Incarnation {
-	ended := map[string]runtime.Container{}
+	exited := map[string]runtime.Container{}
 	for i := range known {
 		for _, c := range known[i].Containers {
 			if c.State == runtime.Exited {
-				ended[c.ID] = c
+				exited[c.ID] = c
 			}
 		}
 	}
 	for i := range observed {
 		for _, c := range observed[i].Containers {
-			if end, ok := ended[c.ID]; ok && c.State != runtime.Exited {
+			if end, ok := exited[c.ID]; ok && c.State != runtime.Exited {
 				observed = withContainer(observed, end)
 			}
 		}

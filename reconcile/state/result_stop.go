@@ -56,9 +56,10 @@ func (t *transition) skipAttempt(id string) {
 	}
 }
 
-// applySandboxStop marks a sandbox and its containers as ended.
-func (t *transition) applySandboxStop(id string, ended []runtime.Container) {
-	for _, c := range ended {
+// applySandboxStop records that the sandbox with ID id was stopped, so that none of its
+// containers runs. exited contains the containers whose exits the runtime has reported.
+func (t *transition) applySandboxStop(id string, exited []runtime.Container) {
+	for _, c := range exited {
 		t.In.Observed = withContainer(t.In.Observed, c)
 	}
 	released := maps.Clone(t.In.History.Released)
