@@ -24,7 +24,7 @@ type update struct {
 	events []event.Event // since the previous update
 }
 
-// newReport returns the report of a decision.
+// newReport returns the report of decision d, and stores the pod of the report in w.state.
 func (w *worker) newReport(d plan.Decision) *state.Report {
 	s := &w.state
 	r := &state.Report{
@@ -35,7 +35,7 @@ func (w *worker) newReport(d plan.Decision) *state.Report {
 		Exists:     len(s.In.Observed)+len(s.In.Dirs)+len(w.actions) > 0,
 		OnDiskOnly: s.OnDiskOnly(),
 	}
-	w.state, r.Pod = s.Publish(d)
+	w.state, r.Pod = s.PodWithStatus(d)
 	if s.In.Desired == nil {
 		return r
 	}

@@ -75,7 +75,7 @@ func (w *worker) next() plan.Decision { return plan.Next(w.state.Input()) }
 
 // publish logs and reports a decision.
 func (w *worker) publish(d plan.Decision) {
-	w.state = w.state.Report(d)
+	w.state = w.state.WithReported(d)
 	w.logDecision(d)
 	w.logResize()
 	r := w.newReport(d)

@@ -149,8 +149,8 @@ func (s State) RetryVolumes() State {
 	return t.State
 }
 
-// Report records that a decision was reported.
-func (s State) Report(d plan.Decision) State {
+// WithReported returns s with decision d as the last reported decision.
+func (s State) WithReported(d plan.Decision) State {
 	if d.Rule != s.Reported.Rule {
 		s.Since = s.In.Now
 	}

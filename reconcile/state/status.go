@@ -16,10 +16,11 @@ import (
 	"podd/runtime"
 )
 
-// Publish returns the pod with the status that decision d leads to: the version in force or,
-// if the pod is not desired, the last one. The object is the same while the status does not
-// change. It is nil if podd never had a manifest of the pod.
-func (s State) Publish(d plan.Decision) (State, *v1.Pod) {
+// PodWithStatus returns the version in force with the status that follows from decision d,
+// and the state that remembers this pod. If the pod is not desired, it returns the last
+// version. While the status does not change, it returns the same pointer. The pod is nil if
+// podd never had its manifest.
+func (s State) PodWithStatus(d plan.Decision) (State, *v1.Pod) {
 	t := s.begin(s.In.Now)
 	var pod *v1.Pod
 	if t.In.Desired == nil {
