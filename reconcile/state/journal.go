@@ -12,18 +12,18 @@ import (
 	"podd/runtime"
 )
 
-// A FailedWrite is a journal that could not be written. The disk has an older one, or
-// perhaps the newer one if only the sync failed.
+// A FailedWrite is the failure to write the newest journal of a UID. An older journal is on
+// disk, or the newest journal if only the sync failed.
 type FailedWrite struct {
 	plan.Failure
-	durable bool // one of these must survive a power cut
+	durable bool // whether the journal, or a journal that it replaces, must survive a power cut
 }
 
 // write adds the journal of one UID to the outputs. It must be durable if it must survive a
 // power cut, or if the one that it replaces must. A write that fails is retried until it
 // succeeds.
 func (t *transition) write(uid types.UID, hash string) {
-	before, failed := t.Records[uid], t.Unwritten[uid]
+	before, failed := t.Records[uid], t.FailedWrites[uid]
 	r := t.record(uid, hash)
 	dir := t.dir(uid)
 	dir.Hash = hash
@@ -95,12 +95,12 @@ func (t *transition) terminationsOf(uid types.UID) map[string]plan.Termination {
 // quiet suppresses the event of a failure.
 func (s State) Written(uid types.UID, durable bool, err error, quiet bool, now time.Time) (State, Outputs) {
 	t := s.begin(now)
-	failed, was := t.Unwritten[uid]
+	failed, was := t.FailedWrites[uid]
 	if err == nil {
 		t.Unreadable = without(t.Unreadable, uid)
 		if was {
 			t.info("journal written", "uid", uid)
-			t.Unwritten = without(t.Unwritten, uid)
+			t.FailedWrites = without(t.FailedWrites, uid)
 		}
 		return t.end()
 	}
@@ -115,13 +115,13 @@ func (s State) Written(uid types.UID, durable bool, err error, quiet bool, now t
 		failed.Until = now.Add(plan.RetryDelay(failed.Count))
 	}
 	failed.Message, failed.durable = err.Error(), durable
-	t.Unwritten = with(t.Unwritten, uid, failed)
+	t.FailedWrites = with(t.FailedWrites, uid, failed)
 	return t.end()
 }
 
 // WriteError returns why the newest journal of a UID is not on disk; nil if it is.
 func (s State) WriteError(uid types.UID) error {
-	if failed, is := s.Unwritten[uid]; is {
+	if failed, is := s.FailedWrites[uid]; is {
 		return errors.New(failed.Message)
 	}
 	return nil
@@ -130,7 +130,7 @@ func (s State) WriteError(uid types.UID) error {
 // RetryWrites repeats the failed writes that are due.
 func (s State) RetryWrites(now time.Time) (State, Outputs) {
 	t := s.begin(now)
-	for uid, failed := range t.Unwritten {
+	for uid, failed := range t.FailedWrites {
 		if !t.isRemoving(uid) && !now.Before(failed.Until) {
 			t.write(uid, t.Records[uid].Hash)
 		}
@@ -140,7 +140,7 @@ func (s State) RetryWrites(now time.Time) (State, Outputs) {
 
 // NextRetry returns the earlier of at and the next retry of a write; zero means never.
 func (s State) NextRetry(at time.Time) time.Time {
-	for uid, failed := range s.Unwritten {
+	for uid, failed := range s.FailedWrites {
 		if !s.isRemoving(uid) && (at.IsZero() || failed.Until.Before(at)) {
 			at = failed.Until
 		}
@@ -150,10 +150,10 @@ func (s State) NextRetry(at time.Time) time.Time {
 
 // ExpireRetries makes the failed writes due now, except that of UID except.
 func (s State) ExpireRetries(except types.UID) State {
-	for uid, failed := range s.Unwritten {
+	for uid, failed := range s.FailedWrites {
 		if uid != except {
 			failed.Until = time.Time{}
-			s.Unwritten = with(s.Unwritten, uid, failed)
+			s.FailedWrites = with(s.FailedWrites, uid, failed)
 		}
 	}
 	return s
@@ -194,7 +194,7 @@ func (t *transition) dropDir(a plan.RemoveDir) {
 			dirs = append(dirs, have)
 		}
 	}
-	t.In.Dirs, t.Records, t.Unwritten = dirs, without(t.Records, a.UID), without(t.Unwritten, a.UID)
+	t.In.Dirs, t.Records, t.FailedWrites = dirs, without(t.Records, a.UID), without(t.FailedWrites, a.UID)
 	if t.In.Desired != nil && t.In.Desired.UID == a.UID {
 		t.In.History.VolumesReady = false
 	}

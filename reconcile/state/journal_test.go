@@ -135,7 +135,7 @@ func journalSteps(t *rapid.T, m *memory, d *disk, versions []*manifest.Pod) map[
 func TestNextRetry(t *testing.T) {
 	m := remember(podOf("app"))
 	past, later := time.Now().Add(-time.Minute), time.Now().Add(time.Minute)
-	m.Unwritten = with(m.Unwritten, "u", FailedWrite{Failure: plan.Failure{Count: 1, Until: past}})
+	m.FailedWrites = with(m.FailedWrites, "u", FailedWrite{Failure: plan.Failure{Count: 1, Until: past}})
 	if at := m.NextRetry(later); !at.Equal(past) {
 		t.Errorf("the next write is at %s, want %s", at, past)
 	}

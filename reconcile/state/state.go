@@ -31,9 +31,10 @@ type State struct {
 	Barrier time.Time
 	// HasObserved reports whether the runtime was observed at least once.
 	HasObserved bool
-	// Records has the newest record of each UID, and Unwritten those that are not on disk.
-	Records   map[types.UID]Record
-	Unwritten map[types.UID]FailedWrite
+	// Records contains the newest record of each UID. FailedWrites contains an entry for each
+	// UID whose newest record is not on disk.
+	Records      map[types.UID]Record
+	FailedWrites map[types.UID]FailedWrite
 	// Unreadable is why a journal that is not replaced yet cannot be read.
 	Unreadable map[types.UID]string
 	// Reported is the last decision that was reported, and Since the time at which its rule
