@@ -60,7 +60,7 @@ func isKubeletPod(p *manifest.Pod, inc *runtime.Incarnation) bool {
 // the previous result; it may be nil.
 func (r *Router) recognize(s *manifest.Set, before *manifest.RecognizedSet) *manifest.RecognizedSet {
 	return manifest.Recognize(s, before, func(p *manifest.Pod) types.UID {
-		if r.started && before != nil && before.Set.Pods[p.Key] != nil && state.SameVersion(before.Set.Pods[p.Key], p) {
+		if r.started && before != nil && before.Set.Pods[p.Key] != nil && state.EqualVersion(before.Set.Pods[p.Key], p) {
 			return p.UID
 		}
 		return recordedUID(p, r.past[p.Key], r.observed[p.Key], r.o.Adopt)

@@ -103,7 +103,7 @@ func (w *worker) cancelUnnamed(d plan.Decision) {
 
 // isNamed reports whether actions contains the same operation as a.
 func isNamed(actions []plan.Action, a plan.Action) bool {
-	return slices.ContainsFunc(actions, func(b plan.Action) bool { return plan.SameOperation(a, b) })
+	return slices.ContainsFunc(actions, func(b plan.Action) bool { return plan.EqualOperation(a, b) })
 }
 
 // uidOf returns the UID of a pod, "" if p is nil.

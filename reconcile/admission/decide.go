@@ -132,7 +132,7 @@ func (d *decider) addRefs(name *Name, o *state.Order) {
 		return
 	}
 	before := &name.Order
-	if v := name.Report.Version; state.SameVersion(v, o.Desired) {
+	if v := name.Report.Version; state.EqualVersion(v, o.Desired) {
 		if len(v.Spec.Spec.EphemeralContainers) > 0 { // ephemeral containers read objects, too
 			o.Refs = refs.Resolve(v, d.in.Set, d.in.Instance, before.Refs)
 		}
@@ -163,7 +163,7 @@ func (d *decider) preempt(memories map[types.NamespacedName]Memory, verdicts map
 		if r := d.names[at].Report; r != nil && r.Version != nil {
 			p = r.Version // an edit may wait
 		}
-		if m.preempted != nil && state.SameVersion(m.preempted, p) {
+		if m.preempted != nil && state.EqualVersion(m.preempted, p) {
 			continue
 		}
 		m.preempted = p

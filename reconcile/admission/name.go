@@ -61,7 +61,7 @@ func (n *Name) observed() []runtime.Incarnation {
 
 // addAdmitted records that p may hold reservations.
 func (m *Memory) addAdmitted(p *manifest.Pod) {
-	if i := slices.IndexFunc(m.Admitted, func(q *manifest.Pod) bool { return state.SameVersion(p, q) }); i >= 0 {
+	if i := slices.IndexFunc(m.Admitted, func(q *manifest.Pod) bool { return state.EqualVersion(p, q) }); i >= 0 {
 		m.Admitted = slices.Clone(m.Admitted)
 		m.Admitted[i] = p
 		return

@@ -34,13 +34,13 @@ func (n *Name) reservations(wants *manifest.Pod) candidate {
 	c := candidate{Key: n.Key, Desired: wants, Held: n.Held}
 	if n.Report != nil {
 		c.UIDs, c.Releasing = n.Report.UIDs, n.Report.Decision.Releasing
-		c.Finished = n.IsFinished() && wants != nil && state.SameVersion(wants, n.Report.Version)
+		c.Finished = n.IsFinished() && wants != nil && state.EqualVersion(wants, n.Report.Version)
 		c.Active = (len(n.Admitted) > 0 || n.Report.Exists) && !n.IsFinished()
 	}
 	if p := n.startable(); p != nil && !c.Finished {
 		c.Held, c.Active = append(slices.Clone(c.Held), p), true
 	}
-	c.WindingDown = n.Report != nil && n.Report.Finished != nil && !n.IsFinished() && wants != nil && state.SameVersion(wants, n.Report.Version)
+	c.WindingDown = n.Report != nil && n.Report.Finished != nil && !n.IsFinished() && wants != nil && state.EqualVersion(wants, n.Report.Version)
 	c.Finished = c.Finished || wants.FinishedAtSource()
 	if n.Reported {
 		return c
@@ -69,7 +69,7 @@ func (n *Name) reservations(wants *manifest.Pod) candidate {
 // it reports that; nil if there is none.
 func (n *Name) startable() *manifest.Pod {
 	p := n.Order.Desired
-	same := func(q *manifest.Pod) bool { return q != nil && state.SameVersion(p, q) }
+	same := func(q *manifest.Pod) bool { return q != nil && state.EqualVersion(p, q) }
 	switch {
 	case p == nil, n.Order.Verdict.Answer != plan.Admit, !slices.ContainsFunc(n.Admitted, same):
 		return nil
@@ -97,7 +97,7 @@ func (n *Name) runningVersion(wants *manifest.Pod, observed []runtime.Incarnatio
 func (n Name) ApplyReport(before *state.Report) (m Memory, changed bool) {
 	var holds, admitted []*manifest.Pod
 	for _, p := range n.Admitted {
-		inForce := n.Report.Version != nil && state.SameVersion(p, n.Report.Version)
+		inForce := n.Report.Version != nil && state.EqualVersion(p, n.Report.Version)
 		holding := inForce && n.Report.Exists && !n.IsFinished() || state.IsRunning(n.Report.Observed, p)
 		switch {
 		case holding && inForce:
@@ -105,16 +105,16 @@ func (n Name) ApplyReport(before *state.Report) (m Memory, changed bool) {
 		case holding:
 			holds = append(holds, p)
 		}
-		if holding || inForce || n.Order.Desired != nil && state.SameVersion(p, n.Order.Desired) {
+		if holding || inForce || n.Order.Desired != nil && state.EqualVersion(p, n.Order.Desired) {
 			admitted = append(admitted, p)
 		}
 	}
 	// A version that is not admitted in its desired size may run in another one.
-	if v := n.Report.Version; v != nil && state.IsRunning(n.Report.Observed, v) && !slices.ContainsFunc(n.Admitted, func(p *manifest.Pod) bool { return state.SameVersion(p, v) }) {
+	if v := n.Report.Version; v != nil && state.IsRunning(n.Report.Observed, v) && !slices.ContainsFunc(n.Admitted, func(p *manifest.Pod) bool { return state.EqualVersion(p, v) }) {
 		holds = append(holds, n.Report.Held...)
 	}
 	holds = append(holds, unknownVersions(n.Report.Observed, append(slices.Clone(n.Admitted), n.Report.Version))...)
-	changed = !slices.EqualFunc(holds, n.Held, state.SameSize) || len(admitted) != len(n.Admitted) || before == nil ||
+	changed = !slices.EqualFunc(holds, n.Held, state.EqualSize) || len(admitted) != len(n.Admitted) || before == nil ||
 		(before.Finished == nil) != (n.Report.Finished == nil) || !slices.Equal(before.UIDs, n.Report.UIDs) || before.Decision.Releasing != n.Report.Decision.Releasing
 	m = n.Memory
 	m.Held, m.Admitted = holds, admitted
@@ -195,7 +195,7 @@ func (n *Name) DeviceAllocations() map[allocation.PodVersion]allocation.IDs {
 	all := map[allocation.PodVersion]allocation.IDs{}
 	for _, list := range [][]*manifest.Pod{n.Admitted, n.Held} {
 		for _, p := range list {
-			if n.Report == nil || !n.IsFinished() || !state.SameVersion(p, n.Report.Version) {
+			if n.Report == nil || !n.IsFinished() || !state.EqualVersion(p, n.Report.Version) {
 				all[allocation.PodVersion{Key: n.Key, UID: p.UID, Hash: p.Hash}] = nil
 			}
 		}

@@ -194,9 +194,9 @@ func (RemoveSandbox) sealed()   {}
 func (ReleaseVolumes) sealed()  {}
 func (RemoveDir) sealed()       {}
 
-// SameOperation reports whether a and b are the same operation, perhaps with other
-// reasons, so that an action in progress need not be replaced.
-func SameOperation(a, b Action) bool {
+// EqualOperation reports whether a and b have the same effect, so that b need not replace a
+// if a is in progress. For example, their reasons may differ.
+func EqualOperation(a, b Action) bool {
 	if a.Subject() != b.Subject() || a.Verb() != b.Verb() {
 		return false
 	}

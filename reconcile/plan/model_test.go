@@ -250,7 +250,7 @@ func (w *world) decide() Decision {
 	}
 	w.in.InFlight = maps.Clone(w.in.InFlight)
 	for subject, a := range w.in.InFlight {
-		named := slices.ContainsFunc(d.Actions, func(b Action) bool { return SameOperation(a, b) })
+		named := slices.ContainsFunc(d.Actions, func(b Action) bool { return EqualOperation(a, b) })
 		switch {
 		case Cancellable(a) && !named:
 			w.canceled[subject] = true

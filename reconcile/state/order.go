@@ -128,7 +128,7 @@ func (s State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (Stat
 // wall clock.
 func (t *transition) recordStart() {
 	p := t.In.Desired
-	if p == nil || p.Spec.Spec.ActiveDeadlineSeconds == nil || p.FinishedAtSource() || t.Order.Desired == nil || !SameVersion(p, t.Order.Desired) {
+	if p == nil || p.Spec.Spec.ActiveDeadlineSeconds == nil || p.FinishedAtSource() || t.Order.Desired == nil || !EqualVersion(p, t.Order.Desired) {
 		return
 	}
 	if !t.HasObserved || len(t.In.Observed) > 0 || t.In.Verdict.Answer != plan.Admit || t.In.History.Finished != nil || t.Unreadable[p.UID] != "" || t.isRemoving(p.UID) {
@@ -149,12 +149,12 @@ func (t *transition) setDesired(p *manifest.Pod) {
 	case p == nil:
 		t.retainManifest()
 		t.In.Desired, t.In.Successor = nil, nil
-		if p := t.Order.Terminating; p != nil && (t.In.Previous == nil || SameVersion(p, t.In.Previous)) {
+		if p := t.Order.Terminating; p != nil && (t.In.Previous == nil || EqualVersion(p, t.In.Previous)) {
 			t.In.Previous = p
 		}
 	case t.In.Desired == nil:
 		t.setVersion(p)
-	case SameVersion(p, t.In.Desired):
+	case EqualVersion(p, t.In.Desired):
 		p = t.withEphemeral(p)
 		t.retryResize(p)
 		t.In.Desired, t.In.Successor = p, nil
@@ -246,9 +246,9 @@ func (t *transition) applyRefs() {
 	switch p := t.In.Desired; {
 	case p == nil:
 		t.Refs = nil
-	case t.Order.Desired != nil && SameVersion(p, t.Order.Desired):
+	case t.Order.Desired != nil && EqualVersion(p, t.Order.Desired):
 		t.Refs = t.Order.Refs
-	case t.Order.Earlier != nil && SameVersion(p, t.Order.Earlier):
+	case t.Order.Earlier != nil && EqualVersion(p, t.Order.Earlier):
 		t.Refs = t.Order.EarlierRefs
 	}
 	next := t.NextRefs

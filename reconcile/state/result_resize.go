@@ -51,7 +51,7 @@ func (t *transition) recordUncertainSizes(a plan.Action) {
 // retryResize ends the waits after failures to resize to another size than that of p, and
 // forgets that the pod was evicted in another size.
 func (t *transition) retryResize(p *manifest.Pod) {
-	if SameSize(p, t.In.Desired) {
+	if EqualSize(p, t.In.Desired) {
 		return
 	}
 	h := &t.In.History

@@ -214,10 +214,12 @@ func without[K comparable, V any](m map[K]V, k K) map[K]V {
 	return out
 }
 
-// SameVersion reports whether b can run in the sandbox of a. Their sizes may differ.
-func SameVersion(a, b *manifest.Pod) bool { return a.UID == b.UID && a.Hash == b.Hash }
+// EqualVersion reports whether a and b are the same version of a pod, so that b can run in the
+// sandbox of a. The sizes of their containers may differ.
+func EqualVersion(a, b *manifest.Pod) bool { return a.UID == b.UID && a.Hash == b.Hash }
 
-// SameSize reports whether a and b are the same version with the same container sizes.
-func SameSize(a, b *manifest.Pod) bool {
-	return SameVersion(a, b) && maps.Equal(a.Containers, b.Containers)
+// EqualSize reports whether a and b are the same version of a pod and their containers have
+// equal sizes.
+func EqualSize(a, b *manifest.Pod) bool {
+	return EqualVersion(a, b) && maps.Equal(a.Containers, b.Containers)
 }

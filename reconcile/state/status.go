@@ -89,7 +89,7 @@ func (t *transition) terminatingPod() *v1.Pod {
 // had its manifest before.
 func (t *transition) applyTerminating() {
 	from := t.Order.Terminating
-	if from == nil || from == t.publishedFrom || t.published != nil && !SameVersion(from, t.publishedFrom) {
+	if from == nil || from == t.publishedFrom || t.published != nil && !EqualVersion(from, t.publishedFrom) {
 		return
 	}
 	p := *from.Spec
@@ -127,7 +127,7 @@ func (t *transition) statusFacts(d plan.Decision) status.Facts {
 
 		RecursiveReadOnly: t.recursiveReadOnly(t.In.Desired),
 	}
-	if t.published != nil && t.publishedFrom != nil && SameVersion(t.publishedFrom, t.In.Desired) {
+	if t.published != nil && t.publishedFrom != nil && EqualVersion(t.publishedFrom, t.In.Desired) {
 		f.Previous = &t.published.Status
 	} else if t.In.Desired.Traits.StateAtSource && t.In.Desired.Spec.Status.Phase != "" {
 		f.Previous = &t.In.Desired.Spec.Status // the status that an earlier podd reported
