@@ -30,6 +30,7 @@ import (
 	"podd/reconcile/plan"
 	"podd/reconcile/pull"
 	"podd/reconcile/render"
+	"podd/reconcile/state"
 	"podd/reconcile/volume"
 	"podd/runtime"
 	"podd/runtime/cri"
@@ -61,7 +62,7 @@ type machine struct {
 	node             render.Resources                     // as published last
 	devicesPublished map[v1.ResourceName]allocation.Count // likewise
 	podd             *podd                                // nil before the first start
-	reports          map[types.NamespacedName]*reconcile.Report
+	reports          map[types.NamespacedName]*state.Report
 	removed          []types.NamespacedName
 	events           []event.Event
 	// problems are the problems of the node as a whole, as last published.
@@ -133,7 +134,7 @@ func (m *machine) start() {
 	})
 	d.parts.Go(func() { node.Run(d.ctx, func(n runtime.Node) { send(d.ctx, d.nodes, n) }) })
 	m.mu.Lock()
-	m.podd, m.reports, m.firstPods = d, map[types.NamespacedName]*reconcile.Report{}, nil
+	m.podd, m.reports, m.firstPods = d, map[types.NamespacedName]*state.Report{}, nil
 	set := m.set
 	m.mu.Unlock()
 	if set.Complete != nil {
@@ -232,7 +233,7 @@ func (m *machine) podsAfterStart() []string {
 }
 
 // report returns the published report of a pod; nil if there is none.
-func (m *machine) report(name string) *reconcile.Report {
+func (m *machine) report(name string) *state.Report {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.reports[key(name)]

@@ -9,12 +9,6 @@ import (
 	"podd/reconcile/state"
 )
 
-// A Report is the state of a pod that a worker publishes after a decision.
-type Report = state.Report
-
-// A Pull is an image that is being pulled, or is queued for that.
-type Pull = state.Pull
-
 // update is what a worker sends to the router.
 type update struct {
 	key    types.NamespacedName
