@@ -213,7 +213,7 @@ func (m *machine) publish(c reconcile.Change) {
 	for _, r := range c.Reports {
 		m.reports[r.Key] = r
 	}
-	for _, key := range c.Gone {
+	for _, key := range c.Removed {
 		delete(m.reports, key)
 		m.removed = append(m.removed, key)
 	}

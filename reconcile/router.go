@@ -68,11 +68,12 @@ type Options struct {
 	Shutdown []plan.ShutdownGroup
 }
 
-// A Change contains the state that the Router publishes. Reports, Gone and Events contain
-// only what is new since the previous Change; all other fields contain the present state.
+// A Change contains the state that the Router publishes. Reports, Removed and Events
+// contain only what is new since the previous Change. All other fields contain the present
+// state.
 type Change struct {
 	Reports []*state.Report        // changed or new
-	Gone    []types.NamespacedName // pods that were removed
+	Removed []types.NamespacedName // pods that were removed
 	Set     *manifest.Set          // in effect; nil before the first
 	// SetChanged reports whether Set differs from the Set of the previous Change.
 	SetChanged bool
@@ -452,7 +453,7 @@ func (r *Router) shortName(key types.NamespacedName) string {
 
 // publish calls Publish with everything that changed since the previous call.
 func (r *Router) publish() {
-	c := Change{Set: r.desired.set(), SetChanged: r.setChanged, Node: r.node, Capacity: r.render.Capacity, Allocatable: r.render.Allocatable, Devices: r.devices, Addresses: r.addresses, Gone: r.removed, Down: r.down, ShuttingDown: r.shutdown != nil, Starting: !r.started, Problems: r.problems, Events: r.events, EventsOnly: !r.dirty}
+	c := Change{Set: r.desired.set(), SetChanged: r.setChanged, Node: r.node, Capacity: r.render.Capacity, Allocatable: r.render.Allocatable, Devices: r.devices, Addresses: r.addresses, Removed: r.removed, Down: r.down, ShuttingDown: r.shutdown != nil, Starting: !r.started, Problems: r.problems, Events: r.events, EventsOnly: !r.dirty}
 	for key := range r.changed {
 		if e := r.entries[key]; e != nil {
 			c.Reports = append(c.Reports, e.report)

@@ -26,7 +26,7 @@ func NewReportCache() *ReportCache {
 func (r *ReportCache) Apply(c reconcile.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, key := range c.Gone {
+	for _, key := range c.Removed {
 		delete(r.pods, key)
 	}
 	for _, report := range c.Reports {

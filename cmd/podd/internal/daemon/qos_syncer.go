@@ -45,7 +45,7 @@ func newQOSSyncer(o qosOptions) *qosSyncer {
 // take records the pods of a change. It does not block. Only one goroutine may call it.
 func (k *qosSyncer) take(c reconcile.Change) {
 	before, driver, wasReady := k.total, k.node.CgroupDriver, k.isReady
-	for _, key := range c.Gone {
+	for _, key := range c.Removed {
 		k.setRequest(key, 0)
 	}
 	for _, r := range c.Reports {

@@ -72,7 +72,7 @@ func TestQOSSyncer(t *testing.T) {
 		fail = errors.New("no cgroups")
 		step("pod finished, with an error", reconcile.Change{Node: ready, Reports: []*state.Report{report("b", "500m", v1.PodSucceeded)}}, burstable)
 		fail = nil
-		step("pod deleted", reconcile.Change{Node: ready, Gone: []types.NamespacedName{{Name: "a"}}}, burstable)
+		step("pod deleted", reconcile.Change{Node: ready, Removed: []types.NamespacedName{{Name: "a"}}}, burstable)
 		if made[0].CPUShares != 2 {
 			t.Errorf("no pods: got %d CPU shares, want 2", made[0].CPUShares)
 		}

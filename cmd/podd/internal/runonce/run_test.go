@@ -62,7 +62,7 @@ func (s *fakeRunner) Down(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	s.run.publish(reconcile.Change{Gone: s.run.o.Order})
+	s.run.publish(reconcile.Change{Removed: s.run.o.Order})
 	return nil
 }
 

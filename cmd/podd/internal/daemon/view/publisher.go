@@ -83,7 +83,7 @@ func New(o Options) *Publisher {
 
 // Publish publishes the View after a change, and returns the findings of the newest set.
 func (v *Publisher) Publish(c reconcile.Change) Findings {
-	for _, key := range c.Gone {
+	for _, key := range c.Removed {
 		if last := v.pods[key]; last != nil && v.o.Removed != nil {
 			v.o.Removed(last)
 		}

@@ -95,9 +95,9 @@ func TestPublish_Sorted(t *testing.T) {
 		want   string
 	}{
 		{reconcile.Change{Reports: []*state.Report{report("c"), report("a"), report("d")}}, "a c d"},
-		{reconcile.Change{Reports: []*state.Report{report("b"), report("c")}, Gone: []types.NamespacedName{key("a"), key("unknown")}}, "b c d"},
+		{reconcile.Change{Reports: []*state.Report{report("b"), report("c")}, Removed: []types.NamespacedName{key("a"), key("unknown")}}, "b c d"},
 		{reconcile.Change{}, "b c d"},
-		{reconcile.Change{Gone: []types.NamespacedName{key("c"), key("d")}, Reports: []*state.Report{report("e")}}, "b e"},
+		{reconcile.Change{Removed: []types.NamespacedName{key("c"), key("d")}, Reports: []*state.Report{report("e")}}, "b e"},
 	} {
 		was := shownNames(before)
 		v.Publish(step.change)
