@@ -109,7 +109,7 @@ func (in PreviewInput) decide(key types.NamespacedName, past []state.Record, unr
 	requests := state.Requests{Observation: &state.Observation{Pod: in.Observed.Pods[key], AsOf: now}}
 	s := state.New(state.Start{Key: key, Past: past, Unreadable: unreadable})
 	s, _ = s.ApplyOrder(o, requests, o.Desired != nil && in.Journals.Has(o.Desired.UID), now)
-	s, _ = s.Recall(nil, nil, now)
+	s, _ = s.PrepareDecision(nil, nil, now)
 	return plan.Next(s.Input())
 }
 

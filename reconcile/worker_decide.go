@@ -18,7 +18,7 @@ import (
 // reported, apart from attempts of probes. So no status is computed for each probe.
 func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	now := w.now()
-	w.apply(w.state.Recall(w.inFlight(), w.usedDirs(), now))
+	w.apply(w.state.PrepareDecision(w.inFlight(), w.usedDirs(), now))
 	w.retryWrites(now)
 	d := w.next()
 	news = news || d.Replace || d.Finished != nil || d.Stopping != nil

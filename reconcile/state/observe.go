@@ -83,11 +83,11 @@ func (t *transition) addDirs() {
 	}
 }
 
-// Recall prepares the state for a decision: it updates the history from the newest
-// observation of the version in force. inFlight and used are those of plan.Input.
-func (s State) Recall(inFlight map[string]plan.Action, used map[types.UID]bool, now time.Time) (State, Outputs) {
+// PrepareDecision returns the state for the decision at now: it updates the history from the
+// newest observation. inFlight and dirsInUse are the values of these fields of plan.Input.
+func (s State) PrepareDecision(inFlight map[string]plan.Action, dirsInUse map[types.UID]bool, now time.Time) (State, Outputs) {
 	t := s.begin(now)
-	t.In.InFlight, t.In.DirsInUse = inFlight, used
+	t.In.InFlight, t.In.DirsInUse = inFlight, dirsInUse
 	if t.recordObserved() && runsToEnd(t.In.Desired) {
 		t.write(t.In.Desired.UID, t.In.Desired.Hash)
 	}

@@ -47,7 +47,7 @@ type State struct {
 	withoutEphemeral *manifest.Pod
 	hasRecordedStart bool           // History.StartTime is from a journal that existed before In.Desired was set
 	hasDir           bool           // the UID of Order.Desired has a directory on disk
-	exitsLost        bool           // since the last Recall, see recordLost
+	exitsLost        bool           // whether recordLost has recorded an exit since the last PrepareDecision
 	finishing        *plan.Finished // the end of the pod that waits for the journal; nil if there is none
 	// replaced is the version that was in force before In.Desired, while the runtime lists
 	// incarnations of another version: errors about these may quote its private values.
