@@ -9,9 +9,9 @@ import (
 	"podd/runtime"
 )
 
-// applyHook records the result of a hook. The hook is called again only if the runtime did
-// not respond, because then it is not known whether it was called at all.
-func (t *transition) applyHook(f result.Result) (ask bool) {
+// applyHook records the result of a hook. If the runtime did not respond, the hook may not have
+// been called, and it is called again. observe reports whether a new observation is required.
+func (t *transition) applyHook(f result.Result) (observe bool) {
 	if errors.Is(f.Err, runtime.ErrUnavailable) {
 		t.applyCleanup(f)
 		return true
@@ -27,6 +27,7 @@ func (t *transition) applyHook(f result.Result) (ask bool) {
 	return f.Err != nil
 }
 
+// applyPostStart records the result of a postStart hook.
 func (t *transition) applyPostStart(a plan.PostStart, f result.Result) {
 	h := t.In.History.Containers[a.Container].PostStart
 	if !f.IsFor(t.In.Desired) || !h.Owed || h.Attempt != a.Attempt {

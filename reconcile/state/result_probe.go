@@ -7,8 +7,8 @@ import (
 	"podd/reconcile/result"
 )
 
-// applyProbe records the result of a probe attempt. It reports whether that is news; most
-// attempts only confirm the previous result.
+// applyProbe records the result of a probe attempt. news reports whether the health or the message
+// of the probe has changed.
 func (t *transition) applyProbe(a plan.Probe, f result.Result) (news bool) {
 	history, known := t.In.History.Probed[a.ID]
 	if !known || f.Version == nil {

@@ -38,7 +38,7 @@ func (t *transition) pod(d plan.Decision) *v1.Pod {
 		return t.published
 	}
 	if !t.HasObserved && t.In.Desired.Traits.StateAtSource && t.In.Desired.Spec.Status.Phase != "" {
-		// The runtime was not observed yet, so nothing is known to be lost.
+		// The runtime was not observed yet, so the status at the source is the newest.
 		t.published, t.publishedFrom = t.In.Desired.Spec, t.In.Desired
 		return t.published
 	}
@@ -52,8 +52,8 @@ func (t *transition) pod(d plan.Decision) *v1.Pod {
 	return t.published
 }
 
-// terminatingPod returns the last version with the status of its termination; nil if podd never
-// had its manifest.
+// terminatingPod returns the last version of a pod that is not desired any more, with its status;
+// nil if podd never had its manifest.
 func (t *transition) terminatingPod() *v1.Pod {
 	t.applyTerminating()
 	if t.published == nil {
@@ -68,7 +68,7 @@ func (t *transition) terminatingPod() *v1.Pod {
 		seconds := int64(s.Grace / time.Second)
 		p.DeletionGracePeriodSeconds = &seconds
 	}
-	if !t.HasObserved { // the state of its containers is not known yet
+	if !t.HasObserved { // the states of the containers are not known yet
 		t.published = &p
 		return t.published
 	}
@@ -85,8 +85,8 @@ func (t *transition) terminatingPod() *v1.Pod {
 	return t.published
 }
 
-// applyTerminating replaces the last version by that of its source, because podd may not have
-// had its manifest before.
+// applyTerminating replaces the last version by the terminating pod of its source, because podd
+// may not have had its manifest before.
 func (t *transition) applyTerminating() {
 	from := t.Order.Terminating
 	if from == nil || from == t.publishedFrom || t.published != nil && !EqualVersion(from, t.publishedFrom) {
@@ -99,7 +99,7 @@ func (t *transition) applyTerminating() {
 	t.published, t.publishedFrom = &p, from
 }
 
-// hostIPs returns the node's addresses; nil if they are not known yet.
+// hostIPs returns the node's addresses; nil if there is no order with them yet.
 func (t *transition) hostIPs() []string {
 	if t.Order.Render == nil {
 		return nil
@@ -113,7 +113,8 @@ func (t *transition) recursiveReadOnly(p *manifest.Pod) bool {
 	return t.Order.Render != nil && t.Order.Render.Handler(p).RecursiveReadOnlyMounts
 }
 
-// statusFacts returns the facts from which the status of the version in force is computed.
+// statusFacts returns the facts from which status.Compute computes the status of the version in
+// force.
 func (t *transition) statusFacts(d plan.Decision) status.Facts {
 	f := status.Facts{
 		Pod: t.In.Desired, Observed: t.In.Observed,
@@ -196,8 +197,8 @@ func (t *transition) addProbeFacts(f *status.Facts) {
 			continue
 		}
 		for _, c := range t.In.Observed[i].Containers {
-			probed, known := t.In.History.Probed[c.ID]
-			if !known || c.State != runtime.Running {
+			probed, ok := t.In.History.Probed[c.ID]
+			if !ok || c.State != runtime.Running {
 				continue
 			}
 			facts := f.Containers[c.Name]
@@ -207,18 +208,18 @@ func (t *transition) addProbeFacts(f *status.Facts) {
 	}
 }
 
-// passed returns true if the probe passed, and nil otherwise, so that the status uses the
-// default for a container with or without that probe.
-func passed(t plan.ProbeState) *bool {
-	if t.Health != plan.Passed {
+// passed returns a pointer to true if the probe has passed. Otherwise it returns nil, which means
+// the default value for a container with or without this probe.
+func passed(s plan.ProbeState) *bool {
+	if s.Health != plan.Passed {
 		return nil
 	}
 	yes := true
 	return &yes
 }
 
-// addHookFacts marks the running containers with a postStart hook that has not finished. As
-// with a kubelet, their status is waiting.
+// addHookFacts sets Starting for the running containers whose postStart hook has not finished. As
+// in a kubelet, the state of such a container is waiting.
 func (t *transition) addHookFacts(f *status.Facts) {
 	if f.Failed != nil || f.Finished != "" {
 		return // the status must show the containers that still run
@@ -240,7 +241,7 @@ func (t *transition) addHookFacts(f *status.Facts) {
 	}
 }
 
-// OnDiskOnly reports whether nothing of the pod runs and removing its data on disk failed.
+// OnDiskOnly reports whether no process of the pod runs, and removing its data on disk failed.
 func (s State) OnDiskOnly() bool {
 	runs := func(inc runtime.Incarnation) bool { return !inc.Foreign && plan.Live(&inc) }
 	failed := func(d plan.Dir) bool { return s.In.History.Cleanup[plan.RemoveDir{UID: d.UID}.Subject()].Count > 0 }
