@@ -117,7 +117,7 @@ func (in PreviewInput) decide(key types.NamespacedName, past []state.Record, unr
 // nil.
 func replaces(p *manifest.Pod, observed *runtime.Pod) bool {
 	return p != nil && observed != nil && slices.ContainsFunc(observed.Incarnations, func(inc runtime.Incarnation) bool {
-		return !inc.Foreign && plan.Live(&inc) && !plan.Runs(p, &inc)
+		return !inc.Foreign && plan.IsLive(&inc) && !plan.IsCreatedFrom(&inc, p)
 	})
 }
 

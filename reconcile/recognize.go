@@ -27,11 +27,11 @@ func recordedUID(p *manifest.Pod, past []state.Record, observed *runtime.Pod, ad
 	for i := range observed.Incarnations { // the newest first
 		switch inc := &observed.Incarnations[i]; {
 		case inc.Foreign:
-			if kubelets == "" && adopt && plan.Live(inc) && isKubeletPod(p, inc) {
+			if kubelets == "" && adopt && plan.IsLive(inc) && isKubeletPod(p, inc) {
 				kubelets = inc.UID
 			}
 		case inc.ID == "" || inc.Annotations[runtime.AnnotationHash] != p.Hash:
-		case plan.Live(inc):
+		case plan.IsLive(inc):
 			return inc.UID
 		case stopped == "":
 			stopped = inc.UID

@@ -34,7 +34,7 @@ func (w *worker) newReport(d plan.Decision) *state.Report {
 		return r
 	}
 	r.Finished = s.In.History.Finished
-	allocated, actual := plan.Allocated(&s.In), plan.Actual(&s.In)
+	allocated, actual := plan.WithAllocatedSizes(&s.In), plan.WithActualSizes(&s.In)
 	r.Held, r.ResizePending = []*manifest.Pod{allocated}, plan.ResizePending(&s.In)
 	if actual != allocated {
 		r.Held = append(r.Held, actual)

@@ -77,7 +77,7 @@ func (r *Router) Delete(ctx context.Context, key types.NamespacedName, uid types
 		if e == nil || e.memory.Deletion != nil && e.memory.Deletion.UID == uid && e.memory.Deletion.Grace <= grace {
 			return nil
 		}
-		e.memory.Deletion = &plan.Delete{UID: uid, Grace: grace, At: time.Now()}
+		e.memory.Deletion = &plan.Deletion{UID: uid, Grace: grace, At: time.Now()}
 		r.orderAll()
 		return nil
 	})

@@ -166,7 +166,7 @@ func (w *worker) handleResult(f actionResult) (news bool) {
 	if plan.IsHook(f.Action) && !isNamed(w.state.Reported.Actions, f.Action) {
 		return false // it was canceled
 	}
-	if plan.Observable(f.Action) {
+	if plan.IsObservable(f.Action) {
 		w.unconfirmed.Store(true)
 	}
 	isFor := f.IsFor(w.state.In.Desired)

@@ -38,7 +38,7 @@ type Memory struct {
 	// they have reservations.
 	Held []*manifest.Pod
 	// Deletion is the requested deletion of the pod; nil if there is none.
-	Deletion *plan.Delete
+	Deletion *plan.Deletion
 	// preempted is the version that was last evicted for another pod; nil if there is none.
 	preempted *manifest.Pod
 	// kind and source are the kind and the name of the source that last contained the pod.
@@ -83,6 +83,6 @@ func (m *Memory) clearDeletion(desired *manifest.Pod) {
 // a grace period that is not longer.
 func (m *Memory) setDeletion(uid types.UID, grace time.Duration, now time.Time) {
 	if d := m.Deletion; d == nil || d.UID != uid || d.Grace > grace {
-		m.Deletion = &plan.Delete{UID: uid, Grace: grace, At: now}
+		m.Deletion = &plan.Deletion{UID: uid, Grace: grace, At: now}
 	}
 }

@@ -81,14 +81,14 @@ func (n *Name) startable() *manifest.Pod {
 // runningVersion returns the desired version with the sizes of its observed containers; nil if
 // no incarnation of the desired version was observed.
 func (n *Name) runningVersion(desired *manifest.Pod, observed []runtime.Incarnation) *manifest.Pod {
-	if !slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool { return plan.Runs(desired, &inc) }) {
+	if !slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool { return plan.IsCreatedFrom(&inc, desired) }) {
 		return nil
 	}
 	recorded := map[string]plan.Size{}
 	for _, j := range n.Past {
 		maps.Copy(recorded, j.Sizes)
 	}
-	return desired.WithSizes(plan.Sizes(desired, observed, recorded, false))
+	return desired.WithSizes(plan.ContainerSizes(desired, observed, recorded, false))
 }
 
 // ApplyReport returns the memory of a name after its worker has sent n.Report. before is the
@@ -128,7 +128,7 @@ func unknownVersions(observed []runtime.Incarnation, known []*manifest.Pod) []*m
 	var all []*manifest.Pod
 	for i := range observed {
 		inc := &observed[i]
-		if inc.Foreign || !plan.Live(inc) || slices.ContainsFunc(known, func(p *manifest.Pod) bool { return p != nil && plan.Runs(p, inc) }) {
+		if inc.Foreign || !plan.IsLive(inc) || slices.ContainsFunc(known, func(p *manifest.Pod) bool { return p != nil && plan.IsCreatedFrom(inc, p) }) {
 			continue
 		}
 		all = append(all, unknownVersion(inc))
@@ -202,7 +202,7 @@ func (n *Name) DeviceAllocations() map[allocation.PodVersion]allocation.IDs {
 	}
 	observed := n.observed()
 	for i := range observed {
-		if inc := &observed[i]; !inc.Foreign && plan.Live(inc) {
+		if inc := &observed[i]; !inc.Foreign && plan.IsLive(inc) {
 			version := allocation.PodVersion{Key: n.Key, UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationHash]}
 			all[version] = allocation.Recorded(inc)
 		}

@@ -141,8 +141,8 @@ func (k *StorageLimiter) measure(ctx context.Context, r *state.Report) *measurem
 		return nil
 	}
 	spec := &r.Pod.Spec
-	m := &measurement{report: r, storage: plan.LimitsStorage(spec), failed: map[string]error{}}
-	if phase := r.Pod.Status.Phase; !m.storage && !plan.LimitsVolumes(spec) || phase != v1.PodRunning && phase != v1.PodPending {
+	m := &measurement{report: r, storage: plan.HasStorageLimit(spec), failed: map[string]error{}}
+	if phase := r.Pod.Status.Phase; !m.storage && !plan.HasVolumeLimit(spec) || phase != v1.PodRunning && phase != v1.PodPending {
 		return nil
 	}
 	m.used = plan.DiskUse{
@@ -154,7 +154,7 @@ func (k *StorageLimiter) measure(ctx context.Context, r *state.Report) *measurem
 		p = &manifest.Pod{Key: r.Key, UID: r.Pod.UID, Spec: r.Pod}
 	}
 	for i := range spec.Volumes {
-		if v := &spec.Volumes[i]; plan.OnDisk(v) && (m.storage || v.EmptyDir.SizeLimit != nil) {
+		if v := &spec.Volumes[i]; plan.IsOnDisk(v) && (m.storage || v.EmptyDir.SizeLimit != nil) {
 			m.addVolume(ctx, dir, p, v.Name)
 		}
 	}

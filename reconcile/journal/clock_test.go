@@ -36,7 +36,7 @@ func TestClock(t *testing.T) {
 			at := written.Now.Add(-time.Minute)
 			j := state.Record{
 				UID: "u", StartTime: at, Started: at, Finished: &plan.Finished{At: at}, Stopping: &plan.Stopping{Since: at},
-				Terminations: map[string]plan.Termination{"c": {Since: at}, "hooked": {Hooked: true}},
+				Terminations: map[string]plan.Termination{"c": {Since: at}, "hooked": {HookDone: true}},
 			}
 			j.Key.Name = "web"
 			if err := s.Write(j, true); err != nil {

@@ -23,7 +23,9 @@ const (
 const evictGrace = time.Second
 
 // names reports whether e evicts the version p; e may be nil.
-func (e *Eviction) names(p *manifest.Pod) bool { return e != nil && e.UID == p.UID && e.Hash == p.Hash }
+func (e *Eviction) evicts(p *manifest.Pod) bool {
+	return e != nil && e.UID == p.UID && e.Hash == p.Hash
+}
 
 // graceAt returns the grace period of an incarnation: its own, which an eviction or a node
 // shutdown can only shorten.

@@ -39,8 +39,8 @@ type member struct {
 	// last is its newest record in cur; nil if there is none.
 	last *runtime.Container
 	hist ContainerHistory
-	// again reports that last was stopped to be restarted.
-	again bool
+	// restartDue reports whether last was stopped to be restarted.
+	restartDue bool
 	// started reports that it ran at least once in cur.
 	started bool
 	// attempt is the number of its next start, restarts the restart count.
@@ -63,8 +63,8 @@ const (
 	Ephemeral Kind = "ephemeral"
 )
 
-// KindOf returns the kind of a regular or init container.
-func KindOf(c *v1.Container, init bool) Kind {
+// ContainerKind returns the kind of a regular or init container.
+func ContainerKind(c *v1.Container, init bool) Kind {
 	switch {
 	case !init:
 		return Regular
@@ -80,7 +80,7 @@ func newFacts(in *Input) *facts {
 		switch {
 		case inc.Foreign:
 			f.foreign = append(f.foreign, inc)
-		case Runs(in.Desired, &inc) && !in.isStopping(inc.ID):
+		case IsCreatedFrom(&inc, in.Desired) && !in.isStopping(inc.ID):
 			f.mine = append(f.mine, inc)
 		default:
 			f.stale = append(f.stale, inc)
@@ -112,7 +112,7 @@ func newestFirst(a, b runtime.Incarnation) int {
 func (f *facts) markSuperseded() {
 	var kept []runtime.Incarnation
 	for i, inc := range f.mine {
-		if i > 0 && Live(&inc) {
+		if i > 0 && IsLive(&inc) {
 			f.stale = append(f.stale, inc)
 			continue
 		}
@@ -122,7 +122,7 @@ func (f *facts) markSuperseded() {
 }
 
 // Runs reports whether an incarnation was created by podd from exactly this version.
-func Runs(p *manifest.Pod, inc *runtime.Incarnation) bool {
+func IsCreatedFrom(inc *runtime.Incarnation, p *manifest.Pod) bool {
 	if p == nil || inc.Foreign || inc.UID != p.UID {
 		return false
 	}
@@ -133,11 +133,11 @@ func Runs(p *manifest.Pod, inc *runtime.Incarnation) bool {
 	return inc.Annotations[runtime.AnnotationHash] == p.Hash
 }
 
-// VersionOf returns the version from which an incarnation was created, or nil if podd does
+// FindVersion returns the version from which an incarnation was created, or nil if podd does
 // not have its manifest.
-func VersionOf(inc *runtime.Incarnation, known ...*manifest.Pod) *manifest.Pod {
+func FindVersion(inc *runtime.Incarnation, known ...*manifest.Pod) *manifest.Pod {
 	for _, p := range known {
-		if Runs(p, inc) {
+		if IsCreatedFrom(inc, p) {
 			return p
 		}
 	}
@@ -155,7 +155,7 @@ func (f *facts) addMembers() {
 	spec := &f.in.Desired.Spec.Spec
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
-		f.members = append(f.members, f.newMember(c, KindOf(c, true)))
+		f.members = append(f.members, f.newMember(c, ContainerKind(c, true)))
 	}
 	for i := range spec.Containers {
 		f.members = append(f.members, f.newMember(&spec.Containers[i], Regular))
@@ -192,7 +192,7 @@ func (f *facts) newMember(c *v1.Container, kind Kind) member {
 		}
 	}
 	if m.last != nil {
-		m.again = f.in.History.Terminations[m.last.ID].Again
+		m.restartDue = f.in.History.Terminations[m.last.ID].Restart
 	}
 	return m
 }
@@ -247,7 +247,7 @@ func (f *facts) completed(m *member) bool {
 }
 
 func (m *member) restartRequested() bool {
-	return m.last != nil && m.hist.RestartID == m.last.ID || m.again && m.hasExited()
+	return m.last != nil && m.hist.RestartID == m.last.ID || m.restartDue && m.hasExited()
 }
 
 // initSatisfied reports whether m lets later containers start.
@@ -274,7 +274,7 @@ func (f *facts) regularCreated() bool {
 }
 
 // turn reports whether the containers before m let it start.
-func (f *facts) turn(m *member) bool {
+func (f *facts) isItsTurn(m *member) bool {
 	for i := range f.members {
 		before := &f.members[i]
 		if before.spec == m.spec {
@@ -290,8 +290,8 @@ func (f *facts) turn(m *member) bool {
 	return true
 }
 
-// Live reports whether a process of an incarnation may still run.
-func Live(inc *runtime.Incarnation) bool {
+// IsLive reports whether a process of an incarnation may still run.
+func IsLive(inc *runtime.Incarnation) bool {
 	return inc.Ready || len(running(inc)) > 0
 }
 
@@ -346,8 +346,8 @@ func (f *facts) mayAppear() bool {
 // and is as good as any longer one.
 const MaxGrace = 100 * 365 * 24 * time.Hour
 
-// Grace returns a grace period in seconds as a Duration, at most MaxGrace.
-func Grace(seconds int64) time.Duration {
+// GraceDuration returns a grace period in seconds as a Duration, at most MaxGrace.
+func GraceDuration(seconds int64) time.Duration {
 	return time.Duration(min(seconds, int64(MaxGrace/time.Second))) * time.Second
 }
 
@@ -356,5 +356,5 @@ func graceOf(inc *runtime.Incarnation) time.Duration {
 	if err != nil || n < 0 {
 		n = v1.DefaultTerminationGracePeriodSeconds
 	}
-	return Grace(n)
+	return GraceDuration(n)
 }

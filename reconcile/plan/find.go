@@ -7,7 +7,7 @@ import v1 "k8s.io/api/core/v1"
 func FindContainer(pod *v1.Pod, name string) (c *v1.Container, kind Kind, index int) {
 	for i := range pod.Spec.InitContainers {
 		if c := &pod.Spec.InitContainers[i]; c.Name == name {
-			return c, KindOf(c, true), i
+			return c, ContainerKind(c, true), i
 		}
 	}
 	for i := range pod.Spec.EphemeralContainers {

@@ -68,8 +68,8 @@ type Hook struct {
 	// Failed reports that the hook ran and failed with Message.
 	Failed  bool   `json:"failed,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Owed reports that the hook is not done.
-	Owed bool `json:"owed,omitempty"`
+	// Due reports that the hook is not done.
+	Due bool `json:"owed,omitempty"`
 	// Since is when the container was first observed running, monotonic. A sleep is
 	// measured from it.
 	Since time.Time `json:"-"`
@@ -81,12 +81,12 @@ func (h Hook) Pending(spec *v1.Container, c *runtime.Container, now time.Time) b
 	if c == nil || h.Attempt != c.Attempt || !HasPostStart(spec) {
 		return false
 	}
-	return h.Failed || h.Owed && h.rest(spec, c, now) > 0
+	return h.Failed || h.Due && h.remaining(spec, c, now) > 0
 }
 
 // rest returns the remaining time of the hook. For a hook other than a sleep it is unknown,
 // and MaxGrace is returned.
-func (h Hook) rest(spec *v1.Container, c *runtime.Container, now time.Time) time.Duration {
+func (h Hook) remaining(spec *v1.Container, c *runtime.Container, now time.Time) time.Duration {
 	sleep := spec.Lifecycle.PostStart.Sleep
 	if sleep == nil {
 		return MaxGrace
@@ -97,7 +97,7 @@ func (h Hook) rest(spec *v1.Container, c *runtime.Container, now time.Time) time
 	}
 	// Minus the time that had passed by the runtime's clock before podd started.
 	before := max(since.Sub(c.StartedAt), 0)
-	return Grace(sleep.Seconds) - before - max(now.Sub(since), 0)
+	return GraceDuration(sleep.Seconds) - before - max(now.Sub(since), 0)
 }
 
 // HasPostStart reports whether a container has a postStart hook.
@@ -111,15 +111,15 @@ type Termination struct {
 	Since time.Time     `json:"since,omitzero"`
 	Grace time.Duration `json:"grace,omitempty"`
 	Why   string        `json:"why,omitempty"`
-	// Again reports that the container must be restarted after it has exited.
-	Again bool `json:"again,omitempty"`
-	// Hooked reports that its preStop hook is done, successfully or not.
-	Hooked bool `json:"hooked,omitempty"`
+	// Restart reports that the container must be restarted after it has exited.
+	Restart bool `json:"again,omitempty"`
+	// HookDone reports that its preStop hook is done, successfully or not.
+	HookDone bool `json:"hooked,omitempty"`
 }
 
-// PreStopOf returns the hook with which a container was created, or nil if there is none.
+// RecordedPreStop returns the hook with which a container was created, or nil if there is none.
 // It is read from the container because the manifest may no longer exist.
-func PreStopOf(c *runtime.Container) *v1.LifecycleHandler {
+func RecordedPreStop(c *runtime.Container) *v1.LifecycleHandler {
 	text := c.Annotations[runtime.AnnotationPreStopHandler]
 	if text == "" {
 		return nil

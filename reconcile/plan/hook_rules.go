@@ -8,19 +8,19 @@ import (
 
 // A stopBudget is the grace period of a stop, which the preStop hook and the stop share.
 type stopBudget struct {
-	since time.Time
-	grace time.Duration
-	why   string
-	again bool // restart it after it has exited
+	since   time.Time
+	grace   time.Duration
+	why     string
+	restart bool // restart it after it has exited
 }
 
 // passed returns how much of the grace period has passed. A start time in the future counts
 // as now.
-func (t stopBudget) passed(now time.Time) time.Duration {
+func (t stopBudget) elapsed(now time.Time) time.Duration {
 	return min(max(now.Sub(t.since), 0), t.grace)
 }
 
-func (t stopBudget) left(now time.Time) time.Duration { return t.grace - t.passed(now) }
+func (t stopBudget) remaining(now time.Time) time.Duration { return t.grace - t.elapsed(now) }
 
 // forStop returns the grace period for the runtime: the rest, but at least two seconds
 // unless the grace period is zero.
@@ -28,13 +28,13 @@ func (t stopBudget) forStop(now time.Time) time.Duration {
 	if t.grace == 0 {
 		return 0
 	}
-	return max(t.left(now), minGrace)
+	return max(t.remaining(now), minGrace)
 }
 
 // ownTermination returns the recorded termination of a container for a reason of its own.
 func (f *facts) ownTermination(id string) (stopBudget, bool) {
 	e := f.in.History.Terminations[id]
-	return stopBudget{e.Since, e.Grace, e.Why, e.Again}, !e.Since.IsZero()
+	return stopBudget{e.Since, e.Grace, e.Why, e.Restart}, !e.Since.IsZero()
 }
 
 // stopOwn stops a container for a reason of its own. It records when the stop began, so that
@@ -49,7 +49,7 @@ func (f *facts) beginStop(d *Decision, m *member, began stopBudget) {
 		t = began
 		t.since = f.in.Now
 		e := f.in.History.Terminations[m.last.ID]
-		e.Since, e.Grace, e.Why, e.Again = t.since, t.grace, t.why, t.again
+		e.Since, e.Grace, e.Why, e.Restart = t.since, t.grace, t.why, t.restart
 		d.recordTermination(m.last.ID, e)
 	}
 	f.stopContainer(d, m.last, t)
@@ -62,19 +62,19 @@ func (f *facts) stopContainer(d *Decision, c *runtime.Container, t stopBudget) (
 	if f.runPreStop(d, c, t) {
 		return false
 	}
-	f.doCleanup(d, StopContainer{Container: c.Name, ID: c.ID, Grace: t.forStop(f.in.Now), Why: t.why, Again: t.again})
+	f.doCleanup(d, StopContainer{Container: c.Name, ID: c.ID, Grace: t.forStop(f.in.Now), Why: t.why, Restart: t.restart})
 	return true
 }
 
 // runPreStop runs the preStop hook and reports whether the stop must wait for it. A hook that
 // is not done when the grace period is over is ignored.
 func (f *facts) runPreStop(d *Decision, c *runtime.Container, t stopBudget) bool {
-	h, left := PreStopOf(c), t.left(f.in.Now)
-	if h == nil || left == 0 || c.State != runtime.Running || f.in.History.Terminations[c.ID].Hooked || f.stopping(c.ID) {
+	h, left := RecordedPreStop(c), t.remaining(f.in.Now)
+	if h == nil || left == 0 || c.State != runtime.Running || f.in.History.Terminations[c.ID].HookDone || f.stopping(c.ID) {
 		return false
 	}
 	if h.Sleep != nil {
-		rest := min(Grace(max(h.Sleep.Seconds, 0))-t.passed(f.in.Now), left)
+		rest := min(GraceDuration(max(h.Sleep.Seconds, 0))-t.elapsed(f.in.Now), left)
 		if rest <= 0 {
 			return false
 		}
@@ -99,7 +99,7 @@ func (f *facts) terminationInPod(c *runtime.Container, pod stopBudget) stopBudge
 	if !known {
 		return pod
 	}
-	own.grace = min(own.grace, own.passed(f.in.Now)+pod.left(f.in.Now))
+	own.grace = min(own.grace, own.elapsed(f.in.Now)+pod.remaining(f.in.Now))
 	own.why = pod.why
 	return own
 }
@@ -111,8 +111,8 @@ func (f *facts) exceedsPodGrace(d *Decision, c *runtime.Container, pod stopBudge
 	if !known || !f.stopping(c.ID) {
 		return false
 	}
-	rest := max(pod.left(f.in.Now), minGrace)
-	if own.left(f.in.Now) <= rest {
+	rest := max(pod.remaining(f.in.Now), minGrace)
+	if own.remaining(f.in.Now) <= rest {
 		return false
 	}
 	if f.in.Now.Sub(pod.since) >= pod.grace+minGrace {
@@ -164,7 +164,7 @@ func runPostStart(f *facts, m *member, d *Decision, s *Step) {
 	s.Why = "its postStart hook is running"
 	h := m.spec.Lifecycle.PostStart
 	if h.Sleep != nil {
-		d.wakeAt(f.in.Now.Add(m.postStart().rest(m.spec, m.last, f.in.Now)))
+		d.wakeAt(f.in.Now.Add(m.postStart().remaining(m.spec, m.last, f.in.Now)))
 		return
 	}
 	f.doCleanup(d, PostStart{Container: m.spec.Name, ID: m.last.ID, Attempt: m.last.Attempt, Exec: h.Exec != nil})

@@ -43,9 +43,9 @@ type Input struct {
 	History              History
 	// Eviction stops the desired version permanently; nil: there is no reason to.
 	Eviction *Eviction
-	// Delete is the grace period with which a version stops when it is no longer desired;
+	// Deletion is the grace period with which a version stops when it is no longer desired;
 	// nil: its own.
-	Delete   *Delete
+	Deletion *Deletion
 	InFlight map[string]Action // by subject
 	// DirsInUse contains the UIDs of pods with a directory in use by a canceled start that has
 	// not returned, for example because one of its volumes hangs.
@@ -64,10 +64,10 @@ type Dir struct {
 	Hash string
 	// Volumes reports that volumes may be mounted or stored in it.
 	Volumes bool
-	// Keep is the earliest time of its removal; zero: at once. A call of a podd that was
+	// KeepUntil is the earliest time of its removal; zero: at once. A call of a podd that was
 	// killed may still create a sandbox, and cgroups that can only be found through the
 	// name of this directory.
-	Keep time.Time
+	KeepUntil time.Time
 }
 
 // Objects is the state of a pod's references to ConfigMaps and Secrets. The zero value is

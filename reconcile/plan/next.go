@@ -12,7 +12,7 @@ import (
 // inputs give equal decisions.
 func Next(in Input) Decision {
 	desired := in.Desired
-	in.Desired = Allocated(&in)
+	in.Desired = WithAllocatedSizes(&in)
 	f := newFacts(&in)
 	f.desired = desired
 	r := f.podRule()
@@ -38,7 +38,7 @@ func (f *facts) editDuringShutdown(*Decision) bool {
 	return f.in.Successor != nil && f.in.Node.Reachable && f.in.Node.ShuttingDown
 }
 
-func (f *facts) waitShutdown(d *Decision) { d.editWaits("the node is shutting down") }
+func (f *facts) waitShutdown(d *Decision) { d.explainEdit("the node is shutting down") }
 
 // replaceOrPrepare pulls the newer version's images while the current one runs, and makes
 // it replace the current one once nothing keeps it from starting.
@@ -50,7 +50,7 @@ func (f *facts) replaceOrPrepare(d *Decision) {
 		d.Actions = nil
 		return
 	}
-	d.editWaits(wait)
+	d.explainEdit(wait)
 	d.Problem = problem
 }
 

@@ -14,7 +14,7 @@ func (f *facts) nextToStop() *runtime.Incarnation {
 	var found *runtime.Incarnation
 	for i := range f.stale {
 		inc := &f.stale[i]
-		if !Live(inc) && (inc.ID == "" || f.in.History.Released[inc.ID]) {
+		if !IsLive(inc) && (inc.ID == "" || f.in.History.Released[inc.ID]) {
 			continue
 		}
 		if f.in.isStopping(inc.ID) {
@@ -31,7 +31,7 @@ func (f *facts) nextToStop() *runtime.Incarnation {
 // desired version cannot start yet.
 func (f *facts) keepsEarlier() bool {
 	inc := f.nextToStop()
-	if f.in.Desired == nil || f.in.Desired.Traits.DeletedAtSource || inc == nil || !Live(inc) || f.in.isStopping(inc.ID) || Runs(f.in.Desired, inc) || !slices.ContainsFunc(inc.Containers, ran) {
+	if f.in.Desired == nil || f.in.Desired.Traits.DeletedAtSource || inc == nil || !IsLive(inc) || f.in.isStopping(inc.ID) || IsCreatedFrom(inc, f.in.Desired) || !slices.ContainsFunc(inc.Containers, ran) {
 		return false
 	}
 	if f.in.Verdict.Answer == Reject || f.nodeWaits(f.in.Desired) != "" || f.in.Objects.Missing != "" {
@@ -66,5 +66,5 @@ func (f *facts) keepEarlier(d *Decision) {
 		why, d.Problem = node, true
 	}
 	why, d.Problem = f.whyNotReplaced(d, why, d.Problem)
-	d.editWaits(why)
+	d.explainEdit(why)
 }

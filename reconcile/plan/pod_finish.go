@@ -19,25 +19,25 @@ func (f *facts) finished() bool {
 // outcome returns how the pod ended; nil if it has not.
 func (f *facts) outcome() *Finished {
 	if f.in.Desired.FinishedAtSource() {
-		return f.recorded()
+		return f.endAtSource()
 	}
 	e := f.in.Eviction
-	evicted := e.names(f.in.Desired)
+	evicted := e.evicts(f.in.Desired)
 	if evicted && e.Reason != Terminated {
-		return f.failed(cmp.Or(e.Reason, Evicted), e.Message)
+		return f.failure(cmp.Or(e.Reason, Evicted), e.Message)
 	}
 	if f.rejected() {
-		return f.failed(f.in.Verdict.Reason, Rejected+f.in.Verdict.Message)
+		return f.failure(f.in.Verdict.Reason, Rejected+f.in.Verdict.Message)
 	}
 	if fin := f.completion(); fin != nil {
 		return fin
 	}
 	switch over := f.overDeadline(); {
-	case evicted && !(over && (f.cur == nil || !Live(f.cur))):
+	case evicted && !(over && (f.cur == nil || !IsLive(f.cur))):
 		// Running containers get the grace period of the shutdown.
 		return f.terminated(e)
 	case over:
-		return f.failed(DeadlineExceeded, "Pod was active on the node longer than the specified deadline")
+		return f.failure(DeadlineExceeded, "Pod was active on the node longer than the specified deadline")
 	}
 	return nil
 }
@@ -52,15 +52,15 @@ func (f *facts) rejected() bool {
 }
 
 // recorded returns the end of the pod as recorded in the cluster.
-func (f *facts) recorded() *Finished {
+func (f *facts) endAtSource() *Finished {
 	s := &f.in.Desired.Spec.Status
-	fin := f.failed(s.Reason, s.Message)
+	fin := f.failure(s.Reason, s.Message)
 	fin.Failed = s.Phase == v1.PodFailed
 	return fin
 }
 
 // failed returns a failure that no container has caused.
-func (f *facts) failed(reason, message string) *Finished {
+func (f *facts) failure(reason, message string) *Finished {
 	return &Finished{
 		UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, Size: f.desired.PodSize(), At: f.in.Now,
 		Failed: true, Reason: reason, Message: message,

@@ -8,7 +8,7 @@ import (
 
 func (f *facts) liveForeign() *runtime.Incarnation {
 	for i := range f.foreign {
-		if Live(&f.foreign[i]) {
+		if IsLive(&f.foreign[i]) {
 			return &f.foreign[i]
 		}
 	}
@@ -24,7 +24,7 @@ func (f *facts) adoptable() *runtime.Incarnation {
 	}
 	for i := range f.foreign {
 		inc := &f.foreign[i]
-		if inc.Labels[runtime.LabelInstance] == "" && (Live(inc) || inc.UID == f.in.Desired.UID && !f.in.Desired.FinishedAtSource()) {
+		if inc.Labels[runtime.LabelInstance] == "" && (IsLive(inc) || inc.UID == f.in.Desired.UID && !f.in.Desired.FinishedAtSource()) {
 			return inc
 		}
 	}
@@ -42,16 +42,16 @@ func (f *facts) stopForeign(d *Decision) {
 // without containers does not count: both agents created a sandbox at the same time, and podd
 // removes its own.
 func (f *facts) foreignHolds() bool {
-	return f.in.Desired != nil && f.liveForeign() != nil && (f.cur == nil || !Live(f.cur) || f.unused())
+	return f.in.Desired != nil && f.liveForeign() != nil && (f.cur == nil || !IsLive(f.cur) || f.hasUnusedSandbox())
 }
 
 // unused reports whether the pod has a ready sandbox in which no container was created.
-func (f *facts) unused() bool {
+func (f *facts) hasUnusedSandbox() bool {
 	return f.cur != nil && f.cur.Ready && len(f.cur.Containers) == 0 && !f.startsInFlight()
 }
 
 func (f *facts) waitForeign(d *Decision) {
-	if f.unused() {
+	if f.hasUnusedSandbox() {
 		f.doCleanup(d, StopSandbox{ID: f.cur.ID, Why: "another agent has created the pod, too"})
 	}
 	d.Why = "a pod of this name that podd did not create runs on this runtime; remove it, or start podd with --adopt"

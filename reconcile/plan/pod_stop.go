@@ -19,19 +19,19 @@ func (f *facts) stopStale(d *Decision) {
 		why = "manifest removed"
 	case f.in.isStopping(inc.ID):
 		why = f.in.History.Stopping.Why
-	case Runs(f.in.Desired, inc):
+	case IsCreatedFrom(inc, f.in.Desired):
 		why = "created twice"
 	default:
-		if was := VersionOf(inc, f.in.Previous); was != nil && ClassChange(was.Spec, f.in.Desired.Spec) != "" {
-			why += ": " + ClassChange(was.Spec, f.in.Desired.Spec)
+		if was := FindVersion(inc, f.in.Previous); was != nil && DescribeQoSChange(was.Spec, f.in.Desired.Spec) != "" {
+			why += ": " + DescribeQoSChange(was.Spec, f.in.Desired.Spec)
 		}
 	}
 	f.stop(d, inc, why)
 }
 
-// ClassChange returns why a change of cpu or memory cannot be applied to a running pod: the
+// DescribeQoSChange returns why a change of cpu or memory cannot be applied to a running pod: the
 // QoS class would change. It returns "" if the class stays the same.
-func ClassChange(was, is *v1.Pod) string {
+func DescribeQoSChange(was, is *v1.Pod) string {
 	before, after := manifest.QoS(was), manifest.QoS(is)
 	if before == after {
 		return ""
@@ -41,12 +41,12 @@ func ClassChange(was, is *v1.Pod) string {
 
 // checkDone sets Done when nothing of this name is left; cleanUp removes the rest.
 func (f *facts) checkDone(d *Decision) {
-	d.Done = len(f.stale)+len(f.mine)+len(f.in.Dirs)+len(f.in.DirsInUse) == 0 && !f.in.Unobserved && !f.busy()
+	d.Done = len(f.stale)+len(f.mine)+len(f.in.Dirs)+len(f.in.DirsInUse) == 0 && !f.in.Unobserved && !f.hasPendingAction()
 }
 
 // busy reports whether an action with a result that matters is in progress. Probes and hooks of a
 // deleted pod do not matter.
-func (f *facts) busy() bool {
+func (f *facts) hasPendingAction() bool {
 	for _, a := range f.in.InFlight {
 		if _, ok := a.(Probe); !ok && !IsHook(a) {
 			return true

@@ -24,7 +24,7 @@ func (f *facts) windDown(d *Decision) {
 	if f.cancelStarts(d) {
 		return
 	}
-	if f.cur != nil && (Live(f.cur) || f.volumesHeld() && !f.in.History.Released[f.cur.ID]) {
+	if f.cur != nil && (IsLive(f.cur) || f.volumesHeld() && !f.in.History.Released[f.cur.ID]) {
 		fin := cmp.Or(d.Finished, f.in.History.Finished)
 		f.stopMembers(d, f.cur, stopBudget{since: fin.At, grace: graceAt(f.cur, fin), why: why})
 		return
@@ -50,7 +50,7 @@ func (f *facts) mustRecord(fin *Finished) bool {
 
 // urgent reports whether what is left of the pod must stop now.
 func (f *facts) urgent() bool {
-	return f.in.ForceStop || f.in.Eviction.names(f.in.Desired) || f.overDeadline()
+	return f.in.ForceStop || f.in.Eviction.evicts(f.in.Desired) || f.overDeadline()
 }
 
 func (f *facts) volumesHeld() bool {

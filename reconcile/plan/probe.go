@@ -19,8 +19,8 @@ const (
 	Readiness ProbeKind = "readiness"
 )
 
-// ProbeOf returns a container's probe of this kind, or nil if there is none.
-func ProbeOf(c *v1.Container, kind ProbeKind) *v1.Probe {
+// FindProbe returns a container's probe of this kind, or nil if there is none.
+func FindProbe(c *v1.Container, kind ProbeKind) *v1.Probe {
 	switch kind {
 	case Startup:
 		return c.StartupProbe

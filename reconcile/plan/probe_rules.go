@@ -10,7 +10,7 @@ import (
 )
 
 // trial returns the state of a probe of the current container of m.
-func (f *facts) trial(m *member, kind ProbeKind) ProbeState {
+func (f *facts) probeState(m *member, kind ProbeKind) ProbeState {
 	if m.last == nil {
 		return ProbeState{}
 	}
@@ -20,13 +20,13 @@ func (f *facts) trial(m *member, kind ProbeKind) ProbeState {
 // passed reports whether the container runs and has no probe of this kind that has not
 // passed.
 func (f *facts) passed(m *member, kind ProbeKind) bool {
-	return m.is(runtime.Running) && (ProbeOf(m.spec, kind) == nil || f.trial(m, kind).Health == Passed)
+	return m.is(runtime.Running) && (FindProbe(m.spec, kind) == nil || f.probeState(m, kind).Health == Passed)
 }
 
 // failing returns the condition that a probe of this kind has failed.
 func failing(kind ProbeKind) func(*facts, *member) bool {
 	return func(f *facts, m *member) bool {
-		return m.is(runtime.Running) && ProbeOf(m.spec, kind) != nil && f.trial(m, kind).Health == Failed
+		return m.is(runtime.Running) && FindProbe(m.spec, kind) != nil && f.probeState(m, kind).Health == Failed
 	}
 }
 
@@ -34,10 +34,10 @@ func failing(kind ProbeKind) func(*facts, *member) bool {
 // else the pod's. Other rules restart it.
 func stopUnhealthy(kind ProbeKind) func(*facts, *member, *Decision, *Step) {
 	return func(f *facts, m *member, d *Decision, s *Step) {
-		s.Why, s.Problem, s.Probe = f.trial(m, kind).why(kind), true, kind
+		s.Why, s.Problem, s.Probe = f.probeState(m, kind).why(kind), true, kind
 		grace := graceOf(f.cur)
-		if own := ProbeOf(m.spec, kind).TerminationGracePeriodSeconds; own != nil {
-			grace = Grace(*own)
+		if own := FindProbe(m.spec, kind).TerminationGracePeriodSeconds; own != nil {
+			grace = GraceDuration(*own)
 		}
 		f.stopOwn(d, m, grace, s.Why)
 	}
@@ -48,14 +48,14 @@ func unstarted(f *facts, m *member) bool { return m.is(runtime.Running) && !f.pa
 // waitStarted marks failures of the startup probe as a Problem only when the probe has
 // failed, because single failures are normal during the start.
 func waitStarted(f *facts, m *member, d *Decision, s *Step) {
-	f.explain(m, Startup, s)
-	f.attempt(m, d, Startup)
+	f.showProbe(m, Startup, s)
+	f.scheduleProbe(m, d, Startup)
 }
 
 // explain shows the message of a probe that has not passed. It is a Problem if a user must
 // act.
-func (f *facts) explain(m *member, kind ProbeKind, s *Step) {
-	t := f.trial(m, kind)
+func (f *facts) showProbe(m *member, kind ProbeKind, s *Step) {
+	t := f.probeState(m, kind)
 	s.Why = t.why(kind)
 	if t.needsUser() {
 		s.Problem, s.Probe = true, kind
@@ -65,29 +65,29 @@ func (f *facts) explain(m *member, kind ProbeKind, s *Step) {
 func unready(f *facts, m *member) bool { return m.is(runtime.Running) && !f.passed(m, Readiness) }
 
 func waitReadiness(f *facts, m *member, d *Decision, s *Step) {
-	f.explain(m, Readiness, s)
+	f.showProbe(m, Readiness, s)
 	f.probeStarted(m, d)
 }
 
 // probeStarted probes the liveness and readiness of a container that has started.
 func (f *facts) probeStarted(m *member, d *Decision) {
-	f.attempt(m, d, Liveness)
-	f.attempt(m, d, Readiness)
+	f.scheduleProbe(m, d, Liveness)
+	f.scheduleProbe(m, d, Readiness)
 }
 
 // continueReadiness continues the readiness probe of a container that is being stopped, so
 // that its loss of readiness is published. It starts no probe that did not run before,
 // because the container may not have started yet.
 func (f *facts) continueReadiness(m *member, d *Decision) {
-	if m.is(runtime.Running) && f.trial(m, Readiness) != (ProbeState{}) {
-		f.attempt(m, d, Readiness)
+	if m.is(runtime.Running) && f.probeState(m, Readiness) != (ProbeState{}) {
+		f.scheduleProbe(m, d, Readiness)
 	}
 }
 
 // continueReadinessInStop does the same for a container of a pod that is being stopped. A
 // finished pod is not ready anyway.
 func (f *facts) continueReadinessInStop(d *Decision, inc *runtime.Incarnation, c *runtime.Container) {
-	p := VersionOf(inc, f.in.Desired, f.in.Previous)
+	p := FindVersion(inc, f.in.Desired, f.in.Previous)
 	if p == nil || d.Phase != PhaseStop {
 		return
 	}
@@ -99,8 +99,8 @@ func (f *facts) continueReadinessInStop(d *Decision, inc *runtime.Incarnation, c
 }
 
 // attempt names an attempt that is due or in progress, or schedules it.
-func (f *facts) attempt(m *member, d *Decision, kind ProbeKind) {
-	p := ProbeOf(m.spec, kind)
+func (f *facts) scheduleProbe(m *member, d *Decision, kind ProbeKind) {
+	p := FindProbe(m.spec, kind)
 	if p == nil {
 		return
 	}

@@ -32,21 +32,21 @@ type ShutdownPod struct {
 	Grace time.Duration
 }
 
-// A Turn is the progress of a shutdown: which group is being stopped, and since when. A
+// A ShutdownProgress is the progress of a shutdown: which group is being stopped, and since when. A
 // zero Since means that its pods were not stopped yet.
-type Turn struct {
+type ShutdownProgress struct {
 	Group int
 	Since time.Time
 }
 
-// NextTurn returns the progress of a shutdown at now and the pods to stop. pods are those
+// AdvanceShutdown returns the progress of a shutdown at now and the pods to stop. pods are those
 // that have something on the node; groups has at least one element, in rising order. A
 // group without pods takes no time, and the wait for a group ends with its grace period. The
 // pods to stop include those left of earlier groups. wake is when to call NextTurn again if
 // nothing happens; zero: not needed.
-func NextTurn(groups []ShutdownGroup, t Turn, pods []ShutdownPod, now time.Time) (next Turn, stop []ShutdownPod, wake time.Time) {
+func AdvanceShutdown(groups []ShutdownGroup, t ShutdownProgress, pods []ShutdownPod, now time.Time) (next ShutdownProgress, stop []ShutdownPod, wake time.Time) {
 	group := func(p ShutdownPod) int { return groupOf(groups, p.Priority) }
-	for ; t.Group < len(groups); t = (Turn{Group: t.Group + 1}) {
+	for ; t.Group < len(groups); t = (ShutdownProgress{Group: t.Group + 1}) {
 		if !slices.ContainsFunc(pods, func(p ShutdownPod) bool { return group(p) == t.Group }) {
 			continue
 		}
@@ -81,7 +81,7 @@ func groupOf(groups []ShutdownGroup, priority int32) int {
 // end is on disk, it stops the pod again, because the shutdown is recorded in the run
 // directory. After a boot the pod runs as if it had been interrupted.
 func (f *facts) terminated(e *Eviction) *Finished {
-	fin := f.failed(Terminated, e.Message)
+	fin := f.failure(Terminated, e.Message)
 	fin.Grace, fin.Resumes = e.Grace, !f.in.Desired.Traits.RunsOnce
 	return fin
 }

@@ -18,9 +18,9 @@ import (
 // that, the one that each has. The actual size is known to the runtime, which does not
 // always report it; podd uses the size from the creation or the last resize.
 
-// Allocated returns Desired with the allocated sizes. While a newer version waits, nothing
+// WithAllocatedSizes returns Desired with the allocated sizes. While a newer version waits, nothing
 // is resized. It returns nil if Desired is nil.
-func Allocated(in *Input) *manifest.Pod {
+func WithAllocatedSizes(in *Input) *manifest.Pod {
 	if in.Desired == nil || !in.holdsSizes() {
 		return in.Desired
 	}
@@ -36,7 +36,7 @@ func (in *Input) AllocatedSizes() map[string]string {
 	if in.Desired == nil || !in.holdsSizes() {
 		return nil
 	}
-	sizes := Sizes(in.Desired, in.Observed, in.History.Sizes, false)
+	sizes := ContainerSizes(in.Desired, in.Observed, in.History.Sizes, false)
 	for name, size := range in.History.Allocated {
 		if _, seen := sizes[name]; !seen {
 			sizes[name] = size
@@ -45,21 +45,21 @@ func (in *Input) AllocatedSizes() map[string]string {
 	return sizes
 }
 
-// Actual returns Allocated with the actual sizes of its running containers.
-func Actual(in *Input) *manifest.Pod {
-	p := Allocated(in)
+// WithActualSizes returns Allocated with the actual sizes of its running containers.
+func WithActualSizes(in *Input) *manifest.Pod {
+	p := WithAllocatedSizes(in)
 	if p == nil {
 		return nil
 	}
-	return p.WithSizes(Sizes(p, in.Observed, in.History.Sizes, true))
+	return p.WithSizes(ContainerSizes(p, in.Observed, in.History.Sizes, true))
 }
 
-// Sizes returns the sizes of the newest containers of a version by name, or only of the
+// ContainerSizes returns the sizes of the newest containers of a version by name, or only of the
 // running ones. given contains sizes by ID, as History.Sizes.
-func Sizes(p *manifest.Pod, observed []runtime.Incarnation, given map[string]Size, running bool) map[string]string {
+func ContainerSizes(p *manifest.Pod, observed []runtime.Incarnation, given map[string]Size, running bool) map[string]string {
 	newest := map[string]*runtime.Container{}
 	for i := range observed {
-		if !Runs(p, &observed[i]) {
+		if !IsCreatedFrom(&observed[i], p) {
 			continue
 		}
 		for j := range observed[i].Containers {
@@ -166,7 +166,7 @@ func UncertainSizes(in *Input, a Action) map[string]Size {
 // current returns the sandbox in which Desired runs; nil if there is none.
 func (in *Input) current() *runtime.Incarnation {
 	for i := range in.Observed {
-		if inc := &in.Observed[i]; inc.Ready && Runs(in.Desired, inc) {
+		if inc := &in.Observed[i]; inc.Ready && IsCreatedFrom(inc, in.Desired) {
 			return inc
 		}
 	}
@@ -179,7 +179,7 @@ func ResizePending(in *Input) bool {
 	if in.Desired == nil {
 		return false
 	}
-	for _, size := range []*manifest.Pod{Allocated(in), Actual(in)} {
+	for _, size := range []*manifest.Pod{WithAllocatedSizes(in), WithActualSizes(in)} {
 		if size != in.Desired {
 			return true
 		}

@@ -8,14 +8,16 @@ import (
 
 // A MemoryLimit is a memory limit that a resize changes, in bytes; 0 means no limit.
 type MemoryLimit struct {
-	Container  string // "" means the pod
-	Has, Wants int64
+	Container        string // "" means the pod
+	Current, Desired int64
 	// Used is the memory usage including the page cache. Only limits that decrease need it.
 	Used int64
 }
 
 // Decreases reports whether the limit is added or gets smaller.
-func (l MemoryLimit) Decreases() bool { return l.Wants != 0 && (l.Has == 0 || l.Wants < l.Has) }
+func (l MemoryLimit) Decreases() bool {
+	return l.Desired != 0 && (l.Current == 0 || l.Desired < l.Current)
+}
 
 func (l MemoryLimit) subject() string {
 	if l.Container == "" {
@@ -30,8 +32,8 @@ func (l MemoryLimit) subject() string {
 func CheckMemory(limits []MemoryLimit) error {
 	var reasons []string
 	for _, l := range limits {
-		if l.Decreases() && l.Used >= l.Wants {
-			reasons = append(reasons, fmt.Sprintf("attempting to set %s memory limit (%d) below current usage (%d)", l.subject(), l.Wants, l.Used))
+		if l.Decreases() && l.Used >= l.Desired {
+			reasons = append(reasons, fmt.Sprintf("attempting to set %s memory limit (%d) below current usage (%d)", l.subject(), l.Desired, l.Used))
 		}
 	}
 	const what = "cannot decrease memory limits: "

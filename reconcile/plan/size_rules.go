@@ -23,14 +23,14 @@ func (f *facts) resizedByRestart(m *member) bool {
 
 func stopToResize(f *facts, m *member, d *Decision, s *Step) {
 	s.Why, d.Releasing = f.fromTo(m), true
-	f.beginStop(d, m, stopBudget{grace: graceOf(f.cur), why: "to resize it", again: true})
+	f.beginStop(d, m, stopBudget{grace: graceOf(f.cur), why: "to resize it", restart: true})
 }
 
 // resize continues the probes, because the container runs during the resize and after a
 // failure.
 func resize(f *facts, m *member, d *Decision, s *Step) {
 	if unstarted(f, m) {
-		f.attempt(m, d, Startup)
+		f.scheduleProbe(m, d, Startup)
 	} else {
 		f.probeStarted(m, d)
 	}
@@ -104,7 +104,7 @@ func (f *facts) keepsSize() bool {
 	if !f.unadmitted() {
 		return false
 	}
-	has := Sizes(f.desired, f.in.Observed, f.in.History.Sizes, false)
+	has := ContainerSizes(f.desired, f.in.Observed, f.in.History.Sizes, false)
 	for i := range f.members {
 		if has[f.members[i].spec.Name] == "" {
 			return false

@@ -38,16 +38,16 @@ func (f *facts) stop(d *Decision, inc *runtime.Incarnation, why string) {
 	f.stopMembers(d, inc, t)
 }
 
-// Delete is a request to delete a pod with its own grace period.
-type Delete struct {
+// A Deletion is a request to delete a pod with its own grace period.
+type Deletion struct {
 	UID   types.UID
 	Grace time.Duration
 	At    time.Time
 }
 
 // deleted returns the deletion request for an incarnation; nil if there is none.
-func (f *facts) deleted(inc *runtime.Incarnation) *Delete {
-	if del := f.in.Delete; del != nil && del.UID == inc.UID && !inc.Foreign {
+func (f *facts) deleted(inc *runtime.Incarnation) *Deletion {
+	if del := f.in.Deletion; del != nil && del.UID == inc.UID && !inc.Foreign {
 		return del
 	}
 	return nil
@@ -93,9 +93,9 @@ func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t stopBudget)
 		f.removeRecords(d, inc)
 		return
 	}
-	if len(runs) == 0 && f.mayHaveUnobserved(inc) && t.left(f.in.Now) > 0 {
+	if len(runs) == 0 && f.mayHaveUnobserved(inc) && t.remaining(f.in.Now) > 0 {
 		f.keepHooks(d)
-		d.wakeAt(f.in.Now.Add(t.left(f.in.Now))) // the runtime may never respond
+		d.wakeAt(f.in.Now.Add(t.remaining(f.in.Now))) // the runtime may never respond
 		return
 	}
 	if len(runs) == 0 || t.grace == 0 || f.in.ForceStop {
@@ -191,8 +191,8 @@ func (f *facts) cleanUp(d *Decision) {
 	for _, dir := range f.in.Dirs {
 		switch {
 		case !f.staleDir(dir) || f.mayAppear() || f.in.DirsInUse[dir.UID]:
-		case f.in.Now.Before(dir.Keep):
-			d.wakeAt(dir.Keep)
+		case f.in.Now.Before(dir.KeepUntil):
+			d.wakeAt(dir.KeepUntil)
 		default:
 			f.doCleanup(d, RemoveDir{UID: dir.UID})
 		}
@@ -200,7 +200,7 @@ func (f *facts) cleanUp(d *Decision) {
 }
 
 func (f *facts) removeDead(d *Decision, inc *runtime.Incarnation) {
-	if Live(inc) || inc.ID != "" && f.in.isStopping(inc.ID) && !f.in.History.Released[inc.ID] {
+	if IsLive(inc) || inc.ID != "" && f.in.isStopping(inc.ID) && !f.in.History.Released[inc.ID] {
 		return
 	}
 	if until := f.exitsBy(inc); f.in.Now.Before(until) {
@@ -221,7 +221,7 @@ const exitCodeWait = 2 * time.Minute
 // exitsBy returns until when a stopped incarnation is kept because its exit codes must be
 // published to the cluster; zero: not at all.
 func (f *facts) exitsBy(inc *runtime.Incarnation) (until time.Time) {
-	if f.in.Desired != nil || f.in.ForceStop || f.in.Previous == nil || !f.in.Previous.Traits.StateAtSource || !Runs(f.in.Previous, inc) {
+	if f.in.Desired != nil || f.in.ForceStop || f.in.Previous == nil || !f.in.Previous.Traits.StateAtSource || !IsCreatedFrom(inc, f.in.Previous) {
 		return until
 	}
 	for i := range inc.Containers {

@@ -125,12 +125,12 @@ func (s State) Begin(a plan.Action, now time.Time) (State, Outputs) {
 		t.setDir(plan.Dir{UID: t.In.Desired.UID, Hash: t.In.Desired.Hash, Volumes: true})
 		t.write(t.In.Desired.UID, t.In.Desired.Hash)
 	case plan.StopContainer:
-		if a.Again {
+		if a.Restart {
 			t.container(a.Container, func(h *plan.ContainerHistory) { h.RestartID = a.ID })
 		}
 	case plan.StartContainer:
 		if a.PostStart {
-			t.setPostStart(a.Container, plan.Hook{Attempt: a.Attempt, Owed: true})
+			t.setPostStart(a.Container, plan.Hook{Attempt: a.Attempt, Due: true})
 		}
 	}
 	t.recordUncertainSizes(a)

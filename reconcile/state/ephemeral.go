@@ -110,7 +110,7 @@ func (t *transition) recoverEphemeral() {
 		inc := &t.In.Observed[i]
 		// A sandbox that is being stopped belongs to a pod that was removed and is desired
 		// again.
-		if s := t.In.History.Stopping; !plan.Runs(t.In.Desired, inc) || s != nil && s.SandboxID == inc.ID {
+		if s := t.In.History.Stopping; !plan.IsCreatedFrom(inc, t.In.Desired) || s != nil && s.SandboxID == inc.ID {
 			continue
 		}
 		for _, c := range inc.Containers {

@@ -60,7 +60,7 @@ func (t *transition) subject(f result.Result) event.Subject {
 		return event.NewSubject(f.Version, f.Ended)
 	}
 	if inc != nil {
-		s.UID, s.Pod = inc.UID, plan.VersionOf(inc, t.In.Desired, t.In.Previous)
+		s.UID, s.Pod = inc.UID, plan.FindVersion(inc, t.In.Desired, t.In.Previous)
 	}
 	return s
 }

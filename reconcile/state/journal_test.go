@@ -102,7 +102,7 @@ func journalSteps(t *rapid.T, m *memory, d *disk, versions []*manifest.Pod) map[
 			t.applyRemoval(result.Result{Action: plan.ReleaseVolumes{UID: t.In.Desired.UID}})
 		}),
 		"a probe":   change(write),
-		"a hook":    change(func(t *transition) { t.setPostStart("app", plan.Hook{Owed: true}) }),
+		"a hook":    change(func(t *transition) { t.setPostStart("app", plan.Hook{Due: true}) }),
 		"an ending": change(func(t *transition) { t.setTermination("c", plan.Termination{Why: "restart asked"}); write(t) }),
 		"a size":    change(func(t *transition) { t.recordSize("c", plan.Size{Value: "1"}) }),
 		"resume":    func() { m.set(m.Resume(time.Now())) },

@@ -64,7 +64,7 @@ func hasNewStop(p *runtime.Pod, recorded []runtime.Incarnation) bool {
 }
 
 // addDirs adds a directory for every observed incarnation of podd whose directory is not known,
-// because its journal was lost or never written. It clears Dir.Keep of the other directories: the
+// because its journal was lost or never written. It clears Dir.KeepUntil of the other directories: the
 // late call for which a directory was kept has created the incarnation that was observed.
 func (t *transition) addDirs() {
 	for i := range t.In.Observed {
@@ -76,9 +76,9 @@ func (t *transition) addDirs() {
 		switch {
 		case at < 0:
 			t.setDir(plan.Dir{UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationHash], Volumes: true})
-		case !t.In.Dirs[at].Keep.IsZero():
+		case !t.In.Dirs[at].KeepUntil.IsZero():
 			dir := t.In.Dirs[at]
-			dir.Keep = time.Time{}
+			dir.KeepUntil = time.Time{}
 			t.setDir(dir)
 		}
 	}
@@ -118,7 +118,7 @@ func (t *transition) recordObserved() (exited bool) {
 	for i := range t.In.Observed {
 		inc := &t.In.Observed[i]
 		t.recordUnknownExits(inc)
-		if !plan.Runs(t.In.Desired, inc) {
+		if !plan.IsCreatedFrom(inc, t.In.Desired) {
 			continue
 		}
 		for j := range inc.Containers {
@@ -132,7 +132,7 @@ func (t *transition) recordObserved() (exited bool) {
 
 // recordLost records the exits of containers that are missing in an observation; see lostEnds.
 func (t *transition) recordLost(observed []runtime.Incarnation) {
-	runs := func(inc *runtime.Incarnation) bool { return plan.Runs(t.In.Desired, inc) }
+	runs := func(inc *runtime.Incarnation) bool { return plan.IsCreatedFrom(inc, t.In.Desired) }
 	lost := lostEnds(runs, t.In.Observed, observed, t.now)
 	for name, e := range lost {
 		t.container(name, func(h *plan.ContainerHistory) {
@@ -163,7 +163,7 @@ func (t *transition) forgetRemoved() {
 	if !IsRunning(t.In.Observed, t.In.Previous) && !awaitsExit(t.In.Observed, t.In.Previous) {
 		t.In.Previous = nil
 	}
-	if !slices.ContainsFunc(t.In.Observed, func(inc runtime.Incarnation) bool { return !plan.Runs(t.In.Desired, &inc) }) {
+	if !slices.ContainsFunc(t.In.Observed, func(inc runtime.Incarnation) bool { return !plan.IsCreatedFrom(&inc, t.In.Desired) }) {
 		t.replaced = nil
 	}
 	h := &t.In.History
@@ -248,7 +248,7 @@ func (t *transition) recordRunning(c *runtime.Container, adopted bool, now time.
 // run.
 func (t *transition) recordHookStart(c *runtime.Container) {
 	h := t.In.History.Containers[c.Name].PostStart
-	if c.State == runtime.Running && h.Owed && h.Attempt == c.Attempt && h.Since.IsZero() {
+	if c.State == runtime.Running && h.Due && h.Attempt == c.Attempt && h.Since.IsZero() {
 		h.Since = t.now
 		t.container(c.Name, func(ch *plan.ContainerHistory) { ch.PostStart = h })
 	}

@@ -119,14 +119,14 @@ func lostEnd(c *runtime.Container, at time.Time) plan.Exit {
 // IsRunning reports whether observed contains a ready sandbox or a running container of version
 // p. p may be nil.
 func IsRunning(observed []runtime.Incarnation, p *manifest.Pod) bool {
-	return slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool { return plan.Runs(p, &inc) && plan.Live(&inc) })
+	return slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool { return plan.IsCreatedFrom(&inc, p) && plan.IsLive(&inc) })
 }
 
 // awaitsExit reports whether a container of version p has exited with an unknown exit code. p may
 // be nil.
 func awaitsExit(observed []runtime.Incarnation, p *manifest.Pod) bool {
 	return slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool {
-		return plan.Runs(p, &inc) && lacksExitCode(&inc)
+		return plan.IsCreatedFrom(&inc, p) && lacksExitCode(&inc)
 	})
 }
 

@@ -26,11 +26,11 @@ type Order struct {
 	// objects that Earlier refers to. Both may be nil.
 	Earlier     *manifest.Pod
 	EarlierRefs *refs.Resolved
-	// SourcesRead, ForceStop and Deletion become the fields SourcesRead, ForceStop and Delete
-	// of plan.Input. SourcesRead is false if Desired is set.
+	// SourcesRead, ForceStop and Deletion become the fields of plan.Input with these names.
+	// SourcesRead is false if Desired is set.
 	SourcesRead bool
 	ForceStop   bool
-	Deletion    *plan.Delete
+	Deletion    *plan.Deletion
 	Verdict     plan.Verdict
 	Node        plan.Node
 	// Terminating is the pod of this name that its source is deleting; nil if there is none.
@@ -110,7 +110,7 @@ func (s State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (Stat
 	if t.In.Verdict.Answer != plan.Admit && o.Verdict.Answer == plan.Admit && t.HasObserved && len(t.In.Observed) == 0 && !t.hasRecordedStart {
 		t.resetStartTime() // the pod only waited for its admission
 	}
-	t.In.SourcesRead, t.In.Verdict, t.In.Node, t.In.ForceStop, t.In.Delete = o.SourcesRead, o.Verdict, o.Node, o.ForceStop, o.Deletion
+	t.In.SourcesRead, t.In.Verdict, t.In.Node, t.In.ForceStop, t.In.Deletion = o.SourcesRead, o.Verdict, o.Node, o.ForceStop, o.Deletion
 	t.In.Node.Reachable = o.Node.Reachable && t.HasObserved
 	if e := r.Evict; e != nil && (e.Reason != plan.Terminated || o.Node.ShuttingDown) {
 		t.In.Eviction = e
@@ -316,7 +316,7 @@ func (t *transition) retryCleanup() {
 // name is "". It ignores containers that neither run nor wait in a crash back-off.
 func (t *transition) requestRestart(name string) {
 	for i := range t.In.Observed {
-		if !plan.Runs(t.In.Desired, &t.In.Observed[i]) {
+		if !plan.IsCreatedFrom(&t.In.Observed[i], t.In.Desired) {
 			continue
 		}
 		newest := map[string]runtime.Container{}

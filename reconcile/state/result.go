@@ -25,7 +25,7 @@ func (s State) ApplyResult(f result.Result, now time.Time) (State, Outputs) {
 		t.out.News = true
 		return t.end()
 	}
-	if plan.Observable(f.Action) && f.Ended.After(t.Barrier) {
+	if plan.IsObservable(f.Action) && f.Ended.After(t.Barrier) {
 		t.Barrier = f.Ended
 	}
 	f = t.redacted(f)

@@ -21,7 +21,7 @@ func (t *transition) applyHook(f result.Result) (observe bool) {
 		t.applyPostStart(a, f)
 	case plan.PreStop:
 		e := t.In.History.Terminations[a.ID]
-		e.Hooked = true
+		e.HookDone = true
 		t.setTermination(a.ID, e)
 	}
 	return f.Err != nil
@@ -30,10 +30,10 @@ func (t *transition) applyHook(f result.Result) (observe bool) {
 // applyPostStart records the result of a postStart hook.
 func (t *transition) applyPostStart(a plan.PostStart, f result.Result) {
 	h := t.In.History.Containers[a.Container].PostStart
-	if !f.IsFor(t.In.Desired) || !h.Owed || h.Attempt != a.Attempt {
+	if !f.IsFor(t.In.Desired) || !h.Due || h.Attempt != a.Attempt {
 		return
 	}
-	if h.Owed = false; f.Err != nil {
+	if h.Due = false; f.Err != nil {
 		h.Failed, h.Message = true, wording.FirstLine(f.Err.Error())
 	}
 	t.setPostStart(a.Container, h)

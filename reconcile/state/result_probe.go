@@ -21,7 +21,7 @@ func (t *transition) applyProbe(a plan.Probe, f result.Result) (news bool) {
 		o.Errored, o.Message = true, wording.FirstLine(f.Err.Error())
 	}
 	was := history.State(a.Kind)
-	now := was.After(plan.ProbeOf(c, a.Kind), o)
+	now := was.After(plan.FindProbe(c, a.Kind), o)
 	t.addEvents(event.ForProbe(event.NewSubject(f.Version, f.Ended), a, o, probed.Warning)...)
 	if probed.Warning && !was.Warned {
 		now.Warned = true

@@ -113,9 +113,9 @@ func (t *transition) lacksExit(a plan.Action) bool {
 // exit codes are reported to the cluster.
 func (t *transition) needsExitCodes(inc *runtime.Incarnation) bool {
 	if t.In.Desired != nil {
-		return plan.Runs(t.In.Desired, inc)
+		return plan.IsCreatedFrom(inc, t.In.Desired)
 	}
-	return t.In.Previous != nil && t.In.Previous.Traits.StateAtSource && plan.Runs(t.In.Previous, inc)
+	return t.In.Previous != nil && t.In.Previous.Traits.StateAtSource && plan.IsCreatedFrom(inc, t.In.Previous)
 }
 
 // applyCleanup records the failure of a stop, removal or hook; after a success it removes an

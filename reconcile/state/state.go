@@ -118,7 +118,7 @@ func New(start Start) State {
 	s := State{Key: start.Key, Records: map[types.UID]Record{}, Unreadable: start.Unreadable, Barrier: start.Barrier}
 	for _, r := range start.Past {
 		s.Records[r.UID] = r
-		dir := plan.Dir{UID: r.UID, Hash: r.Hash, Volumes: r.Volumes, Keep: start.Late}
+		dir := plan.Dir{UID: r.UID, Hash: r.Hash, Volumes: r.Volumes, KeepUntil: start.Late}
 		if r.Stopping != nil {
 			s.In.History.Stopping = r.Stopping
 		}
@@ -126,7 +126,7 @@ func New(start Start) State {
 			s.In.History.Terminations = with(s.In.History.Terminations, id, e)
 		}
 		if r.Stopping != nil || r.Finished != nil {
-			dir.Keep = time.Time{}
+			dir.KeepUntil = time.Time{}
 		}
 		s.In.Dirs = append(s.In.Dirs, dir)
 	}

@@ -159,7 +159,7 @@ func (t *transition) statusFacts(d plan.Decision) status.Facts {
 	}
 	t.addProbeFacts(&f)
 	t.addHookFacts(&f)
-	f.Allocated, f.Actual, f.Resize = plan.Allocated(&t.In), plan.Actual(&t.In), t.resize()
+	f.Allocated, f.Actual, f.Resize = plan.WithAllocatedSizes(&t.In), plan.WithActualSizes(&t.In), t.resize()
 	return f
 }
 
@@ -193,7 +193,7 @@ func (t *transition) resize() status.Resize {
 // addProbeFacts adds the results of probes to the facts of the running containers.
 func (t *transition) addProbeFacts(f *status.Facts) {
 	for i := range t.In.Observed {
-		if !plan.Runs(f.Pod, &t.In.Observed[i]) {
+		if !plan.IsCreatedFrom(&t.In.Observed[i], f.Pod) {
 			continue
 		}
 		for _, c := range t.In.Observed[i].Containers {
@@ -225,7 +225,7 @@ func (t *transition) addHookFacts(f *status.Facts) {
 		return // the status must show the containers that still run
 	}
 	for i := range t.In.Observed {
-		if !plan.Runs(f.Pod, &t.In.Observed[i]) {
+		if !plan.IsCreatedFrom(&t.In.Observed[i], f.Pod) {
 			continue
 		}
 		for j := range t.In.Observed[i].Containers {
@@ -243,7 +243,7 @@ func (t *transition) addHookFacts(f *status.Facts) {
 
 // OnDiskOnly reports whether no process of the pod runs, and removing its data on disk failed.
 func (s State) OnDiskOnly() bool {
-	runs := func(inc runtime.Incarnation) bool { return !inc.Foreign && plan.Live(&inc) }
+	runs := func(inc runtime.Incarnation) bool { return !inc.Foreign && plan.IsLive(&inc) }
 	failed := func(d plan.Dir) bool { return s.In.History.Cleanup[plan.RemoveDir{UID: d.UID}.Subject()].Count > 0 }
 	return !slices.ContainsFunc(s.In.Observed, runs) && slices.ContainsFunc(s.In.Dirs, failed)
 }

@@ -316,7 +316,7 @@ func countOutdated(r *state.Report) (n int) {
 	}
 	for i := range r.Observed {
 		inc := &r.Observed[i]
-		if inc.Foreign || !inc.Ready || plan.Runs(r.Version, inc) {
+		if inc.Foreign || !inc.Ready || plan.IsCreatedFrom(inc, r.Version) {
 			continue
 		}
 		for _, c := range inc.Containers {
