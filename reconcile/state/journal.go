@@ -56,6 +56,9 @@ func (t *transition) record(uid types.UID, hash string) Record {
 	r.Terminations = t.terminationsOf(uid)
 	if p := t.In.Desired; p != nil && p.UID == uid && p.Hash == hash {
 		r.StartTime, r.Started, r.Finished = t.StartTime, t.In.History.StartTime, cmp.Or(t.finishing, t.In.History.Finished)
+		if t.waitsForAdmission() && r.Finished == nil {
+			r.StartTime, r.Started = time.Time{}, time.Time{}
+		}
 		r.Containers = map[string]ContainerRecord{}
 		r.Probed, r.Sizes = recordedProbes(t.In.History.Probed), t.In.History.Sizes
 		r.Ephemeral = t.uncreatedEphemeral()

@@ -107,8 +107,8 @@ func (s State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (Stat
 			t.requireObservation()
 		}
 	}
-	if t.In.Verdict.Answer != plan.Admit && o.Verdict.Answer == plan.Admit && t.HasObserved && len(t.In.Observed) == 0 && !t.hasRecordedStart {
-		t.resetStartTime() // the pod only waited for its admission
+	if o.Verdict.Answer == plan.Admit && t.waitsForAdmission() {
+		t.resetStartTime()
 	}
 	t.In.SourcesRead, t.In.Verdict, t.In.Node, t.In.ForceStop, t.In.Deletion = o.SourcesRead, o.Verdict, o.Node, o.ForceStop, o.Deletion
 	t.In.Node.Reachable = o.Node.Reachable && t.HasObserved
@@ -124,6 +124,12 @@ func (s State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (Stat
 	t.recordStart()
 	t.out.News = true
 	return t.end()
+}
+
+// waitsForAdmission reports whether the pod was not admitted so far and has no sandbox. Then its
+// start time is not final, because it starts when it is admitted.
+func (t *transition) waitsForAdmission() bool {
+	return t.In.Verdict.Answer != plan.Admit && t.HasObserved && len(t.In.Observed) == 0 && !t.hasRecordedStart
 }
 
 // recordStart writes the journal of an admitted pod with a deadline and without a sandbox, unless

@@ -351,3 +351,29 @@ func TestApplyOrder_WaitsAfterRestart(t *testing.T) {
 		}
 	}
 }
+
+// TestWrite_WaitsForAdmission checks that the start time of a pod is its admission, even if the
+// pod waited for the admission, its journal was written meanwhile, and podd was restarted.
+func TestWrite_WaitsForAdmission(t *testing.T) {
+	p, now := podOf("a"), time.Now()
+	waits := Order{Desired: p, Verdict: plan.Verdict{Answer: plan.Wait}}
+	observed := Requests{Observation: &Observation{AsOf: now}}
+	m := &memory{State: New(Start{Key: p.Key})}
+	m.set(m.ApplyOrder(waits, observed, false, now))
+	debug := v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "i:1"}}
+	_, out, err := m.AddEphemeral(p.UID, []v1.EphemeralContainer{debug}, false, now)
+	if err != nil || len(out.Writes) != 1 {
+		t.Fatalf("adding an ephemeral container: got error %v and %d writes, want no error and one write", err, len(out.Writes))
+	}
+
+	later := &memory{State: New(Start{Key: p.Key, Past: []Record{out.Writes[0].Record}})}
+	later.set(later.ApplyOrder(waits, observed, true, now.Add(time.Minute)))
+	admitted := now.Add(time.Hour)
+	later.set(later.ApplyOrder(Order{Desired: p}, Requests{}, true, admitted))
+	if got := later.In.History.StartTime; !got.Equal(admitted) {
+		t.Errorf("got start time %v, want the admission at %v", got, admitted)
+	}
+	if got := later.StartTime; !got.Equal(admitted) {
+		t.Errorf("got start time %v in the status, want %v", got, admitted)
+	}
+}
