@@ -21,7 +21,6 @@ import (
 	"podd/manifest"
 	"podd/manifest/decode"
 	"podd/reconcile"
-	"podd/reconcile/clock"
 	"podd/reconcile/device/allocation"
 	"podd/reconcile/effect"
 	"podd/reconcile/event"
@@ -160,11 +159,11 @@ func (m *machine) newRouter(refresh func(types.NamespacedName, bool)) *reconcile
 }
 
 // clock reads the host's clocks.
-func (m *machine) clock() clock.Reading {
+func (m *machine) clock() state.ClockReading {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	return clock.Reading{Now: now, Boot: m.boot, Up: now.Sub(m.booted)}
+	return state.ClockReading{Now: now, Boot: m.boot, Up: now.Sub(m.booted)}
 }
 
 // current returns the podd that runs, or the last that did; nil before the first start.

@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"podd/reconcile/clock"
 	"podd/reconcile/effect"
 	"podd/reconcile/event"
 	"podd/reconcile/journal"
@@ -54,8 +53,8 @@ type worker struct {
 	unconfirmed atomic.Bool
 
 	state       state.State
-	seq         uint64        // of the newest message
-	clock       clock.Reading // the host was not suspended since this reading
+	seq         uint64             // of the newest message
+	clock       state.ClockReading // the host was not suspended since this reading
 	actions     map[string]runningAction
 	abandoned   []abandonedStart
 	slowWrite   *slowWrite // the write in progress that takes too long; nil if there is none

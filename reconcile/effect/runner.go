@@ -112,6 +112,7 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 			r.Err = e.Disk.Remove(ctx, a.UID)
 		}
 	}
+	r.Canceled = errors.Is(r.Err, context.Canceled)
 	r.Refs, r.Ended = s.refsFor(r.Version), time.Now()
 	if e.Done != nil {
 		e.Done(outcomeOf(s.Key, &r))

@@ -20,7 +20,7 @@ func (s State) DecisionEvents(d plan.Decision) []event.Event {
 // outcomeEvents returns the events of a result. There are none for a canceled action, and for a
 // hook that is called again because the runtime did not respond.
 func (t *transition) outcomeEvents(f result.Result) []event.Event {
-	if f.Canceled() || plan.IsHook(f.Action) && errors.Is(f.Err, runtime.ErrUnavailable) {
+	if f.Canceled || plan.IsHook(f.Action) && errors.Is(f.Err, runtime.ErrUnavailable) {
 		return nil
 	}
 	image, _ := f.Value.(result.EnsuredImage)

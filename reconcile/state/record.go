@@ -7,7 +7,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"podd/reconcile/clock"
 	"podd/reconcile/plan"
 )
 
@@ -59,6 +58,17 @@ type ContainerRecord struct {
 	PostStart plan.Hook `json:"postStart,omitzero"`
 }
 
+// A ClockReading contains the values of the host's clocks at one moment. Package clock reads them.
+type ClockReading struct {
+	// Now is the wall clock, with a monotonic clock reading.
+	Now time.Time
+	// Boot is the random ID of the present boot of the host; "" if it cannot be read.
+	Boot string
+	// Up is the time since the boot, including the time during which the host was suspended
+	// (CLOCK_BOOTTIME). It is 0 if Boot is "".
+	Up time.Duration
+}
+
 // RecordClock contains the times of a record on the clock that counts from the boot of the host.
 // The times in the record itself are wall clock times, for users and for versions of podd without
 // this field. The wall clock may be set at any moment.
@@ -84,7 +94,7 @@ type RecordClock struct {
 func (r *Record) durable() bool { return r.Finished != nil || len(r.Ephemeral) > 0 }
 
 // Stamped returns r with Clock set, for a write at now.
-func (r Record) Stamped(now clock.Reading) Record {
+func (r Record) Stamped(now ClockReading) Record {
 	r.Clock = nil
 	if now.Boot == "" {
 		return r
@@ -100,7 +110,7 @@ func (r Record) Stamped(now clock.Reading) Record {
 
 // Anchored returns a record that was read at now with times that have a monotonic clock reading,
 // so that steps of the wall clock do not change them any more.
-func (r Record) Anchored(now clock.Reading) Record {
+func (r Record) Anchored(now ClockReading) Record {
 	r.Started = r.StartTime
 	r.eachMoment(func(field string, t time.Time) time.Time {
 		return now.Now.Add(-max(r.Clock.since(field, t, now), 0))
@@ -110,7 +120,7 @@ func (r Record) Anchored(now clock.Reading) Record {
 
 // since returns the duration from the moment t of a field to now. k may be nil. If k does not
 // contain the field, as in the records of older versions of podd, the wall clock is used.
-func (k *RecordClock) since(field string, t time.Time, now clock.Reading) time.Duration {
+func (k *RecordClock) since(field string, t time.Time, now ClockReading) time.Duration {
 	if k != nil && now.Boot != "" {
 		if at, ok := k.Moments[field]; ok && k.Boot == now.Boot {
 			return now.Up - at

@@ -17,7 +17,7 @@ func (s State) ApplyResult(f result.Result, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	switch a := f.Action.(type) {
 	case plan.Probe:
-		t.out.News = !f.Canceled() && t.applyProbe(a, f)
+		t.out.News = !f.Canceled && t.applyProbe(a, f)
 		return t.end()
 	case plan.ReadMessage:
 		message, _ := f.Value.(result.Message)
@@ -48,7 +48,7 @@ func (t *transition) applyResult(f result.Result) (observe bool) {
 		// The container or sandbox may exist despite the error.
 		t.In.Unobserved, observe = true, true
 	}
-	if f.Err != nil && f.Canceled() {
+	if f.Canceled {
 		return observe
 	}
 	switch a := f.Action.(type) {
