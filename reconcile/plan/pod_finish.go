@@ -9,6 +9,7 @@ import (
 	"podd/runtime"
 )
 
+// finished reports whether the pod has finished.
 func (f *facts) finished() bool {
 	if f.in.History.Finished.AppliesTo(f.desired) {
 		return true
@@ -16,7 +17,7 @@ func (f *facts) finished() bool {
 	return f.outcome() != nil
 }
 
-// outcome returns how the pod ended; nil if it has not.
+// outcome returns the end of the pod; nil if it has not finished.
 func (f *facts) outcome() *Finished {
 	if f.in.Desired.FinishedAtSource() {
 		return f.endAtSource()
@@ -51,7 +52,7 @@ func (f *facts) rejected() bool {
 	return f.in.Desired.Traits.FailsIfRejected && f.in.Successor == nil && f.in.Verdict.Answer == Reject && !f.wasAdmitted() && f.in.Node.Reachable
 }
 
-// recorded returns the end of the pod as recorded in the cluster.
+// endAtSource returns the end of the pod that its source reports.
 func (f *facts) endAtSource() *Finished {
 	s := &f.in.Desired.Spec.Status
 	fin := f.failure(s.Reason, s.Message)
@@ -59,7 +60,7 @@ func (f *facts) endAtSource() *Finished {
 	return fin
 }
 
-// failed returns a failure that no container has caused.
+// failure returns the end of a pod that fails because of reason, not because of its containers.
 func (f *facts) failure(reason, message string) *Finished {
 	return &Finished{
 		UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, Size: f.desired.PodSize(), At: f.in.Now,
@@ -95,7 +96,8 @@ func (f *facts) completion() *Finished {
 	return fin
 }
 
-// failedInit returns the init container that failed permanently, which fails the pod.
+// failedInit returns the init container that failed permanently, so that the pod fails; nil if there
+// is none.
 func (f *facts) failedInit() *member {
 	if f.regularCreated() {
 		return nil
@@ -132,8 +134,8 @@ func (f *facts) lostForGood() bool {
 	return ran
 }
 
-// mayRunAgain uses the last exit of a container. Without an exit code the restart rules
-// cannot be evaluated, so the policy alone decides.
+// mayRunAgain reports whether a container may be restarted after its last exit. If the exit code is
+// unknown, only the restart policy is evaluated, because restart rules depend on the exit code.
 func (f *facts) mayRunAgain(m *member) bool {
 	if e := m.exit(); e != nil && !m.restartRequested() {
 		return f.restartsAfter(m, e.Code)
