@@ -206,7 +206,7 @@ func replaceText(p reconcile.Planned, running *server.View) string {
 		return text
 	}
 	if old := running.Pod(server.Key(p.Key)); old != nil {
-		if class := plan.ClassChange(old.Pod, p.Pod.Spec); class != "" {
+		if class := plan.DescribeQoSChange(old.Pod, p.Pod.Spec); class != "" {
 			text += ": " + class
 		}
 	}
