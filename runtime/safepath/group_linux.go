@@ -8,13 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Own changes the group of a tree within its mount (fsGroup). The group can then read and
-// write the files and enter the directories, and new files in them get the group. If
-// mismatch is true, nothing is done if d already has the group; d is changed last, so that
-// an interrupted call is repeated. Own skips the directories below d with the names in
-// except, and everything below them.
-func (d *Dir) Own(ctx context.Context, gid int, mismatch bool, except ...string) error {
-	o := &owner{gid: uint32(gid), except: map[[2]uint64]bool{}}
+// ChangeGroup changes the group of d and of everything below d within the mount, as fsGroup
+// of a pod requires. The group can then read and write the files and enter the directories,
+// and new files get the group.
+//
+// If onlyIfDifferent is true, ChangeGroup does nothing if d already has the group. It
+// changes d last, so that the next call repeats an interrupted one. It skips the
+// directories below d with the names in except, and everything below them.
+func (d *Dir) ChangeGroup(ctx context.Context, gid int, onlyIfDifferent bool, except ...string) error {
+	o := &groupChanger{gid: uint32(gid), except: map[[2]uint64]bool{}}
 	for _, name := range except {
 		if err := o.skip(d, name); err != nil {
 			return err
@@ -24,13 +26,13 @@ func (d *Dir) Own(ctx context.Context, gid int, mismatch bool, except ...string)
 	if err := unix.Fstat(d.Fd(), &st); err != nil {
 		return d.pathError("stat", "", err)
 	}
-	if mismatch && o.has(&st) {
+	if onlyIfDifferent && o.has(&st) {
 		return nil
 	}
 	if err := walkBelow(ctx, d, o, 0); err != nil {
 		return err
 	}
-	if o.partial {
+	if o.incomplete {
 		return d.pathError("change the group of", "", errors.New("the tree is too deep or has too many directories at once"))
 	}
 	if err := o.changeGroup(d.Fd(), &st); err != nil {
@@ -39,15 +41,16 @@ func (d *Dir) Own(ctx context.Context, gid int, mismatch bool, except ...string)
 	return nil
 }
 
-type owner struct {
-	gid     uint32
-	partial bool
-	except  map[[2]uint64]bool // by device and inode
+// groupChanger is a visitor that changes the group of files.
+type groupChanger struct {
+	gid        uint32
+	incomplete bool               // part of the tree was not visited
+	except     map[[2]uint64]bool // directories to skip, by device and inode
 }
 
-// skip records a directory below d to skip. A missing one, or one on another file system,
-// is not visited anyway.
-func (o *owner) skip(d *Dir, name string) error {
+// skip records a directory below d that the walk must skip. A directory that is missing or
+// on another file system need not be recorded, because the walk does not visit it.
+func (o *groupChanger) skip(d *Dir, name string) error {
 	held, err := openat(d.Fd(), name, unix.O_PATH|unix.O_NOFOLLOW, 0, unix.RESOLVE_NO_XDEV)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EXDEV) || errors.Is(err, unix.ELOOP) {
 		return nil
@@ -60,25 +63,26 @@ func (o *owner) skip(d *Dir, name string) error {
 	if err := unix.Fstat(held, &st); err != nil {
 		return d.pathError("stat", name, err)
 	}
-	o.except[idOf(&st)] = true
+	o.except[deviceAndInode(&st)] = true
 	return nil
 }
 
-func idOf(st *unix.Stat_t) [2]uint64 { return [2]uint64{uint64(st.Dev), st.Ino} }
+func deviceAndInode(st *unix.Stat_t) [2]uint64 { return [2]uint64{uint64(st.Dev), st.Ino} }
 
-// mode returns the permissions that the group needs in addition.
-func (o *owner) mode(st *unix.Stat_t) uint32 {
+// mode returns the permissions that a file must have so that the group can use it.
+func (o *groupChanger) mode(st *unix.Stat_t) uint32 {
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		return 0o770 | unix.S_ISGID
 	}
 	return 0o660
 }
 
-func (o *owner) has(st *unix.Stat_t) bool {
+// has reports whether the file has the group and the permissions for the group.
+func (o *groupChanger) has(st *unix.Stat_t) bool {
 	return st.Gid == o.gid && st.Mode&o.mode(st) == o.mode(st)
 }
 
-func (o *owner) entry(fd int, name string, _ int) (dir bool, err error) {
+func (o *groupChanger) entry(fd int, name string, _ int) (dir bool, err error) {
 	held, err := openat(fd, name, unix.O_PATH|unix.O_NOFOLLOW, 0, unix.RESOLVE_NO_XDEV)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EXDEV) {
 		return false, nil
@@ -92,10 +96,10 @@ func (o *owner) entry(fd int, name string, _ int) (dir bool, err error) {
 		return false, err
 	}
 	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFLNK: // has an owner, but no mode
+	case unix.S_IFLNK: // a symbolic link has a group, but no mode
 		return false, unix.Fchownat(held, "", -1, int(o.gid), unix.AT_EMPTY_PATH)
 	case unix.S_IFDIR:
-		if o.except[idOf(&st)] {
+		if o.except[deviceAndInode(&st)] {
 			return false, nil
 		}
 		dir = true
@@ -103,22 +107,24 @@ func (o *owner) entry(fd int, name string, _ int) (dir bool, err error) {
 	return dir, o.changeGroup(held, &st)
 }
 
-// changeGroup changes the file of a descriptor, which may be O_PATH.
-func (o *owner) changeGroup(fd int, st *unix.Stat_t) error {
+// changeGroup changes the group and mode of the file with a descriptor, which may be
+// O_PATH. st is the file's present state.
+func (o *groupChanger) changeGroup(fd int, st *unix.Stat_t) error {
 	if o.has(st) {
 		return nil
 	}
 	if err := unix.Fchownat(fd, "", -1, int(o.gid), unix.AT_EMPTY_PATH); err != nil {
 		return err
 	}
-	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), st.Mode&0o7777|o.mode(st)) // after chown, which may clear bits
+	// after chown, which may clear mode bits
+	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), st.Mode&0o7777|o.mode(st))
 }
 
-func (o *owner) left(int, string) error { return nil }
+func (o *groupChanger) afterDir(int, string) error { return nil }
 
-func (o *owner) skipped(_ int, _ string, err error) error {
+func (o *groupChanger) skipped(_ int, _ string, err error) error {
 	if errors.Is(err, errDeep) || errors.Is(err, errMany) {
-		o.partial = true
+		o.incomplete = true
 	}
 	return nil
 }
