@@ -166,7 +166,7 @@ func (f *facts) changed(m *member) bool {
 // manifestChanged reports whether the container was created from another manifest than the
 // desired one.
 func (f *facts) manifestChanged(m *member) bool {
-	created, ours := m.last.Annotations[runtime.AnnotationStart]
+	created, ours := m.last.Annotations[runtime.AnnotationStartHash]
 	if !ours { // created by a kubelet that ran the pod in between, or by an earlier podd
 		created = m.last.Annotations[runtime.AnnotationContainerHash]
 		ours = created != "" && created != manifest.KubeletHash(m.spec)
