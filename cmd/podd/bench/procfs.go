@@ -13,6 +13,7 @@ import (
 // memory is the memory of a process in bytes.
 type memory struct{ resident, anonymous float64 }
 
+// memoryOf returns the memory of a process.
 func memoryOf(pid int) (memory, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
