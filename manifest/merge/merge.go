@@ -87,10 +87,10 @@ func (m *merger) add(b *manifest.Batch) {
 	m.objects(b)
 	for _, p := range b.Pods {
 		if p.Deletion != nil {
-			if m.set.Leaving == nil {
-				m.set.Leaving = map[types.NamespacedName]*manifest.Pod{}
+			if m.set.Deleting == nil {
+				m.set.Deleting = map[types.NamespacedName]*manifest.Pod{}
 			}
-			m.set.Leaving[p.Key] = p
+			m.set.Deleting[p.Key] = p
 			continue
 		}
 		m.pod(p)

@@ -110,7 +110,7 @@ func (f *Features) unmatchedAffinity(pod *v1.Pod) string {
 }
 
 func (f *Features) handler(pod *v1.Pod) string {
-	return manifest.RuntimeHandler(&pod.Spec, f.RuntimeClasses)
+	return manifest.RuntimeClassHandler(&pod.Spec, f.RuntimeClasses)
 }
 
 // missingHandler accepts every handler if the runtime does not list its handlers, because then

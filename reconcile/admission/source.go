@@ -24,7 +24,7 @@ func (in *Input) leaving(key types.NamespacedName) *manifest.Pod {
 	if in.Set == nil {
 		return nil
 	}
-	return in.Set.Leaving[key]
+	return in.Set.Deleting[key]
 }
 
 // isRemoved reports whether a pod that is not in the set must be stopped. If its source
