@@ -61,7 +61,7 @@ func (u *volumesInUse) names(present []v1.UniqueVolumeName, here []csi.Use) ([]v
 	if u.desired.unattached != nil {
 		for _, use := range here {
 			if !u.desired.unattached[use.Driver] {
-				all[refs.UniqueVolume(use.Driver, use.Handle)] = true
+				all[refs.UniqueVolumeName(use.Driver, use.Handle)] = true
 			}
 		}
 	}
