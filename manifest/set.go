@@ -11,9 +11,9 @@ import (
 // A Set is the desired state: the merge of all sources. It is immutable.
 type Set struct {
 	Pods map[types.NamespacedName]*Pod
-	// Deleting contains the pods whose source requests their deletion (Pod.Deletion). Pods may
+	// Terminating contains the pods whose source requests their deletion (Pod.Deletion). Pods may
 	// contain another pod with the same key.
-	Deleting map[types.NamespacedName]*Pod
+	Terminating map[types.NamespacedName]*Pod
 	// Node is this node's object in the cluster; nil if no source has sent it.
 	Node *Node
 	// Versions contains Batch.Version of the newest Batch of every source that sets it.

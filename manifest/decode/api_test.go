@@ -179,8 +179,8 @@ func TestFromAPI_Deleted(t *testing.T) {
 			t.Errorf("grace period %v: got %+v, want %s", test.grace, p.Deletion, test.want)
 		}
 		set := merge.Batches([]manifest.Batch{{Source: "the cluster", Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Version: 3}})
-		if len(set.Pods) > 0 || set.Deleting[p.Key] != p || set.Versions["the cluster"] != 3 {
-			t.Errorf("set: got %+v, want the pod only in Deleting", set)
+		if len(set.Pods) > 0 || set.Terminating[p.Key] != p || set.Versions["the cluster"] != 3 {
+			t.Errorf("set: got %+v, want the pod only in Terminating", set)
 		}
 	}
 	pod := scheduled()

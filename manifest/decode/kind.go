@@ -23,9 +23,9 @@ var templatePaths = map[string]string{
 	"StatefulSet":           "spec.template",
 }
 
-// decodeItem decodes one object of any kind. at is the path of the object in its document; "" for the
-// document itself. assumed is the kind of an item of a typed list, because such an item may omit
-// its kind; "" for other objects.
+// decodeItem decodes one object of any kind. at is the path of the object in its document; ""
+// for the document itself. assumed is the kind of an item of a typed list, because such an item
+// may omit its kind; "" for other objects.
 func (d *decoder) decodeItem(v document.Value, assumed, at string) {
 	m, ok := v.Tree.(map[string]any)
 	if !ok {

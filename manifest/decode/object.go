@@ -14,9 +14,9 @@ import (
 	"podd/manifest/validate"
 )
 
-// decodeObject decodes an object other than a pod into the value into, and adds into to the file. meta
-// is the metadata of into. complete sets the defaults of into and validates it. ref is the
-// reference to the object; ok is false if the object was refused.
+// decodeObject decodes an object other than a pod into the value into, and adds into to the
+// file. meta is the metadata of into. complete sets the defaults of into and validates it. ref
+// is the reference to the object; ok is false if the object was refused.
 func (d *decoder) decodeObject(v document.Value, kind string, s *schema.Schema, into any, meta *metav1.ObjectMeta, complete func(*notes) field.ErrorList) (ref manifest.ObjectRef, ok bool) {
 	n := d.newNotes(v, s)
 	checked := s.Check(v.Tree, n.addFault)

@@ -52,11 +52,14 @@ var quotation = regexp.MustCompile("(anchor) '[^']*'| `[^`]*`")
 
 // syntax returns the position in the file of an error of a YAML or JSON library.
 //
-// The libraries report lines in three ways. For an error of its scanner, v3 reports where
-// the broken construct begins (the open quote), which is more helpful than where the error
-// was noticed. For an error of its parser, v3 reports where the surrounding block begins,
-// which is not helpful, and v2 the line before the error. Both omit the number of the first
-// line.
+// The line depends on the library and on the kind of the error:
+//
+//   - For an error of its scanner, v3 reports the line at which the invalid construct begins,
+//     such as an open quote. syntax uses this line.
+//   - For an error of its parser, v3 reports the line at which the surrounding block begins,
+//     which does not help the user. syntax uses the error of v2, which reports the line before
+//     the error (grammarLine).
+//   - For an error in the first line, neither library reports a number.
 func (p Part) syntax(err error) *SyntaxError {
 	found := yamlError.FindStringSubmatch(err.Error())
 	if found == nil {

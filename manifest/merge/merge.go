@@ -91,10 +91,10 @@ func (m *merger) add(b *manifest.Batch) {
 	m.addObjects(b)
 	for _, p := range b.Pods {
 		if p.Deletion != nil {
-			if m.set.Deleting == nil {
-				m.set.Deleting = map[types.NamespacedName]*manifest.Pod{}
+			if m.set.Terminating == nil {
+				m.set.Terminating = map[types.NamespacedName]*manifest.Pod{}
 			}
-			m.set.Deleting[p.Key] = p
+			m.set.Terminating[p.Key] = p
 			continue
 		}
 		m.addPod(p)

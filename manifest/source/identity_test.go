@@ -47,7 +47,8 @@ func TestDir_EmptyDirectory(t *testing.T) {
 		"another filesystem mounted": {mount, func(t *testing.T, d tree) { unmount(t, d); mount(t, d) }, "it is not the directory"},
 		"mounted over":               {nothing, mount, "it is not the directory"},
 		"created again": {nothing, func(t *testing.T, d tree) {
-			// Renaming first prevents a listing between the removal of the file and of the directory.
+			// Renaming first prevents a listing between the removal of the file and of the
+			// directory.
 			if err := os.Rename(d.path, d.path+".old"); err != nil {
 				t.Fatal(err)
 			}
