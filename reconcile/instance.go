@@ -117,9 +117,9 @@ func (i *Instance) CheckRoot() error {
 // Close unlocks the root directory.
 func (i *Instance) Close() error { return i.lock.Close() }
 
-// PeekIDs returns the instance ID of a root directory and the instances that it adopted,
+// ReadInstanceIDs returns the instance ID of a root directory and the instances that it adopted,
 // without locking it. id is "" if no podd has used the directory.
-func PeekIDs(root string) (id string, adopted []string, err error) {
+func ReadInstanceIDs(root string) (id string, adopted []string, err error) {
 	dir, err := os.OpenRoot(root)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil, nil

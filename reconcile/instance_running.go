@@ -50,9 +50,9 @@ func runningInstance(id string) (pid int, err error) {
 	return 0, nil
 }
 
-// InstanceRuns reports whether another process runs the instance with this ID. It returns
+// IsInstanceRunning reports whether another process runs the instance with this ID. It returns
 // true if the processes cannot be read.
-func InstanceRuns(id string) bool {
+func IsInstanceRunning(id string) bool {
 	pid, err := runningInstance(id)
 	return err != nil || pid != 0
 }

@@ -28,8 +28,8 @@ type PreviewInput struct {
 	// MaxBackoff and SourceKinds are like the fields of Options.
 	MaxBackoff  time.Duration
 	SourceKinds map[string]string
-	// Kept contains the PersistentVolumeClaims whose data is in a directory of podd.
-	Kept map[types.NamespacedName]bool
+	// KeptClaims contains the PersistentVolumeClaims whose data is in a directory of podd.
+	KeptClaims map[types.NamespacedName]bool
 	// Instance is the ID of the podd that uses the root directory; "" if there is none.
 	Instance string
 }
@@ -54,7 +54,7 @@ func Preview(in PreviewInput) ([]Planned, error) {
 	known := manifest.Recognize(in.Set, nil, func(p *manifest.Pod) types.UID {
 		return recordedUID(p, past[p.Key], in.Observed.Pods[p.Key], in.Adopt)
 	})
-	resolved := refs.ResolveSet(known.Set, in.Instance, in.Kept, nil)
+	resolved := refs.ResolveSet(known.Set, in.Instance, in.KeptClaims, nil)
 	in.Set = resolved.Set
 	keys := map[types.NamespacedName]bool{}
 	for key := range in.Set.Pods {

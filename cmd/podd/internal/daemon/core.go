@@ -63,11 +63,11 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 		Devices: devices, Journals: rootdir.Journals(cfg.RootDir),
 		Log: b.log, Refresh: pods.Refresh, Publish: p.publish,
 		SourceKinds: sources.Kinds(in.sources), Limits: host.Limits(cfg, on.Allocatable),
-		Kept:   claim.Store{Root: rootdir.Claims(cfg.RootDir)}.Kept,
-		Render: on, Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
-		EarlierNodes: b.name.record.Earlier,
-		InstanceRuns: reconcile.InstanceRuns,
-		Beat:         status.beat, BeatEvery: beatInterval(b.log), Shutdown: stored.Groups(),
+		KeptClaims: claim.Store{Root: rootdir.Claims(cfg.RootDir)}.Kept,
+		Render:     on, Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
+		EarlierNodes:      b.name.record.Earlier,
+		IsInstanceRunning: reconcile.IsInstanceRunning,
+		Beat:              status.beat, BeatEvery: beatInterval(b.log), Shutdown: stored.Groups(),
 	})
 	return core{
 		pods: pods, nodeObserver: client.NewNodeObserver(cri.NodeObserverOptions{Logger: b.log}), devices: devices,
