@@ -120,7 +120,7 @@ func (m *machine) start() {
 	if err != nil {
 		m.t.Error(err)
 	}
-	observer := m.NewObserver(cri.ObserverOptions{Instance: m.instance, Adopted: m.adopted, Nobodys: m.adopt || took, Logger: slog.New(m.log)})
+	observer := m.NewObserver(cri.ObserverOptions{Instance: m.instance, Adopted: m.adopted, IncludeUnlabelled: m.adopt || took, Logger: slog.New(m.log)})
 	node := m.NewNodeObserver(cri.NodeObserverOptions{Logger: slog.New(m.log)})
 	d.router = m.newRouter(observer.Refresh)
 	d.parts.Go(func() {

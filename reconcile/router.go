@@ -147,6 +147,7 @@ type Router struct {
 	removed             []types.NamespacedName        // not published yet
 	dirty               bool                          // something other than an event was not published
 	reservationsChanged bool                          // since the last orderAll
+	nextOrder           time.Time                     // of the next orderAll if only reservations have changed; see orderPause
 	events              []event.Event                 // not published yet
 	setChanged          bool
 	workers             sync.WaitGroup
@@ -223,15 +224,11 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 		// are sent once for all of them. It is bounded, so that a busy node still publishes.
 		for n := 0; (r.dirty || r.reservationsChanged) && n < len(r.entries) && r.receivePending(); n++ {
 		}
-		if r.reservationsChanged {
-			r.orderAll()
-		}
+		r.orderIfDue()
 		r.removeDiscarded(ctx)
 		r.markStarted()
 		r.terminateNext()
-		if r.reservationsChanged { // a pod that is being stopped gets less grace
-			r.orderAll()
-		}
+		r.orderIfDue() // a pod that is being stopped gets less grace
 		if r.dirty || len(r.events) > 0 {
 			r.publish()
 		}
@@ -260,6 +257,7 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 			r.applyUpdate(u)
 		case a := <-r.requests:
 			a.reply <- a.do()
+		case <-r.orderDue():
 		case <-r.shutdown.due():
 		case <-beat:
 			r.o.Beat()

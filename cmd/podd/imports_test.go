@@ -182,7 +182,7 @@ func TestImports(t *testing.T) {
 
 // isForTests reports whether a package exists only for tests.
 func isForTests(path string) bool {
-	return below(path, "podd/runtime/runtimetest") || below(path, "podd/server/kube/kubetest") || below(path, "podd/server/goldentest") || below(path, "podd/manifest/manifesttest")
+	return below(path, "podd/runtime/runtimetest") || below(path, "podd/server/kube/kubetest") || below(path, "podd/manifest/manifesttest")
 }
 
 // isAPIClientForTests reports whether a package connects to an API server in tests or

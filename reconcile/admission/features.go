@@ -174,11 +174,11 @@ func (f *Features) missingStrictGroups(pod *v1.Pod) string {
 
 // stopSignals contains the lowest version of each runtime that supports stop signals of
 // containers.
-var stopSignals = runtime.Since{"containerd": {2, 3}, "cri-o": {1, 34}}
+var stopSignals = runtime.MinVersions{"containerd": {2, 3}, "cri-o": {1, 34}}
 
 // missingStopSignals implements requirement.unmet.
 func (f *Features) missingStopSignals(pod *v1.Pod) string {
-	if !f.hasReported() || f.Runtime.Reaches(stopSignals) {
+	if !f.hasReported() || f.Runtime.HasVersion(stopSignals) {
 		return ""
 	}
 	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {

@@ -68,7 +68,7 @@ func idsOf(p *runtime.Pod, foreign bool) []uint32 {
 	}
 	for i := range p.Incarnations {
 		inc := &p.Incarnations[i]
-		if ids := inc.UserIDs(); inc.Foreign == foreign && ids >= render.IDsPerPod && ids%render.IDsPerPod == 0 {
+		if ids := inc.FirstHostUID(); inc.Foreign == foreign && ids >= render.IDsPerPod && ids%render.IDsPerPod == 0 {
 			all = append(all, ids)
 		}
 	}

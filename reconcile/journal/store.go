@@ -92,7 +92,7 @@ func Replace(dir string, data []byte, durable bool) error {
 	}
 	defer root.Close()
 	if !durable {
-		return atomicfile.Replace(root, Name, Name+".new", data)
+		return atomicfile.WriteInNoSync(root, Name, Name+".new", data)
 	}
 	if err := atomicfile.WriteIn(root, Name, Name+".new", data); err != nil {
 		return err
@@ -101,7 +101,7 @@ func Replace(dir string, data []byte, durable bool) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(atomicfile.Sync(parent), parent.Close())
+	return errors.Join(atomicfile.SyncDir(parent), parent.Close())
 }
 
 // HasTakenOver reports whether a journal records a pod that was taken over from a kubelet.

@@ -164,7 +164,7 @@ func (f *facts) changed(m *member) bool {
 // manifestChanged reports whether the newest container of m was created from another manifest of
 // the container than the desired manifest.
 func (f *facts) manifestChanged(m *member) bool {
-	created, known := m.last.Annotations[runtime.AnnotationStart]
+	created, known := m.last.Annotations[runtime.AnnotationStartHash]
 	if !known { // created by a kubelet that ran the pod in between, or by an earlier podd
 		created = m.last.Annotations[runtime.AnnotationContainerHash]
 		known = created != "" && created != manifest.KubeletHash(m.spec)

@@ -187,7 +187,7 @@ func (f *facts) newMember(c *v1.Container, kind Kind) member {
 				m.restarts = max(m.restarts, rec.Restarts()+1)
 			}
 			m.created = true
-			if rec.CutShort() && kind != Ephemeral {
+			if rec.StartInterrupted() && kind != Ephemeral {
 				continue // counts only for the attempt number
 			}
 			m.started = m.started || i == 0 && rec.State != runtime.Created

@@ -323,7 +323,7 @@ func TestContainerRules(t *testing.T) {
 		"created by a kubelet": {func(in *Input) {
 			changes(in, "new")
 			made := in.Observed[0].Containers[0].Annotations
-			delete(made, runtime.AnnotationStart)
+			delete(made, runtime.AnnotationStartHash)
 			made[runtime.AnnotationContainerHash] = manifest.KubeletHash(&in.Desired.Spec.Spec.Containers[0])
 		}, RuleRunning, ""},
 		"changed during its back-off": {func(in *Input) { changes(in, "new"); ended(in, "9") }, RuleStart, "start"},
@@ -556,7 +556,7 @@ func noImage(in *Input, f Failure) {
 func changes(in *Input, now string) {
 	in.Desired.FixedUID = true
 	in.Desired.Containers = map[string]manifest.ContainerHash{"app": {Start: "v1:" + now}}
-	in.Observed[0].Containers[0].Annotations[runtime.AnnotationStart] = "old"
+	in.Observed[0].Containers[0].Annotations[runtime.AnnotationStartHash] = "old"
 }
 
 // unreadable makes the journal of the desired pod unreadable, and sets its restart policy.

@@ -66,7 +66,7 @@ func ContainerSizes(p *manifest.Pod, observed []runtime.Incarnation, recorded ma
 		}
 		for j := range observed[i].Containers {
 			c := &observed[i].Containers[j]
-			if have := newest[c.Name]; !c.CutShort() && (have == nil || c.Attempt > have.Attempt) {
+			if have := newest[c.Name]; !c.StartInterrupted() && (have == nil || c.Attempt > have.Attempt) {
 				newest[c.Name] = c
 			}
 		}

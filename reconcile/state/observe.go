@@ -210,7 +210,7 @@ func (t *transition) recordContainer(c *runtime.Container) (exited bool) {
 			h.Attempt, h.Restarts = max(h.Attempt, c.Attempt+1), max(h.Restarts, c.Restarts()+1)
 		})
 	}
-	if c.State != runtime.Exited || c.CutShort() {
+	if c.State != runtime.Exited || c.StartInterrupted() {
 		return false
 	}
 	if _, recorded := t.In.History.SeenExit[c.ID]; !recorded {
