@@ -53,7 +53,7 @@ type worker struct {
 	unconfirmed atomic.Bool
 
 	state       state.State
-	seq         uint64             // of the newest message
+	seq         uint64             // sequence number of the newest message
 	clock       state.ClockReading // the host was not suspended since this reading
 	actions     map[string]runningAction
 	abandoned   []abandonedStart
