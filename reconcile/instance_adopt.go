@@ -22,8 +22,8 @@ const adoptedFile = "adopted-instances.json"
 // maxAdopted is the maximum number of bytes that are read from adoptedFile or a lock file.
 const maxAdopted = 64 << 10
 
-// validID reports whether id has the form of an instance ID.
-func validID(id string) bool {
+// isInstanceID reports whether id has the form of an instance ID.
+func isInstanceID(id string) bool {
 	raw, err := hex.DecodeString(id)
 	return err == nil && len(raw) == idBytes && id == hex.EncodeToString(raw)
 }
@@ -37,7 +37,7 @@ func (i *Instance) Adopt(ids ...string) error {
 		if id == i.ID || slices.Contains(all, id) || slices.Contains(i.Contested, id) {
 			continue
 		}
-		if !validID(id) {
+		if !isInstanceID(id) {
 			return fmt.Errorf("adopting instance %.40q: not an instance ID; want %d hexadecimal digits", id, 2*idBytes)
 		}
 		pid, err := runningInstance(id)
@@ -86,7 +86,7 @@ func readAdopted(dir *os.Root) (ids []string, err error) {
 	if err := json.Unmarshal(text, &ids); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(ids, func(id string) bool { return !validID(id) }), nil
+	return slices.DeleteFunc(ids, func(id string) bool { return !isInstanceID(id) }), nil
 }
 
 // loadAdopted sets i.Adopted and i.Contested from the stored IDs. An adopted instance is

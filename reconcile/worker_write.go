@@ -86,8 +86,8 @@ func (w *worker) nextRetry(at time.Time) time.Time {
 	return w.state.NextRetry(at)
 }
 
-// endWrite applies the result of a slow write. It makes the writes of journals due that have changed
-// during the slow write.
+// endWrite applies the result of a slow write. Journals that have changed during the write are written
+// next.
 func (w *worker) endWrite(err error) {
 	s := w.slowWrite
 	w.slowWrite = nil

@@ -101,9 +101,8 @@ func (g *Gate) queue(r rank) *start {
 	return e
 }
 
-// dequeue removes a start from the queue of its rank. It returns false if the start was
-// admitted.
-func (g *Gate) dequeue(r rank, e *start) bool {
+// dequeue removes a start from the queue of its rank. removed is false if the start was admitted.
+func (g *Gate) dequeue(r rank, e *start) (removed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at := slices.Index(g.waiting[r], e)

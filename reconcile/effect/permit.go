@@ -13,8 +13,8 @@ func NewPermit() Permit {
 	return p
 }
 
-// Take takes the permit. It returns false if the permit was taken before. It does not block.
-func (p Permit) Take() bool {
+// Take takes the permit. ok is false if the permit was taken before. Take does not block.
+func (p Permit) Take() (ok bool) {
 	select {
 	case <-p:
 		return true

@@ -67,7 +67,7 @@ type Outputs struct {
 	Writes []Write
 	// Confirmed reports whether an observation was accepted.
 	Confirmed bool
-	// Request is the observation that is required.
+	// Request is the urgency with which an observation must be requested.
 	Request Request
 	Events  []event.Event
 	Notes   []Note
