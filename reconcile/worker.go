@@ -184,13 +184,13 @@ func (w *worker) apply(next state.State, out state.Outputs) {
 	if out.Confirmed {
 		w.unconfirmed.Store(false)
 	}
-	if out.Request != state.NoRequest {
+	if out.Observe != state.NotRequested {
 		// The router passes the observation on even if the pod did not change.
 		w.unconfirmed.Store(true)
-		w.refresh(w.key, out.Request == state.Urgent)
+		w.refresh(w.key, out.Observe == state.Urgent)
 	}
 	w.events = append(w.events, out.Events...)
-	for _, n := range out.Notes {
+	for _, n := range out.LogRecords {
 		level := slog.LevelInfo
 		if n.Warning {
 			level = slog.LevelWarn

@@ -35,7 +35,7 @@ func (s State) ApplyResult(f result.Result, now time.Time) (State, Outputs) {
 		t.retryAll() // the objects changed meanwhile
 	}
 	if observe {
-		t.request(Urgent)
+		t.requestObservation(Urgent)
 	}
 	t.out.News = true
 	return t.end()

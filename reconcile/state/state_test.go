@@ -30,8 +30,8 @@ func newMemory(p *manifest.Pod) *memory {
 // set replaces the state and records the outputs of its change.
 func (m *memory) set(s State, out Outputs) {
 	m.State, m.writes = s, append(m.writes, out.Writes...)
-	if out.Request != NoRequest {
-		m.urgent = append(m.urgent, out.Request == Urgent)
+	if out.Observe != NotRequested {
+		m.urgent = append(m.urgent, out.Observe == Urgent)
 	}
 }
 
