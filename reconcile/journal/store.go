@@ -40,7 +40,7 @@ const Name = "journal.json"
 
 // Write stores r. If durable is set, r is on disk when Write returns.
 func (s Store) Write(r state.Record, durable bool) error {
-	if !manifest.SafeUID(r.UID) {
+	if !manifest.IsSafeUID(r.UID) {
 		return fmt.Errorf("writing the journal of pod %s: its uid %q cannot be a directory name", r.Key, r.UID)
 	}
 	dir := s.Dir(r.UID)
