@@ -69,7 +69,7 @@ func (r *Router) orderChangedAnswers() {
 
 // decide returns the decision of package admission about every name.
 func (r *Router) decide() (map[types.NamespacedName]admission.Memory, []admission.Request) {
-	names := make([]admission.Name, 0, len(r.entries))
+	names := make([]admission.NameFacts, 0, len(r.entries))
 	for key, e := range r.entries {
 		names = append(names, e.name(key, r.observed[key]))
 	}
