@@ -76,7 +76,7 @@ func (r *Router) decide() (map[types.NamespacedName]admission.Memory, []admissio
 	return admission.Decide(r.admissionNode(), names, time.Now())
 }
 
-// admissionNode returns what admission needs to know of the node.
+// admissionNode returns the input of admission.
 func (r *Router) admissionNode() admission.Input {
 	n := admission.Input{
 		Set: r.desired.set(), Instance: r.o.Render.Instance, SourceKinds: r.o.SourceKinds, EarlierNodes: r.o.EarlierNodes,
