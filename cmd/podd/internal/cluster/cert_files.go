@@ -83,7 +83,7 @@ func (p certFiles) link(name string) error {
 	if err := dir.Rename(next, filepath.Base(p.current())); err != nil {
 		return err
 	}
-	return atomicfile.Sync(dir)
+	return atomicfile.SyncDir(dir)
 }
 
 // pendingKey returns the key of the pending request and creates it if necessary, so that podd

@@ -9,9 +9,9 @@ type Drivers interface {
 	Registered() ([]csi.Driver, <-chan struct{})
 	// InUse returns the volumes on this node: each from before the first call of its driver until
 	// it has been removed.
-	InUse() ([]csi.Use, <-chan struct{})
-	// Grown returns the volumes that were expanded on this node, and the failed expansions.
-	Grown() ([]csi.Growth, <-chan struct{})
+	InUse() ([]csi.VolumeID, <-chan struct{})
+	// Expansions returns the volumes that were expanded on this node, and the failed expansions.
+	Expansions() ([]csi.Expansion, <-chan struct{})
 }
 
 var _ Drivers = (*csi.Drivers)(nil)

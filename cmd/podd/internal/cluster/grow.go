@@ -29,7 +29,7 @@ var resizeConditions = []v1.PersistentVolumeClaimConditionType{
 func (c *Cluster) reportGrowth(ctx context.Context, api *client) {
 	b, updates := backoff{}, map[types.NamespacedName]int{}
 	for {
-		grown, grownChanged := c.o.CSI.Grown()
+		grown, grownChanged := c.o.CSI.Expansions()
 		objects, objectsChanged := c.objects.get()
 		var retry <-chan time.Time
 		for i := range grown {
@@ -65,9 +65,9 @@ func (c *Cluster) reportGrowth(ctx context.Context, api *client) {
 
 // grownClaim returns the claim of an expanded volume and a patch of its status. The patch is
 // nil if the status is up to date. It fails if the claim has changed in the meantime.
-func grownClaim(o *manifest.Objects, g *csi.Growth, now time.Time) (*v1.PersistentVolumeClaim, []byte) {
+func grownClaim(o *manifest.Objects, g *csi.Expansion, now time.Time) (*v1.PersistentVolumeClaim, []byte) {
 	pv := o.Volumes[types.NamespacedName{Name: g.Volume}]
-	if pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.CSI == nil || (csi.Use{Driver: pv.Spec.CSI.Driver, Handle: pv.Spec.CSI.VolumeHandle}) != g.Use {
+	if pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.CSI == nil || (csi.VolumeID{Driver: pv.Spec.CSI.Driver, Handle: pv.Spec.CSI.VolumeHandle}) != g.VolumeID {
 		return nil, nil
 	}
 	claim := o.Claims[types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}]
@@ -78,10 +78,10 @@ func grownClaim(o *manifest.Objects, g *csi.Growth, now time.Time) (*v1.Persiste
 	var status map[string]any
 	switch {
 	case !grows || g.Capacity < to.Value():
-	case g.Failed == nil:
+	case g.Failure == nil:
 		status = grownStatus(claim, to)
 	case g.Capacity == to.Value():
-		status = failedStatus(claim, to, g.Failed, now)
+		status = failedStatus(claim, to, g.Failure, now)
 	}
 	if len(status) == 0 {
 		return nil, nil
@@ -113,13 +113,13 @@ func grownStatus(claim *v1.PersistentVolumeClaim, to resource.Quantity) map[stri
 // condition, which is not updated while it exists, and NodeResizeInfeasible if the driver
 // reports that, or if the expansion failed more than once and another size is requested
 // by now. It returns nil if the controller does not use allocatedResourceStatuses.
-func failedStatus(claim *v1.PersistentVolumeClaim, to resource.Quantity, f *csi.GrowthFailure, now time.Time) map[string]any {
+func failedStatus(claim *v1.PersistentVolumeClaim, to resource.Quantity, f *csi.ExpansionFailure, now time.Time) map[string]any {
 	if claim.Status.AllocatedResourceStatuses[v1.ResourceStorage] == "" {
 		return nil
 	}
 	status := map[string]any{}
 	requested := claim.Spec.Resources.Requests[v1.ResourceStorage]
-	if f.Infeasible || f.Again && requested.Cmp(to) != 0 {
+	if f.Infeasible || f.Repeated && requested.Cmp(to) != 0 {
 		status["allocatedResourceStatuses"] = map[string]any{"storage": v1.PersistentVolumeClaimNodeResizeInfeasible}
 	}
 	hasCondition := slices.ContainsFunc(claim.Status.Conditions, func(c v1.PersistentVolumeClaimCondition) bool {

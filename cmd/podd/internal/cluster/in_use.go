@@ -51,7 +51,7 @@ func (u *volumesInUse) setDesired(w desiredVolumes) {
 // names returns the volumes that the Node's status must name, and a channel that is closed
 // when the desired volumes change. present contains the volumes in the current status, and
 // here those on this node. Until all desired volumes are known, those in present are kept.
-func (u *volumesInUse) names(present []v1.UniqueVolumeName, here []csi.Use) ([]v1.UniqueVolumeName, <-chan struct{}) {
+func (u *volumesInUse) names(present []v1.UniqueVolumeName, here []csi.VolumeID) ([]v1.UniqueVolumeName, <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	all := maps.Clone(u.desired.names)

@@ -82,7 +82,7 @@ func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node
 // volumes returns the volumes that the status must name, and channels that are closed
 // when those may change.
 func (s *nodeSyncer) volumes() (names []v1.UniqueVolumeName, desiredChanged, hereChanged <-chan struct{}) {
-	var uses []csi.Use
+	var uses []csi.VolumeID
 	if s.o.CSI != nil {
 		uses, hereChanged = s.o.CSI.InUse()
 	}

@@ -150,5 +150,5 @@ func (e *shutdown) grace() time.Duration {
 			longest = max(longest, *g)
 		}
 	}
-	return plan.Grace(longest)
+	return plan.GraceDuration(longest)
 }

@@ -58,7 +58,7 @@ func NewEffects(o EffectOptions) *effect.Runner {
 		}),
 		Disk:      volume.Dir{Root: rootdir.Pods(o.Root), Memory: o.Node.Capacity.Memory, Claims: rootdir.Claims(cfg.RootDir), CSI: o.CSI, Attempts: &volume.Attempts{}},
 		Leftovers: o.Leftovers, Devices: o.Devices,
-		KillShim: shim.End, MakeCgroup: o.MakeCgroup, PodMemory: cgroup.Memory,
+		KillShim: shim.Kill, MakeCgroup: o.MakeCgroup, PodMemory: cgroup.Memory,
 		Unkillable: func(uid types.UID) []string { return cgroup.Unkillable(cfg.CgroupRoot, uid) },
 		DNS:        func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) },
 		IsLocal:    node.IsLocal,
