@@ -317,8 +317,8 @@ func (t portTable) check(c candidate) plan.Verdict {
 	return worst
 }
 
-// podCount contains the number of active and admitted pods. stopping of them are being stopped.
-// max is Limits.MaxPods.
+// podCount counts pods: count is the number of active and admitted pods, and stopping is the number of
+// those pods that are being stopped. max is Limits.MaxPods.
 type podCount struct{ max, count, stopping int }
 
 // countPods returns the count of the active pods.

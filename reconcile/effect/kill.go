@@ -10,13 +10,12 @@ import (
 	"podd/runtime"
 )
 
-// killContainers kills the containers of a sandbox that is about to be stopped, unless they
-// were observed to have exited.
+// killContainers kills the containers of a sandbox that is about to be stopped. It omits containers
+// that were observed to have exited.
 //
-// CRI requires that StopPodSandbox terminate all containers forcibly, but only containerd
-// does. CRI-O sends them their stop signal, waits for them until the deadline of the call,
-// and also waits for a stop that is in progress. The kubelet stops all containers first,
-// too.
+// CRI requires that StopPodSandbox terminate all containers forcibly, but only containerd does.
+// CRI-O sends their stop signals to the containers, and waits for the containers and for stops in
+// progress until the deadline of the call. The kubelet also stops all containers first.
 func (e *Runner) killContainers(ctx context.Context, observed []runtime.Incarnation, sandboxID string) error {
 	var kills errgroup.Group
 	for i := range observed {
@@ -43,6 +42,7 @@ func (e *Runner) removeContainer(ctx context.Context, observed []runtime.Incarna
 	return e.Runtime.RemoveContainer(ctx, id)
 }
 
+// kill kills a container.
 func (e *Runner) kill(ctx context.Context, c *runtime.Container) error {
 	if err := e.Runtime.StopContainer(ctx, c.ID, 0); err != nil {
 		return fmt.Errorf("killing container %s: %w", c.Name, err)

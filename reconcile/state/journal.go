@@ -29,7 +29,7 @@ func (t *transition) write(uid types.UID, hash string) {
 	dir.Hash = hash
 	t.setDir(dir)
 	t.Records = with(t.Records, uid, r)
-	w := Write{Record: r, Durable: r.durable() || before.durable() || failed.durable}
+	w := Write{Record: r, Durable: r.isDurable() || before.isDurable() || failed.durable}
 	for i, earlier := range t.out.Writes {
 		if earlier.Record.UID == uid {
 			w.Durable = w.Durable || earlier.Durable

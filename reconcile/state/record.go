@@ -87,11 +87,11 @@ type RecordClock struct {
 	Moments map[string]time.Duration `json:"moments,omitempty"`
 }
 
-// durable reports whether r must survive a power cut. That is so if the pod has finished, because
+// isDurable reports whether r must survive a power cut. That is so if the pod has finished, because
 // it would run again, or if ephemeral containers were added, because the user's request has
 // succeeded. A record that replaces a durable record must be synced, too, because otherwise some
 // file systems (XFS) may contain an empty file after a power cut.
-func (r *Record) durable() bool { return r.Finished != nil || len(r.Ephemeral) > 0 }
+func (r *Record) isDurable() bool { return r.Finished != nil || len(r.Ephemeral) > 0 }
 
 // Stamped returns r with Clock set, for a write at now.
 func (r Record) Stamped(now ClockReading) Record {
