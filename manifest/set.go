@@ -11,8 +11,9 @@ import (
 // A Set is the desired state: the merge of all sources. It is immutable.
 type Set struct {
 	Pods map[types.NamespacedName]*Pod
-	// Leaving contains the pods with a Deletion. A pod in Pods may have the same name.
-	Leaving map[types.NamespacedName]*Pod
+	// Terminating contains the pods with a Deletion, which their source is deleting. A pod in
+	// Pods may have the same name.
+	Terminating map[types.NamespacedName]*Pod
 	// Node is this node's object in the cluster; nil if no source has sent it.
 	Node *Node
 	// Versions contains the newest Batch.Version of every source that sets it.

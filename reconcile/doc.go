@@ -88,7 +88,7 @@
 // an observation that was requested before the newest effect ended is dropped and requested
 // again, because it could start a container twice. Actions that change nothing observable,
 // such as a probe, a pull or the creation of a directory, are outside the barrier
-// (plan.Observable). Their results are reported only if they change the state.
+// (plan.IsObservable). Their results are reported only if they change the state.
 //
 // After a start, the container's status is queried for two seconds. If there is no response,
 // or if a start fails, the container may run without having been observed. Until a newer

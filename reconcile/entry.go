@@ -14,7 +14,7 @@ import (
 type entry struct {
 	worker      *worker
 	cancel      context.CancelFunc
-	ended       chan struct{}    // closed when the worker has returned
+	workerDone  chan struct{}    // closed when the worker has returned
 	memory      admission.Memory // with the last order that was posted
 	seq         uint64           // of the last message posted; 0 if there is none
 	firstSeq    uint64           // seq of the first message with an observation; 0 if there is none yet

@@ -27,7 +27,7 @@ type addition struct {
 // Kubernetes API errors.
 func (r *Router) Debug(ctx context.Context, key types.NamespacedName, uid types.UID, containers []v1.EphemeralContainer, dry bool) error {
 	reply := make(chan error, 1)
-	var ended <-chan struct{}
+	var workerDone <-chan struct{}
 	err := r.call(ctx, func() error {
 		e := r.entries[key]
 		if e == nil || e.memory.Order.Desired == nil {
@@ -36,7 +36,7 @@ func (r *Router) Debug(ctx context.Context, key types.NamespacedName, uid types.
 		if why := r.o.Limits.Features.RejectEphemeral(e.memory.Order.Desired.WithEphemeral(containers).Spec); why != "" {
 			return state.InvalidEphemeral(key, why)
 		}
-		ended = e.ended
+		workerDone = e.workerDone
 		r.post(e, message{additions: []addition{{uid, containers, dry, reply}}})
 		return nil
 	})
@@ -46,7 +46,7 @@ func (r *Router) Debug(ctx context.Context, key types.NamespacedName, uid types.
 	select {
 	case err := <-reply:
 		return err
-	case <-ended:
+	case <-workerDone:
 		return state.ReplacedError(key)
 	case <-ctx.Done():
 		return fmt.Errorf("adding ephemeral containers to %s: %w", r.shortName(key), ctx.Err())

@@ -85,7 +85,7 @@ func (i *Instance) identify(dir *os.Root) (err error) {
 	if pid != 0 {
 		return fmt.Errorf("instance %s of root directory %s is in use by the podd with PID %d, which adopted it or has a copy of the directory; stop that one, or remove %s to start as a new instance without its pods", i.ID, i.root, pid, path)
 	}
-	if err := i.recallAdopted(dir); err != nil {
+	if err := i.loadAdopted(dir); err != nil {
 		return err
 	}
 	i.announce()

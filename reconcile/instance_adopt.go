@@ -89,9 +89,9 @@ func readAdopted(dir *os.Root) (ids []string, err error) {
 	return slices.DeleteFunc(ids, func(id string) bool { return !validID(id) }), nil
 }
 
-// recallAdopted sets Adopted and Contested from the stored IDs. An adopted instance is
+// loadAdopted sets i.Adopted and i.Contested from the stored IDs. An adopted instance is
 // contested if another podd runs it.
-func (i *Instance) recallAdopted(dir *os.Root) error {
+func (i *Instance) loadAdopted(dir *os.Root) error {
 	ids, err := readAdopted(dir)
 	if err != nil {
 		return fmt.Errorf("reading the adopted instances in %s: %w; repair the file, or remove it if none of their pods run", dir.Name()+"/"+adoptedFile, err)

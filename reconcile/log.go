@@ -135,7 +135,7 @@ func (w *worker) logResult(f result.Result, isFor bool, took time.Duration) {
 		return
 	}
 	switch {
-	case f.Canceled():
+	case f.Canceled:
 		w.log.Debug("action canceled", "action", what)
 	case f.Err != nil:
 		w.log.Warn("action failed", "action", what, "err", f.Err, "took", took.Round(time.Millisecond))

@@ -109,7 +109,7 @@ func (in PreviewInput) decide(key types.NamespacedName, past []state.Record, unr
 	requests := state.Requests{Observation: &state.Observation{Pod: in.Observed.Pods[key], AsOf: now}}
 	s := state.New(state.Start{Key: key, Past: past, Unreadable: unreadable})
 	s, _ = s.ApplyOrder(o, requests, o.Desired != nil && in.Journals.Has(o.Desired.UID), now)
-	s, _ = s.Recall(nil, nil, now)
+	s, _ = s.PrepareDecision(nil, nil, now)
 	return plan.Next(s.Input())
 }
 
@@ -117,7 +117,7 @@ func (in PreviewInput) decide(key types.NamespacedName, past []state.Record, unr
 // nil.
 func replaces(p *manifest.Pod, observed *runtime.Pod) bool {
 	return p != nil && observed != nil && slices.ContainsFunc(observed.Incarnations, func(inc runtime.Incarnation) bool {
-		return !inc.Foreign && plan.Live(&inc) && !plan.Runs(p, &inc)
+		return !inc.Foreign && plan.IsLive(&inc) && !plan.IsCreatedFrom(&inc, p)
 	})
 }
 

@@ -27,11 +27,11 @@ func recordedUID(p *manifest.Pod, past []state.Record, observed *runtime.Pod, ad
 	for i := range observed.Incarnations { // the newest first
 		switch inc := &observed.Incarnations[i]; {
 		case inc.Foreign:
-			if kubelets == "" && adopt && plan.Live(inc) && isKubeletPod(p, inc) {
+			if kubelets == "" && adopt && plan.IsLive(inc) && isKubeletPod(p, inc) {
 				kubelets = inc.UID
 			}
 		case inc.ID == "" || inc.Annotations[runtime.AnnotationHash] != p.Hash:
-		case plan.Live(inc):
+		case plan.IsLive(inc):
 			return inc.UID
 		case stopped == "":
 			stopped = inc.UID
@@ -60,7 +60,7 @@ func isKubeletPod(p *manifest.Pod, inc *runtime.Incarnation) bool {
 // the previous result; it may be nil.
 func (r *Router) recognize(s *manifest.Set, before *manifest.RecognizedSet) *manifest.RecognizedSet {
 	return manifest.Recognize(s, before, func(p *manifest.Pod) types.UID {
-		if r.started && before != nil && before.Set.Pods[p.Key] != nil && state.SameVersion(before.Set.Pods[p.Key], p) {
+		if r.started && before != nil && before.Set.Pods[p.Key] != nil && state.EqualVersion(before.Set.Pods[p.Key], p) {
 			return p.UID
 		}
 		return recordedUID(p, r.past[p.Key], r.observed[p.Key], r.o.Adopt)

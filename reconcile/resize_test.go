@@ -99,8 +99,8 @@ func TestResize(t *testing.T) {
 		m.settle()
 		m.wantMemory("web", "128Mi", 128<<20)
 		m.wantCalls("UpdateContainerResources web/app")
-		if r := m.report("web"); r.Unsized || len(r.Held) != 1 {
-			t.Errorf("got resize pending %t and held versions %v, want no pending resize and one version", r.Unsized, r.Held)
+		if r := m.report("web"); r.ResizePending || len(r.Held) != 1 {
+			t.Errorf("got resize pending %t and held versions %v, want no pending resize and one version", r.ResizePending, r.Held)
 		}
 		m.restart()
 		m.wantCalls("UpdateContainerResources web/app")
@@ -268,7 +268,7 @@ func TestResizeBelowUse_OfPod(t *testing.T) {
 		more := `containers: [{name: app, image: "web:1", resources: {limits: {memory: 32Mi, cpu: 2}, requests: {cpu: 100m}}}]`
 		m.setPods(pod(t, "web", more))
 		m.settle()
-		if r := m.report("web"); r.Unsized {
+		if r := m.report("web"); r.ResizePending {
 			t.Errorf("resize of the CPU: got it pending, want it complete: %+v", r.Decision.Steps)
 		}
 	})
@@ -290,7 +290,7 @@ func TestResizeByRestart(t *testing.T) {
 		if m.memoryOf("web") != 128<<20 {
 			t.Errorf("memory limit: got %d, want %d", m.memoryOf("web"), 128<<20)
 		}
-		if r := m.report("web"); r.Unsized {
+		if r := m.report("web"); r.ResizePending {
 			t.Error("resize: got it pending, want it complete")
 		}
 	})

@@ -50,7 +50,7 @@ func instancePods(s runtime.Snapshot) map[string][]string {
 		}
 		for i := range p.Incarnations {
 			inc := &p.Incarnations[i]
-			if id := inc.Labels[runtime.LabelInstance]; inc.Foreign && plan.Live(inc) && validID(id) && !slices.Contains(pods[id], key.String()) {
+			if id := inc.Labels[runtime.LabelInstance]; inc.Foreign && plan.IsLive(inc) && validID(id) && !slices.Contains(pods[id], key.String()) {
 				pods[id] = append(pods[id], key.String())
 			}
 		}

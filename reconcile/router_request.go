@@ -21,7 +21,7 @@ func (r *Router) call(ctx context.Context, f func() error) error {
 	select {
 	case r.requests <- q:
 		return <-q.reply
-	case <-r.ended:
+	case <-r.runDone:
 		return errors.New("sending a request to the router: podd is stopping")
 	case <-ctx.Done():
 		return fmt.Errorf("sending a request to the router: %w", ctx.Err())
@@ -77,7 +77,7 @@ func (r *Router) Delete(ctx context.Context, key types.NamespacedName, uid types
 		if e == nil || e.memory.Deletion != nil && e.memory.Deletion.UID == uid && e.memory.Deletion.Grace <= grace {
 			return nil
 		}
-		e.memory.Deletion = &plan.Delete{UID: uid, Grace: grace, At: time.Now()}
+		e.memory.Deletion = &plan.Deletion{UID: uid, Grace: grace, At: time.Now()}
 		r.orderAll()
 		return nil
 	})
@@ -157,7 +157,7 @@ func (r *Router) await(ctx context.Context, done <-chan error, doing string) err
 	select {
 	case err := <-done:
 		return err
-	case <-r.ended:
+	case <-r.runDone:
 		return errors.New(doing + ": podd is stopping; the pods keep running")
 	case <-ctx.Done():
 		return ctx.Err()

@@ -18,7 +18,7 @@ import (
 // shutdown is a node shutdown in progress.
 type shutdown struct {
 	groups []plan.ShutdownGroup
-	turn   plan.Turn
+	turn   plan.ShutdownProgress
 	wake   *time.Timer // fires when the next group may be due
 	// terminated contains the version of each pod that terminate was called for; nil if the
 	// version is unknown.
@@ -117,7 +117,7 @@ func (r *Router) terminateNext() {
 		}
 	}
 	now := time.Now()
-	turn, ends, wake := plan.NextTurn(s.groups, s.turn, pods, now)
+	turn, ends, wake := plan.AdvanceShutdown(s.groups, s.turn, pods, now)
 	s.turn = turn
 	for _, p := range ends {
 		r.terminate(p, now)
@@ -174,7 +174,7 @@ func (e *entry) shortenGrace(evicted types.UID, grace time.Duration, now time.Ti
 			return false
 		}
 	}
-	e.memory.Deletion = &plan.Delete{UID: uid, Grace: grace, At: now}
+	e.memory.Deletion = &plan.Deletion{UID: uid, Grace: grace, At: now}
 	return true
 }
 

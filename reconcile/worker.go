@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"podd/reconcile/clock"
 	"podd/reconcile/effect"
 	"podd/reconcile/event"
 	"podd/reconcile/journal"
@@ -54,8 +53,8 @@ type worker struct {
 	unconfirmed atomic.Bool
 
 	state       state.State
-	seq         uint64        // of the newest message
-	clock       clock.Reading // the host was not suspended since this reading
+	seq         uint64             // of the newest message
+	clock       state.ClockReading // the host was not suspended since this reading
 	actions     map[string]runningAction
 	abandoned   []abandonedStart
 	slowWrite   *slowWrite // the write in progress that takes too long; nil if there is none
@@ -110,7 +109,7 @@ func (w *worker) run(ctx context.Context) {
 		case f := <-w.pullStarts:
 			w.applyPullStart(f)
 			news = true
-		case err := <-w.slowWrite.ended():
+		case err := <-w.slowWrite.result():
 			w.endWrite(err)
 			news = true
 		case <-wake.C:
@@ -166,7 +165,7 @@ func (w *worker) handleResult(f actionResult) (news bool) {
 	if plan.IsHook(f.Action) && !isNamed(w.state.Reported.Actions, f.Action) {
 		return false // it was canceled
 	}
-	if plan.Observable(f.Action) {
+	if plan.IsObservable(f.Action) {
 		w.unconfirmed.Store(true)
 	}
 	isFor := f.IsFor(w.state.In.Desired)

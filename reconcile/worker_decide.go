@@ -18,7 +18,7 @@ import (
 // reported, apart from attempts of probes. So no status is computed for each probe.
 func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	now := w.now()
-	w.apply(w.state.Recall(w.inFlight(), w.usedDirs(), now))
+	w.apply(w.state.PrepareDecision(w.inFlight(), w.usedDirs(), now))
 	w.retryWrites(now)
 	d := w.next()
 	news = news || d.Replace || d.Finished != nil || d.Stopping != nil
@@ -42,7 +42,7 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	if at := w.state.In.History.Volumes.Until; at.After(now) && (d.Wake.IsZero() || at.Before(d.Wake)) {
 		d.Wake = at
 	}
-	next := wakeBy(w.nextRetry(d.Next()), now)
+	next := wakeBy(w.nextRetry(d.NextWake()), now)
 	if d = d.WithoutProbes(); news || !reflect.DeepEqual(d, w.state.Reported) {
 		w.publish(d)
 	} else if len(w.events) > 0 {
@@ -75,7 +75,7 @@ func (w *worker) next() plan.Decision { return plan.Next(w.state.Input()) }
 
 // publish logs and reports a decision.
 func (w *worker) publish(d plan.Decision) {
-	w.state = w.state.Report(d)
+	w.state = w.state.WithReported(d)
 	w.logDecision(d)
 	w.logResize()
 	r := w.newReport(d)
@@ -95,7 +95,7 @@ func (w *worker) inFlight() map[string]plan.Action {
 // cancelUnnamed cancels the actions in progress that the decision no longer contains.
 func (w *worker) cancelUnnamed(d plan.Decision) {
 	for _, running := range w.actions {
-		if plan.Cancellable(running.action) && !isNamed(d.Actions, running.action) {
+		if plan.IsCancellable(running.action) && !isNamed(d.Actions, running.action) {
 			running.cancel()
 		}
 	}
@@ -103,7 +103,7 @@ func (w *worker) cancelUnnamed(d plan.Decision) {
 
 // isNamed reports whether actions contains the same operation as a.
 func isNamed(actions []plan.Action, a plan.Action) bool {
-	return slices.ContainsFunc(actions, func(b plan.Action) bool { return plan.SameOperation(a, b) })
+	return slices.ContainsFunc(actions, func(b plan.Action) bool { return plan.EqualOperation(a, b) })
 }
 
 // uidOf returns the UID of a pod, "" if p is nil.
@@ -133,7 +133,7 @@ func (w *worker) startAction(ctx context.Context, a plan.Action) {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &w.state
 	in := effect.Input{
-		Key: w.key, Desired: plan.Allocated(&s.In), Actual: plan.Actual(&s.In), ResizePending: plan.ResizePending(&s.In),
+		Key: w.key, Desired: plan.WithAllocatedSizes(&s.In), Actual: plan.WithActualSizes(&s.In), ResizePending: plan.ResizePending(&s.In),
 		Successor: s.In.Successor, Previous: s.In.Previous, Refs: s.Refs, NextRefs: s.NextRefs, Observed: s.In.Observed, Node: s.Order.Render,
 		UserIDs: s.Order.UserIDs, Pulling: w.sendPullStart, Permit: effect.NewPermit(),
 	}

@@ -28,8 +28,8 @@ type slowWrite struct {
 	done  <-chan error
 }
 
-// ended returns the channel that receives the result of the write; nil if s is nil.
-func (s *slowWrite) ended() <-chan error {
+// result returns the channel that receives the result of the write; nil if s is nil.
+func (s *slowWrite) result() <-chan error {
 	if s == nil {
 		return nil
 	}

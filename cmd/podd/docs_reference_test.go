@@ -11,29 +11,16 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
-	"github.com/google/go-cmp/cmp"
 
 	"podd/cmd/podd/internal/config"
+	"podd/runtime/runtimetest/golden"
 )
 
 // TestReferencePages compares the pages about flags and about the configuration file with
 // the grammar and the tables of package config. With -update it writes them.
 func TestReferencePages(t *testing.T) {
-	for name, want := range map[string]string{"flags": flagsPage(t), "configuration": configurationPage(t)} {
-		path := filepath.Join("docs", name+".md")
-		if *update {
-			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		got, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(got), want); diff != "" {
-			t.Errorf("%s is not up to date; run go test ./cmd/podd -update (-got +want):\n%s", path, diff)
-		}
+	for name, page := range map[string]string{"flags": flagsPage(t), "configuration": configurationPage(t)} {
+		golden.Compare(t, filepath.Join("docs", name+".md"), page)
 	}
 }
 

@@ -162,7 +162,7 @@ func (d *Dir) Remove(o Object) error {
 		if err := root.Remove(name); err != nil {
 			return err
 		}
-		return atomicfile.Sync(root)
+		return atomicfile.SyncDir(root)
 	})
 }
 

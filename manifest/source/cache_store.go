@@ -89,7 +89,7 @@ func (s *store) write(name string, payload []byte) error {
 			return err
 		}
 	}
-	return atomicfile.Put(s.root, name, name+tempSuffix, seal(payload))
+	return atomicfile.WriteInNoDirSync(s.root, name, name+tempSuffix, seal(payload))
 }
 
 // sweep removes all files except those in keep: contents that no record names, and
@@ -124,7 +124,7 @@ func setAside(dir, name string) error {
 	if err := all.Rename(name, name+unreadableSuffix); err != nil {
 		return err
 	}
-	return atomicfile.Sync(all)
+	return atomicfile.SyncDir(all)
 }
 
 var errSetAside = errors.New("missing, and an earlier one could not be read")

@@ -205,13 +205,13 @@ func (c *cache) write(changes map[string]*change, next map[string]record, place 
 	if err != nil {
 		return err
 	}
-	if err := atomicfile.Sync(st.root); err != nil { // contents must be on disk before the index that names them
+	if err := atomicfile.SyncDir(st.root); err != nil { // contents must be on disk before the index that names them
 		return err
 	}
 	if err := st.write(indexName, payload); err != nil {
 		return err
 	}
-	if err := atomicfile.Sync(st.root); err != nil {
+	if err := atomicfile.SyncDir(st.root); err != nil {
 		return err
 	}
 	keep := map[string]bool{indexName: true}

@@ -73,7 +73,7 @@ func (l Leftovers) Started(pod *manifest.Pod, container, id string, attempt uint
 // after the processes have exited.
 func (l Leftovers) Remove(ctx context.Context, _ types.NamespacedName, uid types.UID) error {
 	err, began := l.Logs.remove(ctx, uid), time.Now()
-	err = errors.Join(err, cgroup.RemovePod(ctx, l.CgroupRoot, uid, shim.EndOrphan))
+	err = errors.Join(err, cgroup.RemovePod(ctx, l.CgroupRoot, uid, shim.KillOrphan))
 	if l.CgroupRemoved != nil {
 		l.CgroupRemoved(time.Since(began))
 	}

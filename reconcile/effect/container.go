@@ -218,7 +218,7 @@ func (e *Runner) containerInput(ctx context.Context, s Input, a plan.StartContai
 	in = render.ContainerInput{
 		Pod: s.Desired, Container: c, Node: *s.Node, Refs: s.Refs, Attempt: a.Attempt, Restarts: a.Restarts,
 		Image: a.ImageRef, ImageUser: user, PodIPs: ips, Volumes: volumes, HostsFile: hosts, TerminationLog: message,
-		UserIDs: sandbox.UserIDs(), BackoffStep: a.Backoff, Kind: string(kind), Index: index, TargetID: a.TargetID,
+		UserIDs: sandbox.FirstHostUID(), BackoffStep: a.Backoff, Kind: string(kind), Index: index, TargetID: a.TargetID,
 	}
 	if in.Images, err = e.volumeImages(ctx, s, s.Desired, true); err != nil {
 		return nil, in, err

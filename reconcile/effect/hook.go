@@ -44,7 +44,7 @@ func (e *Runner) preStop(ctx context.Context, s Input, a plan.PreStop) error {
 	if c == nil {
 		return nil // it no longer exists
 	}
-	h := plan.PreStopOf(c)
+	h := plan.RecordedPreStop(c)
 	if h == nil {
 		return nil
 	}

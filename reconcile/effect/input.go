@@ -18,8 +18,8 @@ import (
 // An Input contains the values of a worker that an effect reads. They are immutable.
 type Input struct {
 	Key           types.NamespacedName
-	Desired       *manifest.Pod // see plan.Allocated
-	Actual        *manifest.Pod // see plan.Actual
+	Desired       *manifest.Pod // see plan.WithAllocatedSizes
+	Actual        *manifest.Pod // see plan.WithActualSizes
 	ResizePending bool          // see plan.ResizePending
 	Successor     *manifest.Pod
 	Previous      *manifest.Pod  // see plan.Input
@@ -63,7 +63,7 @@ func (s Input) versionOf(id string) *manifest.Pod {
 	if inc == nil {
 		return nil
 	}
-	return plan.VersionOf(inc, s.Desired, s.Previous)
+	return plan.FindVersion(inc, s.Desired, s.Previous)
 }
 
 // refsFor returns the objects that version p refers to. p is the desired version or its

@@ -27,10 +27,10 @@ func (e *Runner) probe(ctx context.Context, s Input, p *manifest.Pod, a plan.Pro
 		return probe.Result{}, fmt.Errorf("container %s no longer exists", a.Container)
 	}
 	c, _, _ := plan.FindContainer(p.Spec, a.Container)
-	if c == nil || plan.ProbeOf(c, a.Kind) == nil {
+	if c == nil || plan.FindProbe(c, a.Kind) == nil {
 		return probe.Result{}, fmt.Errorf("container %s no longer has a %s probe", a.Container, a.Kind)
 	}
-	how := plan.ProbeOf(c, a.Kind)
+	how := plan.FindProbe(c, a.Kind)
 	timeout := time.Duration(max(how.TimeoutSeconds, 1)) * time.Second
 	if how.Exec != nil {
 		return e.exec(ctx, a.ID, staticCommand(c, how.Exec.Command), timeout)

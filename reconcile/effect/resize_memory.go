@@ -17,7 +17,7 @@ import (
 // checkMemory returns an error if the containers use more memory now than the limits of the
 // desired version allow. It measures only if a limit decreases.
 func (e *Runner) checkMemory(ctx context.Context, s Input) error {
-	pod := plan.MemoryLimit{Has: render.PodCgroup(s.Actual, *s.Node).Memory, Wants: render.PodCgroup(s.Desired, *s.Node).Memory}
+	pod := plan.MemoryLimit{Current: render.PodCgroup(s.Actual, *s.Node).Memory, Desired: render.PodCgroup(s.Desired, *s.Node).Memory}
 	limits := append([]plan.MemoryLimit{pod}, containerLimits(s.Actual, s.Desired)...)
 	if !slices.ContainsFunc(limits, plan.MemoryLimit.Decreases) {
 		return nil
@@ -43,7 +43,7 @@ func (e *Runner) resizePod(s Input) error {
 	if e.PodMemory != nil {
 		used, limit, err := e.PodMemory(want)
 		if err == nil {
-			err = plan.CheckMemory([]plan.MemoryLimit{{Has: limit, Wants: want.Memory, Used: used}})
+			err = plan.CheckMemory([]plan.MemoryLimit{{Current: limit, Desired: want.Memory, Used: used}})
 		}
 		if err != nil {
 			return fmt.Errorf("resizing the pod: %w", err)
@@ -65,7 +65,7 @@ func containerLimits(actual, desired *manifest.Pod) []plan.MemoryLimit {
 				continue
 			}
 			all = append(all, plan.MemoryLimit{
-				Container: c.Name, Has: was.Resources.Limits.Memory().Value(), Wants: c.Resources.Limits.Memory().Value(),
+				Container: c.Name, Current: was.Resources.Limits.Memory().Value(), Desired: c.Resources.Limits.Memory().Value(),
 			})
 		}
 	}
@@ -77,7 +77,7 @@ func containerLimits(actual, desired *manifest.Pod) []plan.MemoryLimit {
 func (e *Runner) containerMemory(ctx context.Context, s Input) (map[string]int64, error) {
 	all := map[string]int64{}
 	for i := range s.Observed {
-		if !plan.Runs(s.Desired, &s.Observed[i]) {
+		if !plan.IsCreatedFrom(&s.Observed[i], s.Desired) {
 			continue
 		}
 		for _, c := range s.Observed[i].Containers {

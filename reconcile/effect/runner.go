@@ -112,6 +112,7 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 			r.Err = e.Disk.Remove(ctx, a.UID)
 		}
 	}
+	r.Canceled = errors.Is(r.Err, context.Canceled)
 	r.Refs, r.Ended = s.refsFor(r.Version), time.Now()
 	if e.Done != nil {
 		e.Done(outcomeOf(s.Key, &r))
@@ -165,7 +166,7 @@ func (e *Runner) stopSandbox(ctx context.Context, s Input, id string) ([]runtime
 	}
 	limited, cancel := context.WithTimeout(ctx, exitQueryTimeout)
 	defer cancel()
-	var ended []runtime.Container
+	var exited []runtime.Container
 	for i := range s.Observed {
 		inc := &s.Observed[i]
 		if inc.ID != id || !s.needsExitCodes(inc) {
@@ -176,11 +177,11 @@ func (e *Runner) stopSandbox(ctx context.Context, s Input, id string) ([]runtime
 				continue
 			}
 			if now, err := e.Runtime.ContainerStatus(limited, c.ID); err == nil {
-				ended = append(ended, now)
+				exited = append(exited, now)
 			}
 		}
 	}
-	return ended, nil
+	return exited, nil
 }
 
 // needsExitCodes reports whether the phase of a pod depends on the exit codes of an

@@ -5,8 +5,8 @@ type additionalRule struct {
 	id       RuleID
 	verb     string
 	sentence string
-	// early reports that the rule applies before the pod rule's action, because container
-	// rules depend on what it does.
+	// early reports whether the rule applies before the action of the pod rule, because
+	// container rules depend on its actions.
 	early bool
 	when  func(*facts, *Decision) bool
 	then  func(*facts, *Decision)
@@ -38,7 +38,7 @@ var additionalRules = []additionalRule{
 		(*facts).mayCleanUp, (*facts).cleanUp},
 }
 
-// applyAdditionalRules applies the additional rules that are early, or the others.
+// applyAdditionalRules applies the additional rules whose early field has this value.
 func (f *facts) applyAdditionalRules(d *Decision, early bool) {
 	for _, r := range additionalRules {
 		if r.early != early || !r.when(f, d) {
@@ -55,18 +55,19 @@ func (f *facts) applyAdditionalRules(d *Decision, early bool) {
 // inSandbox reports whether container rules apply to a ready sandbox.
 func (f *facts) inSandbox(d *Decision) bool { return d.Phase == PhaseInit || d.Phase == PhaseRun }
 
-// keepPreparing names preparations that are in progress, even if no container currently
-// waits for them.
+// keepPreparing adds the preparations that are in progress to d, even if no container waits for
+// them now.
 func (f *facts) keepPreparing(d *Decision) {
 	prepare := PrepareVolumes{UID: f.in.Desired.UID}
 	if f.in.InFlight[prepare.Subject()] == Action(prepare) {
 		d.do(prepare)
 	}
-	// A runtime lists a sandbox shortly before the call that created it returns. If the
-	// call were canceled, the sandbox could be removed.
+	// A runtime lists a sandbox shortly before the call that creates it returns. If the call
+	// were canceled, the runtime could remove the sandbox.
 	if run, ok := f.in.InFlight[RunSandbox{}.Subject()].(RunSandbox); ok && run.Attempt == f.cur.Attempt {
 		d.do(run)
 	}
 }
 
+// notReplaced reports whether d does not replace the version in force.
 func notReplaced(_ *facts, d *Decision) bool { return !d.Replace }

@@ -9,8 +9,8 @@ type podRule struct {
 	then     func(*facts, *Decision)
 }
 
-// podRules choose the phase of the pod. The first row with a true condition applies, so the
-// order is the policy.
+// podRules choose the phase of the pod. The first row with a true condition applies, so their order
+// matters.
 var podRules = []podRule{
 	// A directory that is read slowly must not stop a running pod.
 	{RuleSourcesNotRead, PhaseHold, "podd has not read all sources of this pod yet, so nothing is changed",
@@ -35,7 +35,7 @@ var podRules = []podRule{
 		(*facts).sameUIDLeft, func(*facts, *Decision) {}},
 	{RuleFinished, PhaseWindDown, "the pod has finished; its sandbox is stopped and its volumes are released",
 		(*facts).finished, (*facts).windDown},
-	// A sandbox that is not ready still has its addresses and perhaps processes.
+	// A sandbox that is not ready still has its addresses, and may have processes.
 	{RuleSandboxLost, PhasePrepare, "the sandbox is not ready any more and is stopped before a new one is created",
 		func(f *facts) bool { return f.cur != nil && !f.cur.Ready && !f.in.History.Released[f.cur.ID] }, (*facts).stopLostSandbox},
 	{RuleRestartUndecided, PhaseWait, "whether the containers restart depends on an exit code that the runtime has not reported",
@@ -48,7 +48,7 @@ var podRules = []podRule{
 		(*facts).runtimeNotReady, (*facts).waitReady},
 	{RuleNetworkNotReady, PhaseWait, "the pod network is not ready",
 		(*facts).networkNotReady, (*facts).waitNetwork},
-	// It may be created later.
+	// The object may be created later.
 	{RuleObjectsMissing, PhaseWait, "an object that the pod refers to is missing",
 		(*facts).objectsMissing, (*facts).waitObjects},
 	{RuleNoSandbox, PhasePrepare, "the sandbox, the volumes and the images are prepared",

@@ -202,6 +202,6 @@ func (s *stage) deletes(args []string) error {
 	if err != nil || of == nil {
 		return errors.Join(err, errors.New("no pod"))
 	}
-	s.in.Delete = &Delete{UID: of.UID, Grace: grace, At: s.in.Now}
+	s.in.Deletion = &Deletion{UID: of.UID, Grace: grace, At: s.in.Now}
 	return nil
 }

@@ -102,8 +102,8 @@ func journalSteps(t *rapid.T, m *memory, d *disk, versions []*manifest.Pod) map[
 			t.applyRemoval(result.Result{Action: plan.ReleaseVolumes{UID: t.In.Desired.UID}})
 		}),
 		"a probe":   change(write),
-		"a hook":    change(func(t *transition) { t.setPostStart("app", plan.Hook{Owed: true}) }),
-		"an ending": change(func(t *transition) { t.setEnding("c", plan.Termination{Why: "restart asked"}); write(t) }),
+		"a hook":    change(func(t *transition) { t.setPostStart("app", plan.Hook{Due: true}) }),
+		"an ending": change(func(t *transition) { t.setTermination("c", plan.Termination{Why: "restart asked"}); write(t) }),
 		"a size":    change(func(t *transition) { t.recordSize("c", plan.Size{Value: "1"}) }),
 		"resume":    func() { m.set(m.Resume(time.Now())) },
 		"edit": func() {
@@ -135,7 +135,7 @@ func journalSteps(t *rapid.T, m *memory, d *disk, versions []*manifest.Pod) map[
 func TestNextRetry(t *testing.T) {
 	m := remember(podOf("app"))
 	past, later := time.Now().Add(-time.Minute), time.Now().Add(time.Minute)
-	m.Unwritten = with(m.Unwritten, "u", FailedWrite{Failure: plan.Failure{Count: 1, Until: past}})
+	m.FailedWrites = with(m.FailedWrites, "u", FailedWrite{Failure: plan.Failure{Count: 1, Until: past}})
 	if at := m.NextRetry(later); !at.Equal(past) {
 		t.Errorf("the next write is at %s, want %s", at, past)
 	}

@@ -44,7 +44,7 @@ func (m *memory) observe(p *runtime.Pod, asOf time.Time) {
 	m.change(func(t *transition) { t.applyObservation(p, asOf) })
 }
 
-func (m *memory) recall(now time.Time) { m.set(m.Recall(m.In.InFlight, nil, now)) }
+func (m *memory) prepareDecision(now time.Time) { m.set(m.PrepareDecision(m.In.InFlight, nil, now)) }
 
 // landed applies the result of an action.
 func (m *memory) landed(f result.Result) { m.set(m.ApplyResult(f, f.Ended)) }
@@ -178,13 +178,13 @@ func TestForgetRemoved(t *testing.T) {
 	m := remember(p)
 	now := time.Now()
 	m.observe(seen(true, runtime.Container{ID: "a", Name: "a", State: runtime.Exited}), now)
-	m.recall(now)
+	m.prepareDecision(now)
 	shared := m.In
 	m.landed(result.Result{Action: plan.StopSandbox{ID: "s"}, Version: p, Ended: now.Add(1)})
 	m.landed(result.Result{Action: plan.RemoveSandbox{ID: "s"}, Version: p, Ended: now.Add(2), Err: context.DeadlineExceeded})
 	m.observe(nil, now.Add(3))
 	m.In.Dirs = nil
-	m.recall(now.Add(3))
+	m.prepareDecision(now.Add(3))
 	if h := m.In.History; len(h.SeenExit)+len(h.Released)+len(h.Cleanup) > 0 {
 		t.Errorf("kept: %v %v %v", h.SeenExit, h.Released, h.Cleanup)
 	}
@@ -201,7 +201,7 @@ func TestExits_OtherVersion(t *testing.T) {
 	pod := seen(false, runtime.Container{ID: "a", Name: "a", State: runtime.Exited})
 	pod.Incarnations[0].Annotations = map[string]string{runtime.AnnotationHash: "v1:other"}
 	m.observe(pod, time.Now())
-	m.recall(time.Now())
+	m.prepareDecision(time.Now())
 	if e := m.In.History.Containers["a"].LastExit; e != nil {
 		t.Errorf("took %+v for an end of this version", e)
 	}
@@ -349,5 +349,31 @@ func TestApplyOrder_WaitsAfterRestart(t *testing.T) {
 		if got := m.StartTime; !got.Equal(test.want) {
 			t.Errorf("%s: got start time %v in the status, want %v", test.name, got, test.want)
 		}
+	}
+}
+
+// TestWrite_WaitsForAdmission checks that the start time of a pod is its admission, even if the
+// pod waited for the admission, its journal was written meanwhile, and podd was restarted.
+func TestWrite_WaitsForAdmission(t *testing.T) {
+	p, now := podOf("a"), time.Now()
+	waits := Order{Desired: p, Verdict: plan.Verdict{Answer: plan.Wait}}
+	observed := Requests{Observation: &Observation{AsOf: now}}
+	m := &memory{State: New(Start{Key: p.Key})}
+	m.set(m.ApplyOrder(waits, observed, false, now))
+	debug := v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "i:1"}}
+	_, out, err := m.AddEphemeral(p.UID, []v1.EphemeralContainer{debug}, false, now)
+	if err != nil || len(out.Writes) != 1 {
+		t.Fatalf("adding an ephemeral container: got error %v and %d writes, want no error and one write", err, len(out.Writes))
+	}
+
+	later := &memory{State: New(Start{Key: p.Key, Past: []Record{out.Writes[0].Record}})}
+	later.set(later.ApplyOrder(waits, observed, true, now.Add(time.Minute)))
+	admitted := now.Add(time.Hour)
+	later.set(later.ApplyOrder(Order{Desired: p}, Requests{}, true, admitted))
+	if got := later.In.History.StartTime; !got.Equal(admitted) {
+		t.Errorf("got start time %v, want the admission at %v", got, admitted)
+	}
+	if got := later.StartTime; !got.Equal(admitted) {
+		t.Errorf("got start time %v in the status, want %v", got, admitted)
 	}
 }

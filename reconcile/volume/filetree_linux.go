@@ -134,7 +134,7 @@ func count(dir *safepath.Dir, dirs map[string]bool) (int, error) {
 }
 
 func (t *fileTree) same(dir *safepath.Dir, file string, want render.File) bool {
-	f, err := dir.File(file)
+	f, err := dir.OpenFile(file)
 	if err != nil {
 		return false
 	}

@@ -20,8 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"podd/runtime/runtimetest/golden"
 	"podd/server"
-	"podd/server/goldentest"
 )
 
 func view() *server.View {
@@ -143,7 +143,7 @@ func TestHandler(t *testing.T) {
 	h := exercised().Handler(inputs())
 	for path, file := range map[string]string{"/metrics": "metrics.txt", "/metrics/probes": "probes.txt", "/metrics/slis": "slis.txt"} {
 		got := variable.ReplaceAllString(scrape(h, path), "")
-		goldentest.Compare(t, filepath.Join("testdata", file), got)
+		golden.Compare(t, filepath.Join("testdata", file), got)
 	}
 }
 

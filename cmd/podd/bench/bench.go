@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
+	"podd/cmd/podd/e2e/harness"
 	"podd/cmd/podd/e2e/kubelet"
 	"podd/runtime/runtimetest/stack"
 )
@@ -63,7 +63,8 @@ func newBench(ctx context.Context, o options) (b *bench, err error) {
 	}
 	if b.Podd == "" {
 		progress("podd", "building")
-		if b.Podd, err = build(ctx, b.dir); err != nil {
+		b.Podd = filepath.Join(b.dir, "podd")
+		if err := harness.BuildPodd(ctx, b.Podd); err != nil {
 			return b, err
 		}
 	}
@@ -108,17 +109,6 @@ func (b *bench) close() error {
 		errs = append(errs, os.RemoveAll(b.dir))
 	}
 	return errors.Join(errs...)
-}
-
-// build builds podd like a release.
-func build(ctx context.Context, dir string) (string, error) {
-	file := filepath.Join(dir, "podd")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", file, "podd/cmd/podd")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building podd: %w: %s", err, out)
-	}
-	return file, nil
 }
 
 // progress reports progress on standard error.

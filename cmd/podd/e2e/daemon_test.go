@@ -17,20 +17,12 @@ import (
 	"testing"
 	"time"
 
+	"podd/cmd/podd/e2e/harness"
 	"podd/runtime/runtimetest/stack"
 )
 
-// patience is the maximum time that a test waits for an event: one minute, or
-// $PODD_E2E_PATIENCE on a slow host.
-var patience = func() time.Duration {
-	if given, err := time.ParseDuration(os.Getenv("PODD_E2E_PATIENCE")); err == nil {
-		return given
-	}
-	return time.Minute
-}()
-
-// poll is the interval between checks of a condition that sends no notification.
-const poll = 10 * time.Millisecond
+// patience is the maximum time that a test waits for an event.
+var patience = harness.Patience(time.Minute)
 
 // A daemon is a podd with separate directories, cgroups and node name; only the runtime is
 // shared. Its methods fail the test on errors, and only the test's goroutine may call them.
@@ -184,23 +176,14 @@ func (d *daemon) verb(words ...string) (stdout, stderr string) {
 	return out.String(), errs.String()
 }
 
-// eventually polls until is returns nil. After patience it fails with the last error.
-func (d *daemon) eventually(what string, is func() error) {
+// eventually polls until check returns nil. After patience the test fails with the last error.
+func (d *daemon) eventually(condition string, check func() error) {
 	d.t.Helper()
-	d.within(patience, what, is)
+	harness.Eventually(d.t, patience, condition, check)
 }
 
-func (d *daemon) within(limit time.Duration, what string, is func() error) {
+// within is like eventually, with another limit.
+func (d *daemon) within(limit time.Duration, condition string, check func() error) {
 	d.t.Helper()
-	again := time.NewTicker(poll)
-	defer again.Stop()
-	for deadline := time.Now().Add(limit); ; <-again.C {
-		err := is()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			d.t.Fatalf("waiting until %s: %v", what, err)
-		}
-	}
+	harness.Eventually(d.t, limit, condition, check)
 }

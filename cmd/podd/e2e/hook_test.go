@@ -133,7 +133,7 @@ func TestStopSignal(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.apply(signalled("web", script))
-	if !(runtime.Node{Name: r.GetRuntimeName(), Version: r.GetRuntimeVersion()}).Reaches(runtime.Since{"containerd": {2, 3}, "cri-o": {1, 34}}) {
+	if !(runtime.Node{Name: r.GetRuntimeName(), Version: r.GetRuntimeVersion()}).HasVersion(runtime.MinVersions{"containerd": {2, 3}, "cri-o": {1, 34}}) {
 		d.untilProblem("web", "lifecycle.stopSignal of container main is not supported by "+r.GetRuntimeName()+" "+r.GetRuntimeVersion())
 		return
 	}

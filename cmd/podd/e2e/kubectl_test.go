@@ -17,21 +17,13 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"podd/cmd/podd/e2e/harness"
 )
 
-// kubectlPath returns the host's kubectl or, if it has none, one built from the source of
-// Kubernetes.
+// kubectlPath returns the path of kubectl, which it builds if the host has none.
 var kubectlPath = sync.OnceValues(func() (string, error) {
-	if path, err := exec.LookPath("kubectl"); err == nil {
-		return path, nil
-	}
-	path := filepath.Join(shared.Dir, "kubectl")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "k8s.io/kubernetes/cmd/kubectl")
-	cmd.Dir, cmd.Env = "../../../testdata/controlplane", append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building kubectl: %w: %s", err, out)
-	}
-	return path, nil
+	return harness.FindOrBuildKubectl(context.Background(), "../../../testdata/controlplane", filepath.Join(shared.Dir, "kubectl"))
 })
 
 // kubectl runs kubectl with the file that podd kubeconfig writes.

@@ -16,6 +16,8 @@ import (
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/cmd/podd/e2e/harness"
 )
 
 // leftovers lists everything that pods of the daemon have on the host.
@@ -96,14 +98,7 @@ func (d *daemon) podCgroups() ([]string, error) {
 // behind. It fails if one is in use. The kernel and containerd may still be removing the last
 // pods, so it retries.
 func removeClasses(parent string) error {
-	again := time.NewTicker(poll)
-	defer again.Stop()
-	for deadline := time.Now().Add(patience / 2); ; <-again.C {
-		err := tryRemoveClasses(parent)
-		if err == nil || time.Now().After(deadline) {
-			return err
-		}
-	}
+	return harness.Poll(patience/2, func() error { return tryRemoveClasses(parent) })
 }
 
 func tryRemoveClasses(parent string) error {
@@ -186,7 +181,7 @@ func (d *daemon) nothingLeft() {
 }
 
 func (d *daemon) untilNothing(ctx context.Context) error {
-	again := time.NewTicker(poll)
+	again := time.NewTicker(harness.PollInterval)
 	defer again.Stop()
 	for last := []string(nil); ; {
 		left, err := d.leftovers(ctx)

@@ -8,11 +8,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"podd/cmd/podd/e2e/harness"
 	"podd/runtime/runtimetest/stack"
 )
 
@@ -39,26 +39,13 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	code, done, err := stack.ShareMounts()
-	if err == nil && !done {
-		code, err = run(m)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	harness.Main(func(dir string) (int, error) { return run(m, dir) })
 }
 
-// run starts the shared stack, runs the tests, and checks that they have left nothing on the
-// stack.
-func run(m *testing.M) (code int, err error) {
+// run starts the shared stack in dir, runs the tests, and checks that they have left nothing on
+// the stack.
+func run(m *testing.M, dir string) (exitCode int, err error) {
 	ctx := context.Background()
-	dir, err := os.MkdirTemp("", "podd-")
-	if err != nil {
-		return 1, err
-	}
-	defer os.RemoveAll(dir)
 	if shared, err = stack.Start(ctx, stack.Options{Dir: dir}); err != nil {
 		return 1, err
 	}
@@ -67,28 +54,23 @@ func run(m *testing.M) (code int, err error) {
 			err = destroyed
 		}
 	}()
-	if binary, err = build(ctx, dir); err != nil {
+	if binary, err = givenOrBuiltPodd(ctx, dir); err != nil {
 		return 1, err
 	}
-	code = m.Run()
-	if code == 0 {
+	exitCode = m.Run()
+	if exitCode == 0 {
 		err = errors.Join(removeClasses(shared.CgroupParent()), wantNothing(ctx, shared))
 	}
-	return code, err
+	return exitCode, err
 }
 
-// build builds podd with the flags of a release.
-func build(ctx context.Context, dir string) (string, error) {
+// givenOrBuiltPodd returns the path of podd: $PODD_E2E_BINARY, or a file in dir that it builds.
+func givenOrBuiltPodd(ctx context.Context, dir string) (string, error) {
 	if given := os.Getenv("PODD_E2E_BINARY"); given != "" {
 		return filepath.Abs(given)
 	}
 	file := filepath.Join(dir, "podd")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", file, "podd/cmd/podd")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building podd: %w: %s", err, out)
-	}
-	return file, nil
+	return file, harness.BuildPodd(ctx, file)
 }
 
 // wantNothing returns an error unless the stack has no trace of any pod. A runtime can lose
@@ -121,7 +103,7 @@ func wantNothing(ctx context.Context, s *stack.Stack) error {
 
 // leftIn waits until nothing is left, and returns what is left after the limit.
 func leftIn(ctx context.Context, s *stack.Stack, limit time.Duration) (stack.Leftovers, error) {
-	again := time.NewTicker(poll)
+	again := time.NewTicker(harness.PollInterval)
 	defer again.Stop()
 	for deadline := time.Now().Add(limit); ; <-again.C {
 		left, err := s.Leftovers(ctx)

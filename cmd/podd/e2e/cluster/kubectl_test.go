@@ -17,16 +17,13 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"podd/cmd/podd/e2e/harness"
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// kubectlPath returns the host's kubectl or, if it has none, one built from the source of
-// Kubernetes.
+// kubectlPath returns the path of kubectl, which it builds if the host has none.
 var kubectlPath = sync.OnceValues(func() (string, error) {
-	if path, err := exec.LookPath("kubectl"); err == nil {
-		return path, nil
-	}
-	return build(context.Background(), "../../../../testdata/controlplane", filepath.Join(plane.dir, "kubectl"), "k8s.io/kubernetes/cmd/kubectl")
+	return harness.FindOrBuildKubectl(context.Background(), "../../../../testdata/controlplane", filepath.Join(plane.dir, "kubectl"))
 })
 
 // kubectl runs kubectl as the administrator and returns its output.

@@ -15,16 +15,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"podd/cmd/podd/e2e/harness"
 )
 
-// patience is the maximum time that a test waits for an event: one minute, or
-// $PODD_E2E_PATIENCE on a slow host.
-var patience = func() time.Duration {
-	if given, err := time.ParseDuration(os.Getenv("PODD_E2E_PATIENCE")); err == nil {
-		return given
-	}
-	return time.Minute
-}()
+// patience is the maximum time that a test waits for an event.
+var patience = harness.Patience(time.Minute)
 
 // An agent is a podd that runs as a node of the cluster.
 type agent struct {
@@ -166,21 +162,13 @@ func (a *agent) untilPs(text string, want bool) {
 	})
 }
 
-func (a *agent) eventually(what string, is func() error) {
+func (a *agent) eventually(condition string, check func() error) {
 	a.t.Helper()
-	eventually(a.t, what, is)
+	eventually(a.t, condition, check)
 }
 
-// eventually polls until is returns nil. After patience it fails with the last error.
-func eventually(t *testing.T, what string, is func() error) {
+// eventually polls until check returns nil. After patience the test fails with the last error.
+func eventually(t *testing.T, condition string, check func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		err := is()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("waiting until %s: %v", what, err)
-		}
-	}
+	harness.Eventually(t, patience, condition, check)
 }

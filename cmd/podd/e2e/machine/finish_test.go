@@ -100,7 +100,7 @@ func TestFinish(t *testing.T) {
 	all := jobs()
 	apply(t, map[string]string{"first": all["first"]})
 	untilWoundDown(t, "first")
-	writeControl(t, atomicfile.Replace, "not synced")
+	writeControl(t, atomicfile.WriteInNoSync, "not synced")
 	apply(t, map[string]string{"last": all["last"]})
 	untilWoundDown(t, "last")
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/alecthomas/kong"
+
 	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/cmd/podd/internal/printer"
@@ -35,7 +37,7 @@ accepts the directory as it is, and stops the pods of the missing manifests.`
 }
 
 // Validate returns an error if the argument SOURCE is missing or not permitted.
-func (c *AcceptCmd) Validate() error {
+func (c *AcceptCmd) Validate(*kong.Context) error {
 	switch {
 	case c.Change == "empty" && c.Source == "":
 		return errors.New("missing SOURCE, the directory that is empty or has lost manifests: podd accept empty SOURCE")

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 
@@ -39,7 +40,7 @@ type DebugCmd struct {
 }
 
 // Validate returns an error for invalid combinations of flags and arguments.
-func (c *DebugCmd) Validate() error {
+func (c *DebugCmd) Validate(*kong.Context) error {
 	if kind, _, named := strings.Cut(c.Pod, "/"); named && slices.Contains([]string{"node", "nodes", "no"}, kind) {
 		return fmt.Errorf("%s: podd debug supports only pods; on the node itself, use a shell", c.Pod)
 	}

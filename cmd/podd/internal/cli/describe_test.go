@@ -60,7 +60,7 @@ func TestDescribe_Goldens(t *testing.T) {
 	}
 	d := &description{now: poddtest.At, events: events, why: why}
 	d.writePod(p)
-	golden(t, "describe_pod", d.String())
+	compareGolden(t, "describe_pod", d.String())
 
 	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", CreationTimestamp: *poddtest.KubeTime(time.Hour), Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}}
 	n.Spec.Taints = []v1.Taint{{Key: "a", Value: "b", Effect: v1.TaintEffectNoSchedule}}
@@ -70,7 +70,7 @@ func TestDescribe_Goldens(t *testing.T) {
 	n.Status.NodeInfo.KubeletVersion = "v1.34.0"
 	d = &description{now: poddtest.At, events: events}
 	d.writeNode(n, []v1.Pod{*p})
-	golden(t, "describe_node", d.String())
+	compareGolden(t, "describe_node", d.String())
 }
 
 // TestDescribe_Allocated checks that the requests in the description of a node are the

@@ -66,7 +66,7 @@ func TestEvents_Goldens(t *testing.T) {
 		"events_nowhere":   {cmd: EventsCmd{ListScope: ListScope{Namespace: "nowhere"}}},
 	} {
 		out, stderr := listEvents(t, &c.cmd, c.color)
-		golden(t, name, out+"-- stderr --\n"+stderr)
+		compareGolden(t, name, out+"-- stderr --\n"+stderr)
 	}
 }
 

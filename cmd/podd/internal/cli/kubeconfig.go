@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"sigs.k8s.io/yaml"
 
 	"podd/cmd/podd/internal/client"
@@ -33,7 +34,7 @@ func (c *KubeconfigCmd) Help() string {
 }
 
 // Validate rejects flags that contradict each other.
-func (c *KubeconfigCmd) Validate() error {
+func (c *KubeconfigCmd) Validate(*kong.Context) error {
 	switch {
 	case c.Revoke && (c.Output != nil || c.Duration != nil):
 		return errors.New("--revoke prints no credential; run podd kubeconfig again for a new one")

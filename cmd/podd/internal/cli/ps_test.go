@@ -91,7 +91,7 @@ func TestPs_Goldens(t *testing.T) {
 		"ps_hostile":    {view: poddtest.ViewOf(hostile)},
 	} {
 		out, stderr := list(c.view, c.output, c.PodSelector)
-		golden(t, name, out+"-- stderr --\n"+stderr)
+		compareGolden(t, name, out+"-- stderr --\n"+stderr)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestPs_Watch(t *testing.T) {
 	now = now.Add(time.Minute)
 	show("one minute passes", v)
 	show("one pod is deleted", poddtest.ViewOf(poddtest.Crashed(poddtest.PodAt("db.yaml", 1, "db", "pg"))))
-	golden(t, "ps_watch", out.String()+"-- stderr --\n"+stderr.String())
+	compareGolden(t, "ps_watch", out.String()+"-- stderr --\n"+stderr.String())
 }
 
 func TestPs_WatchData(t *testing.T) {

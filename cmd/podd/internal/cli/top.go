@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -47,7 +48,7 @@ type containerUsage struct {
 }
 
 // Validate returns an error for flags that do not apply to the resource type.
-func (c *TopCmd) Validate() error {
+func (c *TopCmd) Validate(*kong.Context) error {
 	switch {
 	case len(c.Names) > 0 && c.Selector != "":
 		return errors.New("only one of NAME or selector can be provided")

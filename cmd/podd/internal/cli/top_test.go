@@ -56,7 +56,7 @@ func TestTop_Goldens(t *testing.T) {
 		"top_bad_resource": "secrets",
 	} {
 		got := podd(t, serveUsage(t), append([]string{"top"}, strings.Fields(words)...)...)
-		golden(t, name, fmt.Sprintf("%s-- stderr, code %d --\n%s", got.Out, got.Code, got.Err))
+		compareGolden(t, name, fmt.Sprintf("%s-- stderr, code %d --\n%s", got.Out, got.Code, got.Err))
 	}
 }
 

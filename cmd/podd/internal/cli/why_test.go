@@ -35,11 +35,11 @@ func TestWhy_Goldens(t *testing.T) {
 		Pod: server.Key{Namespace: "default", Name: "new-n1"},
 	})
 	for _, name := range []string{"clock-n1", "db-n1", "job-n1", "gone-n1", "new-n1"} {
-		golden(t, "why_"+strings.TrimSuffix(name, "-n1"), whyText(v, subject{key: server.Key{Namespace: "default", Name: name}}))
+		compareGolden(t, "why_"+strings.TrimSuffix(name, "-n1"), whyText(v, subject{key: server.Key{Namespace: "default", Name: name}}))
 	}
-	golden(t, "why_web", whyText(v, subject{key: server.Key{Namespace: "prod", Name: "web-n1"}}))
+	compareGolden(t, "why_web", whyText(v, subject{key: server.Key{Namespace: "prod", Name: "web-n1"}}))
 	for name, path := range map[string]string{"clock": "clock.yaml", "db": "db.yaml", "new": "new.yaml"} {
-		golden(t, "why_file_"+name, whyText(v, subject{path: "/etc/podd/manifests/" + path}))
+		compareGolden(t, "why_file_"+name, whyText(v, subject{path: "/etc/podd/manifests/" + path}))
 	}
 }
 
@@ -59,7 +59,7 @@ func TestWhy_Events(t *testing.T) {
 	for _, e := range all {
 		w.events = append(w.events, *e)
 	}
-	golden(t, "why_events", w.explain(subject{key: web.Key()}))
+	compareGolden(t, "why_events", w.explain(subject{key: web.Key()}))
 }
 
 // TestWhy_States checks the headline of a pod in every state.
@@ -104,7 +104,7 @@ func TestWhy_States(t *testing.T) {
 	} {
 		fmt.Fprintf(&b, "%s\n", whyText(poddtest.ViewOf(p), subject{key: p.Key()}))
 	}
-	golden(t, "why_states", b.String())
+	compareGolden(t, "why_states", b.String())
 }
 
 // TestWhy_EscapesControls checks that control characters from containers are escaped.

@@ -87,7 +87,7 @@ func (p certFiles) updateSymlink(name string) error {
 	if err := dir.Rename(next, filepath.Base(p.currentPath())); err != nil {
 		return err
 	}
-	return atomicfile.Sync(dir)
+	return atomicfile.SyncDir(dir)
 }
 
 // pendingKey returns the stored key of the pending request, so that podd continues the request

@@ -172,7 +172,7 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, problems *prob
 	})
 	group.Go(func() error { c.drivers.run(ctx, api, c, problems); return nil })
 	if c.o.CSI != nil {
-		group.Go(func() error { c.reportGrowth(ctx, api); return nil })
+		group.Go(func() error { c.reportExpansions(ctx, api); return nil })
 	}
 	group.Go(func() error {
 		(&leaseRenewer{o: &c.o, c: api, problems: problems, owner: &syncer.uid}).run(ctx)

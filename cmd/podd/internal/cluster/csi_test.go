@@ -23,8 +23,8 @@ import (
 type fakeDrivers struct {
 	mu         sync.Mutex // guards all following fields
 	registered []csi.Driver
-	uses       []csi.Use
-	grown      []csi.Growth
+	uses       []csi.VolumeID
+	grown      []csi.Expansion
 	changed    chan struct{}
 }
 
@@ -42,13 +42,13 @@ func (f *fakeDrivers) Registered() ([]csi.Driver, <-chan struct{}) {
 	return f.registered, f.changedLocked()
 }
 
-func (f *fakeDrivers) InUse() ([]csi.Use, <-chan struct{}) {
+func (f *fakeDrivers) InUse() ([]csi.VolumeID, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.uses, f.changedLocked()
 }
 
-func (f *fakeDrivers) Grown() ([]csi.Growth, <-chan struct{}) {
+func (f *fakeDrivers) Expansions() ([]csi.Expansion, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.grown, f.changedLocked()
@@ -260,7 +260,7 @@ func TestAttachment(t *testing.T) {
 		if c := l.countRequests("GET volumeattachments", "GET persistentvolumeclaims", "GET persistentvolumes", "PATCH nodes"); c[0] != 0 || c[1] > 10 || c[2] != 0 || c[3] > 4 {
 			t.Errorf("without changes: got %v requests, want none", c)
 		}
-		drivers.set(func() { drivers.uses = []csi.Use{{Driver: disk.Name, Handle: "h"}} })
+		drivers.set(func() { drivers.uses = []csi.VolumeID{{Driver: disk.Name, Handle: "h"}} })
 		l.change(func() { l.putPod(newReader("a", claimVolume("data")), "DELETED") })
 		l.advance(time.Second)
 		if n := l.storedNode(); len(n.Status.VolumesInUse) != 1 {
@@ -338,7 +338,7 @@ func TestAttachment_Outage(t *testing.T) {
 // TestAttachment_NotRequired checks that volumes of a driver without attach need no
 // VolumeAttachment and are not reported as in use.
 func TestAttachment_NotRequired(t *testing.T) {
-	drivers := &fakeDrivers{registered: []csi.Driver{disk}, uses: []csi.Use{{Driver: disk.Name, Handle: "h"}}}
+	drivers := &fakeDrivers{registered: []csi.Driver{disk}, uses: []csi.VolumeID{{Driver: disk.Name, Handle: "h"}}}
 	withDrivers(t, drivers, func(l *testNode) {
 		d := &storage.CSIDriver{Spec: storage.CSIDriverSpec{AttachRequired: new(false), VolumeLifecycleModes: []storage.VolumeLifecycleMode{storage.VolumeLifecyclePersistent}}}
 		d.Name = disk.Name
@@ -356,9 +356,9 @@ func TestAttachment_NotRequired(t *testing.T) {
 	})
 }
 
-// TestReportGrowth checks that the status of a claim is updated once after the expansion of its
+// TestReportExpansions checks that the status of a claim is updated once after the expansion of its
 // volume on this node.
-func TestReportGrowth(t *testing.T) {
+func TestReportExpansions(t *testing.T) {
 	drivers := &fakeDrivers{}
 	withDrivers(t, drivers, func(l *testNode) {
 		key := types.NamespacedName{Namespace: "default", Name: "data"}
@@ -392,7 +392,7 @@ func TestReportGrowth(t *testing.T) {
 		l.advance(time.Second)
 		l.countRequests()
 		drivers.set(func() {
-			drivers.grown = []csi.Growth{{Use: csi.Use{Driver: disk.Name, Handle: "h"}, Volume: "pv1", Capacity: 2 << 30}}
+			drivers.grown = []csi.Expansion{{VolumeID: csi.VolumeID{Driver: disk.Name, Handle: "h"}, Volume: "pv1", Capacity: 2 << 30}}
 		})
 		l.advance(time.Second)
 		if c := l.countRequests("GET persistentvolumeclaims"); c[0] != 2 { // once to compare it, once with its volume
@@ -410,8 +410,8 @@ func TestReportGrowth(t *testing.T) {
 	})
 }
 
-// TestReportGrowth_Failed checks that failed expansions are reported as the kubelet reports them.
-func TestReportGrowth_Failed(t *testing.T) {
+// TestReportExpansions_Failed checks that failed expansions are reported as the kubelet reports them.
+func TestReportExpansions_Failed(t *testing.T) {
 	drivers := &fakeDrivers{}
 	withDrivers(t, drivers, func(l *testNode) {
 		key := types.NamespacedName{Namespace: "default", Name: "data"}
@@ -426,9 +426,9 @@ func TestReportGrowth_Failed(t *testing.T) {
 			})
 			l.advance(claimInterval)
 		}
-		fail := func(f csi.GrowthFailure) v1.PersistentVolumeClaimStatus {
+		fail := func(f csi.ExpansionFailure) v1.PersistentVolumeClaimStatus {
 			drivers.set(func() {
-				drivers.grown = []csi.Growth{{Use: csi.Use{Driver: disk.Name, Handle: "h"}, Volume: "pv1", Capacity: 2 << 30, Failed: &f}}
+				drivers.grown = []csi.Expansion{{VolumeID: csi.VolumeID{Driver: disk.Name, Handle: "h"}, Volume: "pv1", Capacity: 2 << 30, Failure: &f}}
 			})
 			l.advance(time.Second)
 			return l.objects().Claims[key].Status
@@ -449,16 +449,16 @@ func TestReportGrowth_Failed(t *testing.T) {
 		l.change(func() { l.putPod(diskPod(l), "ADDED") })
 		l.advance(maxUncachedWait)
 		grow("2Gi", v1.PersistentVolumeClaimNodeResizePending)
-		check("first failure", fail(csi.GrowthFailure{Message: "busy"}), v1.PersistentVolumeClaimNodeResizePending, "busy")
+		check("first failure", fail(csi.ExpansionFailure{Message: "busy"}), v1.PersistentVolumeClaimNodeResizePending, "busy")
 		l.countRequests()
-		check("second failure", fail(csi.GrowthFailure{Message: "full", Again: true}), v1.PersistentVolumeClaimNodeResizePending, "busy")
+		check("second failure", fail(csi.ExpansionFailure{Message: "full", Repeated: true}), v1.PersistentVolumeClaimNodeResizePending, "busy")
 		if c := l.countRequests("PATCH persistentvolumeclaims"); c[0] > 0 {
 			t.Errorf("second failure: got %d patches, want none", c[0])
 		}
-		check("infeasible", fail(csi.GrowthFailure{Message: "too large", Again: true, Infeasible: true}), v1.PersistentVolumeClaimNodeResizeInfeasible, "busy")
+		check("infeasible", fail(csi.ExpansionFailure{Message: "too large", Repeated: true, Infeasible: true}), v1.PersistentVolumeClaimNodeResizeInfeasible, "busy")
 		drivers.set(func() { drivers.grown = nil })
 		grow("1Gi", v1.PersistentVolumeClaimNodeResizeInProgress)
-		check("another size is requested", fail(csi.GrowthFailure{Message: "busy"}), v1.PersistentVolumeClaimNodeResizeInProgress, "busy")
-		check("second failure, another size is requested", fail(csi.GrowthFailure{Message: "busy", Again: true}), v1.PersistentVolumeClaimNodeResizeInfeasible, "busy")
+		check("another size is requested", fail(csi.ExpansionFailure{Message: "busy"}), v1.PersistentVolumeClaimNodeResizeInProgress, "busy")
+		check("second failure, another size is requested", fail(csi.ExpansionFailure{Message: "busy", Repeated: true}), v1.PersistentVolumeClaimNodeResizeInfeasible, "busy")
 	})
 }

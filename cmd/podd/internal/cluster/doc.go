@@ -72,7 +72,7 @@
 //   - allocatable.count is the value at the driver's registration.
 //
 // A bound claim of a CSI volume is read every 90 seconds, because it may have been resized.
-// grow.go updates the status of the claim after the expansion on this node, and reports a
+// expansion.go updates the status of the claim after the expansion on this node, and reports a
 // failed expansion as the kubelet does.
 //
 // As with the kubelet, a Node that is deleted while podd runs is not created again, because

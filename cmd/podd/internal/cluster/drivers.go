@@ -9,9 +9,9 @@ type Drivers interface {
 	Registered() ([]csi.Driver, <-chan struct{})
 	// InUse returns the volumes on this node. It contains a volume from before the first call of
 	// the volume's driver until the volume has been removed.
-	InUse() ([]csi.Use, <-chan struct{})
-	// Grown returns the successful and failed expansions of volumes on this node.
-	Grown() ([]csi.Growth, <-chan struct{})
+	InUse() ([]csi.VolumeID, <-chan struct{})
+	// Expansions returns the successful and failed expansions of volumes on this node.
+	Expansions() ([]csi.Expansion, <-chan struct{})
 }
 
 var _ Drivers = (*csi.Drivers)(nil)

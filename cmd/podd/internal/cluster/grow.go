@@ -23,17 +23,17 @@ var resizeConditions = []v1.PersistentVolumeClaimConditionType{
 	v1.PersistentVolumeClaimControllerResizeError, v1.PersistentVolumeClaimNodeResizeError,
 }
 
-// reportGrowth updates the status of PersistentVolumeClaims after their volumes were expanded on
+// reportExpansions updates the status of PersistentVolumeClaims after their volumes were expanded on
 // this node, until ctx is done. It also reports failed expansions, so that the resize controller
 // can try a smaller size.
-func (c *Cluster) reportGrowth(ctx context.Context, api *client) {
+func (c *Cluster) reportExpansions(ctx context.Context, api *client) {
 	b, updates := backoff{}, map[types.NamespacedName]int{}
 	for {
-		grown, grownChanged := c.o.CSI.Grown()
+		grown, expansionsChanged := c.o.CSI.Expansions()
 		objects, objectsChanged := c.objects.get()
 		var retry <-chan time.Time
 		for i := range grown {
-			claim, patch := grownClaim(&objects, &grown[i], time.Now())
+			claim, patch := expandedClaim(&objects, &grown[i], time.Now())
 			if patch == nil {
 				continue
 			}
@@ -54,7 +54,7 @@ func (c *Cluster) reportGrowth(ctx context.Context, api *client) {
 			objectsChanged = nil
 		}
 		select {
-		case <-grownChanged:
+		case <-expansionsChanged:
 		case <-objectsChanged:
 		case <-retry:
 		case <-ctx.Done():
@@ -63,12 +63,12 @@ func (c *Cluster) reportGrowth(ctx context.Context, api *client) {
 	}
 }
 
-// grownClaim returns the claim of an expanded volume and a patch of the claim's status. The patch
+// expandedClaim returns the claim of an expanded volume and a patch of the claim's status. The patch
 // is nil if the status is up to date. The API server rejects the patch with a conflict if the
 // claim has changed in the meantime.
-func grownClaim(o *manifest.Objects, g *csi.Growth, now time.Time) (claim *v1.PersistentVolumeClaim, patch []byte) {
+func expandedClaim(o *manifest.Objects, g *csi.Expansion, now time.Time) (claim *v1.PersistentVolumeClaim, patch []byte) {
 	pv := o.Volumes[types.NamespacedName{Name: g.Volume}]
-	if pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.CSI == nil || (csi.Use{Driver: pv.Spec.CSI.Driver, Handle: pv.Spec.CSI.VolumeHandle}) != g.Use {
+	if pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.CSI == nil || (csi.VolumeID{Driver: pv.Spec.CSI.Driver, Handle: pv.Spec.CSI.VolumeHandle}) != g.VolumeID {
 		return nil, nil
 	}
 	claim = o.Claims[types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}]
@@ -79,10 +79,10 @@ func grownClaim(o *manifest.Objects, g *csi.Growth, now time.Time) (claim *v1.Pe
 	var status map[string]any
 	switch {
 	case !grows || g.Capacity < to.Value():
-	case g.Failed == nil:
-		status = grownStatus(claim, to)
+	case g.Failure == nil:
+		status = expandedStatus(claim, to)
 	case g.Capacity == to.Value():
-		status = failedStatus(claim, to, g.Failed, now)
+		status = failedStatus(claim, to, g.Failure, now)
 	}
 	if len(status) == 0 {
 		return nil, nil
@@ -90,8 +90,8 @@ func grownClaim(o *manifest.Objects, g *csi.Growth, now time.Time) (claim *v1.Pe
 	return claim, []byte(mustEncode(map[string]any{"metadata": map[string]any{"resourceVersion": claim.ResourceVersion}, "status": status}))
 }
 
-// grownStatus returns a patch of the claim's status that completes a resize to the size to.
-func grownStatus(claim *v1.PersistentVolumeClaim, to resource.Quantity) map[string]any {
+// expandedStatus returns a patch of the claim's status that completes a resize to the size to.
+func expandedStatus(claim *v1.PersistentVolumeClaim, to resource.Quantity) map[string]any {
 	status := map[string]any{"capacity": map[string]any{"storage": to.String()}}
 	if claim.Status.AllocatedResourceStatuses != nil {
 		status["allocatedResourceStatuses"] = map[string]any{"storage": nil}
@@ -115,13 +115,13 @@ func grownStatus(claim *v1.PersistentVolumeClaim, to resource.Quantity) map[stri
 // NodeResizeInfeasible in two cases: if the driver reports that the size is infeasible, or if the
 // expansion has failed more than once and the claim now requests another size. failedStatus
 // returns nil if the controller does not use allocatedResourceStatuses.
-func failedStatus(claim *v1.PersistentVolumeClaim, to resource.Quantity, f *csi.GrowthFailure, now time.Time) map[string]any {
+func failedStatus(claim *v1.PersistentVolumeClaim, to resource.Quantity, f *csi.ExpansionFailure, now time.Time) map[string]any {
 	if claim.Status.AllocatedResourceStatuses[v1.ResourceStorage] == "" {
 		return nil
 	}
 	status := map[string]any{}
 	requested := claim.Spec.Resources.Requests[v1.ResourceStorage]
-	if f.Infeasible || f.Again && requested.Cmp(to) != 0 {
+	if f.Infeasible || f.Repeated && requested.Cmp(to) != 0 {
 		status["allocatedResourceStatuses"] = map[string]any{"storage": v1.PersistentVolumeClaimNodeResizeInfeasible}
 	}
 	hasCondition := slices.ContainsFunc(claim.Status.Conditions, func(c v1.PersistentVolumeClaimCondition) bool {

@@ -56,7 +56,7 @@ func (u *volumesInUse) setDesired(w desiredVolumes) {
 // the desired volumes change. present contains the volumes in the current status, and here
 // contains the volumes on this node. Until desired.isComplete is set, the result includes all
 // volumes in present.
-func (u *volumesInUse) names(present []v1.UniqueVolumeName, here []csi.Use) (names []v1.UniqueVolumeName, desiredChanged <-chan struct{}) {
+func (u *volumesInUse) names(present []v1.UniqueVolumeName, here []csi.VolumeID) (names []v1.UniqueVolumeName, desiredChanged <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	all := maps.Clone(u.desired.names)

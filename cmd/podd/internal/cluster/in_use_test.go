@@ -46,9 +46,9 @@ func TestVolumesInUse(t *testing.T) {
 					return !reported && !slices.Contains(here, h)
 				})
 			default:
-				var uses []csi.Use
+				var uses []csi.VolumeID
 				for _, h := range here {
-					uses = append(uses, csi.Use{Driver: "d", Handle: h})
+					uses = append(uses, csi.VolumeID{Driver: "d", Handle: h})
 				}
 				names, _ := u.names(status, uses)
 				for _, h := range slices.Concat(desired, here) {

@@ -83,7 +83,7 @@ func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node
 // is closed when the volumes of bound pods change, and hereChanged when the volumes on this node
 // change.
 func (s *nodeSyncer) volumes() (names []v1.UniqueVolumeName, desiredChanged, hereChanged <-chan struct{}) {
-	var uses []csi.Use
+	var uses []csi.VolumeID
 	if s.o.CSI != nil {
 		uses, hereChanged = s.o.CSI.InUse()
 	}

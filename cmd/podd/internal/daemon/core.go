@@ -45,7 +45,7 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 		return core{}, err
 	}
 	pods := client.NewObserver(cri.ObserverOptions{
-		Instance: b.instance.ID, Adopted: b.instance.Adopted, Nobodys: unlabelled, Slow: cfg.SyncFrequency, Looked: t.metrics.RecordRelist, Logger: b.log,
+		Instance: b.instance.ID, Adopted: b.instance.Adopted, IncludeUnlabelled: unlabelled, MaxRelistInterval: cfg.SyncFrequency, OnRelist: t.metrics.RecordRelist, Logger: b.log,
 	})
 	devices, unreadable := openDeviceLedger(cfg.RootDir, b.log)
 	published := newView(b, t, in, on, slices.Concat(contestedProblems(b.instance), unreadable))

@@ -13,6 +13,7 @@ import (
 	"podd/reconcile"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
+	"podd/reconcile/state"
 )
 
 // A qosSyncer sets the limits of the cgroups that contain the cgroups of pods. The CPU
@@ -44,7 +45,7 @@ func newQOSSyncer(o qosOptions) *qosSyncer {
 // recordChange records the pods of a change. It does not block. Only one goroutine may call it.
 func (k *qosSyncer) recordChange(c reconcile.Change) {
 	before, driver, wasReady := k.total, k.node.CgroupDriver, k.isReady
-	for _, key := range c.Gone {
+	for _, key := range c.Removed {
 		k.setRequest(key, 0)
 	}
 	for _, r := range c.Reports {
@@ -75,7 +76,7 @@ func (k *qosSyncer) setRequest(key types.NamespacedName, milli int64) {
 
 // podCPURequest returns the CPU request of the running version of a pod, in millicores, or 0 if
 // the pod has finished.
-func podCPURequest(r *reconcile.Report) int64 {
+func podCPURequest(r *state.Report) int64 {
 	if r.Pod.Status.Phase == v1.PodSucceeded || r.Pod.Status.Phase == v1.PodFailed {
 		return 0
 	}

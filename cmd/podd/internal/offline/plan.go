@@ -160,7 +160,7 @@ func observeOnce(ctx context.Context, cfg *config.Config) (runtime.Snapshot, run
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var observed runtime.Snapshot
-	err = client.NewObserver(cri.ObserverOptions{Instance: id, Adopted: slices.Concat(adopted, cfg.AdoptInstances), Nobodys: unlabelled, Logger: quiet}).Run(ctx, func(s runtime.Snapshot) {
+	err = client.NewObserver(cri.ObserverOptions{Instance: id, Adopted: slices.Concat(adopted, cfg.AdoptInstances), IncludeUnlabelled: unlabelled, Logger: quiet}).Run(ctx, func(s runtime.Snapshot) {
 		if s.Whole && !observed.Whole {
 			observed = s
 			cancel()
@@ -207,7 +207,7 @@ func replaceText(p reconcile.Planned, running *server.View) string {
 		return text
 	}
 	if old := running.Pod(server.Key(p.Key)); old != nil {
-		if class := plan.ClassChange(old.Pod, p.Pod.Spec); class != "" {
+		if class := plan.DescribeQoSChange(old.Pod, p.Pod.Spec); class != "" {
 			text += ": " + class
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/alecthomas/kong"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -38,7 +39,7 @@ type VolumeCmd struct {
 func (c *VolumeCmd) KubeletFlags() *config.Flags { return &c.Flags }
 
 // Validate returns an error for rm without claims or with an output format.
-func (c *VolumeCmd) Validate() error {
+func (c *VolumeCmd) Validate(*kong.Context) error {
 	if c.Action == "rm" && len(c.Claims) == 0 {
 		return errors.New("missing claims to remove; podd volume ls lists them")
 	}

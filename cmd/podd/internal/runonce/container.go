@@ -25,7 +25,7 @@ func (p *runPod) containers() []container {
 	spec := &p.Desired.Spec.Spec
 	add := func(list string, cs []v1.Container, init bool) {
 		for i := range cs {
-			m := container{spec: &cs[i], kind: plan.KindOf(&cs[i], init), path: fmt.Sprintf("spec.%s[%d]", list, i)}
+			m := container{spec: &cs[i], kind: plan.ContainerKind(&cs[i], init), path: fmt.Sprintf("spec.%s[%d]", list, i)}
 			if p.Report != nil {
 				if e, ok := p.Report.Last[cs[i].Name]; ok {
 					m.exit = &e

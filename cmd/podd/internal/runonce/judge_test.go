@@ -9,8 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/cmd/podd/internal/exit"
-	"podd/reconcile"
 	"podd/reconcile/plan"
+	"podd/reconcile/state"
 )
 
 const (
@@ -26,7 +26,7 @@ func TestJudge(t *testing.T) {
 	restartsOn42, restartsOnAny := newPod(t, "a", never, "c"), newPod(t, "b", never, "c")
 	setRestartRule(restartsOn42, v1.ContainerRestartRuleOnExitCodesOpIn, 42)
 	setRestartRule(restartsOnAny, v1.ContainerRestartRuleOnExitCodesOpNotIn)
-	pull := func(status, count int) func(*reconcile.Report) {
+	pull := func(status, count int) func(*state.Report) {
 		return addStep("main", plan.Failure{Count: count, Reason: "ErrImagePull", Status: status, Message: "pulling x: no", Until: after(99)})
 	}
 	tests := []struct {
@@ -57,7 +57,7 @@ func TestJudge(t *testing.T) {
 		{name: "exit of a sidecar does not determine the code", pods: []runPod{
 			withReportAt(newPod(t, "s", never, "sidecar:log", "c"), 2, setExit("log", 137, 1, 1), setExit("c", 5, 1, 1), setFinished),
 		}, start: 1, outcome: outcomeCompleted, code: 5},
-		{name: "disappeared before it ended", pods: []runPod{withReportAt(job, 2, setFinished, func(r *reconcile.Report) { r.Finished.Failed = true })}, start: 1, outcome: outcomeCompleted, code: exit.Internal},
+		{name: "disappeared before it ended", pods: []runPod{withReportAt(job, 2, setFinished, func(r *state.Report) { r.Finished.Failed = true })}, start: 1, outcome: outcomeCompleted, code: exit.Internal},
 		{name: "evicted", pods: []runPod{withReportAt(job, 2, setEvicted)}, start: 1, outcome: outcomeCompleted, code: exit.Internal},
 		{name: "evicted and killed", pods: []runPod{withReportAt(job, 2, setExit("main", 137, 1, 1), setEvicted)}, start: 1, outcome: outcomeCompleted, code: exit.Internal},
 		{name: "exit code 256", pods: []runPod{withReportAt(job, 2, setExit("main", 256, 1, 1), setFinished)}, start: 1, outcome: outcomeCompleted, code: 1},
@@ -74,7 +74,7 @@ func TestJudge(t *testing.T) {
 		{name: "invalid image name", pods: []runPod{withReportAt(job, 1, addStep("main", plan.Failure{Count: 1, Final: true, Reason: "InvalidImageName"}))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
 		{name: "start fails four times", pods: []runPod{withReportAt(job, 1, addStep("main", plan.Failure{Count: 4, Reason: "CreateContainerError"}))}, start: 1},
 		{name: "start fails five times", pods: []runPod{withReportAt(job, 1, addStep("main", plan.Failure{Count: 5, Reason: "CreateContainerError"}))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
-		{name: "sandbox fails five times", pods: []runPod{withReportAt(job, 1, func(r *reconcile.Report) { r.Decision.Failure.Count = 5 })}, start: 1, outcome: outcomeFailing, code: exit.Internal},
+		{name: "sandbox fails five times", pods: []runPod{withReportAt(job, 1, func(r *state.Report) { r.Decision.Failure.Count = 5 })}, start: 1, outcome: outcomeFailing, code: exit.Internal},
 		{name: "rejected", pods: []runPod{withReportAt(job, 1, setWaiting(plan.RuleNotAdmitted, "host port 80 is taken", 1), setFinal)}, start: 1, outcome: outcomeFailing, code: exit.Internal},
 		{name: "waits for a network", pods: []runPod{withReportAt(job, 1, setWaiting(plan.RuleNetworkNotReady, "no CNI", 1))}, start: 1},
 		{name: "waits too long", pods: []runPod{withReportAt(job, 1, setWaiting(plan.RuleNetworkNotReady, "no CNI", -20))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
@@ -143,7 +143,7 @@ func TestWithReport(t *testing.T) {
 	}
 	removed := newReport(p)
 	removed.Version = nil
-	if diff := cmp.Diff(p.Report, p.withReport(removed, after(3)).Report, cmp.Comparer(func(a, b *reconcile.Report) bool { return a == b })); diff != "" {
+	if diff := cmp.Diff(p.Report, p.withReport(removed, after(3)).Report, cmp.Comparer(func(a, b *state.Report) bool { return a == b })); diff != "" {
 		t.Error("a report without a desired version replaced the previous report")
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
-	"podd/reconcile"
 	"podd/reconcile/plan"
+	"podd/reconcile/state"
 	"podd/runtime"
 	"podd/runtime/logs"
 )
@@ -88,7 +88,7 @@ func (o *output) waitAndCopy(ctx context.Context, dir, name string, c *logCopy) 
 
 // update applies a report. It starts copying the logs of new containers. If no container of the
 // pod can write any more, copying stops at the end of the logs.
-func (o *output) update(r *reconcile.Report) {
+func (o *output) update(r *state.Report) {
 	p := o.pods[r.Key]
 	if p == nil {
 		return

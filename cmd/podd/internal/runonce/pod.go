@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
-	"podd/reconcile"
+	"podd/reconcile/state"
 )
 
 // A runPod is a pod of the run, and its state. It is immutable.
@@ -16,14 +16,14 @@ type runPod struct {
 	Name string
 	// Report is the newest report that contains a desired version, or nil if there was
 	// none.
-	Report *reconcile.Report
+	Report *state.Report
 	// ReadyAt is the time at which the pod was first observed ready, or zero.
 	ReadyAt time.Time
 }
 
 // withReport returns p with the newer report r. It returns p unchanged if r contains no
 // desired version, because such a report does not describe the result of the pod.
-func (p runPod) withReport(r *reconcile.Report, now time.Time) runPod {
+func (p runPod) withReport(r *state.Report, now time.Time) runPod {
 	if r == nil || r.Version == nil {
 		return p
 	}

@@ -181,7 +181,7 @@ func (r *runDriver) applyChanges(now time.Time) {
 			r.pods[i] = p
 			r.out.update(report)
 		}
-		for _, key := range c.Gone {
+		for _, key := range c.Removed {
 			r.out.finish(key)
 		}
 	}

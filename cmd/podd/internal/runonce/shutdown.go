@@ -151,5 +151,5 @@ func (e *shutdown) longestGracePeriod() time.Duration {
 			longest = max(longest, *g)
 		}
 	}
-	return plan.Grace(longest)
+	return plan.GraceDuration(longest)
 }

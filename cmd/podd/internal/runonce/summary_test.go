@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"podd/cmd/podd/internal/exit"
-	"podd/reconcile"
 	"podd/reconcile/plan"
+	"podd/reconcile/state"
 )
 
 // newTestResultOf returns the result of a run of pods that took some seconds. last
@@ -48,7 +48,7 @@ func TestSummary(t *testing.T) {
   FAIL  build/main exit 3 after 0.8s: "two \"2\""
 `},
 		{"activeDeadlineSeconds exceeded", verdict{Outcome: outcomeCompleted, Code: 124}, []runPod{
-			withReportAt(build, 9, setExit("main", 143, 1, 8), func(r *reconcile.Report) {
+			withReportAt(build, 9, setExit("main", 143, 1, 8), func(r *state.Report) {
 				r.Finished = &plan.Finished{Failed: true, Reason: plan.DeadlineExceeded, Message: "Pod was active"}
 			}),
 		}, nil, `podd: 1 pod, 1 failed, 12.4s
@@ -120,7 +120,7 @@ func TestSummary(t *testing.T) {
   ok    db ready in 1.2s, stopped
 `},
 		{"disappeared", verdict{Outcome: outcomeCompleted, Code: exit.Internal}, []runPod{
-			withReportAt(build, 2, setFinished, func(r *reconcile.Report) {
+			withReportAt(build, 2, setFinished, func(r *state.Report) {
 				r.Finished.Failed, r.Finished.Message = true, "the sandbox was lost before container main exited"
 			}),
 		}, nil, `podd: 1 pod, 1 failed, 12.4s

@@ -56,7 +56,7 @@ func NewEffects(o EffectOptions) *effect.Runner {
 		}),
 		Disk:      volume.Dir{Root: rootdir.Pods(o.Root), Memory: o.Node.Capacity.Memory, Claims: rootdir.Claims(cfg.RootDir), CSI: o.CSI, Attempts: &volume.Attempts{}},
 		Leftovers: o.Leftovers, Devices: o.Devices,
-		KillShim: shim.End, MakeCgroup: o.MakeCgroup, PodMemory: cgroup.Memory,
+		KillShim: shim.Kill, MakeCgroup: o.MakeCgroup, PodMemory: cgroup.Memory,
 		DNS:     func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) },
 		IsLocal: node.IsLocal,
 		Gate:    effect.NewGate(parallelStarts(cfg)),

@@ -125,7 +125,7 @@ func newWritable(t *testing.T) *writableAPI {
 			if before != nil {
 				for key := range maps.Keys(before.Pods) {
 					if set.Pods[key] == nil {
-						c.Gone = append(c.Gone, key)
+						c.Removed = append(c.Removed, key)
 					}
 				}
 			}

@@ -110,8 +110,8 @@ func (m *diskMeter) podDisk(ctx context.Context, p *stats.Pod, spec *v1.Pod, lay
 		if u, err := collect.Files(ctx, dir, c.Name); err == nil {
 			d.Logs[c.Name] = part(u)
 		}
-		if u := layers[c.ID]; u.Layer != nil {
-			d.Layers[c.ID] = filesystemStats(u.Layer, u.LayerAt)
+		if u := layers[c.ID]; u.WritableLayer != nil {
+			d.Layers[c.ID] = filesystemStats(u.WritableLayer, u.WritableLayerAt)
 		}
 	}
 	pods := volume.Dir{Root: rootdir.Pods(m.root), Claims: rootdir.Claims(m.root), CSI: m.csi}

@@ -17,6 +17,7 @@ import (
 	"podd/manifest"
 	"podd/reconcile"
 	"podd/reconcile/plan"
+	"podd/reconcile/state"
 	"podd/runtime"
 	"podd/server"
 )
@@ -27,7 +28,7 @@ type Publisher struct {
 	Latest *server.Latest
 
 	o         Options
-	reports   map[types.NamespacedName]*reconcile.Report // last report of each worker
+	reports   map[types.NamespacedName]*state.Report // last report of each worker
 	pods      map[types.NamespacedName]*server.PodView
 	touched   map[types.NamespacedName]*server.PodView // pods that differ from Latest; nil for a removed pod
 	base      server.View                              // the last published View, without pods
@@ -70,7 +71,7 @@ func New(o Options) *Publisher {
 	self.UnreadSources = self.Sources
 	return &Publisher{
 		Latest:    server.NewLatest(&self),
-		reports:   map[types.NamespacedName]*reconcile.Report{},
+		reports:   map[types.NamespacedName]*state.Report{},
 		pods:      map[types.NamespacedName]*server.PodView{},
 		touched:   map[types.NamespacedName]*server.PodView{},
 		base:      self,
@@ -82,7 +83,7 @@ func New(o Options) *Publisher {
 
 // Publish publishes the View after a change, and returns the findings of the newest set.
 func (v *Publisher) Publish(c reconcile.Change) Findings {
-	for _, key := range c.Gone {
+	for _, key := range c.Removed {
 		if last := v.pods[key]; last != nil && v.o.Removed != nil {
 			v.o.Removed(last)
 		}
@@ -135,7 +136,7 @@ func (v *Publisher) showDesired(set *manifest.Set, now time.Time) {
 		switch {
 		case !hasReport:
 			before := v.pods[key]
-			v.setPod(key, podView(&reconcile.Report{Key: key, Version: p, Pod: p.Spec}, p))
+			v.setPod(key, podView(&state.Report{Key: key, Version: p, Pod: p.Spec}, p))
 			if v.o.Changed != nil {
 				v.o.Changed(before, v.pods[key], now)
 			}
@@ -180,10 +181,10 @@ func desiredPod(set *manifest.Set, key types.NamespacedName) *manifest.Pod {
 }
 
 // isCurrent reports whether the version that a worker reported is the desired version.
-func isCurrent(r *reconcile.Report, desired *manifest.Pod) bool {
+func isCurrent(r *state.Report, desired *manifest.Pod) bool {
 	v := r.Version
 	return v != nil && r.Successor == nil && desired != nil && v.UID == desired.UID && v.Hash == desired.Hash &&
-		maps.Equal(v.Containers, desired.Containers) && !r.Unsized
+		maps.Equal(v.Containers, desired.Containers) && !r.ResizePending
 }
 
 // setPod stores the view of a pod, or removes it if p is nil.
@@ -229,7 +230,7 @@ func fileViews(files []manifest.FileState) []server.FileView {
 
 // podView returns the view of a pod. desired is its desired version, or nil if the pod is
 // being deleted.
-func podView(r *reconcile.Report, desired *manifest.Pod) *server.PodView {
+func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 	d := r.Decision
 	p := &server.PodView{
 		Pod: r.Pod, Exists: r.Exists, Current: isCurrent(r, desired),
@@ -295,7 +296,7 @@ func readySandbox(observed []runtime.Incarnation) string {
 }
 
 // lastExits returns the last exit of each container in the order of the manifest.
-func lastExits(r *reconcile.Report) []server.ExitView {
+func lastExits(r *state.Report) []server.ExitView {
 	var out []server.ExitView
 	spec := &r.Version.Spec.Spec
 	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
@@ -309,13 +310,13 @@ func lastExits(r *reconcile.Report) []server.ExitView {
 }
 
 // countOutdated returns the number of running containers of earlier versions of the pod.
-func countOutdated(r *reconcile.Report) (n int) {
+func countOutdated(r *state.Report) (n int) {
 	if r.Version == nil {
 		return 0
 	}
 	for i := range r.Observed {
 		inc := &r.Observed[i]
-		if inc.Foreign || !inc.Ready || plan.Runs(r.Version, inc) {
+		if inc.Foreign || !inc.Ready || plan.IsCreatedFrom(inc, r.Version) {
 			continue
 		}
 		for _, c := range inc.Containers {
