@@ -24,7 +24,7 @@ type fakeDrivers struct {
 	mu         sync.Mutex // guards all following fields
 	registered []csi.Driver
 	uses       []csi.VolumeID
-	grown      []csi.Expansion
+	expansions []csi.Expansion
 	changed    chan struct{}
 }
 
@@ -51,7 +51,7 @@ func (f *fakeDrivers) InUse() ([]csi.VolumeID, <-chan struct{}) {
 func (f *fakeDrivers) Expansions() ([]csi.Expansion, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.grown, f.changedLocked()
+	return f.expansions, f.changedLocked()
 }
 
 // set changes the drivers and notifies the caller of the methods.
@@ -392,7 +392,7 @@ func TestReportExpansions(t *testing.T) {
 		l.advance(time.Second)
 		l.countRequests()
 		drivers.set(func() {
-			drivers.grown = []csi.Expansion{{VolumeID: csi.VolumeID{Driver: disk.Name, Handle: "h"}, Volume: "pv1", Capacity: 2 << 30}}
+			drivers.expansions = []csi.Expansion{{VolumeID: csi.VolumeID{Driver: disk.Name, Handle: "h"}, Volume: "pv1", Capacity: 2 << 30}}
 		})
 		l.advance(time.Second)
 		if c := l.countRequests("GET persistentvolumeclaims"); c[0] != 2 { // once to compare it, once with its volume
@@ -428,7 +428,7 @@ func TestReportExpansions_Failed(t *testing.T) {
 		}
 		fail := func(f csi.ExpansionFailure) v1.PersistentVolumeClaimStatus {
 			drivers.set(func() {
-				drivers.grown = []csi.Expansion{{VolumeID: csi.VolumeID{Driver: disk.Name, Handle: "h"}, Volume: "pv1", Capacity: 2 << 30, Failure: &f}}
+				drivers.expansions = []csi.Expansion{{VolumeID: csi.VolumeID{Driver: disk.Name, Handle: "h"}, Volume: "pv1", Capacity: 2 << 30, Failure: &f}}
 			})
 			l.advance(time.Second)
 			return l.objects().Claims[key].Status
@@ -456,7 +456,7 @@ func TestReportExpansions_Failed(t *testing.T) {
 			t.Errorf("second failure: got %d patches, want none", c[0])
 		}
 		check("infeasible", fail(csi.ExpansionFailure{Message: "too large", Repeated: true, Infeasible: true}), v1.PersistentVolumeClaimNodeResizeInfeasible, "busy")
-		drivers.set(func() { drivers.grown = nil })
+		drivers.set(func() { drivers.expansions = nil })
 		grow("1Gi", v1.PersistentVolumeClaimNodeResizeInProgress)
 		check("another size is requested", fail(csi.ExpansionFailure{Message: "busy"}), v1.PersistentVolumeClaimNodeResizeInProgress, "busy")
 		check("second failure, another size is requested", fail(csi.ExpansionFailure{Message: "busy", Repeated: true}), v1.PersistentVolumeClaimNodeResizeInfeasible, "busy")

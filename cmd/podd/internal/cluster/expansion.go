@@ -29,11 +29,11 @@ var resizeConditions = []v1.PersistentVolumeClaimConditionType{
 func (c *Cluster) reportExpansions(ctx context.Context, api *client) {
 	b, updates := backoff{}, map[types.NamespacedName]int{}
 	for {
-		grown, expansionsChanged := c.o.CSI.Expansions()
+		expansions, expansionsChanged := c.o.CSI.Expansions()
 		objects, objectsChanged := c.objects.get()
 		var retry <-chan time.Time
-		for i := range grown {
-			claim, patch := expandedClaim(&objects, &grown[i], time.Now())
+		for i := range expansions {
+			claim, patch := expandedClaim(&objects, &expansions[i], time.Now())
 			if patch == nil {
 				continue
 			}
@@ -66,9 +66,9 @@ func (c *Cluster) reportExpansions(ctx context.Context, api *client) {
 // expandedClaim returns the claim of an expanded volume and a patch of the claim's status. The patch
 // is nil if the status is up to date. The API server rejects the patch with a conflict if the
 // claim has changed in the meantime.
-func expandedClaim(o *manifest.Objects, g *csi.Expansion, now time.Time) (claim *v1.PersistentVolumeClaim, patch []byte) {
-	pv := o.Volumes[types.NamespacedName{Name: g.Volume}]
-	if pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.CSI == nil || (csi.VolumeID{Driver: pv.Spec.CSI.Driver, Handle: pv.Spec.CSI.VolumeHandle}) != g.VolumeID {
+func expandedClaim(o *manifest.Objects, e *csi.Expansion, now time.Time) (claim *v1.PersistentVolumeClaim, patch []byte) {
+	pv := o.Volumes[types.NamespacedName{Name: e.Volume}]
+	if pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.CSI == nil || (csi.VolumeID{Driver: pv.Spec.CSI.Driver, Handle: pv.Spec.CSI.VolumeHandle}) != e.VolumeID {
 		return nil, nil
 	}
 	claim = o.Claims[types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}]
@@ -78,11 +78,11 @@ func expandedClaim(o *manifest.Objects, g *csi.Expansion, now time.Time) (claim 
 	to, grows := refs.ExpansionSize(claim, pv)
 	var status map[string]any
 	switch {
-	case !grows || g.Capacity < to.Value():
-	case g.Failure == nil:
+	case !grows || e.Capacity < to.Value():
+	case e.Failure == nil:
 		status = expandedStatus(claim, to)
-	case g.Capacity == to.Value():
-		status = failedStatus(claim, to, g.Failure, now)
+	case e.Capacity == to.Value():
+		status = failedStatus(claim, to, e.Failure, now)
 	}
 	if len(status) == 0 {
 		return nil, nil
