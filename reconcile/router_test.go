@@ -285,10 +285,10 @@ func TestHungPull(t *testing.T) {
 // TestHungRunSandbox removes a pod while its sandbox is being created, and checks that the
 // sandbox is removed, too.
 func TestHungRunSandbox(t *testing.T) {
-	for _, alone := range []bool{false, true} {
-		t.Run(fmt.Sprint(alone), func(t *testing.T) {
+	for _, ignoresCancel := range []bool{false, true} {
+		t.Run(fmt.Sprintf("ignores cancel %t", ignoresCancel), func(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
-				m.Inject(runtimetest.Fault{Method: "RunPodSandbox", Delay: 3 * time.Second, Alone: alone})
+				m.Inject(runtimetest.Fault{Method: "RunPodSandbox", Delay: 3 * time.Second, IgnoresCancel: ignoresCancel})
 				m.start()
 				m.setPods(pod(t, "web", web))
 				m.advance(time.Second)

@@ -248,9 +248,9 @@ func (e *Runner) imageUser(ctx context.Context, a plan.StartContainer) (*runtime
 
 // stopContainer stops a container and returns its status; nil if the runtime reports that
 // the container does not exist.
-func (e *Runner) stopContainer(ctx context.Context, a plan.StopContainer) (*runtime.Container, error) {
+func (e *Runner) stopContainer(ctx context.Context, observed []runtime.Incarnation, a plan.StopContainer) (*runtime.Container, error) {
 	if err := e.Runtime.StopContainer(ctx, a.ID, a.Grace); err != nil {
-		return nil, fmt.Errorf("stopping container %s: %w", a.Container, err)
+		return nil, fmt.Errorf("stopping container %s: %w", a.Container, e.withUnkillable(observed, a.ID, err))
 	}
 	c, err := e.Runtime.ContainerStatus(ctx, a.ID)
 	if errors.Is(err, runtime.ErrNotFound) {

@@ -3,6 +3,7 @@ package effect
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -23,7 +24,7 @@ func (e *Runner) killContainers(ctx context.Context, observed []runtime.Incarnat
 		}
 		for _, c := range observed[i].Containers {
 			if c.State != runtime.Exited {
-				kills.Go(func() error { return e.kill(ctx, &c) })
+				kills.Go(func() error { return e.withUnkillable(observed, c.ID, e.kill(ctx, &c)) })
 			}
 		}
 	}
@@ -35,7 +36,7 @@ func (e *Runner) killContainers(ctx context.Context, observed []runtime.Incarnat
 func (e *Runner) removeContainer(ctx context.Context, observed []runtime.Incarnation, id string) error {
 	if _, c := runtime.FindContainer(observed, id); c != nil && c.State != runtime.Exited {
 		if err := e.kill(ctx, c); err != nil {
-			return err
+			return e.withUnkillable(observed, id, err)
 		}
 	}
 	return e.Runtime.RemoveContainer(ctx, id)
@@ -47,4 +48,20 @@ func (e *Runner) kill(ctx context.Context, c *runtime.Container) error {
 		return fmt.Errorf("killing container %s: %w", c.Name, err)
 	}
 	return nil
+}
+
+// withUnkillable adds to the error of a failed stop the processes of the container's pod
+// that SIGKILL does not terminate now, and the remedy. It returns err itself if there are
+// none or err is nil.
+func (e *Runner) withUnkillable(observed []runtime.Incarnation, containerID string, err error) error {
+	inc, _ := runtime.FindContainer(observed, containerID)
+	if err == nil || inc == nil || e.Unkillable == nil {
+		return err
+	}
+	processes := e.Unkillable(inc.UID)
+	if len(processes) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; SIGKILL has no effect on processes that wait in the kernel for a disk or a file server: %s; "+
+		"they exit when it responds, and podd retries", err, strings.Join(processes, ", "))
 }

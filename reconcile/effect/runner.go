@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"podd/manifest"
 	"podd/reconcile/event"
 	"podd/reconcile/plan"
@@ -32,6 +34,10 @@ type Runner struct {
 	// The limit is 0 if there is none. If PodMemory is nil, the sum of the memory of the
 	// containers is used instead.
 	PodMemory func(render.Cgroup) (used, limit int64, err error)
+	// Unkillable returns the processes of a pod that SIGKILL does not terminate now, because
+	// they are in an uninterruptible wait in the kernel. If Unkillable is nil, the errors of
+	// stops do not name such processes.
+	Unkillable func(types.UID) []string
 	// Devices provides the devices of device plugins; nil means that there are none.
 	Devices Devices
 	// DNS returns the present DNS configuration of the node. If DNS is nil, the
@@ -80,7 +86,7 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 		r.Err = e.resizePod(s)
 	case plan.StopContainer:
 		var stopped result.StoppedContainer
-		stopped.Container, r.Err = e.stopContainer(ctx, a)
+		stopped.Container, r.Err = e.stopContainer(ctx, s.Observed, a)
 		r.Value = stopped
 	case plan.Probe:
 		r.Version = s.versionOf(a.ID)

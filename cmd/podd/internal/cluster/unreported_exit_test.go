@@ -30,7 +30,7 @@ import (
 	"podd/server"
 )
 
-// leftovers creates log directories in logs, and does nothing else.
+// leftovers implements effect.Leftovers. It only creates log directories in logs.
 type leftovers struct{ logs string }
 
 func (l leftovers) MakeLogs(p *manifest.Pod, container string) error {
@@ -138,7 +138,7 @@ func TestUnreportedExit(t *testing.T) {
 				n := &agent{Runtime: runtimetest.New(t, runtimetest.Options{}), l: l, root: t.TempDir()}
 				n.AddImages("job:1")
 				n.Inject(runtimetest.Fault{Method: "ListContainers", Delay: time.Millisecond}) // like a real runtime
-				n.start(keyOf(p))
+				n.start(objectKey(p))
 				defer func() { n.stop() }()
 				l.advance(20 * time.Second)
 				if got := l.pod("default", "job").Status; got.Phase != v1.PodRunning {
@@ -151,7 +151,7 @@ func TestUnreportedExit(t *testing.T) {
 				}
 				n.Exit("default/job/app", 0)
 				if c.restart {
-					n.start(keyOf(p))
+					n.start(objectKey(p))
 				}
 				wait := c.known - time.Second
 				if c.known == 0 {

@@ -24,7 +24,7 @@ import (
 	"podd/server/events"
 )
 
-// A core contains the parts that reconcile the observed pods with the desired ones.
+// A core contains the parts that reconcile the observed pods with the desired pods.
 type core struct {
 	pods         *cri.Observer
 	nodeObserver *cri.NodeObserver
@@ -76,8 +76,8 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 	}, nil
 }
 
-// newView returns the publisher of views, which also passes changes of pods to the metrics.
-// initial contains the problems that podd found when it started.
+// newView returns the Publisher of the View. The Publisher also passes changes of pods to the
+// metrics. initial contains the problems that podd found when it started.
 func newView(b base, t telemetry, in inputs, on render.Node, initial []manifest.Problem) *view.Publisher {
 	cfg := b.cfg
 	object := nodestatus.NewObject(nodestatus.ObjectOptions{
@@ -95,7 +95,8 @@ func newView(b base, t telemetry, in inputs, on render.Node, initial []manifest.
 	})
 }
 
-// contestedProblems returns a problem for each adopted instance that another podd runs.
+// contestedProblems returns a problem for each adopted instance whose pods another running podd
+// manages.
 func contestedProblems(i *reconcile.Instance) (all []manifest.Problem) {
 	for _, id := range i.Contested {
 		all = append(all, manifest.Problem{Severity: manifest.Warning, Message: fmt.Sprintf(

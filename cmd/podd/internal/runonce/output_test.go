@@ -95,7 +95,7 @@ func TestOutput_OneContainer(t *testing.T) {
 	w.update(newReport(p, setObserved(true, newContainer("c", 0, runtime.Exited)), setFinished))
 	w.checkOutput("one\ntwo\nno end", "err\n")
 	if got := w.lastLines(&p, "c"); strings.Join(got, ",") != "one,tw,err,o,no end" {
-		t.Errorf("got last lines %q", got)
+		t.Errorf("got last lines %q, want the lines of stdout and stderr", got)
 	}
 }
 

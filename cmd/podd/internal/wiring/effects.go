@@ -7,6 +7,8 @@ import (
 	goruntime "runtime"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/host"
 	"podd/cmd/podd/internal/rootdir"
@@ -57,10 +59,11 @@ func NewEffects(o EffectOptions) *effect.Runner {
 		Disk:           volume.Dir{Root: rootdir.Pods(o.Root), Memory: o.Node.Capacity.Memory, Claims: rootdir.Claims(cfg.RootDir), CSI: o.CSI, Attempts: &volume.Attempts{}},
 		LogsAndCgroups: o.LogsAndCgroups, Devices: o.Devices,
 		KillShim: shim.Kill, MakeCgroup: o.MakeCgroup, PodMemory: cgroup.Memory,
-		DNS:     func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) },
-		IsLocal: node.IsLocal,
-		Gate:    effect.NewGate(parallelStarts(cfg)),
-		Done:    o.OnOutcome,
+		Unkillable: func(uid types.UID) []string { return cgroup.Unkillable(cfg.CgroupRoot, uid) },
+		DNS:        func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) },
+		IsLocal:    node.IsLocal,
+		Gate:       effect.NewGate(parallelStarts(cfg)),
+		Done:       o.OnOutcome,
 	}
 }
 
