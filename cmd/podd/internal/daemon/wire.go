@@ -47,7 +47,7 @@ type telemetry struct {
 }
 
 // record adds events to the event log.
-func (t *telemetry) record(all []event.Event) { t.events.Add(notes(all)...) }
+func (t *telemetry) record(all []event.Event) { t.events.Add(eventNotes(all)...) }
 
 // parts are the parts of podd run. wire creates them. No part refers to this struct.
 type parts struct {
