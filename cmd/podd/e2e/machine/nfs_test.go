@@ -165,7 +165,7 @@ func testUnresponsiveServer(t *testing.T) {
 			return errors.New("the other pod is not ready")
 		}
 		out, err := system("/payload/podd why late")
-		if !strings.Contains(out, "127.0.0.1:"+exported) || !strings.Contains(out, "did not answer within") {
+		if !strings.Contains(out, "127.0.0.1:"+exported) || !strings.Contains(out, "did not respond within") {
 			return fmt.Errorf("podd why: got %q, %v, want that 127.0.0.1:%s did not answer", out, err, exported)
 		}
 		t.Log(out)
