@@ -99,12 +99,10 @@ func (b *bench) member(ctx context.Context, n int, alone idle) error {
 	}
 	of := pods(n) + ", from files and a cluster"
 	b.table.add(row{name: "RSS, " + of, unit: megabytes, bare: samples{alone.resident}, podd: samples{i.resident}, goal: goal{factor: 1, plus: 15e6}})
-	b.table.add(row{name: "  of it RssAnon, " + of, unit: megabytes, bare: samples{alone.anonymous}, podd: samples{i.anonymous}})
+	b.table.add(row{name: "RssAnon, " + of, unit: megabytes, bare: samples{alone.anonymous}, podd: samples{i.anonymous}})
 	b.table.add(row{name: "idle CPU, " + of, unit: percent, bare: samples{alone.cpu}, podd: samples{i.cpu}, goal: goal{plus: 0.8}})
-	if n == many && b.Traffic > 0 {
-		if err := b.traffic(ctx, c, n); err != nil {
-			return err
-		}
+	if err := b.withKubelet(ctx, c, n); err != nil {
+		return err
 	}
 	if err := c.withdraw(ctx, own); err != nil {
 		return err
@@ -112,8 +110,9 @@ func (b *bench) member(ctx context.Context, n int, alone idle) error {
 	return b.leave()
 }
 
-// traffic counts the requests of podd and of a kubelet, which each have n pods and are idle.
-func (b *bench) traffic(ctx context.Context, c *cluster, n int) (err error) {
+// withKubelet compares podd and a kubelet, which each have n pods and are idle: their memory and,
+// with many pods, their requests.
+func (b *bench) withKubelet(ctx context.Context, c *cluster, n int) (err error) {
 	k, err := newKubelet(ctx, filepath.Join(b.dir, "k"), c)
 	if err != nil {
 		return err
@@ -129,6 +128,30 @@ func (b *bench) traffic(ctx context.Context, c *cluster, n int) (err error) {
 	if err := rest(ctx, time.Minute); err != nil { // until statuses, images and events have been sent
 		return err
 	}
+	if n == many && b.Traffic > 0 {
+		if err := b.traffic(ctx, c, k); err != nil {
+			return err
+		}
+	}
+	theirs, err := b.idle(ctx, k.cmd.Process.Pid)
+	if err != nil {
+		return err
+	}
+	own, err := b.idle(ctx, b.daemon.cmd.Process.Pid)
+	if err != nil {
+		return err
+	}
+	for _, r := range []struct {
+		name         string
+		theirs, podd float64
+	}{{"RssAnon", theirs.anonymous, own.anonymous}, {"RSS", theirs.resident, own.resident}, {"peak RSS", theirs.peak, own.peak}} {
+		b.table.add(row{name: r.name + ", " + pods(n) + " of a cluster, kubelet and podd", unit: megabytes, bare: samples{r.theirs}, podd: samples{r.podd}})
+	}
+	return nil
+}
+
+// traffic counts the requests of podd and of the kubelet k, which each have many pods.
+func (b *bench) traffic(ctx context.Context, c *cluster, k *kubeletNode) error {
 	began, used, ours := time.Now(), cpuSince(k.cmd.Process.Pid), cpuSince(b.daemon.cmd.Process.Pid)
 	progress("traffic", "counting for "+b.Traffic.String())
 	if err := rest(ctx, b.Traffic); err != nil {
@@ -158,14 +181,5 @@ func (b *bench) traffic(ctx context.Context, c *cluster, n int) (err error) {
 	b.table.add(r)
 	share := 100 / (60 * minutes)
 	b.table.add(row{name: "CPU meanwhile, kubelet and podd", unit: percent, bare: samples{used() * share}, podd: samples{ours() * share}})
-	m, err := memoryOf(k.cmd.Process.Pid)
-	if err != nil {
-		return err
-	}
-	o, err := memoryOf(b.daemon.cmd.Process.Pid)
-	if err != nil {
-		return err
-	}
-	b.table.add(row{name: "RSS then, kubelet and podd", unit: megabytes, bare: samples{m.resident}, podd: samples{o.resident}})
 	return nil
 }

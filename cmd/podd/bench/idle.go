@@ -27,8 +27,12 @@ func (b *bench) idleOne(ctx context.Context) error {
 	return b.daemon.end()
 }
 
-// residents contains the goal for memory, by number of pods.
-var residents = map[int]float64{1: 25e6, 100: 32e6}
+// memoryGoals contains the maximum memory of podd, by number of pods. The zero value means no
+// goal.
+var memoryGoals = map[int]memory{
+	1:   {anonymous: 9e6, resident: 33e6},
+	100: {anonymous: 14e6, resident: 38e6, peak: 45e6},
+}
 
 // watchIdle measures an idle podd with n pods.
 func (b *bench) watchIdle(ctx context.Context, n int) error {
@@ -37,8 +41,10 @@ func (b *bench) watchIdle(ctx context.Context, n int) error {
 		return err
 	}
 	of := pods(n)
-	b.table.add(row{name: "RSS, " + of, unit: megabytes, podd: samples{i.resident}, goal: goal{plus: residents[n]}})
-	b.table.add(row{name: "  of it RssAnon, " + of, unit: megabytes, podd: samples{i.anonymous}})
+	max := memoryGoals[n]
+	b.table.add(row{name: "RssAnon, " + of, unit: megabytes, podd: samples{i.anonymous}, goal: goal{plus: max.anonymous}})
+	b.table.add(row{name: "RSS, " + of, unit: megabytes, podd: samples{i.resident}, goal: goal{plus: max.resident}})
+	b.table.add(row{name: "peak RSS, " + of, unit: megabytes, podd: samples{i.peak}, goal: goal{plus: max.peak}})
 	b.table.add(row{name: "idle CPU, " + of, unit: percent, podd: samples{i.cpu}, goal: goal{plus: 0.5}})
 	return nil
 }
@@ -57,10 +63,11 @@ type idle struct {
 }
 
 // sampleInterval is the interval between measurements of memory. One measurement is not
-// representative, because the kernel maps pages of the program again when they are used.
+// representative, because garbage collections change the size of the heap.
 const sampleInterval = time.Second
 
-// idle measures an idle process. Memory is the median.
+// idle measures an idle process. Memory is the median, except that the peak is the maximum since
+// the start of the process.
 func (b *bench) idle(ctx context.Context, pid int) (i idle, err error) {
 	if err := rest(ctx, quiet); err != nil {
 		return i, err
@@ -79,13 +86,13 @@ func (b *bench) idle(ctx context.Context, pid int) (i idle, err error) {
 		if err != nil {
 			return i, err
 		}
-		resident, anonymous = append(resident, m.resident), append(anonymous, m.anonymous)
+		resident, anonymous, i.peak = append(resident, m.resident), append(anonymous, m.anonymous), m.peak
 	}
 	after, err := cpu(pid)
 	if err != nil {
 		return i, err
 	}
 	i.cpu = 100 * float64(after-before) / float64(time.Since(begin))
-	i.memory = memory{resident.median(), anonymous.median()}
+	i.resident, i.anonymous = resident.median(), anonymous.median()
 	return i, nil
 }
