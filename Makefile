@@ -105,8 +105,8 @@ kubernetes: go
 conformance: build ## Run NodeConformance of Kubernetes; RUNTIME=crio: on CRI-O
 	PODD_CONFORMANCE='$(or $(CONFORMANCE),\[NodeConformance\])' go test -tags e2e -count 1 -timeout 60m -v -run '^TestNodeConformance$$' ./cmd/podd/e2e/cluster
 
-# The machine is emulated and slow, so target test does not run it. VM=--step=cut runs one
-# step.
+# The machine is emulated and slow, so target test does not run it. VM=--step=nfs runs one
+# step, VM=--from=nfs that step and the steps after it.
 vm: go ## Test in a virtual machine: systemd, cgroup v2, swap, power cuts (25 minutes)
 	@[ "$$(id -u)" = 0 ] || { echo "make vm creates a disk image and must run as root: sudo make vm"; exit 1; }
 	@go build -o bin/stack ./cmd/stack && exec bin/stack vm --version $(VERSION) $(VM)

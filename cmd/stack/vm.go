@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ type virtual struct {
 	Dir     string        `default:".run/vm" help:"Directory for the machine's disk and the logs."`
 	Version string        `help:"Version of podd to build in."`
 	Step    string        `help:"Run only steps whose name contains this."`
+	From    string        `help:"Run only this step and the steps after it."`
 	Limit   time.Duration `default:"40m" help:"Time limit of a step."`
 }
 
@@ -91,7 +93,13 @@ func (h *vmRunner) cut() {
 }
 
 func (h *vmRunner) runSteps(ctx context.Context) error {
-	for _, s := range steps {
+	from := 0
+	if h.From != "" {
+		if from = slices.IndexFunc(steps, func(s step) bool { return s.name == h.From }); from < 0 {
+			return fmt.Errorf("--from=%s: there is no such step", h.From)
+		}
+	}
+	for _, s := range steps[from:] {
 		if !strings.Contains(s.name, h.Step) {
 			continue
 		}
