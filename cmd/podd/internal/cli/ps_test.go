@@ -35,10 +35,10 @@ func newView() *server.View {
 	web.Pod.Namespace, web.Path = "prod", "https://fleet.example/web.yaml"
 	v := poddtest.ViewOf(clock, db, job, gone, web)
 	v.Files = []server.FileView{
-		{Path: "/etc/podd/manifests/clock.yaml", Digest: "sha256:1", Version: poddtest.Ago(73 * time.Second), Behind: "edit refused", Since: poddtest.Ago(time.Second)},
+		{Path: "/etc/podd/manifests/clock.yaml", Digest: "sha256:1", Version: poddtest.Ago(73 * time.Second), BehindReason: "edit refused", BehindSince: poddtest.Ago(time.Second)},
 		{Path: "/etc/podd/manifests/db.yaml", Digest: "sha256:2", Version: poddtest.Ago(time.Hour)},
-		{Path: "/etc/podd/manifests/new.yaml", Behind: "refused", Since: poddtest.Ago(26 * time.Hour)},
-		{Path: "https://fleet.example/web.yaml", Digest: "sha256:3", Version: poddtest.Ago(50 * time.Hour), Behind: "not answering", Since: poddtest.Ago(3 * time.Minute)},
+		{Path: "/etc/podd/manifests/new.yaml", BehindReason: "refused", BehindSince: poddtest.Ago(26 * time.Hour)},
+		{Path: "https://fleet.example/web.yaml", Digest: "sha256:3", Version: poddtest.Ago(50 * time.Hour), BehindReason: "not answering", BehindSince: poddtest.Ago(3 * time.Minute)},
 	}
 	v.Problems = []server.ProblemView{
 		{Path: "/etc/podd/manifests/clock.yaml", Line: 4, Column: 21, Severity: "error", Field: "spec.containers[0].image", Message: "required"},
@@ -139,7 +139,7 @@ func TestPs_Watch(t *testing.T) {
 	v := poddtest.ViewOf(poddtest.Crashed(poddtest.PodAt("db.yaml", 1, "db", "pg")), poddtest.Started(poddtest.PodAt("a-file-with-a-long-name.yaml", 1, "a-pod-with-a-long-name", "app")))
 	v.Problems = []server.ProblemView{{Path: "/etc/podd/manifests/db.yaml", Line: 2, Severity: "warning", Message: "unknown field"}}
 	show("the pod crashes, and another pod runs", v)
-	v.Files = []server.FileView{{Path: "/etc/podd/manifests/db.yaml", Behind: "edit refused", Since: now, Version: poddtest.At}}
+	v.Files = []server.FileView{{Path: "/etc/podd/manifests/db.yaml", BehindReason: "edit refused", BehindSince: now, Version: poddtest.At}}
 	show("an edit is refused", v)
 	now = now.Add(time.Minute)
 	show("one minute passes", v)

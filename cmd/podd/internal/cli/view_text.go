@@ -37,12 +37,12 @@ func truncate(s string) string {
 // behindText describes which older version of a file is in effect. It returns "" if the current
 // version is in effect.
 func behindText(f server.FileView, now time.Time) string {
-	if f.Behind == "" {
+	if f.BehindReason == "" {
 		return ""
 	}
-	text := f.Behind
-	if !f.Since.IsZero() {
-		text += " " + printer.Age(f.Since, now) + " ago"
+	text := f.BehindReason
+	if !f.BehindSince.IsZero() {
+		text += " " + printer.Age(f.BehindSince, now) + " ago"
 	}
 	if f.Version.IsZero() {
 		return text

@@ -37,7 +37,7 @@ func TestGoal(t *testing.T) {
 		}
 		v := poddtest.ViewOf(pods...)
 		v.Sources = []string{dir}
-		v.Files = []server.FileView{{Path: path, Digest: digest, Behind: behind}}
+		v.Files = []server.FileView{{Path: path, Digest: digest, BehindReason: behind}}
 		return v
 	}
 	a, b := func() *server.PodView { return poddtest.Started(poddtest.PodAt("", 1, "a", "app")) }, func() *server.PodView { return poddtest.Started(poddtest.PodAt("", 9, "b", "app")) }
@@ -97,7 +97,7 @@ func TestGoal_URL(t *testing.T) {
 	if met, err := g.isMet(v); !met || err != nil {
 		t.Errorf("current content: got %v, %v, want true", met, err)
 	}
-	v.Files[0].Behind = "not answering"
+	v.Files[0].BehindReason = "not answering"
 	if met, err := g.isMet(v); met || err != nil {
 		t.Errorf("unreachable URL: got %v, %v, want false", met, err)
 	}

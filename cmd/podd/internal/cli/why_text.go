@@ -42,7 +42,7 @@ func (w *explainer) explainFile(path string) string {
 	f, pods := findFile(w.view, path), podsInFile(w.view, path)
 	state := "none of its pods runs"
 	switch {
-	case f.Behind != "":
+	case f.BehindReason != "":
 		state = behindText(f, w.now)
 	case f.Digest != "":
 		state = "version of " + printer.Time(f.Version, w.now) + " in effect, " + printer.Plural(len(pods), "pod")

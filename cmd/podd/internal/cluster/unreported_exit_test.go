@@ -72,7 +72,7 @@ func (n *agent) start(key types.NamespacedName) {
 	router := reconcile.NewRouter(reconcile.Options{
 		Effects: &effect.Runner{
 			Runtime: n.Client, Images: pull.New(pull.Options{Runtime: n.Client}), Disk: volume.Dir{Root: filepath.Join(n.root, "pods")},
-			Leftovers: leftovers{filepath.Join(n.root, "logs")}, Gate: effect.NewGate(4),
+			LogsAndCgroups: leftovers{filepath.Join(n.root, "logs")}, Gate: effect.NewGate(4),
 		},
 		Journals: journal.Store{Root: filepath.Join(n.root, "pods")}, Log: log, Refresh: observer.Refresh, Publish: n.publish,
 		SourceKinds: map[string]string{server.ClusterSource: manifest.KindAPI},

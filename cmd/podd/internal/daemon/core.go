@@ -57,17 +57,17 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 	router := reconcile.NewRouter(reconcile.Options{
 		Effects: wiring.NewEffects(wiring.EffectOptions{
 			Config: cfg, Root: cfg.RootDir, Runtime: client, Node: on, CSI: in.csi, Devices: devices,
-			Leftovers:  wiring.NewLeftovers(cfg, func(took time.Duration) { t.metrics.RecordCgroup("destroy", took) }),
-			MakeCgroup: cgroupMaker(t.metrics), OnOutcome: pullNotifier(pulled, outcomeCounter(t.metrics)),
+			LogsAndCgroups: wiring.NewLogsAndCgroups(cfg, func(took time.Duration) { t.metrics.RecordCgroup("destroy", took) }),
+			MakeCgroup:     cgroupMaker(t.metrics), OnOutcome: pullNotifier(pulled, outcomeCounter(t.metrics)),
 		}),
 		Devices: devices, Journals: rootdir.Journals(cfg.RootDir),
 		Log: b.log, Refresh: pods.Refresh, Publish: p.publish,
 		SourceKinds: sources.Kinds(in.sources), Limits: host.Limits(cfg, on.Allocatable),
-		Kept:   claim.Store{Root: rootdir.Claims(cfg.RootDir)}.Kept,
-		Render: on, Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
-		EarlierNodes: b.name.record.Earlier,
-		InstanceRuns: reconcile.InstanceRuns,
-		Beat:         status.beat, BeatEvery: beatInterval(b.log), Shutdown: stored.Groups(),
+		KeptClaims: claim.Store{Root: rootdir.Claims(cfg.RootDir)}.Kept,
+		Render:     on, Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
+		EarlierNodes:      b.name.record.Earlier,
+		IsInstanceRunning: reconcile.IsInstanceRunning,
+		Beat:              status.beat, BeatEvery: beatInterval(b.log), Shutdown: stored.Groups(),
 	})
 	return core{
 		pods: pods, nodeObserver: client.NewNodeObserver(cri.NodeObserverOptions{Logger: b.log}), devices: devices,

@@ -79,10 +79,10 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		in.SourceKinds[server.ClusterSource] = manifest.KindAPI // podd plan does not contact the API server, so the pods of the cluster stay as they are
 	}
 	in.Limits.DevicesUnknown = true // plugins register only with the running podd
-	if in.Instance, _, err = reconcile.PeekIDs(cfg.RootDir); err != nil {
+	if in.Instance, _, err = reconcile.ReadInstanceIDs(cfg.RootDir); err != nil {
 		return err
 	}
-	if in.Kept, err = (claim.Store{Root: rootdir.Claims(cfg.RootDir)}).Kept(); err != nil {
+	if in.KeptClaims, err = (claim.Store{Root: rootdir.Claims(cfg.RootDir)}).Kept(); err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, planTimeout)
@@ -149,7 +149,7 @@ func observeOnce(ctx context.Context, cfg *config.Config) (runtime.Snapshot, run
 	if err != nil {
 		return runtime.Snapshot{}, node, err
 	}
-	id, adopted, err := reconcile.PeekIDs(cfg.RootDir)
+	id, adopted, err := reconcile.ReadInstanceIDs(cfg.RootDir)
 	if err != nil {
 		return runtime.Snapshot{}, node, err
 	}

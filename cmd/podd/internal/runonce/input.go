@@ -135,7 +135,7 @@ func (r *execution) readSources(ctx context.Context) (*inputSet, []manifest.Prob
 	for _, p := range pods {
 		in.order = append(in.order, p.Key)
 	}
-	problems := slices.Concat(set.Problems, manifest.Conflicts(pods))
+	problems := slices.Concat(set.Problems, manifest.HostPortConflicts(pods))
 	for name, complete := range set.Complete {
 		if !complete {
 			return in, problems, fmt.Errorf("reading %s: timed out after %s; nothing was started", name, sourceTimeout)

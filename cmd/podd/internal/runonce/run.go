@@ -53,7 +53,7 @@ type runOptions struct {
 
 // A runDriver drives one run to completion. One goroutine calls newRunDriver and drive.
 // The goroutines of the router and its effects call publish and the methods of the
-// wrapped Leftovers.
+// wrapped LogsAndCgroups.
 type runDriver struct {
 	o            runOptions
 	pods         []runPod

@@ -111,7 +111,7 @@ func (m *diskMeter) podDisk(ctx context.Context, p *stats.Pod, spec *v1.Pod, lay
 		return stats.Filesystem{Used: &bytes, InodesUsed: &inodes, Space: root.Space, At: time.Now()}
 	}
 	for _, c := range p.Containers {
-		if u, err := collect.Files(ctx, dir, c.Name); err == nil {
+		if u, err := collect.MeasureFiles(ctx, dir, c.Name); err == nil {
 			d.Logs[c.Name] = part(u)
 		}
 		if u := layers[c.ID]; u.WritableLayer != nil {

@@ -17,7 +17,7 @@ import (
 type Router interface {
 	Shutdown(ctx context.Context, groups []plan.ShutdownGroup) error
 	AwaitShutdown(ctx context.Context) error
-	Resume(ctx context.Context) error
+	CancelShutdown(ctx context.Context) error
 }
 
 // Options are the options of a Manager.
@@ -130,7 +130,7 @@ func (m *Manager) Cancel(ctx context.Context) error {
 	if err := m.state.removeFile(); err != nil {
 		return err
 	}
-	if err := m.router.Resume(context.WithoutCancel(ctx)); err != nil {
+	if err := m.router.CancelShutdown(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
 	m.log.Info("node shutdown cancelled; starting pods")
