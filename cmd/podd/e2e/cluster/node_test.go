@@ -214,10 +214,10 @@ func TestAPIServerUnresponsive(t *testing.T) {
 	a.untilPs("no response from the cluster", false)
 
 	write("clusters: [") // an incomplete file
-	a.untilPs("the previous one stays in use", true)
+	a.untilPs("the previous kubeconfig stays in use", true)
 	a.untilRenewed(time.Now())
 	write(string(text))
-	a.untilPs("the previous one stays in use", false)
+	a.untilPs("the previous kubeconfig stays in use", false)
 }
 
 func TestKubeconfigOfAnotherUser(t *testing.T) {

@@ -47,7 +47,7 @@ func (c *AcceptCmd) Validate(*kong.Context) error {
 	return nil
 }
 
-// Run requests that the running podd accepts the change, and prints what podd does next.
+// Run requests that the running podd accepts the change, and prints the effect.
 func (c *AcceptCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	p, err := c.Connect(ctx)
 	if err != nil {

@@ -53,6 +53,7 @@ type commandLine struct {
 	kept, prefix string
 }
 
+// parseCommandLine parses words, the words after podd. The last word is incomplete.
 func parseCommandLine(app *kong.Application, words []string) *commandLine {
 	done, last := words[:len(words)-1], words[len(words)-1]
 	l := &commandLine{app: app, flags: map[string]string{}, prefix: last}
@@ -122,10 +123,12 @@ func (l *commandLine) addShort(letters string) {
 	}
 }
 
+// flagNamed returns the flag of the verb with a long name, or nil.
 func (l *commandLine) flagNamed(name string) *kong.Flag {
 	return l.findFlag(func(f *kong.Flag) bool { return f.Name == strings.ReplaceAll(name, "_", "-") })
 }
 
+// shortFlag returns the flag of the verb with a one-letter name, or nil.
 func (l *commandLine) shortFlag(letter rune) *kong.Flag {
 	return l.findFlag(func(f *kong.Flag) bool { return f.Short == letter })
 }

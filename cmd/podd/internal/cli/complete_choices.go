@@ -8,8 +8,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// choices returns all words that are possible at the cursor. The caller selects those with
-// the prefix.
+// choices returns all words that are possible at the cursor. The caller selects the words that
+// begin with the prefix.
 func (l *commandLine) choices(ctx context.Context) []choice {
 	switch {
 	case l.verb == nil:
@@ -26,6 +26,7 @@ func (l *commandLine) choices(ctx context.Context) []choice {
 	return l.valueChoices(ctx, arg)
 }
 
+// verbChoices returns the verbs and help.
 func (l *commandLine) verbChoices() []choice {
 	var all []choice
 	for _, n := range l.app.Children {
@@ -36,6 +37,8 @@ func (l *commandLine) verbChoices() []choice {
 	return append(all, choice{"help", "Help about any verb."})
 }
 
+// flagChoices returns the flags of the verb. It omits flags that are already set and cannot be
+// repeated.
 func (l *commandLine) flagChoices() []choice {
 	var all []choice
 	for _, group := range l.verb.AllFlags(true) {

@@ -90,6 +90,7 @@ func (n *completer) selectedPod(ctx context.Context) *server.PodView {
 	return nil
 }
 
+// containerChoices returns the names of the containers of the selected pod.
 func (n *completer) containerChoices(ctx context.Context) []choice {
 	p := n.selectedPod(ctx)
 	if p == nil {
@@ -102,6 +103,7 @@ func (n *completer) containerChoices(ctx context.Context) []choice {
 	return all
 }
 
+// portChoices returns the container ports of the selected pod.
 func (n *completer) portChoices(ctx context.Context) []choice {
 	p := n.selectedPod(ctx)
 	if p == nil {
@@ -116,6 +118,7 @@ func (n *completer) portChoices(ctx context.Context) []choice {
 	return all
 }
 
+// claimChoices returns the names of the claims in the View.
 func (n *completer) claimChoices(ctx context.Context) []choice {
 	var all []choice
 	for _, c := range n.state(ctx).Claims {

@@ -104,6 +104,7 @@ type headWriter struct {
 	head []byte
 }
 
+// Write implements io.Writer.
 func (b *headWriter) Write(p []byte) (int, error) {
 	b.head = append(b.head, p[:min(len(p), 1024-len(b.head))]...)
 	return b.to.Write(p)
@@ -183,8 +184,8 @@ func (c *container) copyIn(ctx context.Context, from, to string, skipped *skipRe
 	return err
 }
 
-// A skipReport prints the first maxSkips entries that were not copied, and then the number
-// of further ones.
+// A skipReport prints the first maxSkips entries that were not copied, and then the number of
+// further entries.
 type skipReport struct {
 	to io.Writer
 	n  int
@@ -193,6 +194,7 @@ type skipReport struct {
 // maxSkips limits the entries that a skipReport prints.
 const maxSkips = 10
 
+// add prints an entry that was not copied, unless maxSkips entries were printed.
 func (s *skipReport) add(entry, why string) {
 	if s.n++; s.n <= maxSkips {
 		fmt.Fprintf(s.to, "podd: skipped %s: %s\n", printer.Escape(entry), why)

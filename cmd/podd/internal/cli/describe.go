@@ -61,6 +61,7 @@ func (c *DescribeCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return err
 }
 
+// describePods adds the named pods, or all pods in the namespace, to d.
 func (c *DescribeCmd) describePods(ctx context.Context, p *client.Client, v *server.View, d *description) error {
 	var keys []server.Key
 	for _, name := range c.Names {
@@ -86,6 +87,7 @@ func (c *DescribeCmd) describePods(ctx context.Context, p *client.Client, v *ser
 	return nil
 }
 
+// describeNodes adds the named nodes, or the node of podd, to d.
 func (c *DescribeCmd) describeNodes(ctx context.Context, p *client.Client, v *server.View, d *description) error {
 	names := c.Names
 	if len(names) == 0 {

@@ -59,6 +59,7 @@ func boolText(b bool) string {
 	return "False"
 }
 
+// writePorts writes the container ports and the host ports of a container.
 func (d *description) writePorts(all []v1.ContainerPort) {
 	var ports, hostPorts []string
 	for _, p := range all {
@@ -88,6 +89,7 @@ func (d *description) writeLines(label string, all []string) {
 	}
 }
 
+// writeState writes a state of a container. label is State or Last State.
 func (d *description) writeState(label string, s *v1.ContainerState) {
 	switch {
 	case s.Running != nil:
@@ -191,6 +193,7 @@ func fieldValue(p *v1.Pod, path string) string {
 	return ""
 }
 
+// writeMounts writes the volume mounts of a container.
 func (d *description) writeMounts(c *v1.Container) {
 	if len(c.VolumeMounts) == 0 {
 		d.writeLine(2, "Mounts:\t<none>")

@@ -64,6 +64,7 @@ func (d *description) writePod(p *v1.Pod) {
 	d.writeEvents(func(o *v1.ObjectReference) bool { return o.Kind == "Pod" && o.UID == p.UID })
 }
 
+// tolerationLines returns a line for each toleration in the format of kubectl describe.
 func tolerationLines(all []v1.Toleration) []string {
 	var words []string
 	for _, t := range all {
@@ -135,6 +136,8 @@ func volumeLines(v *v1.Volume) [][2]string {
 	return [][2]string{{"Type", "<unknown>"}}
 }
 
+// projectedVolumeLines returns the lines about the sources of a projected volume: pairs of label
+// and value.
 func projectedVolumeLines(p *v1.ProjectedVolumeSource) [][2]string {
 	var lines [][2]string
 	for _, s := range p.Sources {
@@ -150,6 +153,7 @@ func projectedVolumeLines(p *v1.ProjectedVolumeSource) [][2]string {
 	return lines
 }
 
+// optionalText formats the field optional of a reference; nil means false.
 func optionalText(o *bool) string { return fmt.Sprint(o != nil && *o) }
 
 // ephemeralContainers returns the ephemeral containers of a pod, converted to regular

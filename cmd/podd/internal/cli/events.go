@@ -95,7 +95,7 @@ func (t *eventTable) print(list *v1.EventList, s iostreams.Streams) error {
 		for i := range list.Items {
 			list.Items[i].APIVersion, list.Items[i].Kind = "v1", "Event"
 		}
-		return t.object(list, s.Out)
+		return t.printObject(list, s.Out)
 	}
 	if len(list.Items) == 0 {
 		_, err := io.WriteString(s.Err, t.noEvents())
@@ -132,7 +132,8 @@ func (t *eventTable) follow(e *v1.Event, w io.Writer) error {
 	return t.printEvent(e, w)
 }
 
-func (t *eventTable) object(v any, w io.Writer) error {
+// printObject prints an event or a list of events as JSON or YAML.
+func (t *eventTable) printObject(v any, w io.Writer) error {
 	if t.Output == "yaml" && t.Watch {
 		if _, err := io.WriteString(w, "---\n"); err != nil {
 			return err

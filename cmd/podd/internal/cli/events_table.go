@@ -11,12 +11,12 @@ import (
 	"podd/cmd/podd/internal/printer"
 )
 
-// printEvent prints one event, preceded by the header if it is the first of a table.
+// printEvent prints one event. It prints the header before the first event of a table.
 func (t *eventTable) printEvent(e *v1.Event, w io.Writer) error {
 	switch t.Output {
 	case "json", "yaml":
 		e.APIVersion, e.Kind = "v1", "Event"
-		return t.object(e, w)
+		return t.printObject(e, w)
 	case "name":
 		_, err := io.WriteString(w, printer.Escape("event/"+e.Name)+"\n")
 		return err
@@ -35,6 +35,7 @@ func (t *eventTable) printEvent(e *v1.Event, w io.Writer) error {
 	return err
 }
 
+// header returns the titles of the columns.
 func (t *eventTable) header() []string {
 	header := []string{"LAST SEEN", "TYPE", "REASON", "OBJECT"}
 	if t.AllNamespaces {

@@ -70,8 +70,8 @@ func containerPath(verb string, p *server.PodView, container string) string {
 	return verb + p.Pod.Namespace + "/" + p.Pod.Name + "/" + container
 }
 
-// exitStatusError returns an error that makes podd exit with the exit code of a command. If
-// quiet is set, podd prints nothing about it. Other errors are returned unchanged.
+// exitStatusError returns an error with which podd exits with the exit code of a command. If
+// quiet is set, podd does not print this error. All other errors are returned unchanged.
 func exitStatusError(err error, quiet bool) error {
 	ended := (*stream.ExitError)(nil)
 	switch {

@@ -120,6 +120,7 @@ type forwarder struct {
 	stderr io.Writer
 }
 
+// A listening is a local listener and the forward that it serves.
 type listening struct {
 	net.Listener
 	to forward
@@ -154,6 +155,7 @@ func (o *forwarder) listen(ctx context.Context, addresses []string, f forward, o
 	return nil
 }
 
+// close closes all listeners.
 func (o *forwarder) close() {
 	for _, ln := range o.listeners {
 		ln.Close()

@@ -92,6 +92,7 @@ func (o *objects) isShown(c metav1.TableColumnDefinition) bool {
 	return c.Priority == 0 || o.Output == "wide"
 }
 
+// header returns the titles of the shown columns for a table of the resource r.
 func (o *objects) header(r client.Resource) []string {
 	var header []string
 	if r.Namespaced && o.AllNamespaces {
@@ -105,6 +106,7 @@ func (o *objects) header(r client.Resource) []string {
 	return header
 }
 
+// cells returns the shown cells of a row for a table of the resource r.
 func (o *objects) cells(r client.Resource, row metav1.TableRow) ([]string, error) {
 	var cells []string
 	if r.Namespaced && o.AllNamespaces {

@@ -89,6 +89,7 @@ func (c *KubeconfigCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return err
 }
 
+// revokeCredentials revokes all credentials that podd has issued and prints the result.
 func revokeCredentials(ctx context.Context, p *client.Client, out io.Writer) error {
 	var done server.Revocation
 	if err := p.RequestCredential(ctx, http.MethodDelete, nil, &done); err != nil {

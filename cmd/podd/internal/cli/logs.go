@@ -63,6 +63,7 @@ func withWhyHint(err error, podArg string) error {
 	return err
 }
 
+// request returns the request for the log of a container according to the flags.
 func (c *LogsCmd) request(p *server.PodView, container string) server.LogRequest {
 	req := server.LogRequest{
 		Pod: types.NamespacedName(p.Key()), Container: container,

@@ -18,6 +18,7 @@ type prefixWriter struct {
 	partial []byte // the beginning of a line
 }
 
+// Write implements io.Writer.
 func (p *prefixWriter) Write(b []byte) (int, error) {
 	n := len(b)
 	var out []byte
@@ -46,6 +47,7 @@ func (p *prefixWriter) flush() error {
 	return p.write(out)
 }
 
+// write writes complete lines to the shared output.
 func (p *prefixWriter) write(out []byte) error {
 	if len(out) == 0 {
 		return nil

@@ -86,6 +86,7 @@ func removeOrphans(ctx context.Context, p *client.Client, uids []string, s iostr
 	return errors.Join(errs...)
 }
 
+// print prints orphaned directories in the selected format.
 func (c *OrphansCmd) print(all []server.Orphan, s iostreams.Streams) error {
 	switch {
 	case c.Output != "":

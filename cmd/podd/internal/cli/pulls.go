@@ -25,6 +25,7 @@ func pullProgress(pods ...*server.PodView) func(time.Time) string {
 	return func(now time.Time) string { return printer.Escape(progress.FormatPulls(all, now)) }
 }
 
+// podPulls returns the pulls in progress for a pod.
 func podPulls(p *server.PodView) []progress.Pull {
 	var all []progress.Pull
 	for _, q := range p.Pulls {

@@ -18,14 +18,15 @@ func chooseResources(all []client.Resource, words string) ([]client.Resource, er
 		if len(found) > 0 {
 			found = found[:1] // the core group precedes other groups
 		} else if found = filter(all, func(r client.Resource) bool { return slices.Contains(r.Categories, word) }); len(found) == 0 {
-			return nil, unknownResource(all, word)
+			return nil, unknownResourceError(all, word)
 		}
 		chosen = append(chosen, found...)
 	}
 	return chosen, nil
 }
 
-func unknownResource(all []client.Resource, word string) error {
+// unknownResourceError returns the error for a word that is no resource type.
+func unknownResourceError(all []client.Resource, word string) error {
 	var names []string
 	for _, r := range all {
 		if !slices.Contains(names, r.Name) {

@@ -42,6 +42,7 @@ type usage struct {
 	Containers        []containerUsage `json:"containers"`
 }
 
+// containerUsage is the usage of one container in a PodMetrics object.
 type containerUsage struct {
 	Name  string          `json:"name"`
 	Usage v1.ResourceList `json:"usage"`
@@ -60,6 +61,7 @@ func (c *TopCmd) Validate(*kong.Context) error {
 	return nil
 }
 
+// isForNodes reports whether the resource type is node.
 func (c *TopCmd) isForNodes() bool { return strings.HasPrefix(c.Resource, "n") }
 
 // Run prints the current usage of pods or the node, as kubectl top does.
@@ -96,6 +98,7 @@ func (c *TopCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return err
 }
 
+// queries returns the queries for the arguments.
 func (c *TopCmd) queries(ctx context.Context, p *client.Client) ([]query, error) {
 	r := client.Resource{Root: "/apis/metrics.k8s.io/v1beta1"}
 	if c.isForNodes() {
@@ -159,6 +162,7 @@ func noUsageError(v *server.View, queries []query, err error) error {
 	return err
 }
 
+// fetchUsage requests the usage of the objects in queries.
 func (c *TopCmd) fetchUsage(ctx context.Context, p *client.Client, queries []query) ([]usage, error) {
 	selection := url.Values{}
 	if c.Selector != "" {

@@ -92,9 +92,13 @@ func (c *TopCmd) compareUsage(a, b v1.ResourceList) int {
 	return 0
 }
 
-func formatCores(u v1.ResourceList) string     { return fmt.Sprintf("%dm", u.Cpu().MilliValue()) }
+// formatCores formats CPU usage in millicores.
+func formatCores(u v1.ResourceList) string { return fmt.Sprintf("%dm", u.Cpu().MilliValue()) }
+
+// formatMebibytes formats memory usage in MiB.
 func formatMebibytes(u v1.ResourceList) string { return fmt.Sprintf("%dMi", u.Memory().Value()>>20) }
 
+// formatPercent formats part as a percentage of whole.
 func formatPercent(part, whole int64) string {
 	if whole == 0 {
 		return "<unknown>"

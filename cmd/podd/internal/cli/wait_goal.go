@@ -67,6 +67,7 @@ func (g *goal) pods(v *server.View) []*server.PodView {
 	return s.pods(v)
 }
 
+// pods returns the pods of a subject: the pod itself, or the pods in the file.
 func (s subject) pods(v *server.View) []*server.PodView {
 	if s.path == "" {
 		return filter(v.Pods, func(p *server.PodView) bool { return p.Key() == s.key })

@@ -81,6 +81,8 @@ func (w *explainer) explainPod(p *server.PodView, inFile bool) string {
 	return text + labelledLine("next", w.nextText(p, step)) + labelledLine("more", w.logsCommand(p))
 }
 
+// lastExitText describes the last exit of a container and quotes its termination message or the
+// last line of its log.
 func (w *explainer) lastExitText(p *server.PodView, e server.ExitView) string {
 	text := exitText(e)
 	if len(p.Pod.Spec.Containers)+len(p.Pod.Spec.InitContainers) > 1 {
@@ -113,7 +115,7 @@ func (w *explainer) nextText(p *server.PodView, step *server.StepView) string {
 	return ""
 }
 
-// retryText returns the action that follows when the wait of a step ends.
+// retryText returns the action that follows after the wait of a step.
 func retryText(step *server.StepView) string {
 	switch step.Reason {
 	case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable":
@@ -157,6 +159,7 @@ func isRepeated(q server.ProblemView, p *server.PodView) bool {
 	return contains(p.Why) || slices.ContainsFunc(p.Steps, func(s server.StepView) bool { return contains(s.Why) })
 }
 
+// headLine returns the first line about a subject.
 func headLine(s string) string { return printer.Escape(s) + "\n" }
 
 // labelledLine returns a line with a label, or "" if text is empty.
@@ -167,6 +170,7 @@ func labelledLine(label, text string) string {
 	return fmt.Sprintf("  %-5s  %s\n", label, printer.Escape(text))
 }
 
+// withReason returns verb, followed by a colon and the reason why unless why is "".
 func withReason(verb, why string) string {
 	if why == "" {
 		return verb

@@ -33,6 +33,7 @@ const maxEventAge = 10 * time.Minute
 // the event log.
 const maxSent = 4096
 
+// newEventSender returns an eventSender that sends the events of log with the client c.
 func newEventSender(c *client, log server.EventLog) *eventSender {
 	return &eventSender{c: c, log: log, sent: map[string]bool{}, filter: spamFilter{}}
 }

@@ -6,8 +6,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Up to spamBurst events for an object are sent at once, and then one event every spamInterval.
-// Normal events and warnings are counted separately. The kubelet has the same limits.
+// podd sends up to spamBurst events about an object at once, and then one event every
+// spamInterval. Normal events and warnings are counted separately. The kubelet has the same
+// limits.
 const (
 	spamBurst    = 25
 	spamInterval = 5 * time.Minute

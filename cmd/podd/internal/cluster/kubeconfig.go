@@ -116,7 +116,7 @@ func (o *Options) checkKubeconfig() error {
 		_, err = loadPair(config)
 	}
 	if err != nil {
-		return configError{fmt.Errorf("reading the changed --kubeconfig %s: %w; the previous one stays in use", o.Kubeconfig, err)}
+		return configError{fmt.Errorf("reading the changed --kubeconfig %s: %w; the previous kubeconfig stays in use", o.Kubeconfig, err)}
 	}
 	return nil
 }

@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// annotationAttachDetach makes the attach-detach controller attach the volumes.
+	// annotationAttachDetach is the annotation of a Node whose volumes the attach-detach
+	// controller attaches.
 	annotationAttachDetach = "volumes.kubernetes.io/controller-managed-attach-detach"
 	// annotationProvidedIP passes the user's addresses to a cloud controller.
 	annotationProvidedIP = "alpha.kubernetes.io/provided-node-ip"

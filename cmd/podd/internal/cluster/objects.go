@@ -51,9 +51,10 @@ type lookupResult struct {
 	missing manifest.MissingObject // if object is nil
 }
 
+// The kinds of objects that have no type of their own in the API.
 type (
-	token      manifest.Token
-	attachment map[string]string
+	token      manifest.Token    // a service account token
+	attachment map[string]string // metadata of an attached volume
 	boundClaim struct {
 		claim  *v1.PersistentVolumeClaim
 		volume *v1.PersistentVolume // nil if the claim is not bound or the volume does not exist

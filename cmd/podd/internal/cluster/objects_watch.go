@@ -111,8 +111,11 @@ type objectStore[T object] struct {
 	since time.Time // start of the lookup
 }
 
+// get implements snapshotStore. The reflector starts with an empty snapshot.
 func (o *objectStore[T]) get() (s snapshot[T], _ <-chan struct{}) { return s, nil }
 
+// set implements snapshotStore. It sends the object, or that the object does not exist, and stops
+// the reflector if the object is immutable.
 func (o *objectStore[T]) set(s snapshot[T]) {
 	item, exists := s.items[o.ref.NamespacedName]
 	if !exists {
@@ -125,6 +128,7 @@ func (o *objectStore[T]) set(s snapshot[T]) {
 	}
 }
 
+// report implements reporter.
 func (o *objectStore[T]) report(ctx context.Context, _ part, err error) {
 	if err != nil {
 		o.reportError(ctx, err, o.since)

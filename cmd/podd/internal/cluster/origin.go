@@ -92,8 +92,8 @@ func readOrigin(path string) (o origin, err error) {
 	return o, nil
 }
 
-// write stores the origin in the file path. It survives a power failure, because a power failure
-// may affect the API server at the same time.
+// write stores the origin in the file path. The file survives a power failure, because a power
+// failure may also make the API server lose its data.
 func (o origin) write(path string) error {
 	data, err := json.Marshal(o)
 	if err == nil {

@@ -10,9 +10,9 @@ import (
 )
 
 // nodeStatusPatch returns a strategic merge patch that changes the status, labels and annotations
-// of the Node a to those of b, or "{}" if nothing differs. strategicpatch.CreateTwoWayMergePatch
-// computes the same patches, but takes twice the time and adds 32 KiB to the binary; tests use
-// strategicpatch to verify the patches.
+// of the Node a to those of the Node b, or "{}" if nothing differs.
+// strategicpatch.CreateTwoWayMergePatch computes the same patches, but takes twice the time and
+// adds 32 KiB to the binary; tests use strategicpatch to verify the patches.
 func nodeStatusPatch(a, b *v1.Node) ([]byte, error) {
 	before, err := jsonFields(a)
 	if err != nil {
@@ -32,7 +32,7 @@ func nodeStatusPatch(a, b *v1.Node) ([]byte, error) {
 	return json.Marshal(d)
 }
 
-// jsonFields returns the JSON fields of an API object or a part of one.
+// jsonFields returns the JSON fields of o, which is an API object or a part of an API object.
 func jsonFields(o any) (m map[string]any, err error) {
 	text, err := json.Marshal(o)
 	if err == nil {
@@ -68,9 +68,9 @@ func jsonMergePatch(a, b map[string]any) map[string]any {
 }
 
 // adaptLists adapts the lists in d to a strategic merge patch. d is the JSON merge patch of a
-// status, and old is the status before. The API server merges conditions and addresses by type,
-// and replaces all other lists. Unchanged conditions are removed from the patch. The list of
-// addresses is replaced, because several addresses may have the same type
+// status, and old is the status before the change. The API server merges conditions and addresses
+// by type, and replaces all other lists. Unchanged conditions are removed from the patch. The
+// list of addresses is replaced, because several addresses may have the same type
 // (kubernetes/kubernetes#72202).
 func adaptLists(d, old map[string]any) {
 	if all, ok := d["conditions"].([]any); ok {

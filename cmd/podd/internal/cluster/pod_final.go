@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// finalPod returns the pod last with its final status, after podd has removed the pod from this
-// node. last contains the last status in the View. Containers whose exit code is not known count
-// as failed. The restart policy is ignored.
+// finalPod returns a copy of last with the final status of a pod that podd has removed from this
+// node. last is the last version of the pod in the View. Containers whose exit was not reported
+// count as failed. The restart policy is ignored.
 func finalPod(last *v1.Pod, now metav1.Time) *v1.Pod {
 	p := *last
 	p.Status = *last.Status.DeepCopy()

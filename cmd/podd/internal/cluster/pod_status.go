@@ -81,6 +81,7 @@ func podConditions(present []v1.PodCondition, own *v1.PodStatus, generation int6
 	return all
 }
 
+// hasCondition reports whether all contains a condition of type t.
 func hasCondition(all []v1.PodCondition, t v1.PodConditionType) bool {
 	return slices.ContainsFunc(all, func(c v1.PodCondition) bool { return c.Type == t })
 }
@@ -138,6 +139,7 @@ func truncateTimes(all []v1.ContainerStatus) []v1.ContainerStatus {
 	return all
 }
 
+// truncateTime returns t truncated to seconds, or nil if t is nil.
 func truncateTime(t *metav1.Time) *metav1.Time {
 	if t == nil {
 		return nil

@@ -91,7 +91,7 @@ type hostError struct {
 func (e hostError) Error() string { return e.host + ": " + e.err.Error() }
 func (e hostError) Unwrap() error { return e.err }
 
-// retryNotice is the end of the message of a problem that a retry may solve.
+// retryNotice is appended to the message of a problem that a retry may solve.
 const retryNotice = "; podd retries every few seconds, and pods from files and URLs keep running"
 
 // newProblem returns the problem that describes err to users.
@@ -118,7 +118,7 @@ func newProblem(err error) problem {
 	case errors.As(err, &config):
 		return problem{invalidKubeconfig, config.Error() + retryNotice}
 	case errors.As(err, &deleted):
-		return problem{nodeDeleted, fmt.Sprintf("node %s was deleted from %s; restart podd to create it again, or remove --kubeconfig", deleted.node, where)}
+		return problem{nodeDeleted, fmt.Sprintf("node %s was deleted from %s; restart podd to create the node again, or remove --kubeconfig", deleted.node, where)}
 	case errors.As(err, &missing):
 		return problem{nodeMissing, fmt.Sprintf("%s has no node %s, and podd does not create the node because of --register-node=false; create the node", where, missing.node)}
 	case errors.As(err, &pending):

@@ -41,6 +41,8 @@ type partResult struct {
 	err  error
 }
 
+// newProblemReporter returns a problemReporter. It handles results while its method run is
+// running.
 func newProblemReporter(o *Options) *problemReporter {
 	return &problemReporter{o: o, results: make(chan partResult)}
 }

@@ -49,14 +49,13 @@ type object interface {
 	metav1.Object
 }
 
-// A snapshot contains the objects of one list or watch as of one resource version. It is
-// immutable.
+// A snapshot contains the objects of a reflector at one resource version. It is immutable.
 type snapshot[T object] struct {
 	items map[types.NamespacedName]T
 	// lists is the number of lists since podd started, over all connections. It is 0 before the
 	// first list.
 	lists int
-	// origin is the origin of the cluster that the last list came from. It is only set if
+	// origin is the origin of the cluster that the last list came from. It is zero unless
 	// reflector.origin is set.
 	origin origin
 }

@@ -50,6 +50,7 @@ func (c *Cluster) Reviews(o ReviewOptions) *Reviews {
 	return c.reviews
 }
 
+// newReviews returns Reviews without a client. Reviews fail until setClient is called.
 func newReviews(o ReviewOptions, log *slog.Logger) *Reviews {
 	r := &Reviews{o: o, log: log}
 	r.setClient(nil)

@@ -30,17 +30,17 @@ import (
 	"podd/server"
 )
 
-// leftovers implements effect.Leftovers. It only creates log directories in logs.
-type leftovers struct{ logs string }
+// logDirs implements effect.LogsAndCgroups. It only creates log directories in logs.
+type logDirs struct{ logs string }
 
-func (l leftovers) MakeLogs(p *manifest.Pod, container string) error {
+func (l logDirs) MakeLogs(p *manifest.Pod, container string) error {
 	return os.MkdirAll(filepath.Join(logs.Dir(l.logs, p.Key, p.UID), container), 0o755)
 }
 
-func (leftovers) NextAttempts(*manifest.Pod) (map[string]uint32, error)         { return nil, nil }
-func (leftovers) Started(*manifest.Pod, string, string, uint32) error           { return nil }
-func (leftovers) Remove(context.Context, types.NamespacedName, types.UID) error { return nil }
-func (leftovers) LastLines(context.Context, types.NamespacedName, types.UID, string, uint32) (string, error) {
+func (logDirs) NextAttempts(*manifest.Pod) (map[string]uint32, error)         { return nil, nil }
+func (logDirs) Started(*manifest.Pod, string, string, uint32) error           { return nil }
+func (logDirs) Remove(context.Context, types.NamespacedName, types.UID) error { return nil }
+func (logDirs) LastLines(context.Context, types.NamespacedName, types.UID, string, uint32) (string, error) {
 	return "", nil
 }
 
@@ -72,7 +72,7 @@ func (n *agent) start(key types.NamespacedName) {
 	router := reconcile.NewRouter(reconcile.Options{
 		Effects: &effect.Runner{
 			Runtime: n.Client, Images: pull.New(pull.Options{Runtime: n.Client}), Disk: volume.Dir{Root: filepath.Join(n.root, "pods")},
-			LogsAndCgroups: leftovers{filepath.Join(n.root, "logs")}, Gate: effect.NewGate(4),
+			LogsAndCgroups: logDirs{filepath.Join(n.root, "logs")}, Gate: effect.NewGate(4),
 		},
 		Journals: journal.Store{Root: filepath.Join(n.root, "pods")}, Log: log, Refresh: observer.Refresh, Publish: n.publish,
 		SourceKinds: map[string]string{server.ClusterSource: manifest.KindAPI},

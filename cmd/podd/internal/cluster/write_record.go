@@ -68,8 +68,8 @@ func (r *record) remote(now time.Time) *v1.Pod {
 	return o.pod
 }
 
-// isOlder reports whether the resource version of a is lower than that of b. It returns false if
-// a resource version is not a number.
+// isOlder reports whether the resource version of a is lower than the resource version of b. It
+// returns false if a resource version is not a number.
 func isOlder(a, b *v1.Pod) bool {
 	x, xErr := strconv.ParseUint(a.ResourceVersion, 10, 64)
 	y, yErr := strconv.ParseUint(b.ResourceVersion, 10, 64)

@@ -108,6 +108,7 @@ func (s *resourceSource) Pods() []podresources.Pod {
 	return all
 }
 
+// newPod returns the containers of a pod and their devices.
 func (s *resourceSource) newPod(p *v1.Pod) podresources.Pod {
 	pod := podresources.Pod{NamespacedName: types.NamespacedName{Namespace: p.Namespace, Name: p.Name}}
 	for i := range p.Spec.InitContainers {
@@ -123,6 +124,7 @@ func (s *resourceSource) newPod(p *v1.Pod) podresources.Pod {
 	return pod
 }
 
+// newContainer returns the devices that are allocated to a container.
 func (s *resourceSource) newContainer(key types.NamespacedName, uid types.UID, name string) podresources.Container {
 	c := podresources.Container{Name: name}
 	for _, g := range s.devices.Of(key, uid, name) {

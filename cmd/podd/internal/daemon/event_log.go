@@ -24,6 +24,7 @@ func newEventLog(node string, cgroupV2 bool) *events.Log {
 	return l
 }
 
+// eventNotes converts events to the form in which the event log stores them.
 func eventNotes(all []event.Event) []events.Note {
 	out := make([]events.Note, 0, len(all))
 	for _, e := range all {

@@ -42,6 +42,7 @@ func (h *heartbeat) checkBeat() error {
 	return nil
 }
 
+// roundedSince returns the time since t in whole seconds.
 func roundedSince(t time.Time) time.Duration { return time.Since(t).Round(time.Second) }
 
 // healthChecks returns the checks of /healthz.

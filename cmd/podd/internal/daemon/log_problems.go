@@ -8,8 +8,8 @@ import (
 	"podd/manifest"
 )
 
-// logProblems logs each problem in now that is not in before, and each file that still
-// exists and whose errors have all been corrected.
+// logProblems logs each problem that now contains and before does not. It also logs each existing
+// file of which all errors have been corrected.
 func logProblems(log *slog.Logger, now, before []manifest.Problem, files []manifest.FileState) {
 	for _, f := range files {
 		isError := func(p manifest.Problem) bool { return p.Path == f.Path && p.Severity == manifest.Error }

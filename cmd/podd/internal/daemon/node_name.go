@@ -135,8 +135,8 @@ func (n *nodeNamer) run(ctx context.Context, publish func(*manifest.Problem)) er
 	}
 }
 
-// accept stores the current name, makes podd start again with this name, and returns a message
-// for the user.
+// accept stores the current name, restarts podd's parts with this name, and returns a message for
+// the user.
 func (n *nodeNamer) accept() (message string, err error) {
 	name, err := n.currentName()
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package daemon is podd run without --runonce. It connects the sources, the reconciler,
-// the runtime and the endpoints, and runs them until podd stops. The packages below it
-// are the parts that do not depend on the others:
+// Package daemon implements podd run without --runonce. It connects the sources, the reconciler,
+// the runtime and the endpoints, and runs them until podd stops. The packages below it contain
+// the parts that need no access to all other parts:
 //
-//	view         computes what the endpoints show
-//	endpoint     opens the socket and the ports, and serves them
+//	view         computes the View, the state that the endpoints show
+//	endpoint     opens the socket and the ports, and serves requests
 //	nodestatus   follows the node's resources, images, disk and DNS
 //	meter        measures the resource usage of the node and its pods
 //	podlog       reads the logs of containers

@@ -131,6 +131,7 @@ func (p *parts) limitStorage(ctx context.Context) error {
 	}).Run(ctx)
 }
 
+// watchDisk follows the size of the disk until ctx is done.
 func (p *parts) watchDisk(ctx context.Context) error {
 	return nodestatus.WatchDisk(ctx, nodestatus.DiskOptions{
 		Capacity: p.node.Capacity, Publish: p.router.SetDiskCapacity, Log: p.log,
@@ -139,6 +140,7 @@ func (p *parts) watchDisk(ctx context.Context) error {
 	})
 }
 
+// watchNode follows the pressure and the images of the node until ctx is done.
 func (p *parts) watchNode(ctx context.Context) error {
 	return nodestatus.Watch(ctx, nodestatus.WatchOptions{
 		Node: p.cfg.NodeName, RootDir: p.cfg.RootDir, Runtime: p.client, MaxImages: p.cfg.MaxStatusImages, Thresholds: p.cfg.Pressure,

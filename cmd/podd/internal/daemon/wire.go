@@ -26,7 +26,8 @@ import (
 	"podd/server/metrics"
 )
 
-// A base contains what all parts need. It exists until podd stops or the node is renamed.
+// A base contains the values that all parts need. It exists until podd stops or the node is
+// renamed.
 type base struct {
 	cfg      *config.Config // with the node name in effect
 	version  string         // of podd

@@ -29,6 +29,7 @@ func (r *checkOutput) printYAML(w io.Writer) error {
 	return nil
 }
 
+// podYAML returns a pod as YAML, without a status.
 func podYAML(p *manifest.Pod) ([]byte, error) {
 	pod := p.Spec.DeepCopy()
 	pod.APIVersion, pod.Kind = "v1", "Pod"
@@ -71,6 +72,7 @@ type podJSON struct {
 	Hash      string `json:"hash,omitempty"`
 }
 
+// printJSON prints the problems and the valid pods as one JSON object.
 func (r *checkOutput) printJSON(w io.Writer) error {
 	errs, warnings := r.countProblems()
 	out := struct {
@@ -91,6 +93,8 @@ func (r *checkOutput) printJSON(w io.Writer) error {
 	return printer.WriteJSON(w, out)
 }
 
+// podName returns the namespace and name of the pod of a problem, or "" if the problem concerns
+// no pod.
 func podName(p manifest.Problem) string {
 	if p.Pod.Name == "" {
 		return ""
@@ -128,6 +132,7 @@ func githubText(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
 }
 
+// githubProperty escapes a property of a workflow command.
 func githubProperty(s string) string {
 	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(githubText(s))
 }

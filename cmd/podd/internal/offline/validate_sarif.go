@@ -55,6 +55,7 @@ type (
 	}
 )
 
+// printSARIF prints the problems in the SARIF format.
 func (r *checkOutput) printSARIF(w io.Writer) error {
 	run := sarifRun{Results: []sarifResult{}}
 	run.Tool.Driver = sarifDriver{Name: "podd validate", Version: r.version, Rules: []sarifRule{}}
@@ -78,6 +79,7 @@ func (r *checkOutput) printSARIF(w io.Writer) error {
 	})
 }
 
+// problemLocation returns the file, line and column of a problem.
 func problemLocation(p manifest.Problem) sarifLocation {
 	var l sarifLocation
 	l.Physical.Artifact.URI = (&url.URL{Path: p.Path}).String()

@@ -140,6 +140,7 @@ type claimVolume struct {
 	Path   string `json:"path"`
 }
 
+// claimVolumes returns the volumes of all claims with data on this node.
 func (v *volumeCommand) claimVolumes() ([]claimVolume, error) {
 	all, err := v.claims.List(v.podRoots()...)
 	if err != nil {
@@ -157,6 +158,7 @@ func (v *volumeCommand) claimVolumes() ([]claimVolume, error) {
 	return out, nil
 }
 
+// print prints the volumes of claims in a format; "" means a table.
 func (v *volumeCommand) print(format string) error {
 	all, err := v.claimVolumes()
 	switch {

@@ -17,6 +17,7 @@ type changeQueue struct {
 
 func newChangeQueue() *changeQueue { return &changeQueue{wake: make(chan struct{}, 1)} }
 
+// put adds a change and never blocks.
 func (m *changeQueue) put(c reconcile.Change) {
 	m.mu.Lock()
 	m.changes = append(m.changes, c)
@@ -27,6 +28,7 @@ func (m *changeQueue) put(c reconcile.Change) {
 	}
 }
 
+// take removes all changes and returns them.
 func (m *changeQueue) take() []reconcile.Change {
 	m.mu.Lock()
 	defer m.mu.Unlock()

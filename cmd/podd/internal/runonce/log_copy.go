@@ -21,6 +21,7 @@ type logCopy struct {
 	tail          tail // other goroutines may read it after copied is closed
 }
 
+// newLogCopy returns a logCopy that has not begun. prefix is written before each line.
 func newLogCopy(prefix string) *logCopy {
 	c := &logCopy{prefix: prefix, started: make(chan struct{}), stopped: make(chan struct{}), copied: make(chan struct{})}
 	c.begin = sync.OnceFunc(func() { close(c.started) })
@@ -55,6 +56,7 @@ func (o *output) copyLog(ctx context.Context, dir, name string, c *logCopy) erro
 	return errors.Join(err, joiner.Flush(), o.flush())
 }
 
+// writeEntry writes a log entry to stdout or stderr and adds it to the tail of c.
 func (o *output) writeEntry(c *logCopy, e logs.Entry) error {
 	to := o.stdout
 	if e.Stream == logs.Stderr || e.Malformed {
@@ -64,4 +66,5 @@ func (o *output) writeEntry(c *logCopy, e logs.Entry) error {
 	return to.write(lineAuthor{c, e.Attempt}, c.prefix, e.Text, !e.Partial)
 }
 
+// flush writes the buffered data of both streams.
 func (o *output) flush() error { return errors.Join(o.stdout.Flush(), o.stderr.Flush()) }

@@ -25,14 +25,16 @@ type output struct {
 	notifier       logs.Notifier
 	broken         chan error    // receives the first error; capacity 1
 	abandoned      chan struct{} // closed by abandon
-	abandon        func()        // makes drain return immediately
+	abandon        func()        // lets drain return immediately
 }
 
+// A podOutput contains the copies of the logs of one pod.
 type podOutput struct {
 	dir    string
 	copies map[string]*logCopy // by container name
 }
 
+// newOutput returns an output for pods. dir returns the log directory of a pod.
 func newOutput(pods []runPod, stdout, stderr *lineStream, dir func(*manifest.Pod) string) *output {
 	o := &output{
 		stdout: stdout, stderr: stderr, pods: map[types.NamespacedName]*podOutput{},
@@ -110,6 +112,7 @@ func (o *output) update(r *state.Report) {
 	}
 }
 
+// startsContainer reports whether the actions of a decision include the start of a container.
 func startsContainer(d *plan.Decision) bool {
 	for _, a := range d.Actions {
 		if _, ok := a.(plan.StartContainer); ok {

@@ -73,6 +73,7 @@ func (p *runPod) failure(now time.Time) (f podFailure, wake time.Time, found boo
 	return own, time.Time{}, true
 }
 
+// attemptsText describes n attempts. It returns "" for fewer than two.
 func attemptsText(n int) string {
 	if n < 2 {
 		return ""

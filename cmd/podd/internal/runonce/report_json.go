@@ -6,6 +6,7 @@ import (
 	"time"
 )
 
+// A jsonReport is the report of a run in JSON.
 type jsonReport struct {
 	Outcome outcome   `json:"outcome"`
 	Code    int       `json:"code"`
@@ -17,6 +18,7 @@ type jsonReport struct {
 	Results []jsonRow `json:"results"`
 }
 
+// A jsonRow is a resultRow in JSON.
 type jsonRow struct {
 	Namespace string     `json:"namespace,omitempty"`
 	Pod       string     `json:"pod"`
@@ -35,6 +37,7 @@ type jsonRow struct {
 
 var stateWords = map[rowState]string{rowOK: "ok", rowFailed: "failed", rowSkipped: "skipped"}
 
+// writeJSON writes the report of a run in JSON.
 func writeJSON(w io.Writer, r *runResult) error {
 	out := jsonReport{
 		Outcome: r.Verdict.Outcome, Code: r.Verdict.Code, Why: r.Verdict.Why,

@@ -92,4 +92,5 @@ func writeJUnit(w io.Writer, r *runResult) error {
 	return err
 }
 
+// formatSeconds formats a duration in seconds with three decimals.
 func formatSeconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }

@@ -63,6 +63,7 @@ func (s *rowBuilder) rows(pods []runPod) []resultRow {
 	return out
 }
 
+// newRow returns a row for the pod as a whole.
 func (s *rowBuilder) newRow(p *runPod, state rowState, text string) resultRow {
 	short := p.Desired.Short()
 	return resultRow{
@@ -87,7 +88,7 @@ func (s *rowBuilder) podRows(p *runPod) []resultRow {
 		r := s.newRow(p, rowOK, "")
 		r.Took = p.ReadyAt.Sub(s.began)
 		r.Text = "ready in " + formatDuration(r.Took) + restartText(p) + ", stopped"
-		r.Last = s.podOutput(p)
+		r.Last = s.lastOutput(p)
 		return []resultRow{r}
 	case p.Report == nil:
 		return one(rowSkipped, "not started")
@@ -190,15 +191,15 @@ func (s *rowBuilder) succeededRow(p *runPod) resultRow {
 	r := s.newRow(p, rowOK, "")
 	r.Took = max(to.Sub(from), 0)
 	r.Text = "exit 0 in " + formatDuration(r.Took)
-	r.Last = s.podOutput(p)
+	r.Last = s.lastOutput(p)
 	if attempt > 0 {
 		r.Text += fmt.Sprintf(", on attempt %d", attempt+1)
 	}
 	return r
 }
 
-// podOutput returns the last lines of output of all containers of a pod.
-func (s *rowBuilder) podOutput(p *runPod) []string {
+// lastOutput returns the last lines of output of all containers of a pod.
+func (s *rowBuilder) lastOutput(p *runPod) []string {
 	var all []string
 	members := p.containers()
 	for _, m := range members {
@@ -230,6 +231,7 @@ func (s *rowBuilder) failedRows(p *runPod) []resultRow {
 	return out
 }
 
+// containerRow returns the row of a container that failed.
 func (s *rowBuilder) containerRow(p *runPod, m *container) resultRow {
 	r := s.newRow(p, rowFailed, "")
 	r.Container, r.Exit = m.spec.Name, m.exit
@@ -240,6 +242,7 @@ func (s *rowBuilder) containerRow(p *runPod, m *container) resultRow {
 	return r
 }
 
+// failureRow returns the row of the pod or container that cannot succeed.
 func (s *rowBuilder) failureRow(p *runPod, t podFailure) resultRow {
 	if t.Exit != nil {
 		for _, m := range p.containers() {

@@ -32,6 +32,8 @@ type shutdown struct {
 // errPodsRemain is returned if the run ends before its pods are removed.
 var errPodsRemain = errors.New("some pods were not removed; the next podd with this root directory removes them")
 
+// run stops and removes the pods and returns the result. It returns an error if pods could not be
+// removed.
 func (e *shutdown) run(ctx context.Context) (*runResult, error) {
 	pods := slices.Clone(e.pods)
 	e.announceStop()
@@ -85,6 +87,7 @@ func (e *shutdown) run(ctx context.Context) (*runResult, error) {
 // isStarted reports whether the pod at index i was passed to the runner.
 func (e *shutdown) isStarted(i int) bool { return e.released || e.pods[i].isLongRunning() }
 
+// forceStop calls ForceStop of the runner without waiting for it.
 func (e *shutdown) forceStop(ctx context.Context) {
 	e.forced = true
 	e.calls.Go(func() {
@@ -109,6 +112,7 @@ func (e *shutdown) finalResult(result *runResult, pods []runPod) *runResult {
 	return result
 }
 
+// result returns the result of the run. pods are the pods at the time of the verdict.
 func (e *shutdown) result(pods []runPod) *runResult {
 	s := rowBuilder{verdict: e.verdict, began: e.began, now: e.verdictAt, last: e.out.lastLines}
 	r := newResult(e.verdict, s.rows(pods), len(pods), e.out.hasSeveral, e.began, e.verdictAt)

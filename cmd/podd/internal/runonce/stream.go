@@ -51,6 +51,7 @@ func (s *lineStream) write(author any, prefix string, text []byte, endsLine bool
 	return s.err
 }
 
+// put writes text unless a write has failed.
 func (s *lineStream) put(text string) {
 	if s.err == nil {
 		_, err := s.w.WriteString(text)
@@ -58,6 +59,7 @@ func (s *lineStream) put(text string) {
 	}
 }
 
+// fail records the first error of a write.
 func (s *lineStream) fail(err error) {
 	if err != nil && s.err == nil {
 		s.err = fmt.Errorf("writing %s: %w", s.name, withoutPath(err))
@@ -86,11 +88,13 @@ func (s *lineStream) Err() error {
 // The writer removes suffix from the text and flushes the stream.
 func (s *lineStream) lineWriter(suffix string) io.Writer { return &messageWriter{s, []byte(suffix)} }
 
+// A messageWriter is the writer that lineWriter returns.
 type messageWriter struct {
 	to     *lineStream
 	suffix []byte
 }
 
+// Write implements io.Writer.
 func (t *messageWriter) Write(b []byte) (int, error) {
 	text := b
 	if len(t.suffix) > 0 {

@@ -23,7 +23,7 @@ import (
 	"podd/server/pki"
 )
 
-// Options are the options of Open. Fields whose comment does not allow nil are required.
+// Options are the options of Open. All fields are required unless their comment allows nil.
 type Options struct {
 	Node    string // name of the node
 	RootDir string

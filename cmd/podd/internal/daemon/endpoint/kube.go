@@ -9,7 +9,7 @@ import (
 )
 
 // kubeAPI returns the handler of the Kubernetes API. Clients are already authenticated;
-// authorizer decides what they may do.
+// authorizer decides which requests they may make. node serves requests for a node's proxy path.
 func (h *handlers) kubeAPI(authorizer auth.Authorizer, node http.Handler) http.Handler {
 	var showsSecret func(context.Context, auth.User, string, string) bool
 	if h.Cluster != nil {
@@ -24,7 +24,8 @@ func (h *handlers) kubeAPI(authorizer auth.Authorizer, node http.Handler) http.H
 	return a.Handler()
 }
 
-// mergeAPIs serves the kubelet API and the Kubernetes API, whose paths do not overlap.
+// mergeAPIs returns a handler that serves the kubelet API and the Kubernetes API. Their paths do
+// not overlap.
 func mergeAPIs(kubelet, kube http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	for _, path := range []string{"/api", "/api/", "/apis", "/apis/", "/openapi/", "/version", "/version/"} {

@@ -63,6 +63,8 @@ func (m *diskMeter) measure(ctx context.Context, pods []stats.Pod) (*stats.Disk,
 	return d, nil
 }
 
+// imageFilesystems returns the file systems of images and of container layers. Each is nil if the
+// runtime does not report it.
 func (m *diskMeter) imageFilesystems(ctx context.Context) (images, layers *stats.Filesystem) {
 	i, l, err := m.runtime.ImageFsInfo(ctx)
 	if err != nil {
@@ -96,6 +98,8 @@ func filesystemStats(f *runtime.Filesystem, at time.Time) stats.Filesystem {
 	return out
 }
 
+// podDisk measures the logs, layers and volumes of a pod. layers is the result of layerUsage, and
+// root describes the file system of the root directory.
 func (m *diskMeter) podDisk(ctx context.Context, p *stats.Pod, spec *v1.Pod, layers map[string]runtime.Usage, root stats.Filesystem) stats.PodDisk {
 	d := stats.PodDisk{Logs: map[string]stats.Filesystem{}}
 	if layers != nil {

@@ -94,6 +94,8 @@ func sampledPods(v *server.View, root string) []stats.Pod {
 	return all
 }
 
+// sampledContainer returns the container to sample. isRunning is false if the container is not
+// running.
 func sampledContainer(c *v1.ContainerStatus) (_ stats.Container, isRunning bool) {
 	_, id, ok := strings.Cut(c.ContainerID, "://")
 	if c.State.Running == nil || !ok {
@@ -156,6 +158,7 @@ func (m *Meter) Usage(ctx context.Context) (*server.Usage, error) {
 	return out, nil
 }
 
+// usageAmounts converts the usage of a cgroup.
 func usageAmounts(c *stats.Cgroup) server.Amounts {
 	if c == nil {
 		return server.Amounts{}

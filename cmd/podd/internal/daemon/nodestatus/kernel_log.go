@@ -75,6 +75,8 @@ func (k *kernelLog) oomEvents(at time.Time) (all []event.Event) {
 // kernel have a priority of one digit.
 var oomVictim = regexp.MustCompile(`^[0-7],[^;]*;oom-kill:.*,global_oom,task_memcg=.*,task=(.*),pid=(\d+),uid=\d+`)
 
+// systemOOM returns the message of the event for a record, or "" if the record does not report a
+// global OOM kill.
 func systemOOM(record string) string {
 	m := oomVictim.FindStringSubmatch(record)
 	if m == nil {

@@ -49,6 +49,7 @@ func observeMemory(path string) (observation, error) {
 	return observation{capacity: all[0], available: all[1] + all[2]}, nil
 }
 
+// observeDisk converts the statistics of a file system.
 func observeDisk(s host.Filesystem) diskObservation {
 	return diskObservation{
 		bytes: observation{int64(s.Capacity), int64(s.Available)}, inodes: observation{int64(s.Inodes), int64(s.InodesFree)}, isKnown: true,

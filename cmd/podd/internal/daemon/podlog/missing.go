@@ -48,6 +48,7 @@ func waitReason(reason string) string {
 	return reason
 }
 
+// containerStatus returns the status of a container of any kind, or nil.
 func containerStatus(p *server.PodView, container string) *v1.ContainerStatus {
 	if p == nil {
 		return nil

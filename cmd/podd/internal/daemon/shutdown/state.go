@@ -92,6 +92,7 @@ func (s *State) restore() (missing bool, err error) {
 	return true, s.writeFile()
 }
 
+// writeFile stores the shutdown in progress.
 func (s *State) writeFile() error {
 	data, err := json.Marshal(s.current)
 	if err != nil {

@@ -93,6 +93,7 @@ func (s *NodeState) SetUnmeasuredPods(all []manifest.Problem) {
 // SetFacts sets the facts.
 func (s *NodeState) SetFacts(f *NodeFacts) { s.update(func() { s.facts = f }) }
 
+// update calls set with mu held and notifies the receiver of Changed.
 func (s *NodeState) update(set func()) {
 	s.mu.Lock()
 	set()

@@ -29,6 +29,7 @@ type objectViews struct {
 	views map[manifest.ObjectRef]cachedView // of the previous call
 }
 
+// newObjectViews returns objectViews without cached views.
 func newObjectViews(apiSource string) *objectViews {
 	return &objectViews{binding: (*refs.Claims).Binding, apiSource: apiSource}
 }

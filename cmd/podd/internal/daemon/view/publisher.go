@@ -173,6 +173,7 @@ func (v *Publisher) findingsIn(set *manifest.Set) Findings {
 	return Findings{Problems: slices.Concat(set.Problems, shown), Advice: advice}
 }
 
+// desiredPod returns the desired pod with a key, or nil if set is nil or does not contain it.
 func desiredPod(set *manifest.Set, key types.NamespacedName) *manifest.Pod {
 	if set == nil {
 		return nil
@@ -220,6 +221,7 @@ func (v *Publisher) problemViews(all []manifest.Problem, now time.Time) []server
 	return out
 }
 
+// fileViews converts the states of files.
 func fileViews(files []manifest.FileState) []server.FileView {
 	out := make([]server.FileView, 0, len(files))
 	for _, f := range files {
@@ -328,8 +330,8 @@ func countOutdated(r *state.Report) (n int) {
 	return n
 }
 
-// unknownPod returns a placeholder for a pod without a known manifest. The pod is being
-// deleted, or its manifest has not been read yet.
+// unknownPod returns a placeholder for a pod whose manifest podd does not have, because the pod
+// is being deleted or its source has not been read yet.
 func unknownPod(key types.NamespacedName, phase plan.Phase) *v1.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	if phase == plan.PhaseHold {
@@ -341,6 +343,7 @@ func unknownPod(key types.NamespacedName, phase plan.Phase) *v1.Pod {
 	return p
 }
 
+// isReady reports whether the pod has the condition Ready with status True.
 func isReady(p *v1.Pod) bool {
 	if p.Status.Phase == v1.PodSucceeded {
 		return true
