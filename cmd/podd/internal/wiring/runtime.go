@@ -27,7 +27,7 @@ func Dial(cfg *config.Config, log *slog.Logger, called func(method string, took 
 		}
 		endpoint = found
 	}
-	return cri.Dial(cri.Options{Endpoint: endpoint, ImageEndpoint: cfg.ImageEndpoint, Timeout: cfg.RuntimeRequestTimeout, Called: called})
+	return cri.Dial(cri.Options{Endpoint: endpoint, ImageEndpoint: cfg.ImageEndpoint, Timeout: cfg.RuntimeRequestTimeout, OnCall: called})
 }
 
 // DialReady is like Dial, but waits until the runtime responds. It returns an error if it
