@@ -27,7 +27,7 @@ func (l Leftovers) LastLines(ctx context.Context, key types.NamespacedName, uid 
 	err := logs.Read(ctx, logs.Options{
 		Dir:       logs.Dir(l.Logs.Dir, key, uid),
 		Container: container, Attempt: &attempt, Tail: lastLines,
-		Follow: true, Ended: logs.Closed(ended),
+		Follow: true, HasExited: logs.ExitedWhenClosed(ended),
 	}, func(e logs.Entry) error {
 		text = append(text, e.Text...)
 		if !e.Partial {
