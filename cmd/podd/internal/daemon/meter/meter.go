@@ -61,7 +61,7 @@ func New(o Options) *Meter {
 			Runtime: func(ctx context.Context) (map[string]runtime.Usage, error) {
 				return o.Runtime.ContainerUsages(ctx, o.Node.Instances())
 			},
-			AllPods: all, Classes: classes, Own: stats.OwnCgroup(), Disk: disks.measure,
+			AllPods: all, Classes: classes, OwnCgroup: stats.OwnCgroup(), Disk: disks.measure,
 		}),
 	}
 }
@@ -105,17 +105,17 @@ func sampledContainer(c *v1.ContainerStatus) (stats.Container, bool) {
 // Summary implements server.Meter.
 func (m *Meter) Summary(ctx context.Context, cpuAndMemory bool) (*api.Summary, error) {
 	if cpuAndMemory {
-		s, err := m.sampler.Basic(ctx)
+		s, err := m.sampler.SampleBasic(ctx)
 		if err != nil {
 			return nil, err
 		}
 		return stats.Summarize(m.node, s, nil), nil
 	}
-	d, err := m.sampler.Disk(ctx)
+	d, err := m.sampler.MeasureDisks(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s, err := m.sampler.Whole(ctx)
+	s, err := m.sampler.SampleAll(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (m *Meter) Summary(ctx context.Context, cpuAndMemory bool) (*api.Summary, e
 
 // Containers implements server.Meter.
 func (m *Meter) Containers(ctx context.Context) (map[string]*model.ContainerInfo, error) {
-	s, err := m.sampler.Whole(ctx)
+	s, err := m.sampler.SampleAll(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -133,12 +133,12 @@ func (m *Meter) Containers(ctx context.Context) (map[string]*model.ContainerInfo
 
 // Machine implements server.Meter.
 func (m *Meter) Machine(ctx context.Context) (*model.MachineInfo, error) {
-	return m.sampler.Machine(ctx)
+	return m.sampler.MachineInfo(ctx)
 }
 
 // Usage implements server.Meter.
 func (m *Meter) Usage(ctx context.Context) (*server.Usage, error) {
-	s, err := m.sampler.Basic(ctx)
+	s, err := m.sampler.SampleBasic(ctx)
 	if err != nil {
 		return nil, err
 	}
