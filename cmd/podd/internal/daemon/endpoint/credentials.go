@@ -26,7 +26,7 @@ func (c *credentials) issue(life time.Duration) (server.Credential, error) {
 		return server.Credential{}, c.disabled()
 	}
 	until := time.Now().Add(life)
-	cert, key, err := c.PKI.Client("podd-admin", []string{auth.Masters}, life)
+	cert, key, err := c.PKI.SignClient("podd-admin", []string{auth.Masters}, life)
 	if err != nil {
 		return server.Credential{}, err
 	}
