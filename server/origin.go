@@ -64,6 +64,8 @@ func withoutBrowsers(h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
+// ownOrigin reports whether r may be served: it does not come from a page of another
+// origin, or it follows a link.
 func ownOrigin(r *http.Request) bool {
 	if r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Upgrade") == "" {
 		return true

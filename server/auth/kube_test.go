@@ -223,7 +223,7 @@ func TestProxied(t *testing.T) {
 		{"GET", "/version", Attributes{Verb: "get", Path: "/version"}},
 		{"PATCH", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", Attributes{Verb: "patch", Resource: "pods", Namespace: "a", Name: "x", Subresources: []string{"ephemeralcontainers"}}},
 	} {
-		if diff := cmp.Diff(c.want, RequestAttributes(httptest.NewRequest(c.method, c.path, nil), "n1").proxied("n1")); diff != "" {
+		if diff := cmp.Diff(c.want, RequestAttributes(httptest.NewRequest(c.method, c.path, nil), "n1").proxyAttributes("n1")); diff != "" {
 			t.Errorf("%s %s (-want +got):\n%s", c.method, c.path, diff)
 		}
 	}

@@ -43,7 +43,7 @@ func unproxiedRules(rules []rbac.PolicyRule) []rbac.PolicyRule {
 	var all []rbac.PolicyRule
 	for i := range rules {
 		own := rules[i]
-		if contains(own.Verbs, impersonates) {
+		if containsOrWildcard(own.Verbs, impersonates) {
 			own.Verbs = []string{impersonates}
 		} else {
 			own.Verbs = nil

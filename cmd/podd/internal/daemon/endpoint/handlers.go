@@ -37,7 +37,7 @@ func (o *Options) statsHandler(certificate certificateFunc) http.Handler {
 }
 
 func (h *handlers) health() *server.Health {
-	return &server.Health{Observed: h.Metrics.RecordHealthCheck, Checks: h.Checks}
+	return &server.Health{OnCheck: h.Metrics.RecordHealthCheck, Checks: h.Checks}
 }
 
 func (h *handlers) cadvisor() http.Handler {
