@@ -235,7 +235,7 @@ func TestPolicy(t *testing.T) {
 		{carol, "GET", "/api/v1/nodes/n2/proxy/pods", "n1", false},
 		{carol, "POST", "/exec/a/b/c", "n1", true},
 		{carol, "POST", "/exec/a/b/c", "n2", false},
-		{Root(), "POST", "/exec/a/b/c", "n1", true},
+		{RootUser(), "POST", "/exec/a/b/c", "n1", true},
 		{User{Name: "eve"}, "GET", "/healthz", "n1", false},
 	} {
 		if got := allows(t, p, c.user, RequestAttributes(httptest.NewRequest(c.method, c.path, nil), c.node)); got != c.want {

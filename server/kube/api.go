@@ -82,7 +82,7 @@ func (a *API) Handler() http.Handler {
 	if a.Now == nil {
 		a.Now = time.Now
 	}
-	a.resources = resource.All(resource.Options{Measured: a.Usage != nil, Writable: a.Manifests != nil})
+	a.resources = resource.Definitions(resource.Options{Measured: a.Usage != nil, Writable: a.Manifests != nil})
 	a.objects = read.New(read.Options{State: a.State, Events: a.Events, Usage: a.Usage, ShowsSecret: a.ShowsSecret, Now: a.Now})
 	a.openAPI = openapi.New(GitVersion, toOpenAPI(a.resources))
 	a.writes = write.New(write.Options{

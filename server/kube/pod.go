@@ -52,7 +52,7 @@ func (a *API) connect(w http.ResponseWriter, r *http.Request, i request.Info) {
 		server.ReplyStatus(w, err)
 		return
 	}
-	on := func(stream string) bool { return request.Boolean(r.URL.Query(), stream) }
+	on := func(stream string) bool { return request.BoolParameter(r.URL.Query(), stream) }
 	s := kubelet.Streams{Stdin: on("stdin"), Stdout: on("stdout"), Stderr: on("stderr"), TTY: on("tty")}
 	if i.Subresource == "exec" {
 		kubelet.Exec(w, r, server.ReplyStatus, a.Runtime, p, name, s)

@@ -113,7 +113,7 @@ func (a *API) handleDebugging(mux *http.ServeMux) {
 	mux.HandleFunc("POST /run/{namespace}/{pod}/{container}", a.run)
 	mux.HandleFunc("POST /run/{namespace}/{pod}/{uid}/{container}", a.run)
 	if a.SystemLogs == nil {
-		mux.Handle("/logs/", server.Disabled("logs endpoint is"))
+		mux.Handle("/logs/", server.DisabledHandler("logs endpoint is"))
 	} else {
 		mux.Handle("GET /logs/", withSandboxPolicy(http.StripPrefix("/logs", http.FileServerFS(a.SystemLogs))))
 	}

@@ -67,7 +67,7 @@ func fail(w http.ResponseWriter, err error) { http.Error(w, err.Error(), server.
 // old name of tailLines. Errors are *server.Error with status 400 for a value that cannot be
 // parsed and status 422 for a value that is not allowed.
 func ParseLogRequest(q url.Values) (req server.LogRequest, err error) {
-	req.Follow, req.Previous, req.Timestamps = request.Boolean(q, "follow"), request.Boolean(q, "previous"), request.Boolean(q, "timestamps")
+	req.Follow, req.Previous, req.Timestamps = request.BoolParameter(q, "follow"), request.BoolParameter(q, "previous"), request.BoolParameter(q, "timestamps")
 	if t := q.Get("tail"); t != "" {
 		q.Set("tailLines", t)
 		if t == "all" {

@@ -111,7 +111,7 @@ func collectPods(v *server.View, emit emitter) {
 			live++
 		}
 		ephemeral += len(p.Pod.Spec.EphemeralContainers)
-		for c := range server.Statuses(p.Pod) {
+		for c := range server.ContainerStatuses(p.Pod) {
 			if label := stateLabel(c); label != "" {
 				states[label]++
 			}

@@ -153,7 +153,7 @@ func tone(v *server.PodView) string {
 // containerRows returns the containers of a pod in the order of the manifest.
 func containerRows(p *v1.Pod) []containerRow {
 	statuses := map[string]*v1.ContainerStatus{}
-	for s := range server.Statuses(p) {
+	for s := range server.ContainerStatuses(p) {
 		statuses[s.Name] = s
 	}
 	out := []containerRow{}

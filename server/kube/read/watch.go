@@ -82,7 +82,7 @@ func readWatchOptions(q url.Values) (o watchOptions, err error) {
 	if err != nil {
 		return o, err
 	}
-	o.rev, o.bookmarks = rev, request.Boolean(q, "allowWatchBookmarks")
+	o.rev, o.bookmarks = rev, request.BoolParameter(q, "allowWatchBookmarks")
 	if s := q.Get("timeoutSeconds"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 31)
 		if err != nil {
@@ -101,7 +101,7 @@ func readWatchOptions(q url.Values) (o watchOptions, err error) {
 	if match != metav1.ResourceVersionMatchNotOlderThan {
 		return o, apierrors.NewBadRequest("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
 	}
-	o.initial = request.Boolean(q, "sendInitialEvents")
+	o.initial = request.BoolParameter(q, "sendInitialEvents")
 	if o.initial && !o.bookmarks {
 		return o, apierrors.NewBadRequest("sendInitialEvents requires setting allowWatchBookmarks to true")
 	}

@@ -146,8 +146,8 @@ var (
 // statusSubresource returns the subresource status. Reading it returns the whole object.
 func statusSubresource(kind string) Subresource { return Subresource{"status", kind, getVerbs} }
 
-// All returns the resources of a node, in the order of discovery.
-func All(o Options) []*Definition {
+// Definitions returns the resources of a node, in the order of discovery.
+func Definitions(o Options) []*Definition {
 	all := []*Definition{
 		{Name: "configmaps", Kind: "ConfigMap", Short: []string{"cm"}, Namespaced: true, goType: newGoType[v1.ConfigMap](),
 			Listed: func(o *server.Objects) []*server.ObjectView { return o.ConfigMaps }},

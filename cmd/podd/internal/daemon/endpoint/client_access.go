@@ -70,14 +70,14 @@ func newAuthenticator(c config.KubeletAPI, cluster *Cluster, own *pki.Authority,
 			_, err := own.RootPool(text)
 			return text, err
 		}
-		f, err := reload.Open(log, reload.Single(valid), c.ClientCAFile)
+		f, err := reload.Open(log, reload.SingleFile(valid), c.ClientCAFile)
 		if err != nil {
 			return nil, fmt.Errorf("--client-ca-file: %w", err)
 		}
 		a.CAs = own.RootPoolFunc(f.Get)
 	}
 	if c.TokenFile != "" {
-		f, err := reload.Open(log, reload.Single(auth.ParseTokens), c.TokenFile)
+		f, err := reload.Open(log, reload.SingleFile(auth.ParseTokens), c.TokenFile)
 		if err != nil {
 			return nil, fmt.Errorf("--token-auth-file: %w", err)
 		}
@@ -92,7 +92,7 @@ func newAuthorizer(c config.KubeletAPI, log *slog.Logger) (auth.Authorizer, erro
 	case c.AlwaysAllow:
 		return auth.AllowAll{}, nil
 	case c.PolicyFile != "":
-		f, err := reload.Open(log, reload.Single(auth.ParsePolicy), c.PolicyFile)
+		f, err := reload.Open(log, reload.SingleFile(auth.ParsePolicy), c.PolicyFile)
 		if err != nil {
 			return nil, fmt.Errorf("--authorization-policy-file: %w", err)
 		}

@@ -42,9 +42,9 @@ func (h *handlers) health() *server.Health {
 
 func (h *handlers) cadvisor() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", stats.Cadvisor(h.Meter))
+	mux.Handle("GET /metrics", stats.CadvisorHandler(h.Meter))
 	mux.Handle("GET /", h.page(nil, nil))
-	return server.LimitConcurrency(h.trimAfter(server.OwnOrigin(server.KnownHosts(h.Node, mux))))
+	return server.LimitConcurrency(h.trimAfter(server.RequireSameOrigin(server.RequireKnownHost(h.Node, mux))))
 }
 
 func (h *handlers) readOnly() http.Handler {
@@ -64,9 +64,9 @@ func (h *handlers) api(authorizer auth.Authorizer) http.Handler {
 	mux.Handle("GET /{$}", page)
 	mux.Handle("GET /page/", page)
 	if h.Cluster != nil {
-		return server.OwnOriginOrForwarded(mux)
+		return server.RequireSameOriginOrForwarded(mux)
 	}
-	return server.OwnOrigin(mux)
+	return server.RequireSameOrigin(mux)
 }
 
 // trimAfter returns a handler that calls next and then returns memory to the operating

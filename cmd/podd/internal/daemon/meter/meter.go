@@ -84,7 +84,7 @@ func sampledPods(v *server.View, root string) []stats.Pod {
 		if t := p.Pod.Status.StartTime; t != nil {
 			s.Started = t.Time
 		}
-		for c := range server.Statuses(p.Pod) {
+		for c := range server.ContainerStatuses(p.Pod) {
 			if r, ok := sampledContainer(c); ok {
 				s.Containers = append(s.Containers, r)
 			}
