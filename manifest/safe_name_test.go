@@ -16,8 +16,8 @@ func TestSafeUID(t *testing.T) {
 		"": false, ".": false, "..": false, "a/b": false, "a b": false, "a_b": false, "a\n": false, "é": false, "a\x00": false,
 		types.UID(long + "a"): false,
 	} {
-		if got := SafeUID(uid); got != want {
-			t.Errorf("SafeUID(%q): got %v, want %v", uid, got, want)
+		if got := IsSafeUID(uid); got != want {
+			t.Errorf("IsSafeUID(%q): got %v, want %v", uid, got, want)
 		}
 	}
 }
@@ -26,8 +26,8 @@ func TestSafeUID_Property(t *testing.T) {
 	safe := regexp.MustCompile(`\A[A-Za-z0-9-]{1,63}\z`)
 	rapid.Check(t, func(t *rapid.T) {
 		uid := rapid.OneOf(rapid.String(), rapid.StringMatching(`[A-Za-z0-9-]{1,70}`)).Draw(t, "uid")
-		if got, want := SafeUID(types.UID(uid)), safe.MatchString(uid); got != want {
-			t.Fatalf("SafeUID(%q): got %v, want %v", uid, got, want)
+		if got, want := IsSafeUID(types.UID(uid)), safe.MatchString(uid); got != want {
+			t.Fatalf("IsSafeUID(%q): got %v, want %v", uid, got, want)
 		}
 	})
 }

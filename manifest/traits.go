@@ -1,6 +1,6 @@
 package manifest
 
-// Traits are the differences in behavior between the pods of different kinds of sources. Package
+// Traits define how podd treats a pod, where this depends on the kind of the pod's source. Package
 // decode sets them; no other package decides by the kind of a pod's source. The zero value means
 // a pod of a file or URL, as a kubelet runs its static pods.
 type Traits struct {

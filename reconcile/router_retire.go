@@ -14,7 +14,7 @@ import (
 // retire ends a worker that has nothing left to do.
 func (r *Router) retire(key types.NamespacedName, e *entry) {
 	e.cancel()
-	<-e.ended
+	<-e.workerDone
 	r.markRetired(key, e)
 	delete(r.entries, key)
 	delete(r.changed, key)

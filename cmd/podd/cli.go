@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"podd/cmd/podd/docs"
 	"podd/cmd/podd/internal/cli"
+	"podd/cmd/podd/internal/commandline"
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/iostreams"
@@ -174,7 +176,11 @@ func parse(k *kong.Kong, words []string) (verb, error) {
 	if !hasFlags && len(known) > 0 {
 		return nil, fmt.Errorf("unknown flag --%s of podd %s; only podd run and podd plan have it", known[0].Name, node.Name)
 	}
-	if _, err := k.Parse(append(words[:1:1], rest...)); err != nil {
+	parsed, err := commandline.Parse(k, append(words[:1:1], rest...))
+	if errors.Is(err, commandline.ErrHelp) {
+		return verbHelp{parsed}, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	if hasFlags {
@@ -182,6 +188,12 @@ func parse(k *kong.Kong, words []string) (verb, error) {
 	}
 	return chosen.(verb), nil
 }
+
+// verbHelp is podd VERB --help.
+type verbHelp struct{ parsed *kong.Context }
+
+// Run prints the help of the verb.
+func (h verbHelp) Run(context.Context, iostreams.Streams) error { return h.parsed.PrintUsage(false) }
 
 // unknownVerb returns the error for a word that is not a verb.
 func unknownVerb(app *kong.Application, word string) error {

@@ -11,29 +11,16 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
-	"github.com/google/go-cmp/cmp"
 
 	"podd/cmd/podd/internal/config"
+	"podd/runtime/runtimetest/golden"
 )
 
 // TestReferencePages compares the pages about flags and about the configuration file with
 // the grammar and the tables of package config. With -update it writes them.
 func TestReferencePages(t *testing.T) {
-	for name, want := range map[string]string{"flags": flagsPage(t), "configuration": configurationPage(t)} {
-		path := filepath.Join("docs", name+".md")
-		if *update {
-			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		got, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(got), want); diff != "" {
-			t.Errorf("%s is not up to date; run go test ./cmd/podd -update (-got +want):\n%s", path, diff)
-		}
+	for name, page := range map[string]string{"flags": flagsPage(t), "configuration": configurationPage(t)} {
+		golden.Compare(t, filepath.Join("docs", name+".md"), page)
 	}
 }
 
@@ -94,10 +81,10 @@ func flagsPage(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString(`# Flags
 
-` + "`podd run`, which is also podd without a verb, accepts all flags of a kubelet of Kubernetes 1.34.\n" +
-		"The others are podd's own and have a `*`. A flag takes precedence over its field in the file of\n" +
-		"`--config`; see `podd help configuration`. `podd plan` and `podd volume` accept the same flags,\n" +
-		"except those for `--runonce`, to find the same pods.\n")
+` + "`podd run` accepts all flags of the kubelet of Kubernetes 1.34. podd without a verb is the same as\n" +
+		"`podd run`. Flags with a `*` exist only in podd. A flag takes precedence over its field in the file\n" +
+		"of `--config`; see `podd help configuration`. `podd plan` and `podd volume` accept the same flags,\n" +
+		"except those for `--runonce`, so that they find the same pods.\n")
 	var hidden []*kong.Flag
 	group := ""
 	for _, f := range verbFlags(t, "run") {
@@ -273,20 +260,20 @@ podd checks all fields like a kubelet and reports every error with file, line an
 
 - A field that is not served has no effect. If such fields are set to anything but their default,
   podd names them in a warning.
-- Of a field that is served partly, podd rejects the values that would let pods run differently
-  than the user intends.
+- A field that is served partly has values that podd does not support. podd rejects such a value if
+  pods would run differently than the user intends.
 - A field that is served in a cluster has no effect without ` + "`--kubeconfig`" + `.
 
-The defaults are those of podd without a cluster, except for fields that are only served in one. The
-configuration in effect is at ` + "`/configz`" + ` of the kubelet API.
+The table shows the defaults without a cluster, or with a cluster if a field is served only there.
+The configuration in effect is at ` + "`/configz`" + ` of the kubelet API.
 
 `
 
 const configurationGates = `
 ## Feature gates
 
-podd accepts the feature gates of the kubelet of Kubernetes 1.34 and warns about unknown ones. These
-have an effect:
+podd accepts the feature gates of the kubelet of Kubernetes 1.34 and warns about unknown feature
+gates. These feature gates have an effect:
 
 | feature gate | default | effect |
 | --- | --- | --- |

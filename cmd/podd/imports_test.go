@@ -121,7 +121,8 @@ var pureImports = map[string][]string{
 	"podd/manifest/validate":   {"context", "os", "net", "sync"},
 	"podd/reconcile/plan":      {"context", "os", "net", "sync", "podd/reconcile/device"},
 	"podd/reconcile/admission": {"context", "os", "net", "sync", "podd/reconcile/device"},
-	"podd/reconcile/state":     {"context", "os", "net", "sync", "podd/reconcile/device"},
+	"podd/reconcile/state":     {"context", "os", "net", "sync", "podd/reconcile/device", "podd/reconcile/clock"},
+	"podd/reconcile/result":    {"context", "os", "net", "sync"},
 	"podd/reconcile/status":    {"context", "os", "net", "sync"},
 	"podd/reconcile/render":    {"context", "os", "net", "sync"},
 	"podd/reconcile/event":     {"context", "os", "net", "sync"},
@@ -181,7 +182,7 @@ func TestImports(t *testing.T) {
 
 // isForTests reports whether a package exists only for tests.
 func isForTests(path string) bool {
-	return below(path, "podd/runtime/runtimetest") || below(path, "podd/server/kube/kubetest") || below(path, "podd/server/goldentest") || below(path, "podd/manifest/manifesttest")
+	return below(path, "podd/runtime/runtimetest") || below(path, "podd/server/kube/kubetest") || below(path, "podd/manifest/manifesttest")
 }
 
 // isAPIClientForTests reports whether a package connects to an API server in tests or

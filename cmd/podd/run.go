@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/daemon"
 	"podd/cmd/podd/internal/exit"
@@ -28,7 +30,7 @@ type runCmd struct {
 func (c *runCmd) KubeletFlags() *config.Flags { return &c.Flags }
 
 // Validate rejects a negative timeout, and arguments and flags that need --runonce.
-func (c *runCmd) Validate() error {
+func (c *runCmd) Validate(*kong.Context) error {
 	once := c.RunOnce != nil && *c.RunOnce
 	switch {
 	case c.Timeout < 0:

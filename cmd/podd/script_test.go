@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,9 +14,8 @@ import (
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/iostreams"
+	"podd/runtime/runtimetest/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the cmp files of testdata/script")
 
 // TestMain makes podd available to scripts as "podd" and "kubelet". The program
 // "podd-config" parses its command line like podd run and prints the resulting Config.
@@ -38,7 +36,7 @@ func streams() iostreams.Streams {
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "../../testdata/script",
-		UpdateScripts:       *update,
+		UpdateScripts:       golden.IsUpdate(),
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			web := httptest.NewServer(http.FileServer(http.Dir(e.WorkDir)))

@@ -24,7 +24,7 @@ import (
 // As in the kubelet, a changed image makes a new container, and changed amounts of cpu and
 // memory are applied in place.
 func FromAPI(pod *v1.Pod, o Options) *manifest.Pod {
-	if !manifest.SafeUID(pod.UID) {
+	if !manifest.IsSafeUID(pod.UID) {
 		return nil
 	}
 	p := &manifest.Pod{

@@ -179,7 +179,7 @@ func TestFromAPI_Deleted(t *testing.T) {
 			t.Errorf("grace period %v: got %+v, want %s", test.grace, p.Deletion, test.want)
 		}
 		set := merge.Batches([]manifest.Batch{{Source: "the cluster", Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Version: 3}})
-		if len(set.Pods) > 0 || set.Leaving[p.Key] != p || set.Versions["the cluster"] != 3 {
+		if len(set.Pods) > 0 || set.Terminating[p.Key] != p || set.Versions["the cluster"] != 3 {
 			t.Errorf("got %+v", set)
 		}
 	}

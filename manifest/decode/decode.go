@@ -42,10 +42,10 @@ type Options struct {
 	// RestartRules is the feature gate ContainerRestartRules: containers may have a restart
 	// policy and restart rules.
 	RestartRules bool
-	// Written reports that podd's own API wrote the manifest. Its pods get no suffix, and
+	// WrittenByAPI reports that podd's own API wrote the manifest. Its pods get no suffix, and
 	// Hash does not contain the fields that an API server allows to change, so that such an
 	// edit is applied to the running pod.
-	Written bool
+	WrittenByAPI bool
 	// Strict turns the warnings about unknown and duplicate fields into errors.
 	Strict bool
 	// Now becomes the annotation kubernetes.io/config.seen; zero omits it.
@@ -163,7 +163,7 @@ func (d *decoder) pod(v document.Value) {
 // traits returns the traits of the pods of the source.
 func (o Options) traits() manifest.Traits {
 	t := manifest.KindTraits(o.Kind)
-	t.AdoptsMetadata = t.AdoptsMetadata || o.Written
+	t.AdoptsMetadata = t.AdoptsMetadata || o.WrittenByAPI
 	return t
 }
 
@@ -172,7 +172,7 @@ func (o Options) traits() manifest.Traits {
 func (d *decoder) effective(known any) any {
 	pod, _ := known.(map[string]any)
 	meta, _ := pod["metadata"].(map[string]any)
-	if !d.Written || meta == nil {
+	if !d.WrittenByAPI || meta == nil {
 		return known
 	}
 	pod, meta = maps.Clone(pod), maps.Clone(meta)

@@ -55,7 +55,7 @@ func FuzzDecode(f *testing.F) {
 			checkPod(t, p, o)
 		}
 		checkAsJSON(t, data, file, o)
-		manifest.Conflicts(file.Pods)
+		manifest.HostPortConflicts(file.Pods)
 		merge.Batches([]manifest.Batch{merge.Files("s", manifest.KindFile, file, file)})
 	})
 }

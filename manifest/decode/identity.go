@@ -35,7 +35,7 @@ func (o Options) suffix() string {
 // identify sets a pod's key, UID, hashes and priority, and adds the metadata of a static
 // pod to one from a file or URL. No other function writes to p.Spec afterwards.
 func (d *decoder) identify(p *manifest.Pod, v document.Value, written map[string]any, n *notes) {
-	h := manifest.HashManifest(written, p.Spec, d.Written)
+	h := manifest.HashManifest(written, p.Spec, d.WrittenByAPI)
 	p.Hash, p.SandboxHash, p.Containers = h.Pod, h.Sandbox, h.Containers
 	resolvePriority(&p.Spec.Spec, n)
 	meta := &p.Spec.ObjectMeta
@@ -44,7 +44,7 @@ func (d *decoder) identify(p *manifest.Pod, v document.Value, written map[string
 	if d.Kind == manifest.KindAPI {
 		return
 	}
-	if meta.Name != "" && !d.Written {
+	if meta.Name != "" && !d.WrittenByAPI {
 		p.Suffix = d.suffix()
 		p.Key.Name += p.Suffix
 	}
@@ -58,14 +58,14 @@ func (d *decoder) identify(p *manifest.Pod, v document.Value, written map[string
 	}
 	p.Spec.Spec.NodeName = d.Node
 	p.Spec.Status = v1.PodStatus{Phase: v1.PodPending}
-	if d.Kind == manifest.KindFile && !d.Written {
+	if d.Kind == manifest.KindFile && !d.WrittenByAPI {
 		tolerateNoExecute(&p.Spec.Spec)
 	}
 }
 
 // generateName returns the generateName from which podd's API generated the pod's name.
 func (d *decoder) generateName(meta *metav1.ObjectMeta) string {
-	if !d.Written {
+	if !d.WrittenByAPI {
 		return ""
 	}
 	return meta.GenerateName
@@ -78,7 +78,7 @@ func (d *decoder) created(v document.Value) metav1.Time {
 	meta, _ := tree["metadata"].(map[string]any)
 	text, _ := meta["creationTimestamp"].(string)
 	at, err := time.Parse(time.RFC3339, text)
-	if !d.Written || err != nil {
+	if !d.WrittenByAPI || err != nil {
 		return metav1.Time{}
 	}
 	return metav1.NewTime(at)
@@ -89,7 +89,7 @@ func (d *decoder) created(v document.Value) metav1.Time {
 func (d *decoder) managedFields(v document.Value) []metav1.ManagedFieldsEntry {
 	tree, _ := v.Tree.(map[string]any)
 	meta, _ := tree["metadata"].(map[string]any)
-	if !d.Written || meta["managedFields"] == nil {
+	if !d.WrittenByAPI || meta["managedFields"] == nil {
 		return nil
 	}
 	text, err := json.Marshal(meta["managedFields"])
@@ -103,7 +103,7 @@ func (d *decoder) managedFields(v document.Value) []metav1.ManagedFieldsEntry {
 // annotations returns the pod's annotations and, unless podd's API created it, those of a
 // static pod.
 func (d *decoder) annotations(p *manifest.Pod) map[string]string {
-	if d.Written {
+	if d.WrittenByAPI {
 		return p.Spec.Annotations
 	}
 	out := make(map[string]string, len(p.Spec.Annotations)+3)

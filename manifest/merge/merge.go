@@ -87,10 +87,10 @@ func (m *merger) add(b *manifest.Batch) {
 	m.objects(b)
 	for _, p := range b.Pods {
 		if p.Deletion != nil {
-			if m.set.Leaving == nil {
-				m.set.Leaving = map[types.NamespacedName]*manifest.Pod{}
+			if m.set.Terminating == nil {
+				m.set.Terminating = map[types.NamespacedName]*manifest.Pod{}
 			}
-			m.set.Leaving[p.Key] = p
+			m.set.Terminating[p.Key] = p
 			continue
 		}
 		m.pod(p)

@@ -115,7 +115,7 @@ func TestBatches_ChangesNothing(t *testing.T) {
 		p.Short()
 	}
 	for i := range batches {
-		manifest.Conflicts(batches[i].Pods)
+		manifest.HostPortConflicts(batches[i].Pods)
 	}
 	if diff := cmp.Diff(untouched, batches); diff != "" {
 		t.Errorf("the input was changed (-before +after):\n%s", diff)

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
 
 	"podd/manifest/redact/redacttest"
 )
@@ -256,5 +258,18 @@ func TestText(t *testing.T) {
 	}
 	if got := Text("hunter2-and-more"); got != "hunter2-and-more" {
 		t.Errorf("without a pod: got %q", got)
+	}
+}
+
+func TestIsPlain(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.OneOf(rapid.String(), rapid.StringMatching(`[ -~]*`)).Draw(t, "s")
+		quoted := strconv.Quote(s)
+		if isPlain(s) && (quoted != `"`+s+`"` || onOneLine(s) != s) {
+			t.Errorf("isPlain(%s): got true, want false, because it is shown as %s or %q", quoted, quoted, onOneLine(s))
+		}
+	})
+	if !isPlain("https://example.com/a?b=c d") {
+		t.Error("a URL: got false, want true")
 	}
 }

@@ -177,7 +177,7 @@ func (o *lookup) owner(c *v1.PersistentVolumeClaim) string {
 // hasDirectory reports whether the claim has its data in a directory that podd manages.
 func (o *lookup) hasDirectory(c *v1.PersistentVolumeClaim) bool {
 	block := *c.Spec.VolumeMode == v1.PersistentVolumeBlock
-	return !block && o.Kept[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}]
+	return !block && o.StoredClaims[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}]
 }
 
 // isFree reports whether a volume is not reserved for a claim and not named by one.

@@ -84,9 +84,9 @@ func TestResolve_Claims(t *testing.T) {
 	}
 }
 
-// TestResolveSet_KeptClaims checks that a claim with data in a directory of podd keeps it
+// TestResolveSet_StoredClaims checks that a claim with data in a directory of podd keeps it
 // although a volume matches, unless the claim names a volume.
-func TestResolveSet_KeptClaims(t *testing.T) {
+func TestResolveSet_StoredClaims(t *testing.T) {
 	for _, test := range []struct{ documents, want string }{
 		{claimText("a", ""), "directory"},
 		{claimText("a", "") + volumeText("x", small), "directory"},
@@ -100,8 +100,8 @@ func TestResolveSet_KeptClaims(t *testing.T) {
 	} {
 		b := batch(manifest.KindFile, "x", user+test.documents)
 		set := merge.Batches([]manifest.Batch{b})
-		kept := map[types.NamespacedName]bool{{Namespace: "default", Name: "a"}: true}
-		s := refs.ResolveSet(set, "salt", kept, nil).Refs[b.Pods[0].Key]
+		storedClaims := map[types.NamespacedName]bool{{Namespace: "default", Name: "a"}: true}
+		s := refs.ResolveSet(set, "salt", storedClaims, nil).Refs[b.Pods[0].Key]
 		got := s.Missing
 		if c := s.Claim("a"); c != nil && c.Volume != nil {
 			got += c.Volume.Name
@@ -111,7 +111,7 @@ func TestResolveSet_KeptClaims(t *testing.T) {
 		if !strings.Contains(got, test.want) || len(test.want) < 10 && got != test.want {
 			t.Errorf("%s\ngot %q, want %q", test.documents, got, test.want)
 		}
-		if set.Objects["x"].Kept != nil {
+		if set.Objects["x"].StoredClaims != nil {
 			t.Error("the given set was changed")
 		}
 	}
@@ -187,7 +187,7 @@ func TestResolveSet_LaterSource(t *testing.T) {
 		first    string // the kind of the first source
 		complete bool
 		second   string // the kind of the second source
-		kept     bool
+		stored   bool
 		want     string
 	}{
 		{manifest.KindFile, false, manifest.KindFile, false, wait},
@@ -199,8 +199,8 @@ func TestResolveSet_LaterSource(t *testing.T) {
 		x, y := batch(test.first, "x", ""), batch(test.second, "y", later)
 		x.Complete = test.complete
 		set := merge.Batches([]manifest.Batch{x, y})
-		kept := map[types.NamespacedName]bool{{Namespace: "default", Name: "a"}: test.kept}
-		if got := refs.ResolveSet(set, "salt", kept, nil).Refs[y.Pods[0].Key].Missing; got != test.want {
+		storedClaims := map[types.NamespacedName]bool{{Namespace: "default", Name: "a"}: test.stored}
+		if got := refs.ResolveSet(set, "salt", storedClaims, nil).Refs[y.Pods[0].Key].Missing; got != test.want {
 			t.Errorf("%+v: got %q", test, got)
 		}
 	}

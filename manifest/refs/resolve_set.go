@@ -18,9 +18,9 @@ type ResolvedSet struct {
 
 // ResolveSet resolves the references of a set's pods. Values that are equal to those in
 // before, which may be nil, keep their pointers. The salt must be the same after a restart
-// of podd, and must be secret from everyone who may not read Secrets. kept contains the
+// of podd, and must be secret from everyone who may not read Secrets. storedClaims contains the
 // claims with data in a directory that podd manages; nil means none.
-func ResolveSet(s *manifest.Set, salt string, kept map[types.NamespacedName]bool, before *ResolvedSet) *ResolvedSet {
+func ResolveSet(s *manifest.Set, salt string, storedClaims map[types.NamespacedName]bool, before *ResolvedSet) *ResolvedSet {
 	if before == nil {
 		before = &ResolvedSet{Set: &manifest.Set{}}
 	}
@@ -28,7 +28,7 @@ func ResolveSet(s *manifest.Set, salt string, kept map[types.NamespacedName]bool
 	set := *s
 	set.Objects = make(map[string]manifest.Objects, len(s.Objects))
 	for name, o := range s.Objects {
-		o.Kept = kept
+		o.StoredClaims = storedClaims
 		set.Objects[name] = o
 	}
 	set.Pods = make(map[types.NamespacedName]*manifest.Pod, len(s.Pods))

@@ -108,14 +108,14 @@ func TestCache_WritesOnlyChanges(t *testing.T) {
 
 func TestCache_EmptyListing(t *testing.T) {
 	c := openCache(filepath.Join(t.TempDir(), "sources"), "/m")
-	if c.known {
+	if c.indexRead {
 		t.Error("known before the first listing: got true")
 	}
 	c.markListed()
 	c = reopen(t, c)
 	defer c.close()
-	if !c.known || len(c.paths()) != 0 {
-		t.Errorf("after an empty listing: known %v with %q", c.known, c.paths())
+	if !c.indexRead || len(c.paths()) != 0 {
+		t.Errorf("after an empty listing: known %v with %q", c.indexRead, c.paths())
 	}
 }
 
@@ -211,12 +211,12 @@ func TestCache_NoDirectory(t *testing.T) {
 func TestCache_FailedWrite(t *testing.T) {
 	c := openCache(filepath.Join(t.TempDir(), "sources"), "/m")
 	defer c.close()
-	blocker := filepath.Join(c.store.root.Name(), c.bodyName("/m/a", digestOf([]byte("one")))+tempSuffix)
+	blocker := filepath.Join(c.store.root.Name(), c.contentName("/m/a", digestOf([]byte("one")))+tempSuffix)
 	if err := os.MkdirAll(filepath.Join(blocker, "full"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	put(c, "/m/a", "one")
-	<-c.failedChanged
+	<-c.storeErrChanged
 	if got := fmt.Sprint(c.problems()); !strings.Contains(got, "storing its last valid content") {
 		t.Errorf("problems: got %s", got)
 	}
@@ -224,7 +224,7 @@ func TestCache_FailedWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.retry()
-	<-c.failedChanged
+	<-c.storeErrChanged
 	if got := c.problems(); len(got) != 0 {
 		t.Errorf("problems after a successful write: got %v, want none", got)
 	}
@@ -342,7 +342,7 @@ func FuzzIndex(f *testing.F) {
 		}
 		c := cache{source: "/m"}
 		for path, r := range records {
-			if name := c.bodyName(path, r.Digest); len(name) != 65 || strings.ContainsAny(name, "/.") {
+			if name := c.contentName(path, r.Digest); len(name) != 65 || strings.ContainsAny(name, "/.") {
 				t.Errorf("an entry of %q is at %q", data, name)
 			}
 		}

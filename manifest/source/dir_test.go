@@ -69,18 +69,18 @@ func TestDir_ReadsTwiceWithoutLeases(t *testing.T) {
 // kernel does not report writers.
 func TestDir_EqualReadings(t *testing.T) {
 	now := time.Now()
-	one, two := text{digest: "1", stamp: stamp{size: 1}}, text{digest: "2", stamp: stamp{size: 1}}
-	touched := text{digest: "1", stamp: stamp{size: 1, mtime: 9}}
-	var d draft
+	one, two := readResult{digest: "1", stamp: stamp{size: 1}}, readResult{digest: "2", stamp: stamp{size: 1}}
+	touched := readResult{digest: "1", stamp: stamp{size: 1, mtime: 9}}
+	var first firstRead
 	for i, step := range []struct {
-		text
+		readResult
 		after    time.Duration
 		complete bool
 	}{
-		{one, 0, false}, {one, draftsApart - 1, false}, {two, draftsApart, false}, {one, 2 * draftsApart, false},
-		{touched, 3 * draftsApart, false}, {touched, 4 * draftsApart, true},
+		{one, 0, false}, {one, secondReadDelay - 1, false}, {two, secondReadDelay, false}, {one, 2 * secondReadDelay, false},
+		{touched, 3 * secondReadDelay, false}, {touched, 4 * secondReadDelay, true},
 	} {
-		if err := d.equal(step.text, now.Add(step.after)); (err == nil) != step.complete {
+		if err := first.confirm(step.readResult, now.Add(step.after)); (err == nil) != step.complete {
 			t.Errorf("step %d: got %v, want complete %v", i, err, step.complete)
 		}
 	}
@@ -386,7 +386,7 @@ func expected(d tree, model map[string]fileModel) string {
 func observed(b manifest.Batch) string {
 	var lines []string
 	for _, f := range b.Files {
-		broken := f.Behind != "" || f.Digest == ""
+		broken := f.BehindReason != "" || f.Digest == ""
 		lines = append(lines, fmt.Sprintf("%s runs=%v valid=%v", f.Path, f.Digest != "", !broken))
 	}
 	for _, p := range b.Pods {

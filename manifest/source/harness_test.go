@@ -192,7 +192,7 @@ func problemsOf(b manifest.Batch) string {
 func show(b manifest.Batch) string {
 	s := fmt.Sprintf("pods %q complete %v", podsOf(b), b.Complete)
 	for _, f := range b.Files {
-		s += fmt.Sprintf("\n\t%s digest %.12s behind %q", f.Path, f.Digest, f.Behind)
+		s += fmt.Sprintf("\n\t%s digest %.12s behind %q", f.Path, f.Digest, f.BehindReason)
 	}
 	return s + "\n" + problemsOf(b)
 }

@@ -202,8 +202,8 @@ func TestDir_UnknownIdentity(t *testing.T) {
 	r.untilPods("a")
 	r.stop()
 	c := openCache(o.Cache, d.path)
-	c.place = nil
-	c.indexDue = true
+	c.manifestDir = nil
+	c.mustWriteIndex = true
 	c.notify(c.wake)
 	c.close()
 	d.remove("a.yaml")
@@ -241,7 +241,7 @@ func TestIdentity(t *testing.T) {
 	} {
 		b := c.a
 		c.change(&b)
-		if got := c.a.is(b); got != c.want || b.is(c.a) != got {
+		if got := c.a.matches(b); got != c.want || b.matches(c.a) != got {
 			t.Errorf("%s: got %t", name, got)
 		}
 	}

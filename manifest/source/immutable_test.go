@@ -31,7 +31,7 @@ func TestKeepImmutable(t *testing.T) {
 		"never frozen": {configOf("c", "{a: y}"), configOf("c", "{a: x}"), false},
 		"a secret's":   {strings.Replace(secretOf("c", "{a: x}"), "stringData", "immutable: true\nstringData", 1), secretOf("c", "{a: hunter2}"), true},
 	} {
-		f := keepImmutable(read(test.is), read(test.was))
+		f := checkImmutable(read(test.is), read(test.was))
 		if f.Refused() != test.refused {
 			t.Errorf("%s: refused %v, want %v: %v", name, f.Refused(), test.refused, f.Problems)
 		}

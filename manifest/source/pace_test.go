@@ -54,8 +54,8 @@ func TestRetryAfter(t *testing.T) {
 		"": 0, "30": 30 * time.Second, "0": 0, "-5": 0, "soon": 0, "99999999999999999999": 0, "999999999": maxWait, "700": maxWait,
 		"Sat, 21 Nov 2026 02:41:00 GMT": time.Minute, "Sat, 21 Nov 2026 02:39:00 GMT": 0, "Sat, 21 Nov 2027 02:40:00 GMT": maxWait,
 	} {
-		if got := retryAfter(value, now); got != want {
-			t.Errorf("retryAfter(%q): got %v, want %v", value, got, want)
+		if got := parseRetryAfter(value, now); got != want {
+			t.Errorf("parseRetryAfter(%q): got %v, want %v", value, got, want)
 		}
 	}
 }

@@ -53,8 +53,8 @@ func TestDir_BareMountPoint(t *testing.T) {
 			const problem = "the file system with its manifests is not mounted, and 2 of its manifests are missing"
 			b := r.untilProblem(problem, "s", "a", "b")
 			for _, f := range b.Files {
-				if want := filepath.Base(f.Path) != "s.yaml"; (f.Behind == behindGone) != want {
-					t.Errorf("%s: got behind %q, want missing %v", f.Path, f.Behind, want)
+				if want := filepath.Base(f.Path) != "s.yaml"; (f.BehindReason == behindGone) != want {
+					t.Errorf("%s: got behind %q, want missing %v", f.Path, f.BehindReason, want)
 				}
 			}
 			d.write("s.yaml", yaml("s=2"))

@@ -107,11 +107,11 @@ func TestURL_InvalidResponse(t *testing.T) {
 				if text := show(b); !b.Complete || strings.Contains(text, "hunter2") || strings.Contains(text, "redirected") {
 					t.Errorf("got %s, want it complete and without the query", text)
 				}
-				if s := b.Files[0]; s.Behind == "" || s.Since.IsZero() || s.Version.After(s.Since) {
+				if s := b.Files[0]; s.BehindReason == "" || s.BehindSince.IsZero() || s.Version.After(s.BehindSince) {
 					t.Errorf("state: got %+v, want it behind", s)
 				}
 				f.handle(list("a=2"))
-				if b := r.untilPods("a=2"); len(b.Problems) != 0 || b.Files[0].Behind != "" {
+				if b := r.untilPods("a=2"); len(b.Problems) != 0 || b.Files[0].BehindReason != "" {
 					t.Errorf("after a valid list: got %s", show(b))
 				}
 				r.stop()
@@ -199,7 +199,7 @@ func TestURL_NotModified_Refused(t *testing.T) {
 		r.untilProblem("503", "a")
 		f.handle(status(304))
 		r.until("the refusal alone", func(b manifest.Batch) bool {
-			return !strings.Contains(problemsOf(b), "503") && b.Files[0].Behind == behindRefused
+			return !strings.Contains(problemsOf(b), "503") && b.Files[0].BehindReason == behindRefused
 		})
 	})
 }
@@ -262,7 +262,7 @@ func TestURL_Cache(t *testing.T) {
 		<-time.After(time.Hour)
 		r = poll(t, unplugged.url("/x", o))
 		b := r.untilProblem("network is unreachable; using the last valid content from the cache", "a", "b")
-		if !b.Complete || !b.Files[0].Version.Equal(version) || b.Files[0].Behind != behindFetch {
+		if !b.Complete || !b.Files[0].Version.Equal(version) || b.Files[0].BehindReason != behindFetch {
 			t.Errorf("without network: got %s %+v", show(b), b.Files[0])
 		}
 		r.stop()
@@ -282,7 +282,7 @@ func TestURL_Cache(t *testing.T) {
 			w.WriteHeader(http.StatusNotModified)
 		})
 		b = r.until("the server to agree", func(b manifest.Batch) bool { return len(b.Problems) == 0 })
-		if podsOf(b) != "a b" || !b.Complete || b.Files[0].Behind != "" {
+		if podsOf(b) != "a b" || !b.Complete || b.Files[0].BehindReason != "" {
 			t.Errorf("got %s", show(b))
 		}
 		r.stop()

@@ -87,7 +87,7 @@ func validateAnnotations(annotations map[string]string, path *field.Path) field.
 func validateStaticMeta(pod *v1.Pod, o Options) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("metadata")
-	if pod.UID != "" && !manifest.SafeUID(pod.UID) {
+	if pod.UID != "" && !manifest.IsSafeUID(pod.UID) {
 		errs = append(errs, field.Invalid(path.Child("uid"), string(pod.UID), "must consist of 1 to 63 letters, digits and dashes, because it becomes a directory name"))
 	}
 	if o.API {

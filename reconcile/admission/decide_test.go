@@ -76,10 +76,10 @@ func TestDecide(t *testing.T) {
 	foreign.Incarnations[0].Annotations[manifest.AnnotationConfigSource] = manifest.KindAPI
 	shared := &runtime.Pod{Key: web.Key, Incarnations: slices.Concat(foreign.Incarnations, running(web).Incarnations)}
 	for name, test := range map[string]struct {
-		in      Input
-		names   []Name
-		answer  plan.Answer // of web
-		certain bool
+		in          Input
+		names       []Name
+		answer      plan.Answer // of web
+		sourcesRead bool
 	}{
 		"a free port":                       {inputOf(web), []Name{{Key: web.Key}}, plan.Admit, false},
 		"a port that another pod has":       {inputOf(web, other), []Name{{Key: web.Key}, {Key: other.Key, Observed: running(other)}}, plan.Reject, false},
@@ -95,8 +95,8 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			memories, requests := Decide(test.in, test.names, time.Now())
 			o := memories[web.Key].Order
-			if o.Verdict.Answer != test.answer || o.Certain != test.certain || len(requests) > 0 {
-				t.Errorf("got answer %d, certain %t and %d requests; want %d, %t and none", o.Verdict.Answer, o.Certain, len(requests), test.answer, test.certain)
+			if o.Verdict.Answer != test.answer || o.SourcesRead != test.sourcesRead || len(requests) > 0 {
+				t.Errorf("got answer %d, sources read %t and %d requests; want %d, %t and none", o.Verdict.Answer, o.SourcesRead, len(requests), test.answer, test.sourcesRead)
 			}
 		})
 	}

@@ -12,7 +12,7 @@ import (
 	"podd/runtime"
 )
 
-// A Name is what is known about one pod name. Admission changes nothing but the Memory.
+// A Name contains the facts about one pod name. Only its Memory is created by this package.
 type Name struct {
 	Memory
 	Key types.NamespacedName
@@ -22,33 +22,35 @@ type Name struct {
 	Reported bool
 	// Observed is the pod as of the newest snapshot; nil if the runtime has none.
 	Observed *runtime.Pod
-	// Past has the records of an earlier podd.
+	// Past contains the records of the name that an earlier podd wrote.
 	Past []state.Record
 }
 
-// Memory is what admission remembers of a pod name. Its slices are never modified.
+// Memory is the data about a pod name that one call of Decide passes to the next. Its slices are
+// never modified.
 type Memory struct {
-	// Order is the newest one.
+	// Order is the newest order.
 	Order state.Order
-	// Admitted are versions that may hold reservations: the desired one, and earlier ones
-	// while something of them runs. A rejected version holds none.
+	// Admitted contains the versions that may have reservations: the desired version, if it
+	// was admitted, and earlier versions while one of their containers or sandboxes runs.
 	Admitted []*manifest.Pod
-	// Held are versions that may have running containers, in the sizes that they hold.
+	// Held contains the versions that may have running containers, with the sizes for which
+	// they have reservations.
 	Held []*manifest.Pod
-	// Deletion is the deletion that was requested; nil if there is none.
-	Deletion *plan.Delete
+	// Deletion is the requested deletion of the pod; nil if there is none.
+	Deletion *plan.Deletion
 	// preempted is the version that was last evicted for another pod; nil if there is none.
 	preempted *manifest.Pod
-	// kind and source are those of the source that had the pod last.
+	// kind and source are the kind and the name of the source that last contained the pod.
 	kind, source string
 }
 
-// IsFinished reports whether the pod has terminated and nothing but its records is left.
+// IsFinished reports whether the pod has terminated and only its records and logs remain.
 func (n *Name) IsFinished() bool {
 	return n.Report != nil && n.Report.Finished != nil && n.Report.Version != nil && n.Report.Decision.Phase == plan.PhaseRest
 }
 
-// observed returns the incarnations of a name as last observed.
+// observed returns the newest observed incarnations of a name.
 func (n *Name) observed() []runtime.Incarnation {
 	switch {
 	case n.Report != nil:
@@ -59,9 +61,9 @@ func (n *Name) observed() []runtime.Incarnation {
 	return nil
 }
 
-// addAdmitted records that p may hold reservations.
+// addAdmitted adds p to Admitted, or replaces an equal version.
 func (m *Memory) addAdmitted(p *manifest.Pod) {
-	if i := slices.IndexFunc(m.Admitted, func(q *manifest.Pod) bool { return state.SameVersion(p, q) }); i >= 0 {
+	if i := slices.IndexFunc(m.Admitted, func(q *manifest.Pod) bool { return state.EqualVersion(p, q) }); i >= 0 {
 		m.Admitted = slices.Clone(m.Admitted)
 		m.Admitted[i] = p
 		return
@@ -69,18 +71,18 @@ func (m *Memory) addAdmitted(p *manifest.Pod) {
 	m.Admitted = append(slices.Clone(m.Admitted), p)
 }
 
-// clearDeletion forgets the deletion of a pod that is desired again. Its next deletion is a
-// new one.
-func (m *Memory) clearDeletion(wants *manifest.Pod) {
-	del, was := m.Deletion, m.Order.Desired
-	if del != nil && wants != nil && wants.UID == del.UID && (was == nil || was.UID != del.UID) {
+// clearDeletion removes the deletion of a pod that is desired again. desired may be nil.
+func (m *Memory) clearDeletion(desired *manifest.Pod) {
+	del, before := m.Deletion, m.Order.Desired
+	if del != nil && desired != nil && desired.UID == del.UID && (before == nil || before.UID != del.UID) {
 		m.Deletion = nil
 	}
 }
 
-// setDeletion deletes a pod with a grace, unless a shorter one was requested before.
+// setDeletion sets the deletion of the pod with a UID, unless an earlier deletion of this pod has
+// a grace period that is not longer.
 func (m *Memory) setDeletion(uid types.UID, grace time.Duration, now time.Time) {
 	if d := m.Deletion; d == nil || d.UID != uid || d.Grace > grace {
-		m.Deletion = &plan.Delete{UID: uid, Grace: grace, At: now}
+		m.Deletion = &plan.Deletion{UID: uid, Grace: grace, At: now}
 	}
 }

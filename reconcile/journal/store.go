@@ -26,7 +26,7 @@ const limit = 1 << 20
 type Store struct {
 	Root string
 	// Clock reads the host's clocks; nil means clock.Read.
-	Clock func() clock.Reading
+	Clock func() state.ClockReading
 	// HasData reports whether a pod directory contains data that must not be removed unless
 	// its pod is known; nil means that no directory contains data.
 	HasData func(ctx context.Context, uid types.UID) (bool, error)
@@ -40,7 +40,7 @@ const Name = "journal.json"
 
 // Write stores r. If durable is set, r is on disk when Write returns.
 func (s Store) Write(r state.Record, durable bool) error {
-	if !manifest.SafeUID(r.UID) {
+	if !manifest.IsSafeUID(r.UID) {
 		return fmt.Errorf("writing the journal of pod %s: its uid %q cannot be a directory name", r.Key, r.UID)
 	}
 	dir := s.Dir(r.UID)
@@ -62,7 +62,7 @@ func (s Store) Write(r state.Record, durable bool) error {
 }
 
 // Now reads the host's clocks.
-func (s Store) Now() clock.Reading {
+func (s Store) Now() state.ClockReading {
 	if s.Clock != nil {
 		return s.Clock()
 	}

@@ -9,32 +9,32 @@ import (
 )
 
 // announce records on disk that the pod uses the volume, so that Run does not unstage the volume.
-func (w *work) announce() error {
-	f, err := w.loadFacts(w.p.data)
+func (op *operation) announce() error {
+	f, err := op.loadFacts(op.p.dataDir)
 	if err != nil {
 		return err
 	}
-	if f[w.p.state] == "" {
-		id := w.v.id()
+	if f[op.p.stateKey] == "" {
+		id := op.v.id()
 		before := announced
 		if f[keySpec] != "" && f[keyState] == "" {
 			before = begun // a kubelet may have published the volume
 		}
-		f[keySpec], f[keyNode], f[keyAttachment] = w.v.spec(), w.d.o.Node, attachmentName(id, w.d.o.Node)
-		f[w.p.name], f[w.p.state] = w.v.Name, before
-		if w.v.Block {
-			f[keyVolume], f[keyState] = w.v.Volume, cmp.Or(f[keyState], before)
+		f[keySpec], f[keyNode], f[keyAttachment] = op.v.specName(), op.d.o.Node, attachmentName(id, op.d.o.Node)
+		f[op.p.nameKey], f[op.p.stateKey] = op.v.Name, before
+		if op.v.Block {
+			f[keyVolume], f[keyState] = op.v.Volume, cmp.Or(f[keyState], before)
 		} else {
-			f[keyLifecycle] = w.v.lifecycle()
+			f[keyLifecycle] = op.v.lifecycle()
 		}
-		if err := f.save(w.p.data); err != nil {
+		if err := f.save(op.p.dataDir); err != nil {
 			return err
 		}
 	}
-	if w.p.link == "" {
+	if op.p.link == "" {
 		return nil
 	}
-	return linkTo(w.p.target, w.p.link)
+	return linkTo(op.p.target, op.p.link)
 }
 
 // linkTo creates the symbolic link link to target, and replaces a link to a different target. The
@@ -56,6 +56,6 @@ func linkTo(target, link string) error {
 }
 
 // attachmentName returns the name of the VolumeAttachment of a volume.
-func attachmentName(u Use, node string) string {
-	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(u.Handle+u.Driver+node)))
+func attachmentName(id VolumeID, node string) string {
+	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(id.Handle+id.Driver+node)))
 }

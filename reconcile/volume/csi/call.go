@@ -92,7 +92,7 @@ func (s *session) call(ctx context.Context, invoke func(context.Context) error, 
 	ctx, cancel := context.WithTimeout(ctx, s.o.CallTime)
 	defer cancel()
 	if err := invoke(ctx); err != nil {
-		return s.failed(ctx, err)
+		return s.callError(ctx, err)
 	}
 	for _, check := range checks {
 		if err := check(); err != nil {
@@ -105,8 +105,8 @@ func (s *session) call(ctx context.Context, invoke func(context.Context) error, 
 // uncertain contains the codes with which a call fails while the driver may still process it.
 var uncertain = []codes.Code{codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.ResourceExhausted, codes.Aborted}
 
-// failed returns the *callError for err, the gRPC error of a call.
-func (s *session) failed(ctx context.Context, err error) error {
+// callError returns the *callError for err, the gRPC error of a call.
+func (s *session) callError(ctx context.Context, err error) error {
 	e := &callError{Driver: s.driver.Name, Method: s.method, Code: status.Code(err)}
 	e.Uncertain = slices.Contains(uncertain, e.Code)
 	message := plugins.Bounded(volumeSecrets(s.redactFor).redact(status.Convert(err).Message()))
@@ -139,10 +139,10 @@ func (s *session) capabilities(ctx context.Context) (capabilities, error) {
 	return can, err
 }
 
-func (a capabilities) stage() bool { return a[csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME] }
-func (a capabilities) group() bool { return a[csi.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP] }
-func (a capabilities) grow() bool  { return a[csi.NodeServiceCapability_RPC_EXPAND_VOLUME] }
-func (a capabilities) stats() bool { return a[csi.NodeServiceCapability_RPC_GET_VOLUME_STATS] }
+func (a capabilities) stage() bool  { return a[csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME] }
+func (a capabilities) group() bool  { return a[csi.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP] }
+func (a capabilities) expand() bool { return a[csi.NodeServiceCapability_RPC_EXPAND_VOLUME] }
+func (a capabilities) stats() bool  { return a[csi.NodeServiceCapability_RPC_GET_VOLUME_STATS] }
 func (a capabilities) condition() bool {
 	return a[csi.NodeServiceCapability_RPC_VOLUME_CONDITION]
 }

@@ -41,32 +41,32 @@ type Driver struct {
 	MaxVolumes int64
 }
 
-// A Use identifies a volume for its driver. The volume is, or may be, in use on this node.
-type Use struct{ Driver, Handle string }
+// A VolumeID identifies a volume: the name of its driver, and the driver's handle of the volume.
+type VolumeID struct{ Driver, Handle string }
 
 // Drivers manages the drivers of this node and their volumes. Its methods may be called
 // concurrently, except that Publish and Unpublish must not overlap for the same pod.
 type Drivers struct {
 	o    Options
-	boot string // boot ID of the host
+	boot string // ID of the host's present boot
 
 	wake chan struct{} // capacity 1: contains a value if Run must check for tasks
 
-	mu        sync.Mutex // guards all following fields
-	drivers   map[string]*registration
-	locks     map[Use]*volumeLock
-	uses      map[Use]bool
-	grown     map[Use]Growth
-	failing   map[Use]Growth             // volumes whose last expansion failed
-	published map[string]publishedVolume // by target path
-	silent    map[string]time.Time       // until when a driver is not queried for statistics, by driver name
+	mu          sync.Mutex // guards all following fields
+	drivers     map[string]*registration
+	locks       map[VolumeID]*volumeLock
+	inUse       map[VolumeID]bool          // volumes that are, or may be, staged or published
+	expanded    map[VolumeID]Expansion     // volumes whose last expansion succeeded
+	failing     map[VolumeID]Expansion     // volumes whose last expansion failed
+	published   map[string]publishedVolume // by target path
+	pausedUntil map[string]time.Time       // time until which a driver is not queried for statistics, by driver name
 	// unmeasured contains the target paths of published volumes without statistics.
 	unmeasured map[string]bool
 	// unreadable contains the directories whose unreadable data files were logged. Only root
 	// can create these directories, so the map stays small.
 	unreadable map[string]bool
-	// Each channel is closed at the next change of drivers, of uses, or of grown and failing.
-	driversChanged, usesChanged, grownChanged chan struct{}
+	// Each channel is closed at the next change of drivers, of inUse, or of expanded and failing.
+	driversChanged, inUseChanged, expansionsChanged chan struct{}
 }
 
 // New returns Drivers without registered drivers. It reads the staged and published volumes from
@@ -79,8 +79,8 @@ func New(o Options) (*Drivers, error) {
 	}
 	d := &Drivers{
 		o: o, boot: strings.TrimSpace(string(boot)), wake: make(chan struct{}, 1),
-		drivers: map[string]*registration{}, locks: map[Use]*volumeLock{}, uses: map[Use]bool{}, grown: map[Use]Growth{}, failing: map[Use]Growth{}, published: map[string]publishedVolume{}, silent: map[string]time.Time{}, unmeasured: map[string]bool{}, unreadable: map[string]bool{},
-		driversChanged: make(chan struct{}), usesChanged: make(chan struct{}), grownChanged: make(chan struct{}),
+		drivers: map[string]*registration{}, locks: map[VolumeID]*volumeLock{}, inUse: map[VolumeID]bool{}, expanded: map[VolumeID]Expansion{}, failing: map[VolumeID]Expansion{}, published: map[string]publishedVolume{}, pausedUntil: map[string]time.Time{}, unmeasured: map[string]bool{}, unreadable: map[string]bool{},
+		driversChanged: make(chan struct{}), inUseChanged: make(chan struct{}), expansionsChanged: make(chan struct{}),
 	}
 	if err := d.loadState(); err != nil {
 		return nil, fmt.Errorf("listing the volumes of CSI drivers: %w", err)
@@ -89,26 +89,26 @@ func New(o Options) (*Drivers, error) {
 	return d, nil
 }
 
-// loadState sets uses and grown according to the data files on disk.
+// loadState sets inUse and expanded according to the data files on disk.
 func (d *Drivers) loadState() error {
-	by, err := d.used()
+	u, err := d.readUsage()
 	if err != nil {
 		return err
 	}
-	for u, name := range by.staged {
-		d.uses[u] = true
-		if err := d.restoreStaged(u, name); err != nil { // the data file of the published volume still identifies the volume
+	for id, name := range u.staged {
+		d.inUse[id] = true
+		if err := d.restoreStaged(id, name); err != nil { // the data file of the published volume still identifies the volume
 			d.o.Log.Error("restoring the lost data file of a staged volume failed", "err", err)
 		}
 	}
-	all, err := d.staged()
+	all, err := d.readStaged()
 	for _, s := range all {
 		if s.announced() {
 			continue
 		}
-		d.uses[s.Use] = true
+		d.inUse[s.VolumeID] = true
 		if n := s.facts.capacity(); n > 0 {
-			d.grown[s.Use] = Growth{Use: s.Use, Volume: s.facts[keyVolume], Capacity: n}
+			d.expanded[s.VolumeID] = Expansion{VolumeID: s.VolumeID, Volume: s.facts[keyVolume], Capacity: n}
 		}
 	}
 	return err
@@ -128,33 +128,33 @@ func (d *Drivers) Registered() ([]Driver, <-chan struct{}) {
 
 // InUse returns the volumes that the cluster must not detach from this node, and a channel
 // that is closed at the next change of these volumes.
-func (d *Drivers) InUse() ([]Use, <-chan struct{}) {
+func (d *Drivers) InUse() ([]VolumeID, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(d.uses), compareUses), d.usesChanged
+	return slices.SortedFunc(maps.Keys(d.inUse), compareVolumeIDs), d.inUseChanged
 }
 
-// compareUses orders uses by driver and handle.
-func compareUses(a, b Use) int {
+// compareVolumeIDs orders volumes by driver and handle.
+func compareVolumeIDs(a, b VolumeID) int {
 	return cmp.Or(strings.Compare(a.Driver, b.Driver), strings.Compare(a.Handle, b.Handle))
 }
 
-// setUse records whether a volume is in use. was reports whether the volume was in use before.
-func (d *Drivers) setUse(u Use, is bool) (was bool) {
+// setInUse records whether a volume is in use. wasInUse reports whether the volume was in use before.
+func (d *Drivers) setInUse(id VolumeID, inUse bool) (wasInUse bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if was = d.uses[u]; was == is {
-		return was
+	if wasInUse = d.inUse[id]; wasInUse == inUse {
+		return wasInUse
 	}
-	if is {
-		d.uses[u] = true
+	if inUse {
+		d.inUse[id] = true
 	} else {
-		delete(d.uses, u)
-		delete(d.grown, u)
-		delete(d.failing, u)
+		delete(d.inUse, id)
+		delete(d.expanded, id)
+		delete(d.failing, id)
 	}
-	signalChange(&d.usesChanged)
-	return was
+	signalChange(&d.inUseChanged)
+	return wasInUse
 }
 
 // signalChange closes *changed and sets *changed to a new channel.
@@ -177,15 +177,15 @@ type volumeLock struct {
 	waiting int           // number of goroutines that wait for the lock or hold it; guarded by Drivers.mu
 }
 
-// lockVolume waits for the lock of a volume until ctx is done. If device, the data directory of
-// a block device, is not "", lockVolume also waits for the lock of the directory: it belongs
-// to a PersistentVolume, whose handle can change. The caller must call unlock.
-func (d *Drivers) lockVolume(ctx context.Context, u Use, device string) (unlock func(), err error) {
-	unlock, err = d.lock(ctx, u, u.Driver)
+// lockVolume waits for the lock of a volume until ctx is done. device is the data directory of a
+// block device, or "". lockVolume also waits for the lock of this directory, because the directory
+// belongs to a PersistentVolume, whose handle can change. The caller must call unlock.
+func (d *Drivers) lockVolume(ctx context.Context, id VolumeID, device string) (unlock func(), err error) {
+	unlock, err = d.lock(ctx, id, id.Driver)
 	if err != nil || device == "" {
 		return unlock, err
 	}
-	unlockDevice, err := d.lock(ctx, Use{Handle: device}, u.Driver)
+	unlockDevice, err := d.lock(ctx, VolumeID{Handle: device}, id.Driver)
 	if err != nil {
 		unlock()
 		return nil, err
@@ -194,15 +194,15 @@ func (d *Drivers) lockVolume(ctx context.Context, u Use, device string) (unlock 
 	return func() { unlockDevice(); unlockVolume() }, nil
 }
 
-// lock waits for the lock with a key until ctx is done. driver is for the error. The caller must
-// call unlock.
-func (d *Drivers) lock(ctx context.Context, u Use, driver string) (unlock func(), err error) {
+// lock waits for the lock with this key until ctx is done. driver is the name of the driver in the
+// error. The caller must call unlock.
+func (d *Drivers) lock(ctx context.Context, key VolumeID, driver string) (unlock func(), err error) {
 	d.mu.Lock()
-	t := d.locks[u]
+	t := d.locks[key]
 	if t == nil {
 		t = &volumeLock{free: make(chan struct{}, 1)}
 		t.free <- struct{}{}
-		d.locks[u] = t
+		d.locks[key] = t
 	}
 	t.waiting++
 	d.mu.Unlock()
@@ -210,7 +210,7 @@ func (d *Drivers) lock(ctx context.Context, u Use, driver string) (unlock func()
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if t.waiting--; t.waiting == 0 {
-			delete(d.locks, u)
+			delete(d.locks, key)
 		}
 	}
 	select {

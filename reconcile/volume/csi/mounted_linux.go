@@ -9,22 +9,22 @@ import (
 )
 
 // isValid reports whether the result of a successful call, recorded as state, still exists. The
-// result does not exist after a reboot of the host, or if the mount at the path at was removed.
-func (d *Drivers) isValid(state, at string) bool {
+// result does not exist after a reboot of the host, or if the mount at path was removed.
+func (d *Drivers) isValid(state, path string) bool {
 	switch state {
 	case d.boot:
 		return true
 	case d.boot + mounted:
-		is, err := isMounted(at)
+		is, err := isMounted(path)
 		return is && err == nil
 	}
 	return false
 }
 
-// currentState returns the state to record after a successful call for the path at. The state
-// contains the boot ID of the host and whether at is a mount point.
-func (d *Drivers) currentState(at string) (string, error) {
-	is, err := isMounted(at)
+// currentState returns the state to record after a successful call for path. The state
+// contains the boot ID of the host and whether path is a mount point.
+func (d *Drivers) currentState(path string) (string, error) {
+	is, err := isMounted(path)
 	if is {
 		return d.boot + mounted, err
 	}

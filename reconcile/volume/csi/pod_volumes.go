@@ -31,11 +31,11 @@ func HasVolumes(pod string) (bool, error) {
 // PublishedPath returns the path at which a volume is published for a pod, or "" if the volume is
 // not published. volume is the name of the volume in the pod.
 func (d *Drivers) PublishedPath(pod types.UID, volume string) string {
-	if !manifest.SafeUID(pod) {
+	if !manifest.IsSafeUID(pod) {
 		return ""
 	}
 	for _, p := range d.podVolumePaths(pod) {
-		if f, err := load(p.data); err == nil && f[p.name] == volume && d.isValid(f[p.state], p.target) {
+		if f, err := load(p.dataDir); err == nil && f[p.nameKey] == volume && d.isValid(f[p.stateKey], p.target) {
 			return p.target
 		}
 	}
@@ -47,11 +47,11 @@ func (d *Drivers) podVolumePaths(pod types.UID) []volumePaths {
 	var all []volumePaths
 	volumes, _ := safepath.Names(filepath.Join(d.pods(), string(pod), "volumes", podPlugin))
 	for _, name := range volumes {
-		all = append(all, d.mount(Use{}, name, pod))
+		all = append(all, d.mountPaths(VolumeID{}, name, pod))
 	}
 	devices, _ := safepath.Names(filepath.Join(d.pods(), string(pod), DevicesDir, podPlugin))
 	for _, name := range devices {
-		all = append(all, d.device(name, pod))
+		all = append(all, d.devicePaths(name, pod))
 	}
 	return all
 }

@@ -18,9 +18,9 @@ type Published struct {
 	Group bool
 }
 
-// A work is an operation on a volume of a pod. The goroutine that uses a work must hold the lock
-// of the volume.
-type work struct {
+// An operation stages, publishes or expands a volume of a pod. The goroutine that uses the operation
+// must hold the lock of the volume.
+type operation struct {
 	*session
 	d   *Drivers
 	v   Volume
@@ -33,17 +33,17 @@ type work struct {
 // Unpublish later, even if Publish returns an error.
 func (d *Drivers) Publish(ctx context.Context, v Volume) (Published, error) {
 	steps := volumeSteps(v)
-	failed := func(step int, err error) (Published, error) { return Published{}, steps.failed(step, err) }
+	failed := func(step int, err error) (Published, error) { return Published{}, steps.wrap(step, err) }
 	if err := v.check(); err != nil {
 		return failed(publishing, err)
 	}
 	p := d.pathsFor(v)
-	end, err := d.lockVolume(ctx, v.id(), p.device())
+	end, err := d.lockVolume(ctx, v.id(), p.deviceDataDir())
 	if err != nil {
 		return failed(staging, err)
 	}
 	defer end()
-	if f, err := load(p.data); err == nil && f[keyHandle] == v.id().Handle && d.isValid(f[p.state], p.target) {
+	if f, err := load(p.dataDir); err == nil && f[keyHandle] == v.id().Handle && d.isValid(f[p.stateKey], p.target) {
 		d.setPublished(p, v, nil)
 		return Published{p.target, f[keyGroup] == "podd"}, nil
 	}
@@ -51,31 +51,31 @@ func (d *Drivers) Publish(ctx context.Context, v Volume) (Published, error) {
 	if !v.persistent() {
 		first = publishing
 	}
-	w, err := d.begin(ctx, v, p)
+	op, err := d.begin(ctx, v, p)
 	if err != nil {
 		return failed(first, err)
 	}
-	defer w.close()
-	if err := w.announce(); err != nil {
+	defer op.close()
+	if err := op.announce(); err != nil {
 		return failed(first, err)
 	}
 	if v.persistent() {
-		if err := w.stage(ctx); err != nil {
+		if err := op.stage(ctx); err != nil {
 			return failed(staging, err)
 		}
 	}
-	if err := w.publish(ctx); err != nil {
+	if err := op.publish(ctx); err != nil {
 		return failed(publishing, err)
 	}
 	d.setPublished(p, v, &publishCall{v, time.Now()})
-	if err := w.grow(ctx); err != nil && !inUse(err) {
-		return failed(growing, err)
+	if err := op.expand(ctx); err != nil && !cannotExpandInUse(err) {
+		return failed(expanding, err)
 	}
-	return Published{p.target, v.mustSetGroup(w.can)}, nil
+	return Published{p.target, v.mustSetGroup(op.can)}, nil
 }
 
 // begin connects to the driver and gets its capabilities. The caller must close the work.
-func (d *Drivers) begin(ctx context.Context, v Volume, p volumePaths) (*work, error) {
+func (d *Drivers) begin(ctx context.Context, v Volume, p volumePaths) (*operation, error) {
 	s, err := d.openSession(v.Driver)
 	if err != nil {
 		return nil, err
@@ -86,16 +86,16 @@ func (d *Drivers) begin(ctx context.Context, v Volume, p volumePaths) (*work, er
 		s.close()
 		return nil, err
 	}
-	return &work{session: s, d: d, v: v, p: p, can: can}, nil
+	return &operation{session: s, d: d, v: v, p: p, can: can}, nil
 }
 
-// loadFacts returns the facts in a directory, or new facts for w.v if there is no data file. It
+// loadFacts returns the facts in a directory, or new facts for op.v if there is no data file. It
 // returns an error if the data file describes a different volume.
-func (w *work) loadFacts(dir string) (facts, error) {
+func (op *operation) loadFacts(dir string) (facts, error) {
 	f, err := load(dir)
-	id := w.v.id()
+	id := op.v.id()
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errUnreadable) && dir != w.p.stageData:
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errUnreadable) && dir != op.p.stageDataDir:
 		return facts{keyDriver: id.Driver, keyHandle: id.Handle}, nil
 	case err != nil:
 		return nil, err
@@ -106,45 +106,45 @@ func (w *work) loadFacts(dir string) (facts, error) {
 }
 
 // publish makes the driver publish the volume for the pod, or publish the volume again.
-func (w *work) publish(ctx context.Context) error {
-	f, err := w.loadFacts(w.p.data)
+func (op *operation) publish(ctx context.Context) error {
+	f, err := op.loadFacts(op.p.dataDir)
 	if err != nil {
 		return err
 	}
-	before := f[w.p.state]
-	again := w.d.isValid(before, w.p.target)
+	before := f[op.p.stateKey]
+	again := op.d.isValid(before, op.p.target)
 	if !again {
-		f[w.p.state] = begun
-		if err := f.save(w.p.data); err != nil {
+		f[op.p.stateKey] = begun
+		if err := f.save(op.p.dataDir); err != nil {
 			return err
 		}
 	}
-	if err := os.MkdirAll(filepath.Dir(w.p.target), 0o750); err != nil {
+	if err := os.MkdirAll(filepath.Dir(op.p.target), 0o750); err != nil {
 		return err
 	}
-	err = w.call(ctx, func(ctx context.Context) error {
-		_, err := w.node.NodePublishVolume(ctx, w.v.publishRequest(w.p, w.can))
+	err = op.call(ctx, func(ctx context.Context) error {
+		_, err := op.node.NodePublishVolume(ctx, op.v.publishRequest(op.p, op.can))
 		return err
 	})
 	switch {
 	case err == nil:
-		if f[w.p.state], err = w.d.currentState(w.p.target); err != nil {
+		if f[op.p.stateKey], err = op.d.currentState(op.p.target); err != nil {
 			return err
 		}
 		f[keyGroup] = "driver"
-		if w.v.mustSetGroup(w.can) {
+		if op.v.mustSetGroup(op.can) {
 			f[keyGroup] = "podd"
 		}
-		if again && f[w.p.state] == before {
+		if again && f[op.p.stateKey] == before {
 			return nil
 		}
-		return f.save(w.p.data)
+		return f.save(op.p.dataDir)
 	case isFinal(err) && before == announced: // otherwise the volume may be published
-		if is, looked := isMounted(w.p.target); is || looked != nil {
-			return errors.Join(err, looked)
+		if isMounted, mountErr := isMounted(op.p.target); isMounted || mountErr != nil {
+			return errors.Join(err, mountErr)
 		}
-		f[w.p.state] = announced
-		return errors.Join(err, remove(w.p.target), f.save(w.p.data))
+		f[op.p.stateKey] = announced
+		return errors.Join(err, remove(op.p.target), f.save(op.p.dataDir))
 	}
 	return err
 }

@@ -37,7 +37,7 @@ type registration struct {
 	version *version.Version
 	drivers *Drivers
 	end     sync.Once
-	gone    chan struct{}
+	done    chan struct{}
 }
 
 var _ plugins.Kind = (*Drivers)(nil)
@@ -52,7 +52,7 @@ func (d *Drivers) Register(ctx context.Context, p plugins.Plugin) (plugins.Regis
 	if err != nil {
 		return nil, err
 	}
-	r := &registration{Driver: Driver{Name: p.Name, Endpoint: p.Endpoint}, version: newest, drivers: d, gone: make(chan struct{})}
+	r := &registration{Driver: Driver{Name: p.Name, Endpoint: p.Endpoint}, version: newest, drivers: d, done: make(chan struct{})}
 	if err := d.checkVersion(r); err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (d *Drivers) put(r *registration) error {
 		return err
 	}
 	if before := d.drivers[r.Name]; before != nil {
-		before.end.Do(func() { close(before.gone) })
+		before.end.Do(func() { close(before.done) })
 	}
 	d.drivers[r.Name] = r
 	signalChange(&d.driversChanged)
@@ -122,14 +122,14 @@ func (d *Drivers) put(r *registration) error {
 }
 
 // getInfo calls NodeGetInfo until the driver is ready, for at most registerTime, and stores the
-// result in of.
-func (d *Drivers) getInfo(ctx context.Context, of *Driver) error {
+// result in driver.
+func (d *Drivers) getInfo(ctx context.Context, driver *Driver) error {
 	ctx, cancel := context.WithTimeout(ctx, registerTime)
 	defer cancel()
 	for wait := firstInfoDelay; ; wait = min(2*wait, maxInfoDelay) {
-		err := d.getInfoOnce(ctx, of)
-		failed, known := errors.AsType[*callError](err)
-		if err == nil || !known || !failed.Uncertain || ctx.Err() != nil {
+		err := d.getInfoOnce(ctx, driver)
+		e, is := errors.AsType[*callError](err)
+		if err == nil || !is || !e.Uncertain || ctx.Err() != nil {
 			return err
 		}
 		select {
@@ -140,8 +140,8 @@ func (d *Drivers) getInfo(ctx context.Context, of *Driver) error {
 	}
 }
 
-func (d *Drivers) getInfoOnce(ctx context.Context, of *Driver) error {
-	s, err := d.connect(*of)
+func (d *Drivers) getInfoOnce(ctx context.Context, driver *Driver) error {
+	s, err := d.connect(*driver)
 	if err != nil {
 		return err
 	}
@@ -151,28 +151,28 @@ func (d *Drivers) getInfoOnce(ctx context.Context, of *Driver) error {
 		if err != nil {
 			return err
 		}
-		of.NodeID, of.MaxVolumes, of.Topology = info.GetNodeId(), max(info.GetMaxVolumesPerNode(), 0), info.GetAccessibleTopology().GetSegments()
+		driver.NodeID, driver.MaxVolumes, driver.Topology = info.GetNodeId(), max(info.GetMaxVolumesPerNode(), 0), info.GetAccessibleTopology().GetSegments()
 		return nil
-	}, func() error { return checkInfo(of) })
+	}, func() error { return checkInfo(driver) })
 }
 
-func checkInfo(of *Driver) error {
+func checkInfo(driver *Driver) error {
 	switch {
-	case of.NodeID == "" || len(of.NodeID) > maxNodeID:
-		return fmt.Errorf("the node ID of driver %s has %d characters; it must have 1 to %d", of.Name, len(of.NodeID), maxNodeID)
-	case len(of.Topology) > maxSegments:
-		return fmt.Errorf("driver %s has %d topology segments, more than %d", of.Name, len(of.Topology), maxSegments)
+	case driver.NodeID == "" || len(driver.NodeID) > maxNodeID:
+		return fmt.Errorf("the node ID of driver %s has %d characters; it must have 1 to %d", driver.Name, len(driver.NodeID), maxNodeID)
+	case len(driver.Topology) > maxSegments:
+		return fmt.Errorf("driver %s has %d topology segments, more than %d", driver.Name, len(driver.Topology), maxSegments)
 	}
-	for key, value := range of.Topology {
+	for key, value := range driver.Topology {
 		if len(key) > maxTopologyText || len(value) > maxTopologyText {
-			return fmt.Errorf("driver %s has a topology segment of more than %d characters", of.Name, maxTopologyText)
+			return fmt.Errorf("driver %s has a topology segment of more than %d characters", driver.Name, maxTopologyText)
 		}
 	}
 	return nil
 }
 
 // Done implements plugins.Registration.
-func (r *registration) Done() <-chan struct{} { return r.gone }
+func (r *registration) Done() <-chan struct{} { return r.done }
 
 // Displaced implements plugins.Registration. It always returns true, because the
 // channel of Done is closed only if another driver displaces this one, or by Unregister.
@@ -183,7 +183,7 @@ func (r *registration) Unregister() {
 	d := r.drivers
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r.end.Do(func() { close(r.gone) })
+	r.end.Do(func() { close(r.done) })
 	if d.drivers[r.Name] == r {
 		delete(d.drivers, r.Name)
 		signalChange(&d.driversChanged)

@@ -28,7 +28,7 @@ func (w publishedVolume) needsPublish(interval time.Duration) bool {
 
 // reportFailure logs that updating a volume failed, and calls Options.Failed.
 func (k *runner) reportFailure(w publishedVolume, err error) {
-	k.o.Log.Warn("updating a volume in use failed; the volume stays unchanged", "pod", w.Pod.Key, "volume", filepath.Base(w.spec()), "err", err)
+	k.o.Log.Warn("updating a volume in use failed; the volume stays unchanged", "pod", w.Pod.Key, "volume", filepath.Base(w.specName()), "err", err)
 	if k.o.Failed != nil {
 		k.o.Failed(w.Volume, err)
 	}
@@ -57,7 +57,7 @@ func (d *Drivers) update(ctx context.Context, target string) error {
 	if !is {
 		return nil
 	}
-	end, err := d.lockVolume(ctx, w.id(), w.volumePaths.device())
+	end, err := d.lockVolume(ctx, w.id(), w.volumePaths.deviceDataDir())
 	if err != nil {
 		return err
 	}
@@ -66,14 +66,14 @@ func (d *Drivers) update(ctx context.Context, target string) error {
 		return nil
 	}
 	steps := volumeSteps(w.Volume)
-	work, err := d.begin(ctx, w.Volume, w.volumePaths)
+	op, err := d.begin(ctx, w.Volume, w.volumePaths)
 	if err != nil {
-		return steps.failed(publishing, err)
+		return steps.wrap(publishing, err)
 	}
-	defer work.close()
+	defer op.close()
 	if w.needsPublish(d.o.Republish) {
-		if err := work.publish(ctx); err != nil {
-			return steps.failed(publishing, err)
+		if err := op.publish(ctx); err != nil {
+			return steps.wrap(publishing, err)
 		}
 		d.mu.Lock()
 		if now, is := d.published[target]; is {
@@ -82,7 +82,7 @@ func (d *Drivers) update(ctx context.Context, target string) error {
 		}
 		d.mu.Unlock()
 	}
-	return steps.failed(growing, work.grow(ctx))
+	return steps.wrap(expanding, op.expand(ctx))
 }
 
 // publishedVolume returns the volume that is published at target. ok is false if there is none.

@@ -89,7 +89,7 @@ func (v Volume) publishRequest(p volumePaths, can capabilities) *csi.NodePublish
 	return r
 }
 
-func (v Volume) growRequest(p volumePaths, can capabilities) *csi.NodeExpandVolumeRequest {
+func (v Volume) expandRequest(p volumePaths, can capabilities) *csi.NodeExpandVolumeRequest {
 	r := &csi.NodeExpandVolumeRequest{
 		VolumeId: v.Handle, VolumePath: p.target, CapacityRange: &csi.CapacityRange{RequiredBytes: v.Capacity},
 		VolumeCapability: v.capability(can), Secrets: secretData(v.ExpandSecret),

@@ -153,15 +153,15 @@ func (k *runner) longestWaiting(a, b task) int {
 // tasks returns the tasks that are due now. due is the time at which the next task is due, or zero
 // if no other task is planned.
 func (k *runner) tasks() (all []task, due time.Time) {
-	orphans, doubts, err := k.orphans()
+	orphans, uncertain, err := k.orphans()
 	if err != nil {
 		k.o.Log.Error("reading which pods use CSI volumes failed; not unstaging any volume", "err", err)
 	}
-	if err != nil || len(doubts) > 0 {
+	if err != nil || len(uncertain) > 0 {
 		due = time.Now().Add(maxRetryDelay)
 	}
 	logged := map[string]bool{}
-	for _, s := range doubts {
+	for _, s := range uncertain {
 		if logged[s.dir] = true; !k.logged[s.dir] {
 			k.o.Log.Error("volume stays staged because a pod may use it", "driver", s.Driver, "volume", s.Handle, "err", s.err)
 		}
@@ -202,7 +202,7 @@ func (k *runner) tasks() (all []task, due time.Time) {
 func (k *runner) due(w publishedVolume) time.Time {
 	past := time.Unix(1, 0)
 	switch {
-	case w.persistent() && w.MustExpand && k.grown[w.id()].Capacity < w.Capacity:
+	case w.persistent() && w.MustExpand && k.expanded[w.id()].Capacity < w.Capacity:
 		return past
 	case w.needsPublish(k.o.Republish):
 		return past

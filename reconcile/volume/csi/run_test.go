@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestHangingTasks checks that every task is started once before one that hung is retried.
+// TestHangingTasks checks that every task is started once before a task that hung is retried.
 func TestHangingTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all []task
@@ -22,21 +22,21 @@ func TestHangingTasks(t *testing.T) {
 			})
 		}
 		k := newRunner(nil)
-		learn := func() {
+		handleResult := func() {
 			r := <-k.done
 			tried[r.key]++
 			k.handleResult(r)
 		}
 		for range all {
 			k.begin(t.Context(), all)
-			learn()
+			handleResult()
 		}
 		for len(k.running) > 0 {
-			learn()
+			handleResult()
 		}
 		for _, c := range all {
 			if tried[c.key] == 0 {
-				t.Errorf("chore %s was never tried; those that were: %v", c.key, tried)
+				t.Errorf("task %s: got 0 attempts, want at least 1; attempts by task: %v", c.key, tried)
 			}
 		}
 	})

@@ -5,7 +5,7 @@ import "testing"
 // TestRedact checks that secrets are redacted in all forms in which a driver may repeat
 // them.
 func TestRedact(t *testing.T) {
-	v := volumeOf(one)
+	v := newVolume(pod1)
 	v.CSI.StageSecret = map[string][]byte{"a": []byte("pass"), "b": []byte("password"), "c": []byte("trailing\n"), "key": []byte("-----BEGIN-----\nMIIEow\n-----END-----\n"), "short": []byte("ab")}
 	v.CSI.Tokens = `{"vault":{"token":"eyJ.one","expirationTimestamp":"2030-01-01T00:00:00Z"},"":{"token":"eyJ.two","expirationTimestamp":null}}`
 	all := volumeSecrets(v.CSI)
@@ -21,10 +21,10 @@ func TestRedact(t *testing.T) {
 		"absent":                             "absent",
 	} {
 		if got := all.redact(text); got != want {
-			t.Errorf("%s: %s, want %s", text, got, want)
+			t.Errorf("redact(%q): got %q, want %q", text, got, want)
 		}
 	}
-	if text := volumeSecrets(nil).redact("a"); text != "a" {
-		t.Error(text)
+	if got := volumeSecrets(nil).redact("a"); got != "a" {
+		t.Errorf("without secrets: redact(\"a\"): got %q, want \"a\"", got)
 	}
 }

@@ -7,77 +7,77 @@ import (
 )
 
 // stage makes the driver stage the volume on this node, unless the volume is already staged.
-func (w *work) stage(ctx context.Context) error {
-	_, err := load(w.p.stageData)
+func (op *operation) stage(ctx context.Context) error {
+	_, err := load(op.p.stageDataDir)
 	first := errors.Is(err, fs.ErrNotExist)
-	f, err := w.loadFacts(w.p.stageData)
+	f, err := op.loadFacts(op.p.stageDataDir)
 	if err != nil {
 		return err
 	}
-	shared := !first && f[keyVolume] != w.v.Volume && f[keyShared] == ""
+	shared := !first && f[keyVolume] != op.v.Volume && f[keyShared] == ""
 	if shared {
 		f[keyShared] = "true"
 	}
-	switch isValid := w.d.isValid(f[keyState], w.p.staging); {
+	switch isValid := op.d.isValid(f[keyState], op.p.staging); {
 	case isValid && shared:
-		return f.save(w.p.stageData)
+		return f.save(op.p.stageDataDir)
 	case isValid:
 		return nil
 	}
 	first = first || f[keyState] == announced
-	f[keyVolume], f[keyState] = w.v.Volume, begun
-	if !w.can.stage() {
-		f[keyState] = w.d.boot
+	f[keyVolume], f[keyState] = op.v.Volume, begun
+	if !op.can.stage() {
+		f[keyState] = op.d.boot
 	}
-	was := w.d.setUse(w.v.id(), true)
-	if !w.v.Block || w.can.stage() {
-		err = makeDir(w.p.staging)
+	was := op.d.setInUse(op.v.id(), true)
+	if !op.v.Block || op.can.stage() {
+		err = makeDir(op.p.staging)
 	}
 	if err == nil {
-		err = f.save(w.p.stageData)
+		err = f.save(op.p.stageDataDir)
 	}
 	if err != nil {
-		w.d.setUse(w.v.id(), was)
+		op.d.setInUse(op.v.id(), was)
 		return err
 	}
-	if !w.can.stage() {
+	if !op.can.stage() {
 		return nil
 	}
-	err = w.call(ctx, func(ctx context.Context) error {
-		_, err := w.node.NodeStageVolume(ctx, w.v.stageRequest(w.p, w.can))
+	err = op.call(ctx, func(ctx context.Context) error {
+		_, err := op.node.NodeStageVolume(ctx, op.v.stageRequest(op.p, op.can))
 		return err
 	})
 	if err == nil {
-		if f[keyState], err = w.d.currentState(w.p.staging); err != nil {
+		if f[keyState], err = op.d.currentState(op.p.staging); err != nil {
 			return err
 		}
-		return f.save(w.p.stageData)
+		return f.save(op.p.stageDataDir)
 	}
 	if first && isFinal(err) { // otherwise, the volume may be staged and in use by other pods
-		err = errors.Join(err, w.undoStage(f))
+		err = errors.Join(err, op.undoStage(f))
 	}
 	return err
 }
 
 // undoStage removes the staging path and the facts of a volume that the driver failed to stage.
-func (w *work) undoStage(f facts) error {
-	if is, err := isMounted(w.p.staging); is || err != nil {
+func (op *operation) undoStage(f facts) error {
+	if is, err := isMounted(op.p.staging); is || err != nil {
 		return err
 	}
-	if err := remove(w.p.staging); err != nil {
+	if err := remove(op.p.staging); err != nil {
 		return err
 	}
-	stagedElsewhere, err := w.d.stagedElsewhere(w.v.id(), w.p.stageData)
+	stagedElsewhere, err := op.d.stagedElsewhere(op.v.id(), op.p.stageDataDir)
 	if err != nil {
 		return err
 	}
-	if w.v.Block { // the same data file describes the published device
+	if op.v.Block { // the same data file describes the published device
 		f[keyState] = announced
-		err = f.save(w.p.stageData)
+		err = f.save(op.p.stageDataDir)
 	} else {
-		err = removeFacts(w.p.stageData)
+		err = removeFacts(op.p.stageDataDir)
 	}
-	w.d.setUse(w.v.id(), stagedElsewhere)
+	op.d.setInUse(op.v.id(), stagedElsewhere)
 	return err
 }
 

@@ -12,7 +12,7 @@ import (
 
 // A stagedVolume is a volume that is or may be staged.
 type stagedVolume struct {
-	Use
+	VolumeID
 	facts   facts
 	dir     string // directory of its data file
 	staging string
@@ -22,9 +22,9 @@ type stagedVolume struct {
 // announced reports whether podd has not called the driver to stage the volume.
 func (s stagedVolume) announced() bool { return s.facts[keyState] == announced }
 
-// staged returns the staged volumes according to the data files on disk, and block devices that
+// readStaged returns the staged volumes according to the data files on disk, and block devices that
 // are announced but not staged. It logs and ignores unreadable files.
-func (d *Drivers) staged() ([]stagedVolume, error) {
+func (d *Drivers) readStaged() ([]stagedVolume, error) {
 	var all []stagedVolume
 	add := func(dir, staging, device string) error {
 		f, err := load(dir)
@@ -39,7 +39,7 @@ func (d *Drivers) staged() ([]stagedVolume, error) {
 		case err != nil:
 			return err
 		}
-		all = append(all, stagedVolume{Use{f[keyDriver], f[keyHandle]}, f, dir, staging, device})
+		all = append(all, stagedVolume{VolumeID{f[keyDriver], f[keyHandle]}, f, dir, staging, device})
 		return nil
 	}
 	drivers, err := safepath.Names(d.plugins())
@@ -66,8 +66,8 @@ func (d *Drivers) staged() ([]stagedVolume, error) {
 		return nil, err
 	}
 	for _, volume := range devices {
-		p := d.device(volume, "")
-		if err := add(p.stageData, p.staging, volume); err != nil {
+		p := d.devicePaths(volume, "")
+		if err := add(p.stageDataDir, p.staging, volume); err != nil {
 			return nil, err
 		}
 	}
@@ -88,24 +88,24 @@ func (d *Drivers) markUnreadable(dir string) bool {
 
 // stagedElsewhere reports whether a volume is staged in a directory other than dir, too. This is
 // possible if several PersistentVolumes refer to the volume.
-func (d *Drivers) stagedElsewhere(u Use, dir string) (bool, error) {
-	all, err := d.staged()
-	return slices.ContainsFunc(all, func(s stagedVolume) bool { return s.Use == u && s.dir != dir && !s.announced() }), err
+func (d *Drivers) stagedElsewhere(id VolumeID, dir string) (bool, error) {
+	all, err := d.readStaged()
+	return slices.ContainsFunc(all, func(s stagedVolume) bool { return s.VolumeID == id && s.dir != dir && !s.announced() }), err
 }
 
 // restoreStaged records in a data file that a volume may be staged, if this data file was lost.
 // name is the name of the PersistentVolume of the published volume.
-func (d *Drivers) restoreStaged(u Use, name string) error {
-	dir := d.mount(u, "", "").stageData
+func (d *Drivers) restoreStaged(id VolumeID, name string) error {
+	dir := d.mountPaths(id, "", "").stageDataDir
 	f, err := load(dir)
 	switch {
-	case err == nil && f[keyDriver] == u.Driver && f[keyHandle] == u.Handle:
+	case err == nil && f[keyDriver] == id.Driver && f[keyHandle] == id.Handle:
 		return nil
 	case err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errUnreadable):
-		err = facts{keyDriver: u.Driver, keyHandle: u.Handle, keyVolume: name, keyShared: "true", keyState: begun}.save(dir)
+		err = facts{keyDriver: id.Driver, keyHandle: id.Handle, keyVolume: name, keyShared: "true", keyState: begun}.save(dir)
 	}
 	if err != nil {
-		return fmt.Errorf("recording in %s that volume %q of driver %s is staged: %w", dir, u.Handle, u.Driver, err)
+		return fmt.Errorf("recording in %s that volume %q of driver %s is staged: %w", dir, id.Handle, id.Driver, err)
 	}
 	return nil
 }

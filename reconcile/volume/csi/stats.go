@@ -20,7 +20,7 @@ type Stats struct {
 	Condition *Condition
 }
 
-// An Amount is a capacity in bytes or inodes. Fields that the driver does not report are 0.
+// An Amount contains numbers of bytes or inodes. Fields that the driver does not report are 0.
 type Amount struct{ Total, Used, Available uint64 }
 
 // A Condition is the condition of a volume.
@@ -42,17 +42,17 @@ const statsCalls = 8
 // Stats returns the statistics of a pod's volumes, by name of the volume in the pod. The result
 // omits volumes without statistics. Stats queries several volumes concurrently.
 func (d *Drivers) Stats(ctx context.Context, pod types.UID) (map[string]Stats, error) {
-	if !manifest.SafeUID(pod) {
+	if !manifest.IsSafeUID(pod) {
 		return nil, fmt.Errorf("pod uid %q cannot be a directory name", pod)
 	}
-	places := d.podVolumePaths(pod)
+	paths := d.podVolumePaths(pod)
 	results := make([]struct {
 		name string
 		*Stats
-	}, len(places))
+	}, len(paths))
 	var calls errgroup.Group
 	calls.SetLimit(statsCalls)
-	for i, p := range places {
+	for i, p := range paths {
 		calls.Go(func() error {
 			results[i].name, results[i].Stats = d.volumeStats(ctx, p)
 			return nil
@@ -71,8 +71,8 @@ func (d *Drivers) Stats(ctx context.Context, pod types.UID) (map[string]Stats, e
 // volumeStats returns the name in the pod, and the statistics, of the volume with the paths p.
 // stats is nil if there are no statistics.
 func (d *Drivers) volumeStats(ctx context.Context, p volumePaths) (name string, stats *Stats) {
-	f, err := load(p.data)
-	if err != nil || f[p.name] == "" || !d.isValid(f[p.state], p.target) || d.isPaused(f[keyDriver]) {
+	f, err := load(p.dataDir)
+	if err != nil || f[p.nameKey] == "" || !d.isValid(f[p.stateKey], p.target) || d.isPaused(f[keyDriver]) {
 		return "", nil
 	}
 	s, err := d.openSession(f[keyDriver])
@@ -86,7 +86,7 @@ func (d *Drivers) volumeStats(ctx context.Context, p volumePaths) (name string, 
 	switch {
 	case err == nil:
 		d.setUnmeasured(p.target, false)
-		return f[p.name], stats
+		return f[p.nameKey], stats
 	case ctx.Err() != nil:
 	case limited.Err() != nil:
 		d.pauseStats(f[keyDriver])
@@ -134,29 +134,29 @@ func toAmount(u *csi.VolumeUsage) Amount {
 func (d *Drivers) isPaused(driver string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return time.Now().Before(d.silent[driver])
+	return time.Now().Before(d.pausedUntil[driver])
 }
 
 func (d *Drivers) pauseStats(driver string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if time.Now().Before(d.silent[driver]) {
+	if time.Now().Before(d.pausedUntil[driver]) {
 		return // a call for a different volume timed out before
 	}
-	d.silent[driver] = time.Now().Add(statsPause)
+	d.pausedUntil[driver] = time.Now().Add(statsPause)
 	d.o.Log.Warn("getting the statistics of a CSI driver's volumes timed out; retrying later", "driver", driver, "within", statsTimeout, "next", statsPause)
 }
 
-// setUnmeasured records whether the statistics of a published volume are unavailable, and
-// reports whether this record has changed.
-func (d *Drivers) setUnmeasured(target string, is bool) bool {
+// setUnmeasured records whether the statistics of a published volume are unavailable. changed
+// reports whether the record was different before.
+func (d *Drivers) setUnmeasured(target string, isUnmeasured bool) (changed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	was := d.unmeasured[target]
-	if is {
+	if isUnmeasured {
 		d.unmeasured[target] = true
 	} else {
 		delete(d.unmeasured, target)
 	}
-	return was != is
+	return was != isUnmeasured
 }

@@ -16,22 +16,22 @@ func (e *StepError) Unwrap() error { return e.Err }
 // steps are the kubelet's names of a volume and of the operations on the volume.
 type steps struct {
 	volume string
-	names  [3]string // by staging, publishing and growing
+	names  [3]string // by staging, publishing and expanding
 }
 
 // The indexes of operations in steps.names.
-const staging, publishing, growing = 0, 1, 2
+const staging, publishing, expanding = 0, 1, 2
 
 // volumeSteps returns the names of v and of the operations on v.
 func volumeSteps(v Volume) steps {
 	if v.Block {
-		return steps{v.spec(), [...]string{"MapVolume.SetUpDevice", "MapVolume.MapPodDevice", "MapVolume.NodeExpandVolume"}}
+		return steps{v.specName(), [...]string{"MapVolume.SetUpDevice", "MapVolume.MapPodDevice", "MapVolume.NodeExpandVolume"}}
 	}
-	return steps{v.spec(), [...]string{"MountVolume.MountDevice", "MountVolume.SetUp", "MountVolume.NodeExpandVolume"}}
+	return steps{v.specName(), [...]string{"MountVolume.MountDevice", "MountVolume.SetUp", "MountVolume.NodeExpandVolume"}}
 }
 
-// failed returns a *StepError for err in the operation step, or nil if err is nil.
-func (s steps) failed(step int, err error) error {
+// wrap returns a *StepError for err in the operation step, or nil if err is nil.
+func (s steps) wrap(step int, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -21,7 +21,7 @@ import (
 // after an error. The caller must call Unpublish again after an error, to retry the volumes that
 // failed. Run unstages the volumes that no pod uses afterwards.
 func (d *Drivers) Unpublish(ctx context.Context, pod types.UID) error {
-	if !manifest.SafeUID(pod) {
+	if !manifest.IsSafeUID(pod) {
 		return fmt.Errorf("pod uid %q cannot be a directory name", pod)
 	}
 	volumes, err := safepath.Names(filepath.Join(d.pods(), string(pod), "volumes", podPlugin))
@@ -34,10 +34,10 @@ func (d *Drivers) Unpublish(ctx context.Context, pod types.UID) error {
 	}
 	var failed []error
 	for _, name := range volumes {
-		failed = append(failed, d.unpublish(ctx, name, pod, d.mount(Use{}, name, pod)))
+		failed = append(failed, d.unpublish(ctx, name, pod, d.mountPaths(VolumeID{}, name, pod)))
 	}
 	for _, name := range devices {
-		failed = append(failed, d.unpublish(ctx, name, pod, d.device(name, pod)))
+		failed = append(failed, d.unpublish(ctx, name, pod, d.devicePaths(name, pod)))
 	}
 	return errors.Join(failed...)
 }
@@ -47,12 +47,12 @@ func (d *Drivers) unpublish(ctx context.Context, name string, pod types.UID, p v
 	delete(d.published, p.target)
 	delete(d.unmeasured, p.target)
 	d.mu.Unlock()
-	f, err := load(p.data)
+	f, err := load(p.dataDir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errUnreadable) {
-		is, looked := isMounted(p.target)
+		is, err := isMounted(p.target)
 		switch {
-		case looked != nil:
-			return looked
+		case err != nil:
+			return err
 		case is:
 			return fmt.Errorf("unpublishing volume %q of pod %s: the CSI driver of the mount at %s is unknown; unmount it", name, pod, p.target)
 		case p.link != "":
@@ -64,11 +64,11 @@ func (d *Drivers) unpublish(ctx context.Context, name string, pod types.UID, p v
 	if err != nil {
 		return fmt.Errorf("unpublishing volume %q of pod %s: %w", name, pod, err)
 	}
-	u := Use{f[keyDriver], f[keyHandle]}
-	end, err := d.lockVolume(ctx, u, p.device())
+	id := VolumeID{f[keyDriver], f[keyHandle]}
+	end, err := d.lockVolume(ctx, id, p.deviceDataDir())
 	if err == nil {
 		defer end()
-		err = d.unpublishOne(ctx, u, p)
+		err = d.unpublishOne(ctx, id, p)
 	}
 	if err != nil {
 		return fmt.Errorf("unpublishing volume %q of pod %s: %w", name, pod, err)
@@ -77,14 +77,14 @@ func (d *Drivers) unpublish(ctx context.Context, name string, pod types.UID, p v
 	return nil
 }
 
-// unpublishOne unpublishes the volume u with the paths p. The caller must hold the lock of u.
-func (d *Drivers) unpublishOne(ctx context.Context, u Use, p volumePaths) error {
-	f, err := load(p.data)
+// unpublishOne unpublishes the volume with the paths p. The caller must hold the lock of id.
+func (d *Drivers) unpublishOne(ctx context.Context, id VolumeID, p volumePaths) error {
+	f, err := load(p.dataDir)
 	if err != nil {
 		return err
 	}
-	if f[p.state] != announced {
-		if err := d.callUnpublish(ctx, u, p.target); err != nil {
+	if f[p.stateKey] != announced {
+		if err := d.callUnpublish(ctx, id, p.target); err != nil {
 			return err
 		}
 	}
@@ -92,7 +92,7 @@ func (d *Drivers) unpublishOne(ctx context.Context, u Use, p volumePaths) error 
 	case err != nil:
 		return err
 	case is:
-		return fmt.Errorf("driver %s reported that it unpublished the volume, but it is still mounted at %s; check the driver, or unmount it", u.Driver, p.target)
+		return fmt.Errorf("driver %s reported that it unpublished the volume, but it is still mounted at %s; check the driver, or unmount it", id.Driver, p.target)
 	}
 	if err := remove(p.target); err != nil {
 		return err
@@ -101,32 +101,32 @@ func (d *Drivers) unpublishOne(ctx context.Context, u Use, p volumePaths) error 
 		return d.removePodFacts(f, p)
 	}
 	if wasStaged(f) { // the data file of the staged volume may be lost
-		if err := d.restoreStaged(u, filepath.Base(p.data)); err != nil {
+		if err := d.restoreStaged(id, filepath.Base(p.dataDir)); err != nil {
 			return err
 		}
 	}
-	return removeFacts(p.data)
+	return removeFacts(p.dataDir)
 }
 
-func (d *Drivers) callUnpublish(ctx context.Context, u Use, target string) error {
-	s, err := d.openSession(u.Driver)
+func (d *Drivers) callUnpublish(ctx context.Context, id VolumeID, target string) error {
+	s, err := d.openSession(id.Driver)
 	if err != nil {
 		return err
 	}
 	defer s.close()
 	err = s.call(ctx, func(ctx context.Context) error {
-		_, err := s.node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: u.Handle, TargetPath: target})
+		_, err := s.node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: id.Handle, TargetPath: target})
 		return err
 	})
 	return ignoreNotFound(err, target)
 }
 
-// ignoreNotFound returns nil if err has the code NotFound and nothing is mounted at the path at,
+// ignoreNotFound returns nil if err has the code NotFound and nothing is mounted at path,
 // because the volume was deleted. Otherwise, ignoreNotFound returns err.
-func ignoreNotFound(err error, at string) error {
+func ignoreNotFound(err error, path string) error {
 	if e, is := errors.AsType[*callError](err); is && e.Code == codes.NotFound {
-		if there, looked := isMounted(at); !there {
-			return looked
+		if there, err := isMounted(path); !there {
+			return err
 		}
 	}
 	return err
@@ -135,12 +135,12 @@ func ignoreNotFound(err error, at string) error {
 // removePodFacts removes the pod's keys from the data file of a block device, the link in the
 // pod's directory, and a mount that a kubelet created.
 func (d *Drivers) removePodFacts(f facts, p volumePaths) error {
-	delete(f, p.state)
-	delete(f, p.name)
-	if err := f.save(p.data); err != nil {
+	delete(f, p.stateKey)
+	delete(f, p.nameKey)
+	if err := f.save(p.dataDir); err != nil {
 		return err
 	}
-	mapped := filepath.Join(filepath.Dir(p.data), "dev", filepath.Base(p.target))
+	mapped := filepath.Join(filepath.Dir(p.dataDir), "dev", filepath.Base(p.target))
 	if is, err := isMounted(mapped); err != nil {
 		return err
 	} else if is {

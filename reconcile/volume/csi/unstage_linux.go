@@ -10,40 +10,42 @@ import (
 	"podd/runtime/safepath"
 )
 
-// An inDoubt is a staged volume that a pod may use. err is the reason why this is unknown.
-type inDoubt struct {
+// An uncertainVolume is a staged volume of which podd cannot determine whether a pod uses it. err is
+// the reason.
+type uncertainVolume struct {
 	stagedVolume
 	err error
 }
 
-// orphans returns the staged volumes that no pod uses, and the staged volumes that a pod may use.
-func (d *Drivers) orphans() (unused []stagedVolume, doubts []inDoubt, err error) {
-	staged, err := d.staged()
+// orphans returns the staged volumes that no pod uses, and the staged volumes of which podd cannot
+// determine whether a pod uses them.
+func (d *Drivers) orphans() (unused []stagedVolume, uncertain []uncertainVolume, err error) {
+	staged, err := d.readStaged()
 	if err != nil || len(staged) == 0 {
 		return nil, nil, err
 	}
-	by, err := d.used()
+	u, err := d.readUsage()
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, s := range staged {
-		switch is, err := by.has(s); {
+		switch is, err := u.has(s); {
 		case err != nil:
-			doubts = append(doubts, inDoubt{s, err})
+			uncertain = append(uncertain, uncertainVolume{s, err})
 		case !is:
 			unused = append(unused, s)
 		}
 	}
-	return unused, doubts, nil
+	return unused, uncertain, nil
 }
 
-// unstage unstages a volume, unless a pod uses the volume or may use it now.
+// unstage unstages a volume if podd can still determine that no pod uses the volume.
 func (d *Drivers) unstage(ctx context.Context, s stagedVolume) error {
 	device := ""
 	if s.device != "" {
 		device = s.dir
 	}
-	end, err := d.lockVolume(ctx, s.Use, device)
+	end, err := d.lockVolume(ctx, s.VolumeID, device)
 	if err != nil {
 		return err
 	}
@@ -53,7 +55,7 @@ func (d *Drivers) unstage(ctx context.Context, s stagedVolume) error {
 		return err
 	}
 	for _, o := range now {
-		if o.dir == s.dir && o.Use == s.Use {
+		if o.dir == s.dir && o.VolumeID == s.VolumeID {
 			return d.unstageOne(ctx, o)
 		}
 	}
@@ -67,7 +69,7 @@ func (d *Drivers) unstageOne(ctx context.Context, s stagedVolume) error {
 			return err
 		}
 	}
-	stagedElsewhere, err := d.stagedElsewhere(s.Use, s.dir)
+	stagedElsewhere, err := d.stagedElsewhere(s.VolumeID, s.dir)
 	if err != nil {
 		return err
 	}
@@ -87,7 +89,7 @@ func (d *Drivers) unstageOne(ctx context.Context, s stagedVolume) error {
 	} else if err := d.removeDevice(ctx, s); err != nil {
 		return err
 	}
-	d.setUse(s.Use, stagedElsewhere)
+	d.setInUse(s.VolumeID, stagedElsewhere)
 	d.o.Log.Info("volume unstaged because no pod uses it", "driver", s.Driver, "volume", s.Handle)
 	return nil
 }

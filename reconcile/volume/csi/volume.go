@@ -34,9 +34,9 @@ type Volume struct {
 	Name string // name of the volume in the pod
 }
 
-// spec returns the kubelet's name of the volume. This is the name of the PersistentVolume, or the
+// specName returns the kubelet's name of the volume. This is the name of the PersistentVolume, or the
 // name of the volume in the pod if the volume is inline.
-func (v Volume) spec() string {
+func (v Volume) specName() string {
 	if v.Volume != "" {
 		return v.Volume
 	}
@@ -48,20 +48,20 @@ func (v Volume) persistent() bool { return v.Volume != "" }
 
 // id returns the driver and the handle of the volume. The handle of an inline volume is generated
 // as in the kubelet.
-func (v Volume) id() Use {
+func (v Volume) id() VolumeID {
 	if v.persistent() {
-		return Use{v.Driver, v.Handle}
+		return VolumeID{v.Driver, v.Handle}
 	}
-	return Use{v.Driver, fmt.Sprintf("csi-%x", sha256.Sum256([]byte(string(v.Pod.UID)+v.Name)))}
+	return VolumeID{v.Driver, fmt.Sprintf("csi-%x", sha256.Sum256([]byte(string(v.Pod.UID)+v.Name)))}
 }
 
 // check returns an error if the names in v are not valid in paths and requests.
 func (v Volume) check() error {
 	switch {
-	case !manifest.SafeUID(v.Pod.UID):
+	case !manifest.IsSafeUID(v.Pod.UID):
 		return fmt.Errorf("pod uid %q cannot be a directory name", v.Pod.UID)
-	case len(validation.IsDNS1123Subdomain(v.spec())) > 0:
-		return fmt.Errorf("%q is not a valid volume name", v.spec())
+	case len(validation.IsDNS1123Subdomain(v.specName())) > 0:
+		return fmt.Errorf("%q is not a valid volume name", v.specName())
 	case v.persistent() && v.Handle == "":
 		return fmt.Errorf("the PersistentVolume %q has no volumeHandle", v.Volume)
 	case v.persistent() && len(v.Handle) > refs.MaxHandleLength:
@@ -105,21 +105,21 @@ func (v Volume) checkLifecycle() error {
 
 // volumePaths are the paths of a volume on this node, and the keys of its facts.
 type volumePaths struct {
-	staging   string // path at which the volume is staged
-	stageData string // directory of the data file of the staged volume
-	target    string // path at which the volume is published for the pod
-	data      string // directory of the data file of the published volume
-	state     string // key of the state in the data file of the published volume
-	name      string // key, in the same data file, of the name of the volume in the pod
-	link      string // path of the link in the pod's directory; only for block devices
+	staging      string // path at which the volume is staged
+	stageDataDir string // directory of the data file of the staged volume
+	target       string // path at which the volume is published for the pod
+	dataDir      string // directory of the data file of the published volume
+	stateKey     string // key of the state in the data file of the published volume
+	nameKey      string // key, in the same data file, of the name of the volume in the pod
+	link         string // path of the link in the pod's directory; only for block devices
 }
 
-// device returns the directory of the data file if the volume is a block device, otherwise "".
-func (p volumePaths) device() string {
+// deviceDataDir returns the directory of the data file if the volume is a block device, otherwise "".
+func (p volumePaths) deviceDataDir() string {
 	if p.link == "" {
 		return ""
 	}
-	return p.data
+	return p.dataDir
 }
 
 func (d *Drivers) registry() string { return filepath.Join(d.o.Root, plugins.Dir) }
@@ -133,25 +133,25 @@ func (d *Drivers) devices() string { return filepath.Join(d.plugins(), DevicesDi
 // pathsFor returns the paths of v.
 func (d *Drivers) pathsFor(v Volume) volumePaths {
 	if v.Block {
-		return d.device(v.Volume, v.Pod.UID)
+		return d.devicePaths(v.Volume, v.Pod.UID)
 	}
-	return d.mount(v.id(), v.spec(), v.Pod.UID)
+	return d.mountPaths(v.id(), v.specName(), v.Pod.UID)
 }
 
-// mount returns the paths of a volume with a file system. spec is the kubelet's name of the volume.
-func (d *Drivers) mount(u Use, spec string, pod types.UID) volumePaths {
-	dir := filepath.Join(d.pods(), string(pod), "volumes", podPlugin, spec)
-	stage := filepath.Join(d.plugins(), u.Driver, fmt.Sprintf("%x", sha256.Sum256([]byte(u.Handle))))
-	return volumePaths{staging: filepath.Join(stage, globalDir), stageData: stage, target: filepath.Join(dir, targetName), data: dir, state: keyState, name: keyName}
+// mountPaths returns the paths of a volume with a file system. specName is the kubelet's name of the volume.
+func (d *Drivers) mountPaths(id VolumeID, specName string, pod types.UID) volumePaths {
+	dir := filepath.Join(d.pods(), string(pod), "volumes", podPlugin, specName)
+	stage := filepath.Join(d.plugins(), id.Driver, fmt.Sprintf("%x", sha256.Sum256([]byte(id.Handle))))
+	return volumePaths{staging: filepath.Join(stage, globalDir), stageDataDir: stage, target: filepath.Join(dir, targetName), dataDir: dir, stateKey: keyState, nameKey: keyName}
 }
 
-// device returns the paths of a block device. volume is the name of the PersistentVolume.
-func (d *Drivers) device(volume string, pod types.UID) volumePaths {
+// devicePaths returns the paths of a block device. volume is the name of the PersistentVolume.
+func (d *Drivers) devicePaths(volume string, pod types.UID) volumePaths {
 	data := filepath.Join(d.devices(), volume, "data")
 	return volumePaths{
-		staging: filepath.Join(d.devices(), "staging", volume), stageData: data,
-		target: filepath.Join(d.devices(), "publish", volume, string(pod)), data: data,
-		state: keyState + "." + string(pod), name: keyName + "." + string(pod),
+		staging: filepath.Join(d.devices(), "staging", volume), stageDataDir: data,
+		target: filepath.Join(d.devices(), "publish", volume, string(pod)), dataDir: data,
+		stateKey: keyState + "." + string(pod), nameKey: keyName + "." + string(pod),
 		link: filepath.Join(d.pods(), string(pod), DevicesDir, podPlugin, volume),
 	}
 }

@@ -15,16 +15,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"podd/cmd/podd/e2e/harness"
 )
 
-// patience is the maximum time that a test waits for an event: one minute, or
-// $PODD_E2E_PATIENCE on a slow host.
-var patience = func() time.Duration {
-	if given, err := time.ParseDuration(os.Getenv("PODD_E2E_PATIENCE")); err == nil {
-		return given
-	}
-	return time.Minute
-}()
+// patience is the maximum time that a test waits for an event.
+var patience = harness.Patience(time.Minute)
 
 // An agent is a podd that runs as a node of the cluster.
 type agent struct {
@@ -35,8 +31,8 @@ type agent struct {
 	cmd       *exec.Cmd
 }
 
-// newAgent prepares an agent, but does not start it. The agent and its pods are stopped at the
-// end of the test.
+// newAgent prepares an agent, but does not start it. At the end of the test, the agent and its
+// pods are stopped.
 func newAgent(t *testing.T, node string, flags ...string) *agent {
 	t.Helper()
 	a := &agent{t: t, node: node, dir: filepath.Join(runtimeStack.Dir, "stack", "podd", node)}
@@ -119,7 +115,7 @@ func (a *agent) countInLog(text string) int {
 	return strings.Count(string(log), text)
 }
 
-// pod writes the manifest of a pod that sleeps.
+// pod writes the manifest of a pod that runs the command sleep.
 func (a *agent) pod(name string) {
 	a.t.Helper()
 	text := fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s},
@@ -155,10 +151,10 @@ func (a *agent) untilRunning(name string) {
 	})
 }
 
-// untilPs waits until podd ps prints a text, or does not print it any more.
+// untilPs waits until podd ps prints text or, if want is false, does not print text.
 func (a *agent) untilPs(text string, want bool) {
 	a.t.Helper()
-	a.eventually(fmt.Sprintf("podd ps prints %q: %t", text, want), func() error {
+	a.eventually(fmt.Sprintf("podd ps prints %q (%t)", text, want), func() error {
 		if out, _ := a.verb("ps"); strings.Contains(out, text) != want {
 			return errors.New(out)
 		}
@@ -166,21 +162,13 @@ func (a *agent) untilPs(text string, want bool) {
 	})
 }
 
-func (a *agent) eventually(what string, is func() error) {
+func (a *agent) eventually(condition string, check func() error) {
 	a.t.Helper()
-	eventually(a.t, what, is)
+	eventually(a.t, condition, check)
 }
 
-// eventually polls until is returns nil. After patience it fails with the last error.
-func eventually(t *testing.T, what string, is func() error) {
+// eventually polls until check returns nil. After patience the test fails with the last error.
+func eventually(t *testing.T, condition string, check func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		err := is()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("waiting until %s: %v", what, err)
-		}
-	}
+	harness.Eventually(t, patience, condition, check)
 }

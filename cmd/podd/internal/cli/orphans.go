@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/alecthomas/kong"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -33,7 +34,7 @@ rm removes a directory, its data, and the logs of its pod. It unmounts the volum
 
 // Validate returns an error for arguments that would remove nothing, or something by
 // mistake.
-func (c *OrphansCmd) Validate() error {
+func (c *OrphansCmd) Validate(*kong.Context) error {
 	switch {
 	case c.Action == "ls" && (len(c.UIDs) > 0 || c.All):
 		return errors.New("ls takes neither UIDs nor --all; they are for rm")

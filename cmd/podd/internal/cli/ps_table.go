@@ -48,8 +48,8 @@ func (l *listing) cells(v *server.View, p *server.PodView) []string {
 	return row
 }
 
-// podCells returns the cells of the running version of a pod, which may differ from the
-// desired version.
+// podCells returns the cells of the running version of a pod. The running version may differ from
+// the desired version.
 func podCells(p *server.PodView, now time.Time) kubetable.PodCells {
 	c := kubetable.NewPodCells(p.Pod, now)
 	n := p.OutdatedRunning + p.OutdatedStopping
@@ -63,7 +63,8 @@ func podCells(p *server.PodView, now time.Time) kubetable.PodCells {
 }
 
 // fromCell returns the path of the manifest of a pod. If an older version of the file is in
-// effect, the cell says which. The wide format contains directory and line.
+// effect, the cell contains the time of this version. The wide format contains the directory and
+// the line.
 func (l *listing) fromCell(v *server.View, p *server.PodView, now time.Time) string {
 	place := printer.OrNone(p.Path)
 	switch {

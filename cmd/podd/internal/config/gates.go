@@ -102,8 +102,5 @@ func unknownGate(name string, o origin) manifest.Problem {
 	if near := wording.Closest(name, gateNames); near != "" {
 		text += fmt.Sprintf("; did you mean %q?", near)
 	}
-	if o.flag != "" {
-		text = name + ": " + text
-	}
-	return o.problem(manifest.Warning, joinKey("featureGates", name), text)
+	return o.keyProblem(manifest.Warning, "featureGates", name, text)
 }

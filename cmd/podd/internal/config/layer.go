@@ -63,6 +63,15 @@ func (o origin) problem(sev manifest.Severity, field, message string) manifest.P
 	return manifest.Problem{Severity: sev, Path: o.path, Position: o.pos, Field: field, Message: message}
 }
 
+// keyProblem returns a problem at o of a key in the map of a field, for example
+// evictionHard[memory.available]. A flag has no field path, so the message names the key.
+func (o origin) keyProblem(severity manifest.Severity, field, key, message string) manifest.Problem {
+	if o.flag != "" {
+		message = key + ": " + message
+	}
+	return o.problem(severity, joinKey(field, key), message)
+}
+
 // String returns "file:line", the flag, or "".
 func (o origin) String() string {
 	if o.flag != "" {

@@ -2,7 +2,6 @@ package config
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 	credential "k8s.io/kubelet/config/v1"
-)
 
-var update = flag.Bool("update", false, "rewrite testdata/load")
+	"podd/runtime/runtimetest/golden"
+)
 
 // TestLoad_Transcripts calls Load for each transcript in testdata/load. Lines "args: …" of the
 // comment are flags, and "machine: …" changes the Machine. The files are in the working
@@ -58,7 +57,7 @@ func runTranscript(t *testing.T, path string) {
 		}
 	}
 	got := strings.ReplaceAll(loadTranscript(string(a.Comment)), dir, "$WORK")
-	if *update {
+	if golden.IsUpdate() {
 		a.Files = append(a.Files, txtar.File{Name: "want", Data: []byte(got)})
 		if err := os.WriteFile(path, txtar.Format(a), 0o644); err != nil {
 			t.Fatal(err)

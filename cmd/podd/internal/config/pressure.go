@@ -106,7 +106,7 @@ func (c *checker) checkEvictionHard() {
 	signals := new(Pressure).signals()
 	report := func(severity manifest.Severity, signal, format string, args ...any) {
 		o := c.m.origin(joinKey(field, signal))
-		c.problems = append(c.problems, o.problem(severity, field, signal+": "+fmt.Sprintf(format, args...)))
+		c.problems = append(c.problems, o.keyProblem(severity, field, signal, fmt.Sprintf(format, args...)))
 	}
 	for _, signal := range slices.Sorted(maps.Keys(c.k.EvictionHard)) {
 		text := c.k.EvictionHard[signal]

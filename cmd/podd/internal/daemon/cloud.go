@@ -17,9 +17,10 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// applyCloudMetadata requests metadata from the configured cloud, if there is one, and sets
-// the fields of cfg that the user has not set. It waits for a response, because the names
-// of pods contain the name of the node. Running containers are not affected.
+// applyCloudMetadata requests metadata from the configured cloud and sets the fields of cfg that
+// the user has not set. It does nothing if no cloud is configured. It blocks until the cloud
+// responds, because the names of pods contain the name of the node. Running containers are not
+// affected.
 func applyCloudMetadata(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	if cfg.Cloud == "" {
 		return nil
@@ -57,18 +58,18 @@ func applyMachine(cfg *config.Config, m metadata.Machine) error {
 // metadata.
 const cloudAttempts = 3
 
-// cloudMetadata requests the metadata of this machine from its cloud, and caches it in a
+// A cloudMetadata requests the metadata of this host from its cloud, and caches the metadata in a
 // file.
 type cloudMetadata struct {
 	fetch   func(ctx context.Context) (metadata.Machine, error)
 	path    string // path of the cache
-	machine string // ID of the machine; "" if unknown, which disables the cache
+	machine string // ID of the host; "" if the ID cannot be read, which disables the cache
 	cloud   string
 	log     *slog.Logger
 }
 
-// cachedMachine is the content of the cache. It names the machine, because the disk may
-// since have been attached to another one.
+// A cachedMachine is the content of the cache. It contains the ID of the host, because the disk
+// may since have been attached to another host.
 type cachedMachine struct {
 	Machine  string           `json:"machine"`
 	Cloud    string           `json:"cloud"`
@@ -114,8 +115,8 @@ func (c *cloudMetadata) store(m metadata.Machine) {
 	}
 }
 
-// load returns the cached metadata of this machine. ok is false if the cache is empty,
-// invalid or of another machine.
+// load returns the cached metadata of this host. ok is false if the cache is empty, invalid or
+// from another host.
 func (c *cloudMetadata) load() (m metadata.Machine, ok bool) {
 	var t cachedMachine
 	data, err := os.ReadFile(c.path)

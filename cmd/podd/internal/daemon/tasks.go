@@ -101,10 +101,11 @@ func (p *parts) republish(ctx context.Context) error {
 	}
 }
 
-// sweepInterval is the interval between attempts to remove killed runs.
+// sweepInterval is the interval between attempts to remove the pods and directories of killed
+// runs to completion.
 const sweepInterval = time.Minute
 
-// sweep removes killed runs. It returns when all are removed or ctx is done.
+// sweep removes killed runs. It returns when all killed runs are removed or ctx is done.
 func (p *parts) sweep(ctx context.Context) error {
 	runs := podrunner.Dirs{Root: p.cfg.RootDir}
 	tick := time.NewTicker(sweepInterval)
@@ -132,7 +133,7 @@ func (p *parts) limitStorage(ctx context.Context) error {
 
 func (p *parts) watchDisk(ctx context.Context) error {
 	return nodestatus.WatchDisk(ctx, nodestatus.DiskOptions{
-		Capacity: p.node.Capacity, Publish: p.router.Disk, Log: p.log,
+		Capacity: p.node.Capacity, Publish: p.router.SetDiskCapacity, Log: p.log,
 		Size:        func() (int64, error) { return host.DiskSize(p.cfg.RootDir) },
 		Allocatable: func(capacity render.Resources) (render.Resources, error) { return host.Allocatable(p.cfg, capacity) },
 	})

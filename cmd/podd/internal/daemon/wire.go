@@ -47,7 +47,7 @@ type telemetry struct {
 }
 
 // record adds events to the event log.
-func (t *telemetry) record(all []event.Event) { t.events.Add(notes(all)...) }
+func (t *telemetry) record(all []event.Event) { t.events.Add(eventNotes(all)...) }
 
 // parts are the parts of podd run. wire creates them. No part refers to this struct.
 type parts struct {
@@ -114,7 +114,7 @@ func wire(b base) (_ *parts, err error) {
 	}
 	if in.apiDir != nil {
 		o.Manifests = endpoint.NewManifests(in.apiDir, c.router, decode.Options{
-			Node: cfg.NodeName, Labels: host.Labels(cfg), RestartRules: cfg.RestartRules, Written: true,
+			Node: cfg.NodeName, Labels: host.Labels(cfg), RestartRules: cfg.RestartRules, WrittenByAPI: true,
 		})
 	}
 	return &parts{

@@ -52,7 +52,7 @@ func Check(texts []Text, o decode.Options) *Result {
 		}
 	}
 	r.order = order
-	r.Add(slices.Concat(unreadable, r.Set.Problems, manifest.Conflicts(r.Pods)))
+	r.Add(slices.Concat(unreadable, r.Set.Problems, manifest.HostPortConflicts(r.Pods)))
 	return r
 }
 

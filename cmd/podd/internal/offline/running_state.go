@@ -16,10 +16,9 @@ import (
 	"podd/server"
 )
 
-// runningState returns the state of the running podd that uses the root directory of cfg.
-// It returns nil if there is none. For settings that the command line does not set, it
-// copies those of the running podd to cfg: root directory, node name, runtime endpoint and
-// feature gates.
+// runningState returns the state of the running podd that uses the root directory of cfg, or nil
+// if no such podd is running. It copies four settings of the running podd to cfg unless the
+// command line sets them: root directory, node name, runtime endpoint and feature gates.
 func runningState(ctx context.Context, flags *config.Flags, cfg *config.Config, stderr io.Writer) *server.View {
 	if flags.HostnameOverride == "" {
 		if stored, err := nodename.Read(cfg.RootDir); err != nil {
@@ -56,7 +55,7 @@ func runningState(ctx context.Context, flags *config.Flags, cfg *config.Config, 
 	return v
 }
 
-// useRunningSources sets the sources of cfg to those of the running podd, unless cfg has
+// useRunningSources sets the sources of cfg to the sources of the running podd, unless cfg has
 // sources.
 func useRunningSources(running *server.View, cfg *config.Config) {
 	if running == nil || len(cfg.ManifestPaths)+len(cfg.ManifestURLs) > 0 {

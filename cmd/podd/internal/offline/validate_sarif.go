@@ -55,7 +55,7 @@ type (
 	}
 )
 
-func (r *checkOutput) sarif(w io.Writer) error {
+func (r *checkOutput) printSARIF(w io.Writer) error {
 	run := sarifRun{Results: []sarifResult{}}
 	run.Tool.Driver = sarifDriver{Name: "podd validate", Version: r.version, Rules: []sarifRule{}}
 	for _, p := range r.Problems {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"podd/cmd/podd/internal/commandline"
 	"podd/cmd/podd/internal/exit"
 	"podd/cmd/podd/internal/iostreams"
 )
@@ -26,7 +27,7 @@ func execute(ctx context.Context, grammar any, s iostreams.Streams, words []stri
 	if err != nil {
 		return err
 	}
-	parsed, err := k.Parse(words)
+	parsed, err := commandline.Parse(k, words)
 	if err != nil {
 		return exit.With(exit.Usage, err)
 	}

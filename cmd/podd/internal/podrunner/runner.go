@@ -49,12 +49,12 @@ type Runner struct {
 
 // Options are the options of a Runner. All fields are required.
 type Options struct {
-	Config    *config.Config
-	Dir       string // root directory, which the Runner locks
-	Client    *cri.Client
-	Leftovers effect.Leftovers
-	Publish   func(reconcile.Change) // must not block
-	Log       *slog.Logger
+	Config         *config.Config
+	Dir            string // root directory, which the Runner locks
+	Client         *cri.Client
+	LogsAndCgroups effect.LogsAndCgroups
+	Publish        func(reconcile.Change) // must not block
+	Log            *slog.Logger
 }
 
 // New returns a Runner of the pods in a directory, and locks the directory. It runs no pods
@@ -78,11 +78,11 @@ func New(o Options) (*Runner, error) {
 	pods := eviction.NewReportCache()
 	router := reconcile.NewRouter(reconcile.Options{
 		Effects: wiring.NewEffects(wiring.EffectOptions{
-			Config: cfg, Root: o.Dir, Runtime: o.Client, Node: on, Leftovers: o.Leftovers, MakeCgroup: cgroup.Make,
+			Config: cfg, Root: o.Dir, Runtime: o.Client, Node: on, LogsAndCgroups: o.LogsAndCgroups, MakeCgroup: cgroup.Make,
 		}),
 		Journals: rootdir.Journals(o.Dir), Log: log,
 		Refresh: observer.Refresh, Render: on, MaxBackoff: cfg.MaxRestartPeriod,
-		Limits: admission.Limits{Features: host.Features(cfg)}, Kept: claim.Store{Root: rootdir.Claims(cfg.RootDir)}.Kept,
+		Limits: admission.Limits{Features: host.Features(cfg)}, KeptClaims: claim.Store{Root: rootdir.Claims(cfg.RootDir)}.Kept,
 		Publish: func(c reconcile.Change) {
 			pods.Apply(c)
 			o.Publish(c)

@@ -34,7 +34,7 @@ func sweepRun(ctx context.Context, cfg *config.Config, dir string, client *cri.C
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
 	r, err := New(Options{
-		Config: cfg, Dir: dir, Client: client, Leftovers: wiring.NewLeftovers(cfg, nil), Publish: func(reconcile.Change) {}, Log: log,
+		Config: cfg, Dir: dir, Client: client, LogsAndCgroups: wiring.NewLogsAndCgroups(cfg, nil), Publish: func(reconcile.Change) {}, Log: log,
 	})
 	if err != nil {
 		return err // another podd may be removing this run

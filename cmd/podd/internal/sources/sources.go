@@ -39,7 +39,7 @@ func New(cfg *config.Config, o source.Options) ([]source.Source, error) {
 // API returns the source of the directory that the Kubernetes API writes. It is not read
 // strictly, because the API has validated its content.
 func API(cfg *config.Config, o source.Options) *source.Dir {
-	o.Written, o.Strict = true, false
+	o.WrittenByAPI, o.Strict = true, false
 	return source.NewDir(cfg.APIManifestDir, o)
 }
 

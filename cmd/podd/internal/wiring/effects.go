@@ -7,6 +7,8 @@ import (
 	goruntime "runtime"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/host"
 	"podd/cmd/podd/internal/rootdir"
@@ -28,10 +30,10 @@ type EffectOptions struct {
 	Config *config.Config
 	// Root is the root directory of the pods. The pods of a run to completion have their
 	// own, which differs from the one in Config.
-	Root      string
-	Runtime   *cri.Client
-	Node      render.Node
-	Leftovers effect.Leftovers
+	Root           string
+	Runtime        *cri.Client
+	Node           render.Node
+	LogsAndCgroups effect.LogsAndCgroups
 	// CSI contains the CSI drivers; nil means that pods have no CSI volumes.
 	CSI *csi.Drivers
 	// Devices provides the devices of device plugins; nil means that there are none.
@@ -54,21 +56,22 @@ func NewEffects(o EffectOptions) *effect.Runner {
 			Parallel:  cfg.ParallelPulls, QPS: cfg.PullQPS, Burst: cfg.PullBurst,
 			UsePresent: cfg.PullOffline == config.PullUsePresent,
 		}),
-		Disk:      volume.Dir{Root: rootdir.Pods(o.Root), Memory: o.Node.Capacity.Memory, Claims: rootdir.Claims(cfg.RootDir), CSI: o.CSI, Attempts: &volume.Attempts{}},
-		Leftovers: o.Leftovers, Devices: o.Devices,
+		Disk:           volume.Dir{Root: rootdir.Pods(o.Root), Memory: o.Node.Capacity.Memory, Claims: rootdir.Claims(cfg.RootDir), CSI: o.CSI, Attempts: &volume.Attempts{}},
+		LogsAndCgroups: o.LogsAndCgroups, Devices: o.Devices,
 		KillShim: shim.Kill, MakeCgroup: o.MakeCgroup, PodMemory: cgroup.Memory,
-		DNS:     func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) },
-		IsLocal: node.IsLocal,
-		Gate:    effect.NewGate(parallelStarts(cfg)),
-		Done:    o.OnOutcome,
+		Unkillable: func(uid types.UID) []string { return cgroup.Unkillable(cfg.CgroupRoot, uid) },
+		DNS:        func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) },
+		IsLocal:    node.IsLocal,
+		Gate:       effect.NewGate(parallelStarts(cfg)),
+		Done:       o.OnOutcome,
 	}
 }
 
-// NewLeftovers returns the collector of logs and cgroups, which pods leave outside their
+// NewLogsAndCgroups returns the collector of logs and cgroups, which pods leave outside their
 // directories. onCgroupRemoved is called with the duration of each removal of a cgroup; it
 // may be nil.
-func NewLeftovers(cfg *config.Config, onCgroupRemoved func(took time.Duration)) collect.Leftovers {
-	return collect.Leftovers{
+func NewLogsAndCgroups(cfg *config.Config, onCgroupRemoved func(took time.Duration)) collect.LogsAndCgroups {
+	return collect.LogsAndCgroups{
 		Logs:       collect.Logs{Dir: cfg.PodLogsDir, Links: filepath.Join(filepath.Dir(cfg.PodLogsDir), "containers"), Passes: &collect.Passes{}},
 		CgroupRoot: cfg.CgroupRoot, CgroupRemoved: onCgroupRemoved,
 	}

@@ -37,7 +37,7 @@ func (h *handlers) kubeletAPI() http.Handler {
 		setVerbosity = h.SetVerbosity
 	}
 	k := &kubelet.API{
-		State: h.State, Logs: h.Logs, Runtime: streamRuntime{h.Runtime}, Health: h.health(), Stats: h.stats,
+		State: h.State, Logs: h.Logs, Runtime: streamRuntime{h.Runtime}, Health: h.healthHandler(), Stats: h.stats,
 		Config: h.Shown.Kubelet, Flags: flags, Started: h.Began,
 		Checkpoints: filepath.Join(h.RootDir, "checkpoints"), SystemLogs: files,
 		Debugging: a.Debugging, Profiling: a.Profiling, SetVerbosity: setVerbosity,

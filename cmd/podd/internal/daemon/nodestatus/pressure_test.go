@@ -17,8 +17,8 @@ var kubeletThresholds = config.Pressure{
 	Transition: 5 * time.Minute,
 }
 
-// TestConditions checks each threshold. The base case has exactly the required amounts.
-func TestConditions(t *testing.T) {
+// TestPressureConditions checks each threshold. The base case has exactly the required amounts.
+func TestPressureConditions(t *testing.T) {
 	enough := observations{
 		memory: observation{1 << 30, 100 << 20}, pids: observation{1000, 0},
 		disk:   diskObservation{bytes: observation{100, 10}, inodes: observation{100, 5}},
@@ -53,7 +53,7 @@ func TestConditions(t *testing.T) {
 	} {
 		r, p := enough, kubeletThresholds
 		test.change(&r, &p)
-		for kind, is := range r.conditions(p) {
+		for kind, is := range r.pressureConditions(p) {
 			if is != (kind == test.want) {
 				t.Errorf("%s: got %s %v, want %v", name, kind, is, !is)
 			}

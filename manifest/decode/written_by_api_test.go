@@ -10,12 +10,12 @@ import (
 	"podd/manifest/refs"
 )
 
-// TestFile_Written checks that a pod of the API keeps its name, UID and server metadata, and
+// TestFile_WrittenByAPI checks that a pod of the API keeps its name, UID and server metadata, and
 // that fields which are mutable in Kubernetes do not change its version.
-func TestFile_Written(t *testing.T) {
+func TestFile_WrittenByAPI(t *testing.T) {
 	read := func(text string) *manifest.Pod {
 		t.Helper()
-		f := decode.File([]byte(text), decode.Options{Node: "n1", Written: true})
+		f := decode.File([]byte(text), decode.Options{Node: "n1", WrittenByAPI: true})
 		if len(f.Pods) != 1 || len(f.Problems) > 0 {
 			t.Fatalf("got problems %v of %s", f.Problems, text)
 		}

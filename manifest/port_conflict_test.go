@@ -42,10 +42,10 @@ func TestConflicts(t *testing.T) {
 			if f.Refused() || len(f.Pods) != 2 {
 				t.Fatalf("got %d pods with problems %v, want valid pods", len(f.Pods), f.Problems)
 			}
-			if diff := cmp.Diff(tt.want, lines(manifest.Conflicts(f.Pods))); diff != "" {
+			if diff := cmp.Diff(tt.want, lines(manifest.HostPortConflicts(f.Pods))); diff != "" {
 				t.Errorf("conflicts (-want +got):\n%s", diff)
 			}
-			for _, p := range manifest.Conflicts(f.Pods) {
+			for _, p := range manifest.HostPortConflicts(f.Pods) {
 				if !strings.HasSuffix(p.Pod.Name, "-n") {
 					t.Errorf("problem of pod %s: want the full name", p.Pod)
 				}
