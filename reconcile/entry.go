@@ -35,12 +35,12 @@ func (e *entry) hasReported() bool {
 
 // name returns the facts about a name that admission needs. observed is the newest observation of
 // the name; it may be nil.
-func (e *entry) name(key types.NamespacedName, observed *runtime.Pod) admission.Name {
-	return admission.Name{Key: key, Memory: e.memory, Report: e.report, Reported: e.hasReported(), Observed: observed, Past: e.past}
+func (e *entry) name(key types.NamespacedName, observed *runtime.Pod) admission.NameFacts {
+	return admission.NameFacts{Key: key, Memory: e.memory, Report: e.report, Reported: e.hasReported(), Observed: observed, Past: e.past}
 }
 
 // isFinished reports whether the pod has terminated and only its records and logs remain.
 func (e *entry) isFinished() bool {
-	n := admission.Name{Report: e.report}
+	n := admission.NameFacts{Report: e.report}
 	return n.IsFinished()
 }

@@ -34,7 +34,7 @@ func (r *Router) Debug(ctx context.Context, key types.NamespacedName, uid types.
 			return apierrors.NewNotFound(v1.Resource("pods"), key.Name)
 		}
 		if why := r.o.Limits.Features.RejectEphemeral(e.memory.Order.Desired.WithEphemeral(containers).Spec); why != "" {
-			return state.InvalidEphemeral(key, why)
+			return state.NewInvalidEphemeralError(key, why)
 		}
 		workerDone = e.workerDone
 		r.post(e, message{additions: []addition{{uid, containers, dry, reply}}})
@@ -47,7 +47,7 @@ func (r *Router) Debug(ctx context.Context, key types.NamespacedName, uid types.
 	case err := <-reply:
 		return err
 	case <-workerDone:
-		return state.ReplacedError(key)
+		return state.NewReplacedError(key)
 	case <-ctx.Done():
 		return fmt.Errorf("adding ephemeral containers to %s: %w", r.shortName(key), ctx.Err())
 	}

@@ -74,9 +74,9 @@ func Preview(in PreviewInput) ([]Planned, error) {
 			past[key], keys[key] = []state.Record{{Key: key, UID: o.UID, Volumes: true}}, true
 		}
 	}
-	names := make([]admission.Name, 0, len(keys))
+	names := make([]admission.NameFacts, 0, len(keys))
 	for key := range keys {
-		names = append(names, admission.Name{Key: key, Observed: in.Observed.Pods[key], Past: past[key]})
+		names = append(names, admission.NameFacts{Key: key, Observed: in.Observed.Pods[key], Past: past[key]})
 	}
 	now := time.Now()
 	memories, _ := admission.Decide(in.node(resolved), names, now)

@@ -27,7 +27,7 @@ func (w *worker) newReport(d plan.Decision) *state.Report {
 		UIDs:       s.UIDs(),
 		Pulls:      w.pulls(),
 		Exists:     len(s.In.Observed)+len(s.In.Dirs)+len(w.actions) > 0,
-		OnDiskOnly: s.OnDiskOnly(),
+		OnDiskOnly: s.IsOnDiskOnly(),
 	}
 	w.state, r.Pod = s.PodWithStatus(d)
 	if s.In.Desired == nil {

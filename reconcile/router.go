@@ -72,9 +72,9 @@ type Options struct {
 // contain only what is new since the previous Change. All other fields contain the present
 // state.
 type Change struct {
-	Reports []*state.Report        // changed or new
+	Reports []*state.Report        // new and changed reports
 	Removed []types.NamespacedName // pods that were removed
-	Set     *manifest.Set          // in effect; nil before the first
+	Set     *manifest.Set          // the set in effect; nil before the first set
 	// SetChanged reports whether Set differs from the Set of the previous Change.
 	SetChanged bool
 	Node       runtime.Node
@@ -441,7 +441,7 @@ func (r *Router) markStarted() {
 		}
 	}
 	r.started, r.dirty = true, true
-	r.orderAll() // reservations that no worker reported are free, and missing objects are known
+	r.orderAll() // reservations that no worker has reported are free from now on, and unresolved objects are missing
 }
 
 // shortName returns a pod's name as in its manifest, without the suffix for the node.

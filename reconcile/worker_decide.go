@@ -23,7 +23,7 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	d := w.next()
 	news = news || d.Replace || d.Finished != nil || d.Stopping != nil
 	if d.Replace {
-		w.state = w.state.Succeed(time.Now())
+		w.state = w.state.UseSuccessor(time.Now())
 		d = w.next()
 	}
 	if d.Resume {
@@ -38,7 +38,7 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	for _, a := range d.Actions {
 		w.startAction(ctx, a)
 	}
-	w.apply(w.state.CommitLate(d, time.Now()))
+	w.apply(w.state.RecordUrgentEnd(d, time.Now()))
 	if at := w.state.In.History.Volumes.Until; at.After(now) && (d.Wake.IsZero() || at.Before(d.Wake)) {
 		d.Wake = at
 	}
@@ -57,8 +57,8 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 // what fills the disk.
 func (w *worker) commit(d plan.Decision, now time.Time) plan.Decision {
 	waited := w.state.AwaitsJournal()
-	w.apply(w.state.Commit(d, time.Now()))
-	next, err := w.state.Finish(d)
+	w.apply(w.state.RecordDecision(d, time.Now()))
+	next, err := w.state.ConfirmEnd(d)
 	w.state = next
 	if !waited || !d.RecordFirst { // a decision that still waits for the journal has the same events as before
 		w.events = append(w.events, w.state.DecisionEvents(d)...)
@@ -123,10 +123,10 @@ func (w *worker) startAction(ctx context.Context, a plan.Action) {
 	if a, ok := a.(plan.RemoveDir); ok && w.slowWrite != nil && w.slowWrite.uid == a.UID {
 		return // the write would create the directory again; the worker decides again when the write returns
 	}
-	w.apply(w.state.Begin(a, time.Now()))
+	w.apply(w.state.BeginAction(a, time.Now()))
 	if _, ok := a.(plan.PrepareVolumes); ok {
 		if err := w.state.WriteError(w.state.In.Desired.UID); err != nil {
-			w.state = w.state.VolumesFailed(err)
+			w.state = w.state.WithVolumeFailure(err)
 			return
 		}
 	}

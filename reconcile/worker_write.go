@@ -40,7 +40,7 @@ func (s *slowWrite) result() <-chan error {
 func (w *worker) store(j state.Write) {
 	uid := j.Record.UID
 	err := w.write(j)
-	w.apply(w.state.Written(uid, j.Durable, err, errors.Is(err, errSlow), time.Now()))
+	w.apply(w.state.ApplyWrite(uid, j.Durable, err, errors.Is(err, errSlow), time.Now()))
 }
 
 // write writes journal j. It returns errSlow if the disk does not respond within diskTimeout, or if an
@@ -92,7 +92,7 @@ func (w *worker) endWrite(err error) {
 	s := w.slowWrite
 	w.slowWrite = nil
 	if err != nil || !s.stale {
-		w.apply(w.state.Written(s.uid, s.durable, err, errors.Is(err, errSlow), time.Now()))
+		w.apply(w.state.ApplyWrite(s.uid, s.durable, err, errors.Is(err, errSlow), time.Now()))
 	}
 	except := s.uid
 	if err == nil {

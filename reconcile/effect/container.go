@@ -80,7 +80,8 @@ func isUnstartable(s Input, c *runtime.Container, err error) bool {
 }
 
 // removeUnstartable removes a container whose start failed with err, so that the next start
-// creates another one, as the kubelet does. It returns the container if it still exists.
+// creates another container, as the kubelet does. It returns the container if removing it failed,
+// otherwise nil.
 func (e *Runner) removeUnstartable(ctx context.Context, c *runtime.Container, err error) (*runtime.Container, error) {
 	failed := e.kill(ctx, c) // see killContainers
 	if failed == nil {

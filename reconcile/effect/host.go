@@ -20,7 +20,8 @@ import (
 type Runtime interface {
 	RunPodSandbox(ctx context.Context, config *cri.PodSandboxConfig, handler string) (string, error)
 	PodSandboxStatus(ctx context.Context, id string) (runtime.Sandbox, error)
-	// ReadySandboxes returns the ready sandboxes with a pod's name, including foreign ones.
+	// ReadySandboxes returns the ready sandboxes with a pod's name, including the sandboxes of
+	// other agents.
 	ReadySandboxes(ctx context.Context, pod types.NamespacedName) ([]runtime.Sandbox, error)
 	StopPodSandbox(ctx context.Context, id string) error
 	RemovePodSandbox(ctx context.Context, id string) error

@@ -74,7 +74,7 @@ func (e *Runner) exec(ctx context.Context, id string, command []string, timeout 
 }
 
 // staticCommand expands $(NAME) in the command of a probe. As in a kubelet, only variables
-// with a value in the manifest are expanded, not those with valueFrom.
+// with a value in the manifest are expanded, and variables with valueFrom are not.
 func staticCommand(c *v1.Container, command []string) []string {
 	lookup := func(name string) (value string, ok bool) {
 		for _, v := range c.Env {

@@ -25,7 +25,7 @@ type Runner struct {
 	LogsAndCgroups LogsAndCgroups
 	Gate           *Gate
 	// KillShim kills the shim process of a stopped sandbox that the runtime cannot remove.
-	// found reports whether there was one. If KillShim is nil, no shim is killed.
+	// found reports whether there was a shim process. If KillShim is nil, no shim is killed.
 	KillShim func(sandboxID string) (found bool, err error)
 	// MakeCgroup creates a pod's cgroup and sets its limits. If it is nil, the runtime
 	// creates the cgroup, without limits.

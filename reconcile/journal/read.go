@@ -85,7 +85,7 @@ func (s Store) Read(uid types.UID) (state.Record, error) {
 	if err != nil {
 		return state.Record{}, err
 	}
-	return r.Anchored(s.Now()), nil
+	return r.WithMonotonicTimes(s.Now()), nil
 }
 
 var (

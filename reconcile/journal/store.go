@@ -47,7 +47,7 @@ func (s Store) Write(r state.Record, durable bool) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("writing the journal of pod %s: %w", r.Key, err)
 	}
-	data, err := encode(r.Stamped(s.Now()))
+	data, err := encode(r.WithClock(s.Now()))
 	if err != nil {
 		return fmt.Errorf("writing the journal of pod %s: %w", r.Key, err)
 	}

@@ -96,10 +96,10 @@ func (t *transition) terminationsOf(uid types.UID) map[string]plan.Termination {
 	return kept
 }
 
-// Written applies the result err of writing the journal of a UID. durable is Write.Durable. An
+// ApplyWrite applies the result err of writing the journal of a UID. durable is Write.Durable. An
 // error is logged unless the previous write failed with the same error. Then it also causes an
 // event, unless quiet is set.
-func (s State) Written(uid types.UID, durable bool, err error, quiet bool, now time.Time) (State, Outputs) {
+func (s State) ApplyWrite(uid types.UID, durable bool, err error, quiet bool, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	failed, hadFailed := t.FailedWrites[uid]
 	if err == nil {

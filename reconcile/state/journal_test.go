@@ -49,7 +49,7 @@ func (d *disk) write(w Write) error {
 // store carries out the writes in the outputs of the last changes.
 func (d *disk) store(m *memory) {
 	for _, w := range m.writes {
-		s, _ := m.Written(w.Record.UID, w.Durable, d.write(w), false, time.Now())
+		s, _ := m.ApplyWrite(w.Record.UID, w.Durable, d.write(w), false, time.Now())
 		m.State = s
 	}
 	m.writes = nil
@@ -92,11 +92,11 @@ func journalSteps(t *rapid.T, m *memory, d *disk, versions []*manifest.Pod) map[
 		"finish": func() {
 			p := m.In.Desired
 			decision := plan.Decision{Finished: &plan.Finished{UID: p.UID, Hash: p.Hash, At: time.Now()}, RecordFirst: rapid.Bool().Draw(t, "first")}
-			m.set(m.Commit(decision, time.Now()))
+			m.set(m.RecordDecision(decision, time.Now()))
 			d.store(m)
-			next, err := m.Finish(decision)
+			next, err := m.ConfirmEnd(decision)
 			if m.State = next; err == nil {
-				m.set(m.CommitLate(decision, time.Now()))
+				m.set(m.RecordUrgentEnd(decision, time.Now()))
 			}
 		},
 		"release volumes": change(func(t *transition) {

@@ -63,7 +63,7 @@ type State struct {
 // of the fields. The zero value requires nothing.
 type Outputs struct {
 	// Writes contains the journals to write, at most one for each UID. The result of each
-	// write must be passed to State.Written.
+	// write must be passed to State.ApplyWrite.
 	Writes []Write
 	// Confirmed reports whether an observation was accepted.
 	Confirmed bool

@@ -241,8 +241,8 @@ func (t *transition) addHookFacts(f *status.Facts) {
 	}
 }
 
-// OnDiskOnly reports whether no process of the pod runs, and removing its data on disk failed.
-func (s State) OnDiskOnly() bool {
+// IsOnDiskOnly reports whether no process of the pod runs, and removing its data on disk failed.
+func (s State) IsOnDiskOnly() bool {
 	runs := func(inc runtime.Incarnation) bool { return !inc.Foreign && plan.IsLive(&inc) }
 	failed := func(d plan.Dir) bool { return s.In.History.Cleanup[plan.RemoveDir{UID: d.UID}.Subject()].Count > 0 }
 	return !slices.ContainsFunc(s.In.Observed, runs) && slices.ContainsFunc(s.In.Dirs, failed)
