@@ -88,7 +88,7 @@ func (r *checkOutput) printJSON(w io.Writer) error {
 			p.Severity, p.Path, p.Position.Line, p.Position.Column, podName(p), p.Field, p.Message,
 		})
 	}
-	return printer.JSON(w, out)
+	return printer.WriteJSON(w, out)
 }
 
 func podName(p manifest.Problem) string {
