@@ -86,11 +86,13 @@ func (a *API) Handler() http.Handler {
 	return mux
 }
 
+// version serves /v1/version.
 func (a *API) version(w http.ResponseWriter, _ *http.Request) {
 	v := a.State.View()
 	Reply(w, http.StatusOK, versionInfo{Version: v.Version, Node: v.Node, Runtime: v.Runtime})
 }
 
+// restart serves /v1/restart.
 func (a *API) restart(w http.ResponseWriter, r *http.Request) {
 	var t Target
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommand)).Decode(&t); err != nil {

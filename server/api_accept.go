@@ -20,6 +20,7 @@ type Accepted struct {
 	Message string `json:"message"`
 }
 
+// accept serves /v1/accept.
 func (a *API) accept(w http.ResponseWriter, r *http.Request) {
 	var change Acceptance
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommand)).Decode(&change); err != nil {

@@ -35,10 +35,11 @@ const (
 	defaultCredentialLife = maxCredentialLife
 )
 
-// CheckCredentialLife returns an error if life is not an allowed validity of a Credential.
-func CheckCredentialLife(life time.Duration) error {
-	if life < minCredentialLife || life > maxCredentialLife {
-		return fmt.Errorf("%s is not between 1m and 8760h", life)
+// CheckCredentialLifetime returns an error if lifetime is not an allowed validity
+// of a Credential.
+func CheckCredentialLifetime(lifetime time.Duration) error {
+	if lifetime < minCredentialLife || lifetime > maxCredentialLife {
+		return fmt.Errorf("%s is not between 1m and 8760h", lifetime)
 	}
 	return nil
 }
@@ -48,7 +49,7 @@ func (a *API) credential(w http.ResponseWriter, r *http.Request) {
 	if q := r.URL.Query(); q.Has("duration") {
 		var err error
 		if life, err = time.ParseDuration(q.Get("duration")); err == nil {
-			err = CheckCredentialLife(life)
+			err = CheckCredentialLifetime(life)
 		}
 		if err != nil {
 			fail(w, &Error{Status: http.StatusBadRequest, Message: "parameter duration: " + err.Error()})

@@ -22,10 +22,12 @@ type StopProgress struct {
 	Error string `json:"error,omitempty"`
 }
 
+// down serves /v1/down.
 func (a *API) down(w http.ResponseWriter, r *http.Request) {
 	a.streamDown(w, r, a.Command.Down, existingPods)
 }
 
+// shutdown serves /v1/shutdown.
 func (a *API) shutdown(w http.ResponseWriter, r *http.Request) {
 	var grace time.Duration
 	if text := r.URL.Query().Get("grace"); text != "" {
@@ -38,6 +40,7 @@ func (a *API) shutdown(w http.ResponseWriter, r *http.Request) {
 	a.streamDown(w, r, func(ctx context.Context) error { return a.Command.Shutdown(ctx, grace) }, runningPods)
 }
 
+// resume serves /v1/resume.
 func (a *API) resume(w http.ResponseWriter, r *http.Request) {
 	if err := a.Command.Resume(r.Context()); err != nil {
 		fail(w, err)
@@ -66,7 +69,7 @@ func (a *API) streamDown(w http.ResponseWriter, r *http.Request, stop func(conte
 		case <-a.State.Changed(view.Revision):
 			view = a.State.View()
 			if now := remaining(view); !slices.Equal(now, before) {
-				err = out.send(StopProgress{Stopped: without(before, now), Remaining: now})
+				err = out.send(StopProgress{Stopped: difference(before, now), Remaining: now})
 				before = now
 			}
 		}
@@ -79,7 +82,7 @@ func (a *API) streamDown(w http.ResponseWriter, r *http.Request, stop func(conte
 // the previous line, now are the pods that still remain, and err is the operation's error.
 func lastProgress(before, now []Key, err error) StopProgress {
 	if err != nil {
-		return StopProgress{Stopped: without(before, now), Remaining: now, Error: oneLine(err.Error())}
+		return StopProgress{Stopped: difference(before, now), Remaining: now, Error: oneLine(err.Error())}
 	}
 	return StopProgress{Stopped: before, Done: true}
 }
@@ -108,7 +111,7 @@ func existingPods(v *View) []Key {
 	return keys
 }
 
-// without returns the elements of a that are not in b.
-func without(a, b []Key) []Key {
+// difference returns the elements of a that are not in b.
+func difference(a, b []Key) []Key {
 	return slices.DeleteFunc(slices.Clone(a), func(s Key) bool { return slices.Contains(b, s) })
 }

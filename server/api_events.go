@@ -22,9 +22,10 @@ type EventLog interface {
 	Changed(after uint64) <-chan struct{}
 }
 
+// events serves /v1/events.
 func (a *API) events(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	watch, err := boolean(q, "watch")
+	watch, err := parseBool(q, "watch")
 	var after uint64
 	if s := q.Get("revision"); s != "" && err == nil {
 		if after, err = strconv.ParseUint(s, 10, 64); err != nil {

@@ -42,7 +42,7 @@ func logRequest(q url.Values) (req LogRequest, err error) {
 		return req, err
 	}
 	for name, to := range map[string]*bool{"previous": &req.Previous, "follow": &req.Follow, "timestamps": &req.Timestamps} {
-		if *to, err = boolean(q, name); err != nil {
+		if *to, err = parseBool(q, name); err != nil {
 			return req, err
 		}
 	}
@@ -67,7 +67,8 @@ func logRequest(q url.Values) (req LogRequest, err error) {
 	return req, nil
 }
 
-func boolean(q url.Values, name string) (bool, error) {
+// parseBool returns the value of a boolean parameter, or false if the parameter is missing.
+func parseBool(q url.Values, name string) (bool, error) {
 	s := q.Get(name)
 	if s == "" {
 		return false, nil
@@ -79,6 +80,8 @@ func boolean(q url.Values, name string) (bool, error) {
 	return b, nil
 }
 
+// badParameter returns the error for a parameter with an invalid value. expected describes
+// the valid values.
 func badParameter(name, value, expected string) error {
 	return &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("parameter %s: %.80q is not %s", name, value, expected)}
 }

@@ -7,8 +7,9 @@ import (
 	"strconv"
 )
 
+// state serves /v1/state.
 func (a *API) state(w http.ResponseWriter, r *http.Request) {
-	watch, err := boolean(r.URL.Query(), "watch")
+	watch, err := parseBool(r.URL.Query(), "watch")
 	switch {
 	case err != nil:
 		fail(w, err)

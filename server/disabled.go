@@ -11,11 +11,11 @@ import (
 var DebugPaths = []string{"/attach/", "/containerLogs/", "/debug/pprof/", "/exec/", "/logs/", "/portForward/", "/run/", "/runningpods/"}
 
 // DebuggingDisabled responds to requests for DebugPaths that are disabled.
-var DebuggingDisabled = Disabled("Debug endpoints are")
+var DebuggingDisabled = DisabledHandler("Debug endpoints are")
 
-// Disabled returns a handler that responds with the kubelet's message for a disabled
+// DisabledHandler returns a handler that responds with the kubelet's message for a disabled
 // endpoint, "<subject> disabled.". subject includes the verb, such as "logs endpoint is".
-func Disabled(subject string) http.HandlerFunc {
+func DisabledHandler(subject string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, subject+" disabled.", http.StatusMethodNotAllowed)
 	}

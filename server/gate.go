@@ -73,6 +73,7 @@ func (g *gate) enter(r *http.Request) bool {
 	return false
 }
 
+// busy rejects a request with 429.
 func busy(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Retry-After", "1")
 	const message = "too many requests; retry after a second"

@@ -25,10 +25,10 @@ type Check struct {
 //	                            cannot hang
 type Health struct {
 	Checks []Check
-	// Observed is called with the result of each check and the kind of request:
+	// OnCheck is called with the result of each check and the kind of request:
 	// "healthz", "livez" or "readyz". It may be nil. It must be safe for concurrent
 	// use.
-	Observed func(kind, check string, err error)
+	OnCheck func(kind, check string, err error)
 }
 
 // ServeHTTP implements http.Handler.
@@ -45,8 +45,8 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	kind, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	for _, c := range checks {
 		err := c.Func()
-		if h.Observed != nil {
-			h.Observed(kind, c.Name, err)
+		if h.OnCheck != nil {
+			h.OnCheck(kind, c.Name, err)
 		}
 		if err != nil {
 			failed = append(failed, c.Name+": "+oneLine(err.Error()))
@@ -79,6 +79,7 @@ func (h *Health) checks(path string) (checks []Check, ok bool) {
 	return nil, false
 }
 
+// oneLine returns s with each run of white space replaced by one space.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // readOnlyMethod reports whether the method of r is GET or HEAD. It responds to other

@@ -49,14 +49,14 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// Observed is called for each check.
+// OnCheck is called for each check.
 func TestHealth_Observed(t *testing.T) {
 	var observed []string
 	h := &Health{Checks: []Check{
 		{"syncloop", func() error { return nil }},
 		{"runtime", func() error { return errors.New("no response") }},
 	}}
-	h.Observed = func(kind, name string, err error) { observed = append(observed, fmt.Sprint(kind, " ", name, " ", err)) }
+	h.OnCheck = func(kind, name string, err error) { observed = append(observed, fmt.Sprint(kind, " ", name, " ", err)) }
 	for _, path := range []string{"/healthz", "/healthz/runtime", "/healthz/ping"} {
 		sendTo(h, "GET", path, "")
 	}

@@ -41,13 +41,13 @@ type limitListener struct {
 // closeAll closes every open connection, including hijacked ones.
 func (l *limitListener) closeAll() { l.closeIf(func(*limitConn) bool { return true }) }
 
-// closeIf closes the open connections for which is returns true, including hijacked
-// ones, and returns their number.
-func (l *limitListener) closeIf(is func(*limitConn) bool) int {
+// closeIf closes the open connections for which matches returns true, including
+// hijacked ones. closed is their number.
+func (l *limitListener) closeIf(matches func(*limitConn) bool) (closed int) {
 	l.mu.Lock()
 	all := slices.Collect(maps.Keys(l.open))
 	l.mu.Unlock()
-	all = slices.DeleteFunc(all, func(c *limitConn) bool { return !is(c) })
+	all = slices.DeleteFunc(all, func(c *limitConn) bool { return !matches(c) })
 	for _, c := range all {
 		c.Close()
 	}

@@ -265,7 +265,7 @@ func open(t *testing.T) (goroutines, descriptors int) {
 // served, and closed connections leave no resources behind.
 func TestServer_Flood(t *testing.T) {
 	ca, certificate := newAuthority(t)
-	roots, err := ca.Trust(nil)
+	roots, err := ca.RootPool(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

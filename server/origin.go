@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// OwnOrigin returns a handler that rejects requests from browser pages of another origin.
-// The browser would send these requests with the user's client certificate or through a
-// forwarded socket, and so with the user's permissions. Links from other pages are served.
-func OwnOrigin(h http.Handler) http.Handler {
+// RequireSameOrigin returns a handler that rejects requests from browser pages of another
+// origin. The browser would send these requests with the user's client certificate or
+// through a forwarded socket, and so with the user's permissions. Links from other pages
+// are served.
+func RequireSameOrigin(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !ownOrigin(r) {
 			http.Error(w, "requests from pages of another origin are rejected", http.StatusForbidden)
@@ -19,13 +20,14 @@ func OwnOrigin(h http.Handler) http.Handler {
 	})
 }
 
-// OwnOriginOrForwarded is like OwnOrigin, but also serves requests that an API server
-// forwards and that carry the headers of the original client. Forwarded requests have the
-// header X-Forwarded-For. A browser sends this header for a page of another origin only
-// after a preflight request, which podd does not allow. Use OwnOriginOrForwarded only on a
-// node of a cluster, where no other proxy forwards requests to the node.
-func OwnOriginOrForwarded(h http.Handler) http.Handler {
-	own := OwnOrigin(h)
+// RequireSameOriginOrForwarded is like RequireSameOrigin, but also serves requests that an
+// API server forwards and that carry the headers of the original client. Forwarded requests
+// have the header X-Forwarded-For. A browser sends this header for a page of another origin
+// only after a preflight request, which podd does not allow. Use
+// RequireSameOriginOrForwarded only on a node of a cluster, where no other proxy forwards
+// requests to the node.
+func RequireSameOriginOrForwarded(h http.Handler) http.Handler {
+	own := RequireSameOrigin(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if IsForwarded(r) {
 			h.ServeHTTP(w, r)
@@ -64,6 +66,8 @@ func withoutBrowsers(h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
+// ownOrigin reports whether r may be served: it does not come from a page of another
+// origin, or it follows a link.
 func ownOrigin(r *http.Request) bool {
 	if r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Upgrade") == "" {
 		return true

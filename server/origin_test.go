@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-func TestOwnOrigin(t *testing.T) {
-	served := OwnOrigin(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+func TestRequireSameOrigin(t *testing.T) {
+	served := RequireSameOrigin(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for _, tt := range []struct {
 		name, method string
 		head         map[string]string
@@ -37,8 +37,8 @@ func TestOwnOrigin(t *testing.T) {
 	}
 }
 
-func TestOwnOriginOrForwarded(t *testing.T) {
-	served := OwnOriginOrForwarded(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+func TestRequireSameOriginOrForwarded(t *testing.T) {
+	served := RequireSameOriginOrForwarded(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for _, tt := range []struct {
 		name, forwarded string
 		want            int

@@ -16,7 +16,7 @@ import (
 //	/healthz            as Health
 //
 // DebugPaths are reported as disabled; other paths are not found. A request with an
-// unknown Host header is rejected with 421; see KnownHosts.
+// unknown Host header is rejected with 421; see RequireKnownHost.
 type ReadOnly struct {
 	State interface{ View() *View } // required
 	// Health serves /healthz and below; required.
@@ -34,7 +34,7 @@ type ReadOnly struct {
 
 // ServeHTTP implements http.Handler.
 func (s *ReadOnly) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	OwnOrigin(KnownHosts(s.Node, http.HandlerFunc(s.serve))).ServeHTTP(w, r)
+	RequireSameOrigin(RequireKnownHost(s.Node, http.HandlerFunc(s.serve))).ServeHTTP(w, r)
 }
 
 func (s *ReadOnly) serve(w http.ResponseWriter, r *http.Request) {

@@ -60,18 +60,18 @@ type Server struct {
 	serving atomic.Pointer[limitListener] // set by Serve
 }
 
-// CloseClients closes the connections of clients for whose certificate is returns true,
-// including connections that carry streams, and returns the number of connections. The
+// CloseClients closes the connections of clients with a certificate for which matches
+// returns true, including connections that carry streams. closed is their number. The
 // Handler must already reject these certificates, because otherwise the clients could
 // connect again in the meantime.
-func (s *Server) CloseClients(is func(*x509.Certificate) bool) int {
+func (s *Server) CloseClients(matches func(*x509.Certificate) bool) (closed int) {
 	l := s.serving.Load()
 	if l == nil {
 		return 0
 	}
 	return l.closeIf(func(c *limitConn) bool {
 		peer := c.peer.Load()
-		return peer != nil && is(peer)
+		return peer != nil && matches(peer)
 	})
 }
 
@@ -136,6 +136,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return fmt.Errorf("accepting on %s: %w", ln.Addr(), cause(failed))
 }
 
+// track returns a handler that calls the Handler of s and counts the calls in progress in
+// running. It also limits the time to read request bodies.
 func (s *Server) track(running *sync.WaitGroup) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		running.Add(1)

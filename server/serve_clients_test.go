@@ -17,7 +17,7 @@ func TestCloseClients(t *testing.T) {
 	ca, servingCertificate := newAuthority(t)
 	certificate := func() tls.Certificate {
 		t.Helper()
-		cert, key, err := ca.Client("podd-admin", nil, time.Hour)
+		cert, key, err := ca.SignClient("podd-admin", nil, time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}

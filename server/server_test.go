@@ -192,7 +192,7 @@ func TestServe_ShutdownHijacked(t *testing.T) {
 // errors are not logged.
 func TestServe_TLS(t *testing.T) {
 	ca, certificate := newAuthority(t)
-	roots, err := ca.Trust(nil)
+	roots, err := ca.RootPool(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func newAuthority(t *testing.T) (ca *pki.Authority, certificate func(*tls.Client
 	if err != nil {
 		t.Fatal(err)
 	}
-	serving := ca.Serving([]string{"n1"}, func() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1)} })
+	serving := ca.ServingCertificate([]string{"n1"}, func() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1)} })
 	return ca, func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return serving.Get() }
 }
 

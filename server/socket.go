@@ -18,6 +18,8 @@ const SocketName = "podd.sock"
 // zero byte.
 const maxSocketPath = 107
 
+// checkLength returns an error if path is too long for a socket. flag is the flag that the
+// error recommends to change.
 func checkLength(path, flag string) error {
 	if len(path) <= maxSocketPath {
 		return nil

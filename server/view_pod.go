@@ -113,9 +113,9 @@ func (p *PodView) HasPendingEdit() bool {
 	return p.Pod.DeletionTimestamp == nil && (!p.Current && p.Ready || p.OutdatedRunning > 0)
 }
 
-// Statuses returns the statuses of all containers of p: init, regular and
+// ContainerStatuses returns the statuses of all containers of p: init, regular and
 // ephemeral.
-func Statuses(p *v1.Pod) iter.Seq[*v1.ContainerStatus] {
+func ContainerStatuses(p *v1.Pod) iter.Seq[*v1.ContainerStatus] {
 	return func(yield func(*v1.ContainerStatus) bool) {
 		for _, list := range [][]v1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses, p.Status.EphemeralContainerStatuses} {
 			for i := range list {

@@ -27,7 +27,7 @@ func (l LogsAndCgroups) LastLines(ctx context.Context, key types.NamespacedName,
 	err := logs.Read(ctx, logs.Options{
 		Dir:       logs.Dir(l.Logs.Dir, key, uid),
 		Container: container, Attempt: &attempt, Tail: lastLines,
-		Follow: true, Ended: logs.Closed(hasExited),
+		Follow: true, HasExited: logs.ExitedWhenClosed(hasExited),
 	}, func(e logs.Entry) error {
 		text = append(text, e.Text...)
 		if !e.Partial {

@@ -61,7 +61,7 @@ type evictor interface {
 
 // layerReader is the part of *cri.Client that a StorageLimiter uses.
 type layerReader interface {
-	WritableLayers(ctx context.Context, instances []string, uids []types.UID) (map[types.UID]cri.Layers, error)
+	WritableLayers(ctx context.Context, instances []string, uids []types.UID) (map[types.UID]cri.LayerUsage, error)
 }
 
 // Run checks the pods periodically until ctx is done.

@@ -57,15 +57,15 @@ type layers struct {
 	requests [][]types.UID
 }
 
-func (l *layers) WritableLayers(ctx context.Context, _ []string, uids []types.UID) (map[types.UID]cri.Layers, error) {
+func (l *layers) WritableLayers(ctx context.Context, _ []string, uids []types.UID) (map[types.UID]cri.LayerUsage, error) {
 	l.requests = append(l.requests, uids)
 	if l.hangs {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	all := map[types.UID]cri.Layers{}
+	all := map[types.UID]cri.LayerUsage{}
 	for _, uid := range uids {
-		all[uid] = cri.Layers{Bytes: l.of, Partial: !l.reported}
+		all[uid] = cri.LayerUsage{Bytes: l.of, Partial: !l.reported}
 	}
 	return all, l.err
 }

@@ -1,81 +1,89 @@
-// Package cri is the client of a container runtime. It uses CRI v1 over gRPC on a unix
-// socket, and the types of package runtime.
+// Package cri is a client of container runtimes. It uses CRI v1 over gRPC on a unix socket,
+// and returns the types of package runtime.
 //
 //	effects ──▶ Client ──▶ socket ◀── Observer ──▶ runtime.Snapshot ──▶ router
 //	                          ▲
 //	                          └────── NodeObserver ──▶ runtime.Node
 //
-// A Client has one method per call and is safe for concurrent use. While a runtime is
-// absent, restarted or upgraded, calls return runtime.ErrUnavailable. The connection is
-// restored automatically.
+// A Client has one method per CRI call and is safe for concurrent use. While a runtime is
+// unreachable, restarted or upgraded, calls return runtime.ErrUnavailable. The connection
+// is restored automatically.
 //
-// The text of errors is for users: no gRPC codes, no chains of wrappers, no query strings.
-// It does not repeat the subject of the call, which the caller adds ("starting container
-// pg: " + err). Errors that callers distinguish are in package runtime; use errors.Is and
-// errors.As.
+// The text of errors is for users: it contains no gRPC codes, no chains of wrappers and no
+// query strings. It does not repeat the subject of the call, because the caller adds it
+// ("starting container pg: " + err). Errors that callers distinguish are in package
+// runtime; use errors.Is and errors.As.
 //
 // # Runtimes
 //
-// CRI leaves much open, and runtimes differ from it. podd relies only on what package
-// runtimetest holds both containerd and CRI-O to. They differ in this:
+// CRI leaves much open, and runtimes deviate from CRI. podd relies only on behavior that
+// package runtimetest requires of both containerd and CRI-O. The two differ as follows:
 //
 //   - CRI-O accepts only the content type application/grpc, without the name of a codec.
-//   - containerd creates missing log directories. CRI-O fails CreateContainer without
-//     the container's, and creates the pod's readable for root only.
-//   - If a sandbox or container of the name exists, containerd reports that the name
-//     is reserved. CRI-O returns the existing object, whatever its config is.
-//   - A call that was interrupted, as when podd is killed, keeps the name until it has
-//     ended. containerd meanwhile reports that the name is reserved. CRI-O finishes
-//     the call, lets a second one wait for its deadline, and returns the result to
-//     the next, so podd gives calls to CRI-O short deadlines and repeats them.
+//   - containerd creates missing log directories. In CRI-O, CreateContainer fails if the
+//     container's log directory is missing. CRI-O creates the pod's log directory so
+//     that only root can read it.
+//   - If a sandbox or container with the requested name exists, containerd reports that
+//     the name is reserved. CRI-O returns the existing object, even if its config
+//     differs.
+//   - If a call is interrupted, for example because podd is killed, the runtime reserves
+//     the name until the call has finished. In the meantime, containerd reports that the
+//     name is reserved. CRI-O finishes the call, lets a second call for the name wait
+//     until its deadline, and returns the result to the third. podd therefore gives
+//     calls to CRI-O short deadlines and repeats them.
 //   - containerd's StopPodSandbox, RemovePodSandbox and RemoveContainer kill all
-//     processes. CRI-O sends the stop signal, waits as long as the call may last, and does
-//     not shorten a longer stop that is under way. StopContainer does, in both. With a
-//     timeout of zero, CRI-O sends the stop signal right before it kills.
-//   - containerd looks up a container's program when the container is started, and a
-//     failure leaves an exited container with the reason StartError. CRI-O does so when
-//     the container is created, and leaves nothing.
+//     processes. CRI-O sends the stop signal, waits until the deadline of the call, and
+//     does not shorten a longer stop in progress. StopContainer shortens it in both
+//     runtimes. With a timeout of zero, CRI-O sends the stop signal right before
+//     SIGKILL.
+//   - containerd looks up a container's program when the container is started. A failure
+//     leaves an exited container with the reason StartError. CRI-O looks up the program
+//     when the container is created, and a failure leaves no container.
 //   - If StartContainer fails, containerd leaves an exited container with the reason
-//     StartError. CRI-O removes the container, or leaves it created if it cannot or is of
-//     an older version.
-//   - The status of an exited container has its exit in containerd. CRI-O returns the exit
-//     code -1 and no time until conmon has written the container's exit file, which it
-//     never does if it was killed. Such a container is runtime.ExitUnknown.
-//   - A command that ExecSync cannot end in time is DeadlineExceeded in containerd,
-//     and exit code -1 with "command timed out" in CRI-O. A command of Exec that
-//     cannot be started fails the stream in containerd; in CRI-O it ends with code
-//     255 and the reason on stderr.
-//   - CRI-O requires ImageSpec.UserSpecifiedImage of a container and does not return
-//     it: its list has the image ID, without "sha256:", where containerd has a name.
-//     It requires that the container's PID namespace is that of the sandbox.
-//   - CRI-O reports some objects that do not exist with the code Unknown (isAbsent), and
-//     fails ImageStatus for an invalid image name, which containerd reports as absent.
-//   - A name without a registry is one of docker.io in containerd, and one of the
-//     registries of registries.conf in CRI-O. CRI-O reports a registry that it cannot
-//     reach as RegistryUnavailable, and lets a pull join one for the same image that
-//     is being canceled, and fail with it.
-//   - If the caller of StopPodSandbox disconnects, as when podd is killed, CRI-O stops the
-//     removal of the network and does not repeat it: the pod's address stays in use.
-//     containerd repeats it at the next call.
-//   - CRI-O keeps an image mounted that was a volume of a container.
-//   - CRI-O changes the FinishedAt of a container while it removes it.
-//   - Unless enable_pod_events is set, CRI-O ends every stream of events at once.
-//     containerd 1.6 does not implement it. Neither sends an event for every change.
-//   - Every sandbox of containerd has a process. CRI-O creates one only for sandboxes
-//     in which containers share the PID namespace: other sandboxes are not lost while
-//     the node runs.
-//   - CRI-O notices a CNI configuration that is removed only with
-//     cni_status_grace_period, names cgroups crio-<id>, runs conmon, the monitor of a
-//     container, in crio-conmon-<id> of the pod's cgroup, writes logs with mode 0600, gives a privileged container every
-//     capability that the kernel has, and creates no container with a memory limit
-//     under 12 MiB. By default it gives a container neither AUDIT_WRITE, MKNOD, NET_RAW,
-//     SETFCAP nor SYS_CHROOT.
-//   - A container without a mount of /etc/hosts, as in a pod without an address, has the
-//     host's file in containerd, and that of its image in CRI-O.
+//     StartError. CRI-O removes the container. Older versions of CRI-O leave it created,
+//     as does a failed removal.
+//   - In containerd, the status of an exited container always contains the exit code.
+//     CRI-O returns the exit code -1 and no finish time until conmon has written the
+//     container's exit file. A killed conmon never writes it. Such a container has the
+//     state runtime.ExitUnknown.
+//   - If ExecSync cannot kill a command in time, containerd returns DeadlineExceeded,
+//     and CRI-O returns exit code -1 with "command timed out". If Exec cannot start a
+//     command, the stream of containerd fails. The stream of CRI-O exits with code 255
+//     and the reason on stderr.
+//   - CRI-O requires ImageSpec.UserSpecifiedImage of a container and does not return it.
+//     Its list contains the image ID without "sha256:" where the list of containerd
+//     contains a name. CRI-O requires that the PID namespace of a container is the
+//     namespace of the sandbox.
+//   - For some objects that do not exist, CRI-O returns the code Unknown (see isAbsent).
+//     It returns an error for ImageStatus of an invalid image name, which containerd
+//     reports as absent.
+//   - containerd resolves an image name without a registry at docker.io, CRI-O at one of
+//     the registries in registries.conf. CRI-O reports an unreachable registry as
+//     RegistryUnavailable. In CRI-O a pull can join a pull of the same image that is
+//     being canceled, and then fails with it.
+//   - If the client disconnects during StopPodSandbox, for example because podd is
+//     killed, CRI-O aborts the removal of the network and never repeats it. The pod's
+//     address then stays in use. containerd repeats the removal at the next call.
+//   - CRI-O keeps an image mounted after a container used it as a volume.
+//   - CRI-O changes the FinishedAt of a container during its removal.
+//   - Unless enable_pod_events is set, CRI-O closes every stream of events at once.
+//     containerd 1.6 does not implement the stream. Neither runtime sends an event for
+//     every change.
+//   - In containerd every sandbox has a process. CRI-O creates one only if the
+//     containers share the sandbox's PID namespace. Without a process, a sandbox stays
+//     ready as long as the node runs.
+//   - CRI-O notices the removal of a CNI configuration only with
+//     cni_status_grace_period. It names cgroups crio-<id>. It runs conmon, the monitor
+//     of a container, in the cgroup crio-conmon-<id> below the pod's cgroup. It writes
+//     logs with mode 0600. It gives a privileged container every capability of the
+//     kernel, and rejects memory limits under 12 MiB. By default, its containers have
+//     none of AUDIT_WRITE, MKNOD, NET_RAW, SETFCAP and SYS_CHROOT.
+//   - If a container has no mount of /etc/hosts, for example in a pod without an
+//     address, containerd shows the host's file and CRI-O the image's file.
 //
-// Both create the directory of a bind mount if it does not exist. Both refuse HostToContainer
-// and Bidirectional mounts unless the mount of the directory is shared, or for
-// HostToContainer a slave.
+// Both runtimes create a missing source directory of a bind mount. Both reject
+// Bidirectional mounts unless the mount of the source directory is shared, and
+// HostToContainer mounts unless it is shared or a slave.
 package cri
 
 import (
@@ -96,35 +104,36 @@ const DefaultTimeout = 2 * time.Minute
 
 // Options configure a Client.
 type Options struct {
-	// Endpoint is the runtime's socket, "unix:///path" or a path. Required.
+	// Endpoint is the runtime's socket, as "unix:///path" or a path. It is required.
 	Endpoint string
-	// ImageEndpoint is the socket of the image service; "" means Endpoint.
+	// ImageEndpoint is the socket of the image service. If it is "", Endpoint is used.
 	ImageEndpoint string
-	// Timeout limits most calls; zero means DefaultTimeout. RunPodSandbox has twice that
-	// time, StopContainer and ExecSync have their own time in addition, and PullImage has
-	// no limit.
+	// Timeout limits most calls; zero means DefaultTimeout. The limit of RunPodSandbox is
+	// twice Timeout. StopContainer and ExecSync get their grace period or timeout in
+	// addition. PullImage has no limit.
 	Timeout time.Duration
-	// Called is called after every call with the CRI name of its method, like
-	// "RunPodSandbox"; nil disables it. It may be called concurrently and must not block.
-	Called func(method string, took time.Duration, err error)
+	// OnCall is called after every call. method is the CRI name of the called method, for
+	// example "RunPodSandbox". OnCall may be called concurrently and must not block. It may
+	// be nil.
+	OnCall func(method string, took time.Duration, err error)
 }
 
-// A Client calls one runtime. It is safe for concurrent use.
+// A Client makes calls to one runtime. It is safe for concurrent use.
 type Client struct {
 	conn      grpc.ClientConnInterface // to the runtime service
 	runtime   api.RuntimeServiceClient
 	images    api.ImageServiceClient
 	endpoint  string
 	timeout   time.Duration
-	conns     []*grpc.ClientConn // distinct connections, empty for New
+	conns     []*grpc.ClientConn // the connections of Dial, without duplicates; empty after New
 	dials     atomic.Uint64      // number of connections made to the runtime
 	responses responseCache
-	// holdsCalls is set once the runtime is known to be CRI-O: see create.
-	holdsCalls atomic.Bool
+	// isCRIO is set as soon as the runtime has identified itself as CRI-O. See create.
+	isCRIO atomic.Bool
 }
 
-// Dial returns a client of the runtime in o. It fails only for invalid options, not if the
-// runtime does not respond: the connection is made at the first call, and again whenever it
+// Dial returns a client for the runtime at o.Endpoint. It returns an error only for invalid
+// options. The client connects at the first call, and reconnects whenever the connection
 // breaks.
 func Dial(o Options) (*Client, error) {
 	path, err := socketPath(o.Endpoint)
@@ -138,14 +147,14 @@ func Dial(o Options) (*Client, error) {
 		}
 	}
 	c := &Client{endpoint: path, timeout: o.timeout()}
-	conn, err := dialSocket(path, &c.dials, o.Called)
+	conn, err := dialSocket(path, &c.dials, o.OnCall)
 	if err != nil {
 		return nil, err
 	}
 	c.conns = []*grpc.ClientConn{conn}
 	images := conn
 	if imagePath != path {
-		if images, err = dialSocket(imagePath, new(atomic.Uint64), o.Called); err != nil {
+		if images, err = dialSocket(imagePath, new(atomic.Uint64), o.OnCall); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
 		c.conns = append(c.conns, images)
@@ -154,8 +163,8 @@ func Dial(o Options) (*Client, error) {
 	return c, nil
 }
 
-// New returns a client that uses conn, which it does not close. It is for runtimes in the
-// same process.
+// New returns a client that uses conn. It is for runtimes in the same process. The caller
+// must close conn.
 func New(conn grpc.ClientConnInterface, o Options) *Client {
 	return &Client{
 		conn:     conn,
@@ -166,6 +175,7 @@ func New(conn grpc.ClientConnInterface, o Options) *Client {
 	}
 }
 
+// timeout returns o.Timeout or its default.
 func (o Options) timeout() time.Duration {
 	if o.Timeout <= 0 {
 		return DefaultTimeout
@@ -176,7 +186,8 @@ func (o Options) timeout() time.Duration {
 // Endpoint returns the path of the runtime's socket.
 func (c *Client) Endpoint() string { return c.endpoint }
 
-// Close closes the connections, so that calls in progress fail. It may be called again.
+// Close closes the connections, so that calls in progress fail. Later calls of Close do
+// nothing.
 func (c *Client) Close() error {
 	var errs []error
 	for _, conn := range c.conns {
@@ -187,14 +198,14 @@ func (c *Client) Close() error {
 	return errors.Join(errs...)
 }
 
-// redial skips the back-off of broken connections.
+// redial makes broken connections reconnect at once, without gRPC's back-off.
 func (c *Client) redial() {
 	for _, conn := range c.conns {
 		conn.ResetConnectBackoff()
 	}
 }
 
-// invoke makes one call with its own deadline and cleans its error.
+// invoke makes one call with the deadline limit and converts the error with clean.
 func invoke[Q, R any](ctx context.Context, c *Client, limit time.Duration,
 	call func(context.Context, Q, ...grpc.CallOption) (R, error), request Q,
 ) (R, error) {

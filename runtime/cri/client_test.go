@@ -59,7 +59,8 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// TestPullImage_NoDeadline checks that only the caller ends a pull.
+// TestPullImage_NoDeadline checks that a pull ends only if the runtime responds or the
+// caller cancels it.
 func TestPullImage_NoDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runtimetest.New(t, runtimetest.Options{})
@@ -67,12 +68,12 @@ func TestPullImage_NoDeadline(t *testing.T) {
 		began := time.Now()
 		ref, err := r.PullImage(t.Context(), "big:1", nil, nil)
 		if err != nil || ref == "" || time.Since(began) != 24*time.Hour {
-			t.Errorf("got %q, %v after %v", ref, err, time.Since(began))
+			t.Errorf("got %q, error %v after %v; want a reference after 24h", ref, err, time.Since(began))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		if _, err := r.PullImage(ctx, "big:1", nil, nil); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("canceled: got %v", err)
+			t.Errorf("pull with a deadline: got error %v, want DeadlineExceeded", err)
 		}
 		var pull *runtime.PullError
 		if _, err := r.PullImage(t.Context(), "none:1", nil, nil); !errors.As(err, &pull) || pull.Status != 404 {
@@ -88,8 +89,9 @@ func TestPullImage_NoDeadline(t *testing.T) {
 	})
 }
 
-// TestNotFound checks that stopping or removing an object that does not exist succeeds, also
-// if the runtime returns an error for it, as CRI-O and old versions of containerd do.
+// TestNotFound checks that stopping and removing an object that does not exist returns nil.
+// This must be so even if the runtime returns an error, as CRI-O and old versions of
+// containerd do.
 func TestNotFound(t *testing.T) {
 	r := runtimetest.New(t, runtimetest.Options{})
 	r.Inject(runtimetest.Fault{Err: status.Error(codes.NotFound, "no such object")})
@@ -101,14 +103,14 @@ func TestNotFound(t *testing.T) {
 		"RemoveImage":      r.RemoveImage(t.Context(), "x"),
 	} {
 		if err != nil {
-			t.Errorf("%s: got %v", name, err)
+			t.Errorf("%s: got error %v, want nil", name, err)
 		}
 	}
 	if _, present, err := r.ImageStatus(t.Context(), "x"); present || err != nil {
-		t.Errorf("ImageStatus: got %v, %v", present, err)
+		t.Errorf("ImageStatus: got present %v, error %v; want false, nil", present, err)
 	}
 	if err := r.StartContainer(t.Context(), "x"); !errors.Is(err, runtime.ErrNotFound) {
-		t.Errorf("StartContainer: got %v", err)
+		t.Errorf("StartContainer: got error %v, want ErrNotFound", err)
 	}
 }
 
@@ -136,13 +138,13 @@ func TestRedial(t *testing.T) {
 		}
 		r.Up()
 		if node, err := c.Node(t.Context()); err != nil || !node.Ready {
-			t.Errorf("got %+v, %v", node, err)
+			t.Errorf("after Up: got %+v, error %v; want a ready runtime", node, err)
 		}
 	})
 }
 
-// TestRunPodSandbox_ConnectionLost checks that a call whose connection breaks is an error,
-// although the runtime may have carried it out.
+// TestRunPodSandbox_ConnectionLost checks that a call returns an error if its connection
+// breaks, although the runtime may have created the sandbox.
 func TestRunPodSandbox_ConnectionLost(t *testing.T) {
 	r := runtimetest.New(t, runtimetest.Options{})
 	r.Inject(runtimetest.Fault{Method: "RunPodSandbox", After: true, Nth: 1})
@@ -154,9 +156,9 @@ func TestRunPodSandbox_ConnectionLost(t *testing.T) {
 	}
 }
 
-// TestInterruptedCreate_CRIO repeats a call after the first was canceled, as podd does after
-// a restart. CRI-O lets the second call wait for its deadline, and returns the result of the
-// first to a later one.
+// TestInterruptedCreate_CRIO repeats a call after the first call was canceled, as podd does
+// after a restart. CRI-O lets the second call wait until its deadline, and returns the
+// result of the first call to a later one.
 func TestInterruptedCreate_CRIO(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runtimetest.New(t, runtimetest.Options{CRIO: true})
@@ -189,7 +191,7 @@ func TestInterruptedCreate_CRIO(t *testing.T) {
 		// A slow call is not canceled.
 		r.Inject(runtimetest.Fault{Method: "RunPodSandbox", Nth: 1, IgnoresCancel: true, Delay: time.Minute})
 		if _, err := r.RunPodSandbox(t.Context(), sandboxOf("slow", 0), ""); err != nil {
-			t.Errorf("a slow call: %v", err)
+			t.Errorf("slow call: got error %v, want nil", err)
 		}
 	})
 }

@@ -8,15 +8,16 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// codec is gRPC's protobuf codec with two differences. It reads a message into a buffer of
-// the message's size, while gRPC's takes one of 1 MiB for every list longer than 32 KiB and
-// keeps it. And a type of podd can decode a message's bytes itself and omit most of them.
+// codec is gRPC's protobuf codec with two changes. First, it reads a message into a buffer
+// of the message's size. gRPC's own codec uses a buffer of 1 MiB for every list longer than
+// 32 KiB and retains it. Second, a type of podd can implement encoding.BinaryUnmarshaler to
+// decode only the fields that it needs.
 type codec struct{}
 
-// Name returns "", so that requests have the content type application/grpc, which
-// means protobuf. gRPC appends any other name as a subtype, and CRI-O rejects
-// application/grpc+proto: it serves its streaming endpoints on the same socket and
-// compares the whole content type.
+// Name returns "", so that requests have the content type application/grpc, which means
+// protobuf. gRPC appends any other name as a subtype. CRI-O rejects application/grpc+proto,
+// because it compares the whole content type on the socket that also serves its streaming
+// endpoints.
 func (codec) Name() string { return "" }
 
 func (codec) Marshal(v any) (mem.BufferSlice, error) {

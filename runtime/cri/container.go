@@ -9,28 +9,30 @@ import (
 	"podd/runtime"
 )
 
-// CreateContainer creates a container in a sandbox and returns its ID. sandbox is the
-// config from which the sandbox was created. If the image or sandbox does not exist, the
-// error is runtime.ErrNotFound.
-func (c *Client) CreateContainer(ctx context.Context, sandboxID string, config *api.ContainerConfig, sandbox *api.PodSandboxConfig) (string, error) {
+// CreateContainer creates a container in a sandbox and returns the container's ID. sandbox
+// is the config from which the sandbox was created. If the image or the sandbox does not
+// exist, the error is runtime.ErrNotFound.
+func (c *Client) CreateContainer(ctx context.Context, sandboxID string, config *api.ContainerConfig, sandbox *api.PodSandboxConfig) (id string, err error) {
 	r, err := create(ctx, c, c.timeout, c.runtime.CreateContainer,
 		&api.CreateContainerRequest{PodSandboxId: sandboxID, Config: config, SandboxConfig: sandbox})
 	return r.GetContainerId(), err
 }
 
-// StartContainer starts a created container. If the start fails, containerd leaves it Exited
-// with a reason, usually StartError. CRI-O removes it, or in older versions leaves it Created.
+// StartContainer starts a created container. If the start fails, containerd leaves the
+// container Exited with a reason, usually StartError. CRI-O removes the container; older
+// versions leave it Created.
 func (c *Client) StartContainer(ctx context.Context, id string) error {
 	_, err := invoke(ctx, c, c.timeout, c.runtime.StartContainer, &api.StartContainerRequest{ContainerId: id})
 	return err
 }
 
-// StopContainer sends a container its stop signal, kills it after grace, and returns when
-// it has exited. grace is rounded up to whole seconds; zero kills at once. It is not an
-// error if the container does not run or does not exist.
+// StopContainer sends the stop signal to a container, kills the container after grace, and
+// returns after it has exited. grace is rounded up to whole seconds. If grace is zero, the
+// container is killed at once. StopContainer returns nil if the container is not running or
+// does not exist.
 //
 // containerd sends the stop signal only for the first call with a grace period. To shorten
-// a grace period, call again with the rest of it.
+// a grace period, call StopContainer again with the time that should remain.
 func (c *Client) StopContainer(ctx context.Context, id string, grace time.Duration) error {
 	grace = max(grace, 0)
 	_, err := invoke(ctx, c, grace+c.timeout, c.runtime.StopContainer,
@@ -38,26 +40,29 @@ func (c *Client) StopContainer(ctx context.Context, id string, grace time.Durati
 	return ignoreNotFound(err)
 }
 
-// wholeSeconds rounds up, because CRI uses seconds and a grace period of 0.5 s must not
+// wholeSeconds rounds d up to seconds, the unit of CRI. A grace period of 0.5 s must not
 // become zero.
 func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// RemoveContainer removes a container. It is not an error if the container does not exist.
-// A running one must be killed first, because CRI-O gives it as long as the call may last.
+// RemoveContainer removes a container. It returns nil if the container does not exist. The
+// caller must kill a running container before, because CRI-O lets it run until the deadline
+// of the call.
 func (c *Client) RemoveContainer(ctx context.Context, id string) error {
 	_, err := invoke(ctx, c, c.timeout, c.runtime.RemoveContainer, &api.RemoveContainerRequest{ContainerId: id})
 	return ignoreNotFound(err)
 }
 
-// ContainerStatus returns a container. SandboxID is empty, because CRI does not return it.
+// ContainerStatus returns a container. Its SandboxID is empty, because the CRI status does
+// not contain it.
 func (c *Client) ContainerStatus(ctx context.Context, id string) (runtime.Container, error) {
 	found, err := c.queryContainer(ctx, id)
 	if err == nil {
-		c.responses.keepContainer(found)
+		c.responses.storeContainer(found)
 	}
 	return found, err
 }
 
+// queryContainer is ContainerStatus without storing the response in the responseCache.
 func (c *Client) queryContainer(ctx context.Context, id string) (runtime.Container, error) {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.ContainerStatus, &api.ContainerStatusRequest{ContainerId: id})
 	if err != nil {
@@ -66,8 +71,9 @@ func (c *Client) queryContainer(ctx context.Context, id string) (runtime.Contain
 	return containerFromStatus(r.GetStatus()), nil
 }
 
-// SandboxContainers returns the containers of a sandbox, which may be foreign, with the
-// fields of a list: no start, no exit.
+// SandboxContainers returns the containers of a sandbox, which may be foreign. The
+// containers have only the fields of a CRI list, so StartedAt, FinishedAt and ExitCode are
+// not set.
 func (c *Client) SandboxContainers(ctx context.Context, sandboxID string) ([]runtime.Container, error) {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.ListContainers,
 		&api.ListContainersRequest{Filter: &api.ContainerFilter{PodSandboxId: sandboxID}})
@@ -84,8 +90,8 @@ func (c *Client) SandboxContainers(ctx context.Context, sandboxID string) ([]run
 	return all, nil
 }
 
-// ReopenContainerLog makes the runtime reopen a running container's log file after it was
-// renamed.
+// ReopenContainerLog makes the runtime reopen the log file of a running container after the
+// file was renamed.
 func (c *Client) ReopenContainerLog(ctx context.Context, id string) error {
 	_, err := invoke(ctx, c, c.timeout, c.runtime.ReopenContainerLog, &api.ReopenContainerLogRequest{ContainerId: id})
 	return err

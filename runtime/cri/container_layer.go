@@ -10,20 +10,21 @@ import (
 	"podd/runtime"
 )
 
-// Layers is the usage of the writable layers of a pod.
-type Layers struct {
-	// Bytes contains the usage by container. If a name has several attempts, the newest
-	// counts.
+// LayerUsage is the disk usage of the writable layers of one pod.
+type LayerUsage struct {
+	// Bytes contains the usage by container name. If a container has several attempts, it is
+	// the usage of the newest.
 	Bytes map[string]int64
-	// Partial is set if the runtime did not report the layer of a container.
+	// Partial reports whether Bytes is incomplete, because the runtime did not report the
+	// layer of a container.
 	Partial bool
 }
 
-// WritableLayers returns the writable layers of those of the pods that have containers of
-// these instances. Runtimes measure periodically, so the result may be some seconds old. For
-// several pods it lists all containers of each instance, because a request for each pod
-// would take too long on a slow runtime.
-func (c *Client) WritableLayers(ctx context.Context, instances []string, uids []types.UID) (map[types.UID]Layers, error) {
+// WritableLayers returns the writable layers by pod, for the pods in uids. It omits pods
+// without containers of these instances. Runtimes measure periodically, so the result may
+// be some seconds old. If uids contains several pods, WritableLayers lists all containers
+// of each instance, because one request per pod would take too long on a slow runtime.
+func (c *Client) WritableLayers(ctx context.Context, instances []string, uids []types.UID) (map[types.UID]LayerUsage, error) {
 	var filters []map[string]string
 	for _, instance := range instances {
 		filters = append(filters, map[string]string{runtime.LabelInstance: instance})
@@ -49,9 +50,11 @@ func (c *Client) WritableLayers(ctx context.Context, instances []string, uids []
 	return all.layers(), nil
 }
 
-// layersByPod contains the statistics of the newest attempt of each container.
+// layersByPod contains the statistics of the newest attempt of each container, by pod UID
+// and container name.
 type layersByPod map[types.UID]map[string]*api.ContainerStats
 
+// add adds the statistics of a container of the pod uid, unless l contains a newer attempt.
 func (l layersByPod) add(uid types.UID, s *api.ContainerStats) {
 	if l[uid] == nil {
 		l[uid] = map[string]*api.ContainerStats{}
@@ -62,18 +65,19 @@ func (l layersByPod) add(uid types.UID, s *api.ContainerStats) {
 	}
 }
 
-func (l layersByPod) layers() map[types.UID]Layers {
-	all := map[types.UID]Layers{}
+// layers returns the disk usage by pod.
+func (l layersByPod) layers() map[types.UID]LayerUsage {
+	all := map[types.UID]LayerUsage{}
 	for uid, containers := range l {
-		of := Layers{Bytes: map[string]int64{}}
+		usage := LayerUsage{Bytes: map[string]int64{}}
 		for name, s := range containers {
 			if used := s.GetWritableLayer().GetUsedBytes(); used != nil {
-				of.Bytes[name] = int64(min(used.GetValue(), 1<<62))
+				usage.Bytes[name] = int64(min(used.GetValue(), 1<<62))
 			} else {
-				of.Partial = true
+				usage.Partial = true
 			}
 		}
-		all[uid] = of
+		all[uid] = usage
 	}
 	return all
 }

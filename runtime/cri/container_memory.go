@@ -11,8 +11,9 @@ import (
 var errNoMemory = errors.New("the runtime does not report the memory usage")
 
 // ContainerMemory returns the memory usage of a container in bytes, including the page
-// cache, or its working set if the runtime reports only that. It returns an error if the
-// runtime reports neither, because 0 would allow any memory limit.
+// cache. If the runtime reports only the working set, it returns the working set. If the
+// runtime reports neither, it returns an error, because with a usage of 0 any memory limit
+// would be allowed.
 func (c *Client) ContainerMemory(ctx context.Context, id string) (int64, error) {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.ContainerStats, &api.ContainerStatsRequest{ContainerId: id})
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// memoryConn is a connection to a runtime that returns these statistics of a container.
+// memoryConn is a connection to a runtime that returns these statistics for every
+// container.
 type memoryConn struct {
 	grpc.ClientConnInterface
 	memory *api.MemoryUsage

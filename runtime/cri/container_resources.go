@@ -8,16 +8,16 @@ import (
 	"podd/runtime"
 )
 
-// UpdateContainerResources changes the limits of an existing container. Zero fields stay
-// unchanged. Use ContainerResources to check the result.
+// UpdateContainerResources changes the limits of an existing container. Fields that are
+// zero do not change. Use ContainerResources to check the result.
 func (c *Client) UpdateContainerResources(ctx context.Context, id string, linux *api.LinuxContainerResources) error {
 	_, err := invoke(ctx, c, c.timeout, c.runtime.UpdateContainerResources,
 		&api.UpdateContainerResourcesRequest{ContainerId: id, Linux: linux})
 	return err
 }
 
-// ContainerResources returns the limits of a container, or nil if the runtime does not
-// report them, as containerd 1.6.
+// ContainerResources returns the limits of a container. It returns nil if the runtime does
+// not report them, as containerd 1.6.
 func (c *Client) ContainerResources(ctx context.Context, id string) (*runtime.Resources, error) {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.ContainerStatus, &api.ContainerStatusRequest{ContainerId: id})
 	linux := r.GetStatus().GetResources().GetLinux()

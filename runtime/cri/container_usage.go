@@ -8,7 +8,8 @@ import (
 	"podd/runtime"
 )
 
-// ContainerUsages returns the resource usage of the containers of these instances, by ID.
+// ContainerUsages returns the resource usage of all containers of these instances, by
+// container ID.
 func (c *Client) ContainerUsages(ctx context.Context, instances []string) (map[string]runtime.Usage, error) {
 	all := map[string]runtime.Usage{}
 	for _, instance := range instances {
@@ -19,7 +20,7 @@ func (c *Client) ContainerUsages(ctx context.Context, instances []string) (map[s
 	return all, nil
 }
 
-// addUsages adds the containers of one instance.
+// addUsages adds the usage of the containers of one instance to all.
 func (c *Client) addUsages(ctx context.Context, instance string, all map[string]runtime.Usage) error {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.ListContainerStats, &api.ListContainerStatsRequest{
 		Filter: &api.ContainerStatsFilter{LabelSelector: map[string]string{runtime.LabelInstance: instance}},

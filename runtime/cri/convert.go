@@ -11,8 +11,8 @@ import (
 	"podd/runtime"
 )
 
-// timeOf converts CRI's nanoseconds since 1970. Zero and negative numbers are the zero
-// Time.
+// timeOf converts nanoseconds since 1970, as in CRI, to a Time. For zero and negative
+// numbers it returns the zero Time.
 func timeOf(nanoseconds int64) time.Time {
 	if nanoseconds <= 0 {
 		return time.Time{}
@@ -32,15 +32,15 @@ func containerState(s api.ContainerState) runtime.ContainerState {
 	return runtime.Unknown
 }
 
-func ready(s api.PodSandboxState) bool { return s == api.PodSandboxState_SANDBOX_READY }
+func isReady(s api.PodSandboxState) bool { return s == api.PodSandboxState_SANDBOX_READY }
 
-// listedSandbox converts a sandbox in a list, which lacks the addresses.
+// listedSandbox converts a sandbox of a CRI list. The list contains no addresses.
 func listedSandbox(s *api.PodSandbox) runtime.Sandbox {
 	return runtime.Sandbox{
 		ID:          s.GetId(),
 		UID:         types.UID(s.GetMetadata().GetUid()),
 		Attempt:     s.GetMetadata().GetAttempt(),
-		Ready:       ready(s.GetState()),
+		Ready:       isReady(s.GetState()),
 		CreatedAt:   timeOf(s.GetCreatedAt()),
 		Labels:      s.GetLabels(),
 		Annotations: s.GetAnnotations(),
@@ -52,7 +52,7 @@ func sandboxFromStatus(s *api.PodSandboxStatus) runtime.Sandbox {
 		ID:          s.GetId(),
 		UID:         types.UID(s.GetMetadata().GetUid()),
 		Attempt:     s.GetMetadata().GetAttempt(),
-		Ready:       ready(s.GetState()),
+		Ready:       isReady(s.GetState()),
 		CreatedAt:   timeOf(s.GetCreatedAt()),
 		IPs:         addresses(s.GetNetwork()),
 		Labels:      s.GetLabels(),
@@ -60,8 +60,8 @@ func sandboxFromStatus(s *api.PodSandboxStatus) runtime.Sandbox {
 	}
 }
 
-// addresses returns the addresses of a pod, the primary one first; nil for the host's
-// network.
+// addresses returns the addresses of a pod, the primary one first, or nil if the pod uses
+// the host network.
 func addresses(n *api.PodSandboxNetworkStatus) []string {
 	if n.GetIp() == "" {
 		return nil
@@ -75,8 +75,8 @@ func addresses(n *api.PodSandboxNetworkStatus) []string {
 	return ips
 }
 
-// listedContainer converts a container in a list, which has no times except its creation,
-// and no exit.
+// listedContainer converts a container of a CRI list. The list contains neither the exit
+// nor any time except the creation.
 func listedContainer(c *api.Container) runtime.Container {
 	return runtime.Container{
 		ID:          c.GetId(),
@@ -92,13 +92,14 @@ func listedContainer(c *api.Container) runtime.Container {
 	}
 }
 
-// errNoExitCode is the Message of a container that has exited and whose status has no exit
+// errNoExitCode is the reason why a container is ExitUnknown if its status contains no exit
 // code.
 var errNoExitCode = errors.New("the runtime reports that the container has exited, but no exit code")
 
-// containerFromStatus converts a status, which lacks the sandbox. An exited container
-// without the time of its exit is ExitUnknown, because CRI requires the exit code only
-// together with that time. CRI-O then returns -1 until it finds the container's exit file.
+// containerFromStatus converts a CRI status, which does not contain the sandbox ID. If the
+// status of an exited container has no finish time, the state is ExitUnknown, because CRI
+// requires the exit code only together with the finish time. CRI-O returns the exit code -1
+// in this case, until it finds the container's exit file.
 func containerFromStatus(s *api.ContainerStatus) runtime.Container {
 	c := runtime.Container{
 		ID:          s.GetId(),
@@ -132,8 +133,8 @@ func containerFromStatus(s *api.ContainerStatus) runtime.Container {
 	return c
 }
 
-// containerUser returns the identity of a container's first process, or nil if the runtime
-// does not report it, such as containerd before 2.0.
+// containerUser returns the user of a container's first process. It returns nil if the
+// runtime does not report the user, as containerd before 2.0.
 func containerUser(u *api.ContainerUser) *runtime.User {
 	linux := u.GetLinux()
 	if linux == nil {
@@ -142,7 +143,8 @@ func containerUser(u *api.ContainerUser) *runtime.User {
 	return &runtime.User{UID: linux.GetUid(), GID: linux.GetGid(), Groups: linux.GetSupplementalGroups()}
 }
 
-// imageName returns the image as the user wrote it, if the runtime has stored that.
+// imageName returns the image as the user wrote it if the runtime has stored that name, and
+// otherwise the runtime's own name.
 func imageName(spec *api.ImageSpec) string {
 	if name := spec.GetUserSpecifiedImage(); name != "" {
 		return name

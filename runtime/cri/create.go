@@ -7,23 +7,25 @@ import (
 	"google.golang.org/grpc"
 )
 
-// firstCreate is the deadline of the first call that create makes.
-const firstCreate = 5 * time.Second
+// firstCreateTimeout is the deadline of the first call of create.
+const firstCreateTimeout = 5 * time.Second
 
-// create makes a call that creates an object, for at most limit. If a caller cancels a
-// call, as when podd is killed, CRI-O continues it. Another call for the same name then
-// waits until its own deadline, even if the first one ends before, and only the next call
-// gets the result. So calls to CRI-O have a short deadline and are repeated. The deadline
-// doubles, in case canceling does end the call.
+// create makes a call that creates an object, for at most limit.
+//
+// If a client cancels such a call or is killed, CRI-O continues the call. A second call for
+// the same name then waits until its own deadline, even if the first call finishes before.
+// Only the next call gets the result. Calls to CRI-O therefore have a short deadline and
+// are repeated. The deadline doubles each time, because another runtime version may abort
+// the creation when a call is canceled.
 func create[Q, R any](ctx context.Context, c *Client, limit time.Duration,
 	call func(context.Context, Q, ...grpc.CallOption) (R, error), request Q,
 ) (R, error) {
-	if !c.holdsCalls.Load() {
+	if !c.isCRIO.Load() {
 		return invoke(ctx, c, limit, call, request)
 	}
 	all, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for patience := firstCreate; ; patience *= 2 {
+	for patience := firstCreateTimeout; ; patience *= 2 {
 		bounded, cancel := context.WithTimeout(all, patience)
 		response, err := call(bounded, request)
 		repeat := err != nil && bounded.Err() != nil && all.Err() == nil

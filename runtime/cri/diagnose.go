@@ -11,15 +11,15 @@ import (
 	"podd/runtime"
 )
 
-// containerdConfigs contains, by socket, the file that determines whether containerd serves
-// CRI.
+// containerdConfigs contains, by socket, the configuration file in which CRI may be
+// disabled.
 var containerdConfigs = map[string]string{
 	"/run/containerd/containerd.sock":     "/etc/containerd/config.toml",
 	"/var/run/containerd/containerd.sock": "/etc/containerd/config.toml",
 }
 
-// diagnose adds the remedy for a runtime that does not return its version. err must be
-// clean. The result matches the same errors with errors.Is.
+// diagnose adds the remedy to the error of a Version call. err must come from clean. The
+// result matches the same errors as err with errors.Is.
 func (c *Client) diagnose(err error) error {
 	if !errors.Is(err, runtime.ErrUnimplemented) {
 		return err
@@ -31,7 +31,8 @@ func (c *Client) diagnose(err error) error {
 	return &callError{text: text, kinds: []error{runtime.ErrUnimplemented}}
 }
 
-// disabledCRI returns why a containerd may not serve CRI. config may be "".
+// disabledCRI returns why containerd may not serve CRI, and the remedy. config is the path
+// of containerd's configuration file, or "" if it is unknown.
 func disabledCRI(config string) string {
 	const remedy = "remove it and restart containerd"
 	if plugin := disabledPlugin(config); plugin != "" {
@@ -40,8 +41,9 @@ func disabledCRI(config string) string {
 	return `"cri" is probably in disabled_plugins of its config.toml; ` + remedy
 }
 
-// disabledPlugin returns the name of the CRI plugin in the file's disabled_plugins, or ""
-// if it is not there or the file cannot be read.
+// disabledPlugin returns the name of the CRI plugin in the disabled_plugins of a containerd
+// configuration file. It returns "" if the plugin is not disabled or the file cannot be
+// read.
 func disabledPlugin(config string) string {
 	if config == "" {
 		return ""
@@ -54,8 +56,8 @@ func disabledPlugin(config string) string {
 	return disabledIn(io.LimitReader(f, 1<<20))
 }
 
-// disabledIn searches the CRI plugin in a disabled_plugins list, which may have several
-// lines.
+// disabledIn is disabledPlugin for the content of a configuration file. The
+// disabled_plugins list may span several lines.
 func disabledIn(config io.Reader) string {
 	inside := false
 	for lines := bufio.NewScanner(config); lines.Scan(); {

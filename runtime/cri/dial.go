@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	// maxMessage is the message limit of the kubelet and containerd.
+	// maxMessage is the maximum message size of the kubelet and containerd.
 	maxMessage = 16 << 20
-	// maxList limits a list of all sandboxes or containers. Thousands of pods, each with
-	// annotations, need more than maxMessage.
+	// maxList is the maximum size of a list of all sandboxes or containers. Thousands of
+	// pods with annotations need more than maxMessage.
 	maxList = 512 << 20
-	// ioBuffer is the size of each connection's buffers. Lists of a hundred pods need more
-	// system calls with it, but podd needs less memory.
+	// ioBuffer is the size of a connection's read and write buffers. This small size saves
+	// memory but costs more system calls for lists of a hundred pods.
 	ioBuffer = 8 << 10
-	// window is the flow control window of one response. Setting it disables gRPC's
-	// bandwidth estimates, because a socket does not need their pings.
+	// window is the flow control window of one response. A fixed window disables gRPC's
+	// bandwidth estimation, whose pings a unix socket does not need.
 	window = 1 << 20
 )
 
-// dialSocket returns a lazy connection to a unix socket. dials counts the connections that
-// were made; called is as in Options.
-func dialSocket(socket string, dials *atomic.Uint64, called func(string, time.Duration, error)) (*grpc.ClientConn, error) {
+// dialSocket returns a connection to a unix socket that is established at the first call.
+// It counts established connections in dials. onCall is Options.OnCall.
+func dialSocket(socket string, dials *atomic.Uint64, onCall func(method string, took time.Duration, err error)) (*grpc.ClientConn, error) {
 	dialer := func(ctx context.Context, _ string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
 		if err == nil {
@@ -38,8 +38,8 @@ func dialSocket(socket string, dials *atomic.Uint64, called func(string, time.Du
 		return conn, err
 	}
 	options := append(dialOptions(), grpc.WithContextDialer(dialer))
-	if called != nil {
-		options = append(options, grpc.WithUnaryInterceptor(measured(called)))
+	if onCall != nil {
+		options = append(options, grpc.WithUnaryInterceptor(reportCalls(onCall)))
 	}
 	conn, err := grpc.NewClient("passthrough:///"+socket, options...)
 	if err != nil {
@@ -48,15 +48,17 @@ func dialSocket(socket string, dials *atomic.Uint64, called func(string, time.Du
 	return conn, nil
 }
 
-func measured(called func(string, time.Duration, error)) grpc.UnaryClientInterceptor {
+// reportCalls returns an interceptor that calls onCall after every call.
+func reportCalls(onCall func(method string, took time.Duration, err error)) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
 		began := time.Now()
 		err := call(ctx, method, req, reply, conn, options...)
-		called(path.Base(method), time.Since(began), err)
+		onCall(path.Base(method), time.Since(began), err)
 		return err
 	}
 }
 
+// dialOptions returns the gRPC options of every connection.
 func dialOptions() []grpc.DialOption {
 	steps := backoff.DefaultConfig
 	steps.BaseDelay, steps.MaxDelay = 100*time.Millisecond, 3*time.Second

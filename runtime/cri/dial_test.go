@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// serveContentTypes starts a server that fails every call with its content type
-// as the message, and returns its socket.
+// serveContentTypes starts a server that rejects every call with the content type of the
+// request as the error message. It returns the socket of the server.
 func serveContentTypes(t *testing.T) (socket string) {
 	socket = filepath.Join(t.TempDir(), "s")
 	listener, err := net.Listen("unix", socket)
@@ -27,14 +27,15 @@ func serveContentTypes(t *testing.T) (socket string) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = server.Serve(listener) // ends with Stop
+		_ = server.Serve(listener) // returns after Stop
 	}()
 	t.Cleanup(func() { server.Stop(); <-done })
 	return socket
 }
 
-// CRI-O serves gRPC and its streaming endpoints on one socket, and accepts a request as gRPC
-// only if its content type is application/grpc without a subtype.
+// TestDial_SendsContentTypeWithoutSubtype checks the content type of requests. CRI-O serves
+// gRPC and its streaming endpoints on one socket, and accepts a request as gRPC only if its
+// content type is application/grpc without a subtype.
 func TestDial_SendsContentTypeWithoutSubtype(t *testing.T) {
 	c, err := Dial(Options{Endpoint: serveContentTypes(t)})
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// wellKnown lists the sockets in the order in which Discover tries them.
-var wellKnown = []string{
+// wellKnownSockets lists the sockets in the order in which Discover tries them.
+var wellKnownSockets = []string{
 	"/run/containerd/containerd.sock",
 	"/run/crio/crio.sock",
 	"/run/cri-dockerd.sock",
@@ -20,9 +20,9 @@ var wellKnown = []string{
 	"/run/k3s/containerd/containerd.sock",
 }
 
-// Discover returns the first well-known runtime socket that exists on this host. Its error
-// names every path that was tried.
-func Discover() (string, error) { return discover(wellKnown) }
+// Discover returns the path of the first well-known runtime socket that exists on this
+// host. If there is none, the error contains every path that was tried.
+func Discover() (string, error) { return discover(wellKnownSockets) }
 
 func discover(paths []string) (string, error) {
 	var denied error
@@ -43,7 +43,7 @@ func discover(paths []string) (string, error) {
 		strings.Join(paths, ", "))
 }
 
-// socketPath parses "unix:///path", "unix:/path" or "/path".
+// socketPath parses an endpoint of the form "unix:///path", "unix:/path" or "/path".
 func socketPath(endpoint string) (string, error) {
 	path := endpoint
 	if rest, ok := strings.CutPrefix(endpoint, "unix:"); ok {

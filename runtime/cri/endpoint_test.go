@@ -74,14 +74,14 @@ func TestDisabledCRI(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := disabledCRI(path); !strings.HasPrefix(got, want+path) {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want prefix %q", got, want+path)
 	}
 	if got := disabledCRI(path + ".none"); strings.HasPrefix(got, want) {
-		t.Errorf("unreadable file: got %q", got)
+		t.Errorf("unreadable file: got %q, want another prefix than %q", got, want)
 	}
 }
 
-func TestDriverFromInfo(t *testing.T) {
+func TestParseConfig_CgroupDriver(t *testing.T) {
 	const runc = `{"containerd":{"defaultRuntimeName":"runc","runtimes":{"runc":{"runtimeType":"io.containerd.runc.v2","options":{"SystemdCgroup":%}}}}}`
 	for config, want := range map[string]string{
 		strings.Replace(runc, "%", "true", 1):                        "systemd",
@@ -89,19 +89,19 @@ func TestDriverFromInfo(t *testing.T) {
 		strings.Replace(runc, "io.containerd.runc.v2", "kata.v2", 1): "",
 		"": "", "null": "", "[]": "", `{"containerd":{}}`: "",
 	} {
-		if got, _ := fromInfo(config); got != want {
+		if got, _ := parseConfig(config); got != want {
 			t.Errorf("%s: got %q, want %q", config, got, want)
 		}
 	}
 }
 
-func TestHandlersFromInfo(t *testing.T) {
-	_, got := fromInfo(`{"containerd":{"defaultRuntimeName":"runc","runtimes":{"runc":{"runtimeType":"io.containerd.runc.v2"},"kata":{}}}}`)
+func TestParseConfig_Handlers(t *testing.T) {
+	_, got := parseConfig(`{"containerd":{"defaultRuntimeName":"runc","runtimes":{"runc":{"runtimeType":"io.containerd.runc.v2"},"kata":{}}}}`)
 	want := map[string]runtime.Handler{"": {}, "runc": {}, "kata": {}}
 	if !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if _, got := fromInfo("{}"); got != nil {
-		t.Errorf("empty config: got %v", got)
+	if _, got := parseConfig("{}"); got != nil {
+		t.Errorf("empty config: got %v, want nil", got)
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"podd/runtime"
 )
 
-// callError is a failed call: its text, and the errors that it matches.
+// A callError is the error of a failed call. kinds contains the errors of package runtime
+// that it matches.
 type callError struct {
 	text  string
 	kinds []error
@@ -21,8 +22,8 @@ type callError struct {
 func (e *callError) Error() string   { return e.text }
 func (e *callError) Unwrap() []error { return e.kinds }
 
-// clean converts the error of a call made under ctx into one with a text for users that
-// matches the errors of package runtime. It returns nil for nil.
+// clean converts the error of a call that was made with ctx. The result has a text for
+// users and matches the errors of package runtime. clean returns nil if err is nil.
 func (c *Client) clean(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -34,7 +35,7 @@ func (c *Client) clean(ctx context.Context, err error) error {
 	kinds := classify(ctx, code, text)
 	switch {
 	case code == codes.Unavailable:
-		text = c.endpoint + ": " + disconnected(text)
+		text = c.endpoint + ": " + connectionCause(text)
 	case code == codes.DeadlineExceeded && strings.HasPrefix(text, "context deadline exceeded"):
 		text = c.endpoint + ": no response from the container runtime in time"
 	case code == codes.ResourceExhausted && strings.Contains(text, "send message larger than max"):
@@ -45,21 +46,22 @@ func (c *Client) clean(ctx context.Context, err error) error {
 	return &callError{text: readable(text), kinds: kinds}
 }
 
-// ended reports whether a call was canceled because the deadline of its context has passed,
-// or is about to.
-func ended(ctx context.Context, code codes.Code) bool {
+// isPastDeadline reports whether a call was canceled because the deadline of ctx has passed
+// or is about to pass.
+func isPastDeadline(ctx context.Context, code codes.Code) bool {
 	deadline, ok := ctx.Deadline()
 	return code == codes.Canceled && ok && time.Until(deadline) < 100*time.Millisecond
 }
 
-// classify is an ordered table: the first match wins.
+// classify returns the errors of package runtime that a failed call matches. The switch is
+// an ordered table: the first match wins.
 func classify(ctx context.Context, code codes.Code, text string) []error {
 	switch {
-	// The caller canceled the call, whatever the runtime reports.
+	// The caller canceled the call; the code of the runtime does not matter.
 	case ctx.Err() != nil:
 		return []error{ctx.Err()}
-	// The runtime has the same deadline, and may notice it first.
-	case ended(ctx, code):
+	// The runtime knows the deadline, too, and may report it before ctx does.
+	case isPastDeadline(ctx, code):
 		return []error{context.DeadlineExceeded}
 	case isReserved(text):
 		return []error{runtime.ErrNameReserved}
@@ -74,30 +76,31 @@ func classify(ctx context.Context, code codes.Code, text string) []error {
 		return []error{runtime.ErrUnavailable}
 	case code == codes.DeadlineExceeded:
 		return []error{runtime.ErrUnavailable, context.DeadlineExceeded}
-	// A runtime that shuts down cancels the calls it serves.
+	// A runtime cancels its calls in progress when it shuts down.
 	case code == codes.Canceled:
 		return []error{runtime.ErrUnavailable}
 	}
 	return nil
 }
 
-// isReserved reports whether containerd or CRI-O reports that another call holds the name
-// of the sandbox or container to create. Both use the code Unknown. Errors of plugins about
-// other reserved names do not match.
+// isReserved reports whether text is the error of containerd or CRI-O for a sandbox or
+// container name that is reserved for another call. Both runtimes use the code Unknown for
+// it. Errors of plugins about other reserved names do not match.
 func isReserved(text string) bool {
 	return strings.HasPrefix(text, "failed to reserve sandbox name ") || strings.HasPrefix(text, "failed to reserve container name ") ||
 		text == "name is reserved" || strings.HasSuffix(text, ": name is reserved")
 }
 
-// isAbsent reports whether CRI-O reports that the object of a call, or the image or sandbox
-// of CreateContainer, does not exist. Some of its calls use the code Unknown for this.
+// isAbsent reports whether text is an error of CRI-O for an object that does not exist.
+// CRI-O uses the code Unknown for it in some calls. The object is the subject of the call,
+// or the image or sandbox of CreateContainer.
 func isAbsent(text string) bool {
 	return strings.Contains(text, "does not resolve to an image ID") ||
 		strings.HasPrefix(text, "specified sandbox not found: ") || strings.HasPrefix(text, "container with ID starting with ")
 }
 
-// ignoreNotFound returns nil for runtime.ErrNotFound, as CRI specifies for stopping and
-// removing.
+// ignoreNotFound returns nil if err is runtime.ErrNotFound, and err otherwise. CRI
+// specifies this for stop and remove calls.
 func ignoreNotFound(err error) error {
 	if errors.Is(err, runtime.ErrNotFound) {
 		return nil

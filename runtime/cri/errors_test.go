@@ -178,7 +178,7 @@ func TestClean(t *testing.T) {
 		})
 	}
 	if err := c.clean(t.Context(), nil); err != nil {
-		t.Errorf("no error: got %v", err)
+		t.Errorf("clean(nil): got %v, want nil", err)
 	}
 }
 
@@ -191,7 +191,7 @@ func contains(all []error, one error) bool {
 	return false
 }
 
-// TestClean_Canceled checks that the error of a canceled call is that of its context,
+// TestClean_Canceled checks that the error of a canceled call is the error of its context,
 // whatever the runtime returns.
 func TestClean_Canceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -204,7 +204,8 @@ func TestClean_Canceled(t *testing.T) {
 	}
 }
 
-// TestReadable checks that every text of a runtime results in an error that can be printed.
+// TestReadable checks that every text of a runtime becomes an error text that can be
+// printed.
 func TestReadable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		say := rapid.SampledFrom(wrappers).Draw(t, "wrapper") + rapid.StringN(0, 3000, 9000).Draw(t, "text")
@@ -212,11 +213,11 @@ func TestReadable(t *testing.T) {
 		got := readable(say)
 		switch {
 		case len(got) > maxText+len("…"):
-			t.Errorf("got %d bytes, which are too many", len(got))
+			t.Errorf("got %d bytes, want at most %d", len(got), maxText+len("…"))
 		case strings.ContainsAny(got, "\n\r\t\x00\x1b"):
-			t.Errorf("%q has control characters", got)
+			t.Errorf("got control characters in %q, want none", got)
 		case strings.Contains(got, "rpc error: code = Unknown"):
-			t.Errorf("%q has a wrapper", got)
+			t.Errorf("got a gRPC wrapper in %q, want none", got)
 		}
 	})
 }
@@ -226,9 +227,9 @@ func FuzzPullFailure(f *testing.F) {
 		f.Add(test.image, test.say)
 	}
 	f.Fuzz(func(t *testing.T, image, say string) {
-		why := whyPull(image, say, true)
+		why := parsePullError(image, say, true)
 		if why.reason == "" || len(why.text) > 3*maxText || strings.ContainsAny(why.text, "\n\x1b\x00") {
-			t.Errorf("got %+v", why)
+			t.Errorf("got %+v, want a reason and a short text without control characters", why)
 		}
 	})
 }

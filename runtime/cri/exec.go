@@ -14,12 +14,12 @@ import (
 )
 
 // ExecSync runs a command in a running container and returns at most limit bytes of each
-// stream. timeout is rounded up to whole seconds; zero means none. If a command takes
-// longer, the runtime kills it, and the error is context.DeadlineExceeded and not
+// stream. timeout is rounded up to whole seconds; zero means no timeout. If a command takes
+// longer, the runtime kills it, and the error matches context.DeadlineExceeded but not
 // runtime.ErrUnavailable.
 //
-// The runtime sends up to 16 MiB per stream, but gRPC accepts only 16 MiB in total. If the
-// output is larger, the error reports that.
+// The runtime sends up to 16 MiB per stream, but gRPC accepts at most 16 MiB in total. If
+// the output is larger, ExecSync returns an error that says so.
 func (c *Client) ExecSync(ctx context.Context, id string, command []string, timeout time.Duration, limit int) (runtime.ExecResult, error) {
 	timeout = max(timeout, 0)
 	bounded, cancel := context.WithCancel(ctx)
@@ -33,7 +33,7 @@ func (c *Client) ExecSync(ctx context.Context, id string, command []string, time
 		return runtime.ExecResult{}, c.execError(ctx, bounded, err, timeout)
 	}
 	if timeout > 0 && isTimedOut(r) {
-		return runtime.ExecResult{}, tookLonger(timeout)
+		return runtime.ExecResult{}, timeoutError(timeout)
 	}
 	result := runtime.ExecResult{ExitCode: r.GetExitCode()}
 	var cutOut, cutErr bool
@@ -43,29 +43,30 @@ func (c *Client) ExecSync(ctx context.Context, id string, command []string, time
 	return result, nil
 }
 
-// execError distinguishes a slow command, which the runtime reports, from a runtime that
-// does not respond before the deadline of the call.
+// execError converts the error of ExecSync. It distinguishes a command that exceeded its
+// timeout from a runtime that did not respond before the deadline of the call.
 func (c *Client) execError(ctx, bounded context.Context, err error, timeout time.Duration) error {
 	slow := status.Code(err) == codes.DeadlineExceeded && !errors.Is(bounded.Err(), context.DeadlineExceeded)
 	if slow && timeout > 0 {
-		return tookLonger(timeout)
+		return timeoutError(timeout)
 	}
 	return c.clean(ctx, err)
 }
 
-func tookLonger(timeout time.Duration) error {
+// timeoutError returns the error for a command that exceeded its timeout.
+func timeoutError(timeout time.Duration) error {
 	return &callError{text: "the command took longer than " + timeout.String(), kinds: []error{context.DeadlineExceeded}}
 }
 
-// isTimedOut reports whether CRI-O killed a command at its timeout. It returns no error
-// then, but an exit code that no process can have.
+// isTimedOut reports whether CRI-O killed a command at its timeout. CRI-O returns no error
+// in this case, but an exit code that no process can have.
 func isTimedOut(r *api.ExecSyncResponse) bool {
 	return r.GetExitCode() == -1 && string(r.GetStderr()) == "command timed out"
 }
 
-// beginning returns a copy of the beginning of a stream, so that the rest can be garbage
-// collected.
-func beginning(stream []byte, limit int) ([]byte, bool) {
+// beginning returns a copy of the first limit bytes of a stream, so that the rest can be
+// garbage collected. truncated reports whether the stream is longer.
+func beginning(stream []byte, limit int) (start []byte, truncated bool) {
 	if len(stream) <= limit {
 		return stream, false
 	}

@@ -9,10 +9,10 @@ import (
 	"podd/runtime"
 )
 
-// ImageStatus returns the image with this name or ID, and whether it is present. An invalid
-// name is reported as not present: only PullImage fails for it.
-func (c *Client) ImageStatus(ctx context.Context, image string) (runtime.Image, bool, error) {
-	r, err := invoke(ctx, c, c.timeout, c.images.ImageStatus, &api.ImageStatusRequest{Image: named(image)})
+// ImageStatus returns the image with this name or ID. isPresent is false if the image does
+// not exist or the name is invalid. For an invalid name only PullImage returns an error.
+func (c *Client) ImageStatus(ctx context.Context, name string) (image runtime.Image, isPresent bool, err error) {
+	r, err := invoke(ctx, c, c.timeout, c.images.ImageStatus, &api.ImageStatusRequest{Image: imageSpec(name)})
 	switch {
 	case errors.Is(err, runtime.ErrNotFound), err != nil && isInvalidName(err.Error()):
 		return runtime.Image{}, false, nil
@@ -24,7 +24,7 @@ func (c *Client) ImageStatus(ctx context.Context, image string) (runtime.Image, 
 	return imageFromCRI(r.GetImage()), true, nil
 }
 
-// ListImages returns all images.
+// ListImages returns all images on the node.
 func (c *Client) ListImages(ctx context.Context) ([]runtime.Image, error) {
 	r, err := invoke(ctx, c, c.timeout, c.images.ListImages, &api.ListImagesRequest{})
 	if err != nil {
@@ -38,26 +38,26 @@ func (c *Client) ListImages(ctx context.Context) ([]runtime.Image, error) {
 }
 
 // PullImage pulls an image and returns the reference from which containers are created.
-// auth may be nil; sandbox is the config of the pod that needs the image and may be nil.
-// Only ctx limits its time. Its errors are *runtime.PullError, except those that are
-// runtime.ErrUnavailable or ctx's own.
-func (c *Client) PullImage(ctx context.Context, image string, auth *api.AuthConfig, sandbox *api.PodSandboxConfig) (string, error) {
-	r, err := c.images.PullImage(ctx, &api.PullImageRequest{Image: named(image), Auth: auth, SandboxConfig: sandbox})
+// auth may be nil. sandbox is the config of the pod that needs the image, or nil. Only ctx
+// limits the duration. The error is a *runtime.PullError, or matches runtime.ErrUnavailable
+// or ctx.Err().
+func (c *Client) PullImage(ctx context.Context, image string, auth *api.AuthConfig, sandbox *api.PodSandboxConfig) (ref string, err error) {
+	r, err := c.images.PullImage(ctx, &api.PullImageRequest{Image: imageSpec(image), Auth: auth, SandboxConfig: sandbox})
 	if err != nil {
 		return "", c.pullError(ctx, image, auth == nil, err)
 	}
 	return r.GetImageRef(), nil
 }
 
-// RemoveImage removes an image with all its names. It is not an error if the image does not
+// RemoveImage removes an image and all its names. It returns nil if the image does not
 // exist.
 func (c *Client) RemoveImage(ctx context.Context, image string) error {
-	_, err := invoke(ctx, c, c.timeout, c.images.RemoveImage, &api.RemoveImageRequest{Image: named(image)})
+	_, err := invoke(ctx, c, c.timeout, c.images.RemoveImage, &api.RemoveImageRequest{Image: imageSpec(image)})
 	return ignoreNotFound(err)
 }
 
-// ImageFsInfo returns the disk usage of images and of containers' writable layers. The
-// second is empty if the runtime stores both together.
+// ImageFsInfo returns the disk usage of images and of containers' writable layers.
+// containers is empty if the runtime stores both on the same file system.
 func (c *Client) ImageFsInfo(ctx context.Context) (images, containers []runtime.Filesystem, err error) {
 	r, err := invoke(ctx, c, c.timeout, c.images.ImageFsInfo, &api.ImageFsInfoRequest{})
 	if err != nil {
@@ -66,6 +66,7 @@ func (c *Client) ImageFsInfo(ctx context.Context) (images, containers []runtime.
 	return filesystems(r.GetImageFilesystems()), filesystems(r.GetContainerFilesystems()), nil
 }
 
+// filesystems converts disk usage from its CRI type.
 func filesystems(usage []*api.FilesystemUsage) []runtime.Filesystem {
 	var all []runtime.Filesystem
 	for _, u := range usage {
@@ -78,6 +79,7 @@ func filesystems(usage []*api.FilesystemUsage) []runtime.Filesystem {
 	return all
 }
 
-func named(image string) *api.ImageSpec {
+// imageSpec returns the ImageSpec for a name or ID. CRI-O requires UserSpecifiedImage.
+func imageSpec(image string) *api.ImageSpec {
 	return &api.ImageSpec{Image: image, UserSpecifiedImage: image}
 }

@@ -9,11 +9,11 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// ImageCreated returns when a present image was built; zero if the runtime or the image
-// does not have that. CRI has no field for it: containerd and CRI-O return it in their
-// verbose status.
+// ImageCreated returns when an image on the node was built. It returns the zero Time if the
+// runtime does not report this or the image does not contain it. CRI has no field for it,
+// so ImageCreated parses the verbose status of containerd and CRI-O.
 func (c *Client) ImageCreated(ctx context.Context, image string) (time.Time, error) {
-	r, err := invoke(ctx, c, c.timeout, c.images.ImageStatus, &api.ImageStatusRequest{Image: named(image), Verbose: true})
+	r, err := invoke(ctx, c, c.timeout, c.images.ImageStatus, &api.ImageStatusRequest{Image: imageSpec(image), Verbose: true})
 	if err != nil {
 		return time.Time{}, fmt.Errorf("reading when image %s was built: %w", image, err)
 	}

@@ -39,7 +39,7 @@ func TestImageCreated(t *testing.T) {
 			c := &Client{images: verboseImages{info: test.info}, timeout: time.Second}
 			got, err := c.ImageCreated(t.Context(), "web:1")
 			if !got.Equal(test.want) || (err != nil) != test.err {
-				t.Errorf("got %v, %v", got, err)
+				t.Errorf("got %v, error %v; want %v, an error: %v", got, err, test.want, test.err)
 			}
 		})
 	}

@@ -13,34 +13,36 @@ import (
 	"podd/runtime"
 )
 
-// ObserverOptions configure an Observer. The zero values except Instance are right for a
-// daemon.
+// ObserverOptions configure an Observer. A daemon needs to set only Instance.
 type ObserverOptions struct {
-	// Instance is the value of runtime.LabelInstance on our sandboxes. If it is "", no
-	// sandbox is ours.
+	// Instance is the value of runtime.LabelInstance on the sandboxes of this podd. If it is
+	// "", all sandboxes are Foreign.
 	Instance string
-	// Adopted contains further values of the label on sandboxes that are ours.
+	// Adopted contains other values of the label. Sandboxes with these values are treated
+	// like those of this podd.
 	Adopted []string
-	// IncludeUnlabelled includes the details of sandboxes without the label of a podd, such as those
-	// of a kubelet. They are still Foreign.
+	// IncludeUnlabelled makes the observer query the details of sandboxes without
+	// runtime.LabelInstance, for example those of a kubelet. These sandboxes are still
+	// Foreign.
 	IncludeUnlabelled bool
-	// MinRelistInterval is the interval of relists while events are not reliable: the runtime does not
-	// support them, the stream is new, or a relist found a change without an event. Zero
-	// means 1 s.
+	// MinRelistInterval is the interval of relists while events are not reliable. This is
+	// the case if the runtime does not support events, the stream is new, or a relist found
+	// a change without an event. Zero means 1 s.
 	MinRelistInterval time.Duration
-	// MaxRelistInterval is the maximum interval of relists. The interval starts at MinRelistInterval and doubles up to
-	// MaxRelistInterval while events arrive and relists find no changes that had no event. Zero means 30 s.
+	// MaxRelistInterval is the maximum interval of relists. While events are reliable, the
+	// interval doubles after each relist up to this maximum. Zero means 30 s.
 	MaxRelistInterval time.Duration
-	// OnRelist is called after every complete relist with the time of its start and its
-	// duration; nil disables it. It must not block.
+	// OnRelist is called after every complete relist with its start time and duration. It
+	// must not block. It may be nil.
 	OnRelist func(asOf time.Time, took time.Duration)
-	// Logger logs when the runtime becomes unreachable or reachable. Nil means
-	// slog.Default().
+	// Logger receives a message when the runtime becomes unreachable or reachable again. Nil
+	// means slog.Default().
 	Logger *slog.Logger
 }
 
-// ours reports whether a value of runtime.LabelInstance marks sandboxes of ours.
-func (o *ObserverOptions) ours(instance string) bool {
+// isOurs reports whether sandboxes with this value of runtime.LabelInstance are not
+// Foreign.
+func (o *ObserverOptions) isOurs(instance string) bool {
 	return instance != "" && (instance == o.Instance || slices.Contains(o.Adopted, instance))
 }
 
@@ -49,55 +51,57 @@ func (o *ObserverOptions) ours(instance string) bool {
 //	event reader ──marks──▶ Run: list, query what changed ──emit──▶ Snapshot
 //	Refresh ───────marks──▶       ▲ every MinRelistInterval … MaxRelistInterval
 //
-// The reader only marks pods as dirty and never blocks, because a slow subscriber blocks
-// containerd 2.x for all clients. The payload of an event is not used as state, so a lost
-// event only delays a change until the next relist.
+// The event reader only marks pods that may have changed. It never blocks, because a slow
+// subscriber blocks containerd 2.x for all clients. The payload of an event is not used as
+// state, so a lost event only delays a change until the next relist.
 //
-// A container is Exited once its exit code is known, and ExitUnknown before: then its
-// status is queried again within 100 ms, and less often the more often that fails. The
-// result of a late query is used when it arrives.
+// An exited container has the state ExitUnknown until its exit code is known, and then
+// Exited. While the code is unknown, the observer repeats the status query, first after 100
+// ms and then with increasing delays. It also uses the result of a query that returns late.
 //
-// A pass queries only what may have changed: two lists, the status of containers with a
-// new state in the list, and the addresses of new sandboxes, unless another call of this
-// client has returned them. A pod in which nothing changed keeps its pointer.
+// A pass observes the marked pods, or all pods. It makes two list calls and queries only
+// what may have changed. This is the status of containers that have a new state in the
+// list, and the addresses of new sandboxes. It makes no query if another call of this
+// client has returned the same data. If nothing changed in a pod, the pod keeps its
+// pointer.
 type Observer struct {
-	client *Client
-	opts   ObserverOptions
-	marks  marks
-	stream stream
-	health atomic.Pointer[Health]
-	settle atomic.Int64 // afterPass of the last whole pass, in ns
+	client      *Client
+	opts        ObserverOptions
+	marks       marks
+	stream      eventStream
+	health      atomic.Pointer[Health]
+	settleDelay atomic.Int64 // settleDelay after the last whole pass, in ns
 
 	// The following fields belong to Run's goroutine.
-	pods     map[types.NamespacedName]*runtime.Pod // as last emitted
-	period   time.Duration                         // interval of relists
-	relistAt time.Time                             // when the next relist is due
-	failed   int                                   // consecutive failed passes
-	doubts   map[string]doubt                      // IDs that still need a status query
+	pods          map[types.NamespacedName]*runtime.Pod // the pods of the last snapshots
+	period        time.Duration                         // present interval of relists
+	relistAt      time.Time                             // when the next relist is due
+	failed        int                                   // number of consecutive failed passes
+	failedQueries map[string]failedQuery                // by ID of the sandbox or container
 
-	sandboxes  *inquiries[runtime.Sandbox]
-	containers *inquiries[runtime.Container]
+	sandboxes  *statusCalls[runtime.Sandbox]
+	containers *statusCalls[runtime.Container]
 }
 
-// doubt is a sandbox or container after a failed status query.
-type doubt struct {
+// A failedQuery is a sandbox or container whose status query failed and must be repeated.
+type failedQuery struct {
 	key     types.NamespacedName
 	tries   int       // number of failed queries
 	retryAt time.Time // when to query again; zero while a query is in progress
 }
 
-// Health is the state of an Observer.
+// Health describes how current the snapshots of an Observer are.
 type Health struct {
-	// LastRelist is when the newest complete relist was started; zero: none yet.
+	// LastRelist is when the newest complete relist began. It is zero before the first one.
 	LastRelist time.Time
-	// Err is why the newest pass failed; nil if it succeeded.
+	// Err is the error of the newest pass, or nil if the pass succeeded.
 	Err error
-	// Events reports that changes cause events; otherwise they are found after at most
-	// MinRelistInterval.
+	// Events reports whether the runtime sends events. If it is false, the observer finds
+	// changes after at most MinRelistInterval.
 	Events bool
 }
 
-// NewObserver returns an observer that does nothing until Run.
+// NewObserver returns an observer that does nothing until Run is called.
 func (c *Client) NewObserver(o ObserverOptions) *Observer {
 	if o.MinRelistInterval <= 0 {
 		o.MinRelistInterval = time.Second
@@ -108,8 +112,8 @@ func (c *Client) NewObserver(o ObserverOptions) *Observer {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	ob := &Observer{client: c, opts: o, period: o.MinRelistInterval, doubts: map[string]doubt{}}
-	ob.sandboxes, ob.containers = newInquiries(c.querySandbox), newInquiries(c.queryContainer)
+	ob := &Observer{client: c, opts: o, period: o.MinRelistInterval, failedQueries: map[string]failedQuery{}}
+	ob.sandboxes, ob.containers = newStatusCalls(c.querySandbox), newStatusCalls(c.queryContainer)
 	ob.marks.wake = make(chan struct{}, 1)
 	ob.health.Store(&Health{})
 	return ob
@@ -118,22 +122,22 @@ func (c *Client) NewObserver(o ObserverOptions) *Observer {
 // Health returns the current state. It is safe for concurrent use.
 func (o *Observer) Health() Health { return *o.health.Load() }
 
-// Refresh requests an observation of one pod with an AsOf after this call: at once if it
-// is urgent, else as soon as after an event. A burst of pods makes many requests, which
-// then share one list of all pods. Refresh does not wait for the observation. It is safe
-// for concurrent use, also before Run.
+// Refresh requests an observation of one pod whose AsOf is after this call, and returns at
+// once. If urgent is true, the observation begins at once. Otherwise it begins as soon as
+// after an event, so that the requests of a burst of pods share one list of all pods.
+// Refresh is safe for concurrent use, also before Run.
 func (o *Observer) Refresh(key types.NamespacedName, urgent bool) {
 	if urgent {
-		o.marks.pod(key, 0)
+		o.marks.markPod(key, 0)
 		return
 	}
-	o.marks.pod(key, o.settleTime())
+	o.marks.markPod(key, o.settleTime())
 }
 
-// Run observes until ctx is done and returns ctx's error. The first snapshot is Whole.
-// While the runtime cannot be reached, nothing is emitted. Run calls emit from one
-// goroutine; emit must not block for long. The snapshot and everything in it is shared and
-// must not be modified. Run must be called only once.
+// Run observes until ctx is done and returns ctx.Err(). The first snapshot is Whole. While
+// the runtime is unreachable, Run emits nothing. It calls emit from one goroutine, and emit
+// must not block for long. The snapshot and everything in it is shared and must not be
+// modified. Run must be called only once.
 func (o *Observer) Run(ctx context.Context, emit func(runtime.Snapshot)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var reader sync.WaitGroup
@@ -146,13 +150,13 @@ func (o *Observer) Run(ctx context.Context, emit func(runtime.Snapshot)) error {
 	}()
 	o.relistAt = time.Now()
 	for {
-		byTimer, err := o.wait(ctx)
+		isRelist, err := o.wait(ctx)
 		if err != nil {
 			return err
 		}
 		began := time.Now()
-		o.runPass(ctx, byTimer, emit)
-		if err := o.rest(ctx, time.Since(began)); err != nil {
+		o.runPass(ctx, isRelist, emit)
+		if err := o.pauseAfterPass(ctx, time.Since(began)); err != nil {
 			return err
 		}
 	}

@@ -11,37 +11,37 @@ import (
 	"podd/runtime"
 )
 
-// draft is the state of one pass, from the lists over the queries to the pods.
+// A draft is the state of one pass: first the lists, then the queries, then the pods.
 //
-// What did not change is copied from the previous pods, so that the list's messages are not
-// decoded and no status is queried again: an exited container does not change, and a
-// running one is queried once. Labels, annotations and creation time never change in CRI,
-// so comparing the state is sufficient.
+// Sandboxes and containers whose state did not change are copied from the previous pods.
+// Their list messages are not decoded and their status is not queried again. An exited
+// container does not change, and a running container is queried once. Labels, annotations
+// and creation time never change in CRI, so comparing the state is sufficient.
 type draft struct {
-	opts      *ObserverOptions
-	prior     map[types.NamespacedName]*runtime.Pod
-	doubts    map[string]doubt                // of earlier passes
-	asOf      time.Time                       // when this pass began
-	newDoubts map[string]types.NamespacedName // IDs of the queries that failed in this pass
+	opts             *ObserverOptions
+	prior            map[types.NamespacedName]*runtime.Pod
+	failedQueries    map[string]failedQuery          // from earlier passes
+	asOf             time.Time                       // when this pass began
+	newFailedQueries map[string]types.NamespacedName // pods of this pass's failed and repeated queries, by ID
 
-	knownSandboxes  map[string]knownSandbox
-	knownContainers map[string]*runtime.Container // of sandboxes that need their details
-	listed          map[string]*sandboxDraft      // the sandboxes, by ID
+	priorSandboxes  map[string]priorSandbox
+	priorContainers map[string]*runtime.Container // by ID
+	listed          map[string]*sandboxDraft      // by ID
 	orphans         map[orphanKey]*sandboxDraft
 	all             []*sandboxDraft
 
-	sandboxes  []*sandboxDraft   // to be queried
-	containers []*containerDraft // to be queried
+	sandboxes  []*sandboxDraft   // sandboxes to query
+	containers []*containerDraft // containers to query
 }
 
-// orphanKey groups containers without a sandbox.
+// An orphanKey identifies a group of containers whose sandbox no longer exists.
 type orphanKey struct {
 	pod types.NamespacedName
 	uid types.UID
 }
 
-// knownSandbox is a sandbox of the previous pods.
-type knownSandbox struct {
+// A priorSandbox is a sandbox of the previous pods.
+type priorSandbox struct {
 	key         types.NamespacedName
 	incarnation *runtime.Incarnation
 	sandbox     *runtime.Sandbox
@@ -49,7 +49,7 @@ type knownSandbox struct {
 
 type sandboxDraft struct {
 	key        types.NamespacedName
-	before     *runtime.Incarnation // the original of sandbox; nil if sandbox is not a copy
+	before     *runtime.Incarnation // previous state of an unchanged sandbox, else nil
 	sandbox    runtime.Sandbox
 	containers []*containerDraft
 	result     queryResult
@@ -58,38 +58,40 @@ type sandboxDraft struct {
 type containerDraft struct {
 	key       types.NamespacedName
 	container runtime.Container
-	before    *runtime.Container // nil: not known before
-	isCopy    bool               // container is a copy of before
+	before    *runtime.Container // previous state, or nil if the container is new
+	isCopy    bool               // whether container is a copy of before
 	result    queryResult
 }
 
-func newDraft(opts *ObserverOptions, prior map[types.NamespacedName]*runtime.Pod, doubts map[string]doubt, asOf time.Time) *draft {
+// newDraft returns an empty draft of a pass. prior contains the previous state of the pods
+// to observe.
+func newDraft(opts *ObserverOptions, prior map[types.NamespacedName]*runtime.Pod, failedQueries map[string]failedQuery, asOf time.Time) *draft {
 	d := &draft{
-		opts:            opts,
-		prior:           prior,
-		doubts:          doubts,
-		asOf:            asOf,
-		newDoubts:       map[string]types.NamespacedName{},
-		knownSandboxes:  make(map[string]knownSandbox, len(prior)),
-		knownContainers: make(map[string]*runtime.Container, len(prior)),
-		listed:          make(map[string]*sandboxDraft, len(prior)),
-		orphans:         map[orphanKey]*sandboxDraft{},
+		opts:             opts,
+		prior:            prior,
+		failedQueries:    failedQueries,
+		asOf:             asOf,
+		newFailedQueries: map[string]types.NamespacedName{},
+		priorSandboxes:   make(map[string]priorSandbox, len(prior)),
+		priorContainers:  make(map[string]*runtime.Container, len(prior)),
+		listed:           make(map[string]*sandboxDraft, len(prior)),
+		orphans:          map[orphanKey]*sandboxDraft{},
 	}
 	for _, pod := range prior {
 		for i := range pod.Incarnations {
 			in := &pod.Incarnations[i]
 			if in.ID != "" {
-				d.knownSandboxes[in.ID] = knownSandbox{key: pod.Key, incarnation: in, sandbox: &in.Sandbox}
+				d.priorSandboxes[in.ID] = priorSandbox{key: pod.Key, incarnation: in, sandbox: &in.Sandbox}
 			}
 			for j := range in.Containers {
-				d.knownContainers[in.Containers[j].ID] = &in.Containers[j]
+				d.priorContainers[in.Containers[j].ID] = &in.Containers[j]
 			}
 		}
 	}
 	return d
 }
 
-// add processes the lists.
+// add adds the sandboxes and containers of the lists.
 func (d *draft) add(l listing) error {
 	for i := range l.sandboxes {
 		if err := d.addSandbox(&l.sandboxes[i]); err != nil {
@@ -104,104 +106,109 @@ func (d *draft) add(l listing) error {
 	return nil
 }
 
+// addSandbox adds a sandbox of the list. It copies the previous state if the sandbox's
+// state did not change.
 func (d *draft) addSandbox(item *wireItem) error {
-	_, again := d.doubts[string(item.id)]
-	known, isKnown := d.knownSandboxes[string(item.id)]
+	_, isRetry := d.failedQueries[string(item.id)]
+	known, isKnown := d.priorSandboxes[string(item.id)]
 	sd := &sandboxDraft{key: known.key}
-	if isKnown && !again && known.sandbox.Ready == ready(api.PodSandboxState(item.state)) {
+	if isKnown && !isRetry && known.sandbox.Ready == isReady(api.PodSandboxState(item.state)) {
 		sd.sandbox, sd.before = *known.sandbox, known.incarnation
 	} else {
 		var listed api.PodSandbox
 		if err := proto.Unmarshal(item.raw, &listed); err != nil {
 			return err
 		}
-		d.newSandbox(sd, &listed, known.sandbox)
+		d.setSandbox(sd, &listed, known.sandbox)
 	}
 	d.all = append(d.all, sd)
 	d.listed[sd.sandbox.ID] = sd
 	return nil
 }
 
-// newSandbox adds a sandbox from the list and queues the query of its addresses. For a
-// sandbox that is not ready, the known addresses are kept. known may be nil.
-func (d *draft) newSandbox(sd *sandboxDraft, s *api.PodSandbox, known *runtime.Sandbox) {
+// setSandbox fills sd from the list and schedules the query of the sandbox's addresses. If
+// the sandbox is not ready, it keeps the addresses of prior. prior may be nil.
+func (d *draft) setSandbox(sd *sandboxDraft, s *api.PodSandbox, prior *runtime.Sandbox) {
 	sd.key = types.NamespacedName{Namespace: s.GetMetadata().GetNamespace(), Name: s.GetMetadata().GetName()}
 	sd.sandbox = listedSandbox(s)
-	sd.sandbox.Foreign = !d.ours(s.GetLabels())
-	if known != nil {
-		sd.sandbox.IPs = known.IPs
+	sd.sandbox.Foreign = !d.isOurs(s.GetLabels())
+	if prior != nil {
+		sd.sandbox.IPs = prior.IPs
 	}
 	switch {
 	case !sd.sandbox.Ready || d.isIgnored(&sd.sandbox):
-	case d.isTooEarly(s.GetId()):
-		sd.result = notYet
+	case d.isRetryPending(s.GetId()):
+		sd.result = retryPending
 	default:
 		d.sandboxes = append(d.sandboxes, sd)
 	}
 }
 
-func (d *draft) ours(labels map[string]string) bool {
-	return d.opts.ours(labels[runtime.LabelInstance])
+// isOurs reports whether an object with these labels is ours.
+func (d *draft) isOurs(labels map[string]string) bool {
+	return d.opts.isOurs(labels[runtime.LabelInstance])
 }
 
 // isIgnored reports whether the details of a sandbox are not needed, because another podd
-// owns it.
+// owns the sandbox.
 func (d *draft) isIgnored(s *runtime.Sandbox) bool {
 	return s.Foreign && !(d.opts.IncludeUnlabelled && s.Labels[runtime.LabelInstance] == "")
 }
 
-// isTooEarly reports whether it is too early to query the status of an object again.
-func (d *draft) isTooEarly(id string) bool { return d.asOf.Before(d.doubts[id].retryAt) }
+// isRetryPending reports whether the status query of an object failed and must not be
+// repeated yet.
+func (d *draft) isRetryPending(id string) bool { return d.asOf.Before(d.failedQueries[id].retryAt) }
 
-// addContainer adds a container if its sandbox is observed, or no longer exists and was
-// ours.
+// addContainer adds a container to its sandbox. If the sandbox no longer exists, it adds
+// the container only if the sandbox was ours.
 func (d *draft) addContainer(item *wireItem) error {
-	home := d.listed[string(item.sandbox)]
-	if home != nil && d.isIgnored(&home.sandbox) {
+	group := d.listed[string(item.sandbox)]
+	if group != nil && d.isIgnored(&group.sandbox) {
 		return nil
 	}
-	cd := &containerDraft{before: d.knownContainers[string(item.id)]}
+	cd := &containerDraft{before: d.priorContainers[string(item.id)]}
 	state := containerState(api.ContainerState(item.state))
-	_, again := d.doubts[string(item.id)]
-	if home != nil && cd.before != nil && cd.before.State == state && !again {
+	_, isRetry := d.failedQueries[string(item.id)]
+	if group != nil && cd.before != nil && cd.before.State == state && !isRetry {
 		cd.container, cd.isCopy = *cd.before, true
-		home.containers = append(home.containers, cd)
+		group.containers = append(group.containers, cd)
 		return nil
 	}
 	var listed api.Container
 	if err := proto.Unmarshal(item.raw, &listed); err != nil {
 		return err
 	}
-	if home == nil {
-		if home = d.orphanGroup(&listed, cd.before != nil && !d.wasForeign(cd.before.SandboxID)); home == nil {
+	if group == nil {
+		if group = d.orphanGroup(&listed, cd.before != nil && !d.wasForeign(cd.before.SandboxID)); group == nil {
 			return nil
 		}
 	}
-	home.containers = append(home.containers, cd)
-	cd.key, cd.container = home.key, listedContainer(&listed)
+	group.containers = append(group.containers, cd)
+	cd.key, cd.container = group.key, listedContainer(&listed)
 	switch {
-	// The status of a created container has no more fields than the list.
+	// The status of a created container has no more fields than the list contains.
 	case state == runtime.Created:
-	case cd.before != nil && cd.before.State == state && !again:
+	case cd.before != nil && cd.before.State == state && !isRetry:
 		cd.container = *cd.before
-	case d.isTooEarly(cd.container.ID):
-		cd.result = notYet
+	case d.isRetryPending(cd.container.ID):
+		cd.result = retryPending
 	default:
 		d.containers = append(d.containers, cd)
 	}
 	return nil
 }
 
-func (d *draft) wasForeign(sandbox string) bool {
-	known := d.knownSandboxes[sandbox].sandbox
+// wasForeign reports whether a sandbox was Foreign in the previous pods.
+func (d *draft) wasForeign(sandboxID string) bool {
+	known := d.priorSandboxes[sandboxID].sandbox
 	return known != nil && known.Foreign
 }
 
-// orphanGroup returns the group of a container without a sandbox; nil if it is not known to
-// be ours.
+// orphanGroup returns the group of a container whose sandbox no longer exists. It returns
+// nil unless wasOurs is true or the container's labels show that it is ours.
 func (d *draft) orphanGroup(c *api.Container, wasOurs bool) *sandboxDraft {
 	labels := c.GetLabels()
-	if !d.ours(labels) && !wasOurs {
+	if !d.isOurs(labels) && !wasOurs {
 		return nil
 	}
 	key := orphanKey{

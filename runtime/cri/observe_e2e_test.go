@@ -20,8 +20,8 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// TestObserverOutlivesRuntime kills the runtime, kills a container meanwhile, and starts the
-// runtime again.
+// TestObserverOutlivesRuntime kills the runtime, kills a container while the runtime is not
+// running, and starts the runtime again.
 func TestObserverOutlivesRuntime(t *testing.T) {
 	for _, flavor := range tools.Flavors() {
 		t.Run(string(flavor), func(t *testing.T) {
@@ -39,15 +39,15 @@ func TestObserverOutlivesRuntime(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := c.StopContainer(t.Context(), short, time.Second); err == nil {
-				t.Error("stopping a container succeeded without a runtime")
+				t.Error("StopContainer without a runtime: got no error")
 			}
-			end(t, s, short)
-			missesRuntime(t, observer)
+			killContainer(t, s, short)
+			awaitUnreachable(t, observer)
 			if err := s.Restart(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if c := awaitState(t, snapshots, "short", runtime.Exited); c.FinishedAt.IsZero() {
-				t.Errorf("got %+v", c)
+				t.Errorf("got %+v, want a finish time", c)
 			}
 			realPod(t, s, c, "next", "sleep 1000")
 			awaitState(t, snapshots, "next", runtime.Running)
@@ -64,14 +64,14 @@ func TestObserverOutlivesRuntime(t *testing.T) {
 	}
 }
 
-// seen has the snapshots that an observer has emitted so far.
-type seen struct {
+// A snapshotLog contains the snapshots that an observer has emitted so far.
+type snapshotLog struct {
 	mu   sync.Mutex // guards all following fields
 	pods map[types.NamespacedName]*runtime.Pod
 	news chan struct{}
 }
 
-func (s *seen) take(snapshot runtime.Snapshot) {
+func (s *snapshotLog) take(snapshot runtime.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if snapshot.Whole {
@@ -90,7 +90,7 @@ func (s *seen) take(snapshot runtime.Snapshot) {
 	}
 }
 
-func (s *seen) pod(name string) runtime.Pod {
+func (s *snapshotLog) pod(name string) runtime.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if pod := s.pods[key(name)]; pod != nil {
@@ -99,14 +99,14 @@ func (s *seen) pod(name string) runtime.Pod {
 	return runtime.Pod{}
 }
 
-// await waits until is returns true for the observed pods.
-func (s *seen) await(t *testing.T, what string, is func(map[types.NamespacedName]*runtime.Pod) bool) {
+// await waits until isReached returns true for the observed pods.
+func (s *snapshotLog) await(t *testing.T, what string, isReached func(map[types.NamespacedName]*runtime.Pod) bool) {
 	t.Helper()
 	limit := time.NewTimer(time.Minute)
 	defer limit.Stop()
 	for {
 		s.mu.Lock()
-		good := is(s.pods)
+		good := isReached(s.pods)
 		s.mu.Unlock()
 		if good {
 			return
@@ -114,13 +114,13 @@ func (s *seen) await(t *testing.T, what string, is func(map[types.NamespacedName
 		select {
 		case <-s.news:
 		case <-limit.C:
-			t.Fatalf("never observed: %s", what)
+			t.Fatalf("waiting in vain for an observation: %s", what)
 		}
 	}
 }
 
-func observeReal(t *testing.T, c *cri.Client) (*seen, *cri.Observer) {
-	s := &seen{pods: map[types.NamespacedName]*runtime.Pod{}, news: make(chan struct{}, 1)}
+func observeReal(t *testing.T, c *cri.Client) (*snapshotLog, *cri.Observer) {
+	s := &snapshotLog{pods: map[types.NamespacedName]*runtime.Pod{}, news: make(chan struct{}, 1)}
 	o := c.NewObserver(cri.ObserverOptions{Instance: instance, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -154,7 +154,7 @@ func realPod(t *testing.T, s *stack.Stack, c *cri.Client, name, script string) (
 	return sandbox, container
 }
 
-func awaitState(t *testing.T, s *seen, name string, state runtime.ContainerState) runtime.Container {
+func awaitState(t *testing.T, s *snapshotLog, name string, state runtime.ContainerState) runtime.Container {
 	t.Helper()
 	var found runtime.Container
 	s.await(t, name+" is "+string(state), func(pods map[types.NamespacedName]*runtime.Pod) bool {
@@ -168,8 +168,8 @@ func awaitState(t *testing.T, s *seen, name string, state runtime.ContainerState
 	return found
 }
 
-// end kills the process of a container.
-func end(t *testing.T, s *stack.Stack, container string) {
+// killContainer kills the process of a container.
+func killContainer(t *testing.T, s *stack.Stack, container string) {
 	t.Helper()
 	pid, err := s.ContainerPID(container)
 	if err == nil {
@@ -180,14 +180,14 @@ func end(t *testing.T, s *stack.Stack, container string) {
 	}
 }
 
-// missesRuntime waits until the observer reports that the runtime is unreachable.
-func missesRuntime(t *testing.T, o *cri.Observer) {
+// awaitUnreachable waits until the observer reports that the runtime is unreachable.
+func awaitUnreachable(t *testing.T, o *cri.Observer) {
 	t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
 	for deadline := time.Now().Add(time.Minute); o.Health().Err == nil; <-again.C {
 		if time.Now().After(deadline) {
-			t.Fatalf("got health %+v without a runtime", o.Health())
+			t.Fatalf("got health %+v without a runtime, want an error", o.Health())
 		}
 	}
 }

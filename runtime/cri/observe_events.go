@@ -15,53 +15,57 @@ import (
 )
 
 const (
-	// eventDelay is the delay after an event other than the exit of one of our containers:
-	// usually podd caused the change itself, and its effects report their own success. In a
-	// burst of pods a shorter delay would query the runtime several times per pod. It also
-	// gives containerd time to remove a sandbox, because its event comes before the
-	// removal. The delay is longer if there are many pods, see afterPass.
+	// eventDelay is the delay between an event and the pass that observes its pod. The exit
+	// of one of our containers is observed without a delay. All other changes are usually
+	// caused by podd itself, whose effects report their own success. In a burst of pods a
+	// shorter delay would cause several queries per pod. The delay also gives containerd
+	// time to remove a sandbox, because it sends the event before the removal. If there are
+	// many pods, the delay is longer; see settleDelay.
 	eventDelay = time.Second
-	// streamTrustDelay is how long a stream without events must stay open to count as served:
-	// containerd sends nothing, not even headers, before the first event.
+	// streamTrustDelay is how long a stream must stay open before it is reliable without an
+	// event. containerd sends nothing before the first event, not even headers.
 	streamTrustDelay = time.Second
-	// absentRetry is the interval of checks for a new connection to a runtime without
-	// events.
+	// absentRetry is the interval of checks for a new connection while the runtime does not
+	// implement events.
 	absentRetry = 5 * time.Second
 )
 
-// stream is the state of the subscription, written by its reader.
-type stream struct {
+// An eventStream is the state of the event subscription. The event reader updates it.
+type eventStream struct {
 	mu       sync.Mutex // guards all following fields
-	openedAt time.Time  // zero: no stream is open
-	hasEvent bool       // an event has arrived on this stream
+	openedAt time.Time  // zero if no stream is open
+	hasEvent bool       // whether an event has arrived on this stream
 }
 
-func (s *stream) opened() {
+// opened records that a stream was opened.
+func (s *eventStream) opened() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.openedAt, s.hasEvent = time.Now(), false
 }
 
-func (s *stream) event() {
+// event records that an event has arrived.
+func (s *eventStream) event() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hasEvent = true
 }
 
-func (s *stream) closed() {
+// closed records that the stream was closed.
+func (s *eventStream) closed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.openedAt, s.hasEvent = time.Time{}, false
 }
 
-// served reports whether events are reliable at now.
-func (s *stream) served(now time.Time) bool {
+// isReliable reports whether changes at the time now cause events.
+func (s *eventStream) isReliable(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.hasEvent || !s.openedAt.IsZero() && now.Sub(s.openedAt) >= streamTrustDelay
 }
 
-// readEvents maintains a subscription until ctx is done.
+// readEvents subscribes to events, again and again, until ctx is done.
 func (o *Observer) readEvents(ctx context.Context) {
 	for tries := 1; ; tries++ {
 		dials, began := o.client.dials.Load(), time.Now()
@@ -77,7 +81,7 @@ func (o *Observer) readEvents(ctx context.Context) {
 			tries = 0
 			continue
 		}
-		o.marks.all(0)
+		o.marks.markAll(0)
 		if time.Since(began) > streamTrustDelay {
 			tries = 1
 		}
@@ -87,8 +91,9 @@ func (o *Observer) readEvents(ctx context.Context) {
 	}
 }
 
-// retryLimit returns the maximum interval of attempts: an unreachable runtime may return at
-// any time, and one that ends every stream will continue to do so.
+// retryLimit returns the maximum interval of attempts to subscribe. It is short for an
+// unreachable runtime, which may return at any time. It is long for a runtime that closes
+// every stream, because this will not change.
 func retryLimit(err error) time.Duration {
 	if errors.Is(err, runtime.ErrUnavailable) {
 		return time.Second
@@ -96,8 +101,9 @@ func retryLimit(err error) time.Duration {
 	return time.Minute
 }
 
-// awaitNewConnection returns true when there is a new connection, because only a restarted
-// or upgraded runtime can support what this one does not. It returns false if ctx is done.
+// awaitNewConnection waits until the client has made a new connection. Only a restarted or
+// upgraded runtime can implement a call that it did not implement before. It returns false
+// if ctx is done first.
 func (o *Observer) awaitNewConnection(ctx context.Context, dials uint64) bool {
 	for o.client.dials.Load() == dials {
 		if !pause(ctx, absentRetry) {
@@ -107,8 +113,9 @@ func (o *Observer) awaitNewConnection(ctx context.Context, dials uint64) bool {
 	return true
 }
 
-// readStream subscribes once and marks pods until the stream ends. First it marks every
-// pod, because earlier changes have no events, except those that containerd has queued.
+// readStream subscribes once and marks pods until the stream is closed. First it marks
+// every pod, because changes before the subscription have no events, except those that
+// containerd has queued.
 func (o *Observer) readStream(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -117,15 +124,15 @@ func (o *Observer) readStream(ctx context.Context) error {
 		return o.client.clean(ctx, err)
 	}
 	o.stream.opened()
-	o.marks.all(0)
+	o.marks.markAll(0)
 	for {
 		var e wireEvent
 		err := events.RecvMsg(&e)
 		if errors.Is(err, io.EOF) {
-			if o.stream.served(time.Now()) {
+			if o.stream.isReliable(time.Now()) {
 				return err
 			}
-			// CRI-O ends every stream at once unless enable_pod_events is set.
+			// Unless enable_pod_events is set, CRI-O closes every stream at once.
 			return runtime.ErrUnimplemented
 		}
 		if err != nil {
@@ -149,23 +156,26 @@ func (c *Client) subscribe(ctx context.Context) (grpc.ClientStream, error) {
 	return stream, stream.CloseSend()
 }
 
-// handleEvent marks the pod of an event. The kind of the event determines only the delay.
+// handleEvent marks the pod of an event. The type of the event determines only the delay.
 func (o *Observer) handleEvent(e wireEvent) {
 	delay := o.settleTime()
-	if e.kind == uint64(api.ContainerEventType_CONTAINER_STOPPED_EVENT) && (e.name == "" || o.opts.ours(e.instance)) {
+	if e.kind == uint64(api.ContainerEventType_CONTAINER_STOPPED_EVENT) && (e.name == "" || o.opts.isOurs(e.instance)) {
 		delay = 0
 	}
 	if e.name == "" {
-		o.marks.all(delay)
+		o.marks.markAll(delay)
 		return
 	}
-	o.marks.pod(types.NamespacedName{Namespace: e.namespace, Name: e.name}, delay)
+	o.marks.markPod(types.NamespacedName{Namespace: e.namespace, Name: e.name}, delay)
 }
 
-// settleTime returns how long a change that is not urgent waits for a pass.
-func (o *Observer) settleTime() time.Duration { return max(eventDelay, time.Duration(o.settle.Load())) }
+// settleTime returns the delay between a change that is not urgent and the pass that
+// observes it.
+func (o *Observer) settleTime() time.Duration {
+	return max(eventDelay, time.Duration(o.settleDelay.Load()))
+}
 
-// pause waits for d. It returns false if ctx is done first.
+// pause waits for d and returns true. It returns false if ctx is done first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

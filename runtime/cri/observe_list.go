@@ -11,11 +11,13 @@ import (
 	"podd/runtime"
 )
 
-// listing is what the runtime has, of all pods or of some.
+// A listing contains the sandboxes and containers of some or all pods, as the runtime lists
+// them.
 type listing struct{ sandboxes, containers []wireItem }
 
-// list lists containers before sandboxes: then a pod created in between appears as a
-// sandbox without containers, which the barrier of its worker handles, and never as
+// list lists the pods in keys, or all pods if whole is true. It lists containers before
+// sandboxes. A pod that is created in between then appears as a sandbox without containers,
+// which the barrier of the pod's worker handles. In the opposite order it would appear as
 // containers without a sandbox.
 func (o *Observer) list(ctx context.Context, whole bool, keys map[types.NamespacedName]struct{}) (listing, error) {
 	var all listing
@@ -32,7 +34,8 @@ func (o *Observer) list(ctx context.Context, whole bool, keys map[types.Namespac
 	return all, nil
 }
 
-// list adds the objects with these labels; nil means all objects.
+// list adds the sandboxes and containers with these labels to l. If labels is nil, it adds
+// all.
 func (c *Client) list(ctx context.Context, l *listing, labels map[string]string) error {
 	containers, err := c.listWire(ctx, api.RuntimeService_ListContainers_FullMethodName,
 		&api.ListContainersRequest{Filter: &api.ContainerFilter{LabelSelector: labels}}, (*wireItem).readContainer)
@@ -48,7 +51,7 @@ func (c *Client) list(ctx context.Context, l *listing, labels map[string]string)
 	return nil
 }
 
-// listWire makes one list call and decodes the fields of each item that read needs.
+// listWire makes one list call. It calls read for each item to decode the needed fields.
 func (c *Client) listWire(ctx context.Context, method string, request any, read func(*wireItem) error) ([]wireItem, error) {
 	bounded, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

@@ -8,26 +8,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// marks are the pods that may have changed, and when they must be observed. Adding a mark
-// never blocks.
+// marks contains the pods that may have changed, and when they must be observed. Adding a
+// mark never blocks.
 type marks struct {
-	wake chan struct{} // holds one token when the due time moved closer
+	wake chan struct{} // receives a value when the due time moves closer; capacity 1
 
 	mu     sync.Mutex // guards all following fields
 	urgent map[types.NamespacedName]struct{}
-	keys   map[types.NamespacedName]struct{} // due at the time at, as whole is
+	keys   map[types.NamespacedName]struct{} // pods to observe at the time at
 	whole  bool
-	at     time.Time // zero: only urgent has marks
+	at     time.Time // zero if only urgent contains pods
 }
 
-// dirty is what one pass observes.
-type dirty struct {
+// markedPods are the pods that one pass observes: all pods if whole is true, otherwise
+// those in keys.
+type markedPods struct {
 	whole bool
 	keys  map[types.NamespacedName]struct{}
 }
 
-// pod marks one pod to be observed within delay; without a delay the mark is urgent.
-func (m *marks) pod(key types.NamespacedName, delay time.Duration) {
+// markPod marks one pod to be observed within delay. Without a delay the mark is urgent.
+func (m *marks) markPod(key types.NamespacedName, delay time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if delay <= 0 {
@@ -36,9 +37,10 @@ func (m *marks) pod(key types.NamespacedName, delay time.Duration) {
 		return
 	}
 	m.keys = withKey(m.keys, key)
-	m.hastenLocked(delay)
+	m.moveDueLocked(delay)
 }
 
+// withKey adds a key to keys, which may be nil, and returns keys.
 func withKey(keys map[types.NamespacedName]struct{}, key types.NamespacedName) map[types.NamespacedName]struct{} {
 	if keys == nil {
 		keys = map[types.NamespacedName]struct{}{}
@@ -47,15 +49,16 @@ func withKey(keys map[types.NamespacedName]struct{}, key types.NamespacedName) m
 	return keys
 }
 
-// all marks all pods.
-func (m *marks) all(delay time.Duration) {
+// markAll marks all pods to be observed within delay.
+func (m *marks) markAll(delay time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.whole = true
-	m.hastenLocked(delay)
+	m.moveDueLocked(delay)
 }
 
-func (m *marks) hastenLocked(delay time.Duration) {
+// moveDueLocked moves the due time closer if it is later than delay from now.
+func (m *marks) moveDueLocked(delay time.Duration) {
 	at := time.Now().Add(delay)
 	if !m.at.IsZero() && !at.Before(m.at) {
 		return
@@ -64,6 +67,7 @@ func (m *marks) hastenLocked(delay time.Duration) {
 	m.wakeUp()
 }
 
+// wakeUp makes the observer check the due time. It never blocks.
 func (m *marks) wakeUp() {
 	select {
 	case m.wake <- struct{}{}:
@@ -71,8 +75,8 @@ func (m *marks) wakeUp() {
 	}
 }
 
-// due returns when the first mark must be observed; false means that there is none.
-func (m *marks) due() (time.Time, bool) {
+// due returns when the first marked pod must be observed. ok is false if no pod is marked.
+func (m *marks) due() (at time.Time, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.urgent) > 0 {
@@ -81,22 +85,25 @@ func (m *marks) due() (time.Time, bool) {
 	return m.at, !m.at.IsZero()
 }
 
-// peek returns all marks and keeps them.
-func (m *marks) peek() dirty {
+// peek returns all marks without clearing them.
+func (m *marks) peek() markedPods {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	keys := maps.Clone(m.keys)
 	for key := range m.urgent {
 		keys = withKey(keys, key)
 	}
-	return dirty{whole: m.whole, keys: keys}
+	return markedPods{whole: m.whole, keys: keys}
 }
 
-// take returns the marks of the next pass and clears them: every mark, also those not yet
-// due, if whole is set, a mark that is not urgent is due or many are urgent; otherwise the
-// urgent ones. A few urgent marks in a burst of events would else make every pass list all
-// pods. Call take before the first list call, so that later marks cause another pass.
-func (m *marks) take(whole bool) dirty {
+// take returns the marks for the next pass and clears them. It returns all marks if the
+// pass observes all pods anyway (whole), if a mark that is not urgent is due, or if many
+// marks are urgent. Otherwise it returns only the urgent marks. If it returned all, a few
+// urgent marks in a burst of events would make every pass list all pods.
+//
+// take must be called before the first list call, so that a mark during the pass causes
+// another pass.
+func (m *marks) take(whole bool) markedPods {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if due := !m.at.IsZero() && !m.at.After(time.Now()); !whole && !due && len(m.urgent) <= fewPods {
@@ -106,14 +113,14 @@ func (m *marks) take(whole bool) dirty {
 		if len(m.keys) == 0 && !m.whole {
 			m.at = time.Time{}
 		}
-		d := dirty{keys: m.urgent}
+		d := markedPods{keys: m.urgent}
 		m.urgent = nil
 		return d
 	}
 	for key := range m.urgent {
 		m.keys = withKey(m.keys, key)
 	}
-	d := dirty{whole: m.whole, keys: m.keys}
+	d := markedPods{whole: m.whole, keys: m.keys}
 	m.urgent, m.keys, m.whole, m.at = nil, nil, false, time.Time{}
 	return d
 }

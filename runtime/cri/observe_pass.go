@@ -14,23 +14,23 @@ import (
 )
 
 const (
-	// fewPods is how many dirty pods are listed one by one; for more, two lists of
-	// everything are cheaper than two for each.
+	// fewPods is the maximum number of marked pods that are listed one by one. For more
+	// pods, listing all pods is cheaper.
 	fewPods = 8
-	// detailTime is how long a pass waits for its status calls: a shim that hangs must not
-	// delay the other pods.
+	// detailTime is how long a pass waits for its status calls. A shim that hangs must not
+	// delay the observation of other pods.
 	detailTime = 2 * time.Second
-	// detailCalls is how many status calls run concurrently.
+	// detailCalls is the maximum number of concurrent status calls.
 	detailCalls = 4
-	// A status is queried again after firstRetry, and then after twice as long each time,
-	// up to maxRetry.
+	// A failed status query is repeated after firstRetry. The delay doubles after each
+	// failure up to maxRetry.
 	firstRetry = 100 * time.Millisecond
 	maxRetry   = 10 * time.Second
 )
 
 // pass observes the marked pods once. If nothing changed, o.pods stays the same map.
-func (o *Observer) pass(ctx context.Context, marked dirty) (runtime.Snapshot, error) {
-	s := runtime.Snapshot{Whole: marked.whole || len(marked.keys) > fewPods || o.unlabelled(marked.keys)}
+func (o *Observer) pass(ctx context.Context, marked markedPods) (runtime.Snapshot, error) {
+	s := runtime.Snapshot{Whole: marked.whole || len(marked.keys) > fewPods || o.hasUnlabelledSandbox(marked.keys)}
 	if s.Whole {
 		o.client.responses.relist()
 	}
@@ -39,17 +39,17 @@ func (o *Observer) pass(ctx context.Context, marked dirty) (runtime.Snapshot, er
 	if err != nil {
 		return s, err
 	}
-	d := newDraft(&o.opts, o.prior(s.Whole, marked.keys), o.doubts, s.AsOf)
+	d := newDraft(&o.opts, o.prior(s.Whole, marked.keys), o.failedQueries, s.AsOf)
 	if err := d.add(l); err != nil {
 		return s, err
 	}
-	if err := o.fill(ctx, d); err != nil {
+	if err := o.queryDetails(ctx, d); err != nil {
 		return s, err
 	}
-	found := d.finish()
-	o.remember(d, s.Whole)
+	found := d.pods()
+	o.storeFailedQueries(d, s.Whole)
 	if !s.Whole {
-		return o.part(s, marked.keys, found), nil
+		return o.partialSnapshot(s, marked.keys, found), nil
 	}
 	if !sameEntries(o.pods, found) {
 		o.pods = found
@@ -58,16 +58,16 @@ func (o *Observer) pass(ctx context.Context, marked dirty) (runtime.Snapshot, er
 	return s, nil
 }
 
-// remember stores the objects with failed queries in a pass, and marks their pods for the
-// time of the next query. A query in progress marks its pod when it ends.
-func (o *Observer) remember(d *draft, whole bool) {
-	doubts, queried, now := map[string]doubt{}, d.queried(), time.Now()
+// storeFailedQueries stores the failed queries of a pass and marks their pods for the time
+// of the next query. The pod of a query in progress is marked when the query returns.
+func (o *Observer) storeFailedQueries(d *draft, whole bool) {
+	failedQueries, queried, now := map[string]failedQuery{}, d.queried(), time.Now()
 	if !whole {
-		maps.Copy(doubts, o.doubts)
-		maps.DeleteFunc(doubts, func(id string, _ doubt) bool { return queried[id] })
+		maps.Copy(failedQueries, o.failedQueries)
+		maps.DeleteFunc(failedQueries, func(id string, _ failedQuery) bool { return queried[id] })
 	}
-	for id, key := range d.newDoubts {
-		next := doubt{key: key, tries: o.doubts[id].tries, retryAt: o.doubts[id].retryAt}
+	for id, key := range d.newFailedQueries {
+		next := failedQuery{key: key, tries: o.failedQueries[id].tries, retryAt: o.failedQueries[id].retryAt}
 		if queried[id] {
 			next.tries++
 			next.retryAt = now.Add(backOff(next.tries, firstRetry, maxRetry))
@@ -75,17 +75,18 @@ func (o *Observer) remember(d *draft, whole bool) {
 		if o.sandboxes.inProgress(id) || o.containers.inProgress(id) {
 			next.retryAt = time.Time{}
 		} else {
-			o.marks.pod(key, max(next.retryAt.Sub(now), 0))
+			o.marks.markPod(key, max(next.retryAt.Sub(now), 0))
 		}
-		doubts[id] = next
+		failedQueries[id] = next
 	}
-	o.doubts = doubts
-	o.sandboxes.forget(doubts)
-	o.containers.forget(doubts)
+	o.failedQueries = failedQueries
+	o.sandboxes.forget(failedQueries)
+	o.containers.forget(failedQueries)
 }
 
-// part returns the snapshot of some pods; a nil entry is a pod that does not exist.
-func (o *Observer) part(s runtime.Snapshot, keys map[types.NamespacedName]struct{}, found map[types.NamespacedName]*runtime.Pod) runtime.Snapshot {
+// partialSnapshot returns s with the pods in keys and updates o.pods. found contains the
+// observed pods; a key without an entry in found is a pod that does not exist.
+func (o *Observer) partialSnapshot(s runtime.Snapshot, keys map[types.NamespacedName]struct{}, found map[types.NamespacedName]*runtime.Pod) runtime.Snapshot {
 	s.Pods = make(map[types.NamespacedName]*runtime.Pod, len(keys))
 	changed := false
 	for key := range keys {
@@ -95,7 +96,7 @@ func (o *Observer) part(s runtime.Snapshot, keys map[types.NamespacedName]struct
 	if !changed {
 		return s
 	}
-	// The receiver of the last map may still read it.
+	// Receivers of earlier snapshots may still read the old map.
 	next := maps.Clone(o.pods)
 	for key, pod := range s.Pods {
 		if pod == nil {
@@ -108,11 +109,12 @@ func (o *Observer) part(s runtime.Snapshot, keys map[types.NamespacedName]struct
 	return s
 }
 
+// sameEntries reports whether a is not nil and contains the same pointers as b.
 func sameEntries(a, b map[types.NamespacedName]*runtime.Pod) bool {
 	return a != nil && maps.Equal(a, b)
 }
 
-// prior returns the previous state of the pods to observe.
+// prior returns the previous state of the pods in keys, or of all pods if whole is true.
 func (o *Observer) prior(whole bool, keys map[types.NamespacedName]struct{}) map[types.NamespacedName]*runtime.Pod {
 	if whole {
 		return o.pods
@@ -126,9 +128,10 @@ func (o *Observer) prior(whole bool, keys map[types.NamespacedName]struct{}) map
 	return some
 }
 
-// unlabelled reports whether a pod to observe has a sandbox without the labels by which the
-// runtime would list it, because another agent created it.
-func (o *Observer) unlabelled(keys map[types.NamespacedName]struct{}) bool {
+// hasUnlabelledSandbox reports whether a pod in keys has a sandbox without the labels of
+// its pod name, because another agent created the sandbox. A list by labels does not
+// contain such a sandbox.
+func (o *Observer) hasUnlabelledSandbox(keys map[types.NamespacedName]struct{}) bool {
 	for key := range keys {
 		pod := o.pods[key]
 		if pod == nil {
@@ -144,9 +147,9 @@ func (o *Observer) unlabelled(keys map[types.NamespacedName]struct{}) bool {
 	return false
 }
 
-// fill queries what the lists do not contain. It returns an error only if the runtime is
-// unreachable; other failed calls are retried later.
-func (o *Observer) fill(ctx context.Context, d *draft) error {
+// queryDetails queries the fields that the lists do not contain. It returns an error only
+// if the runtime is unreachable. Other failed calls are repeated later.
+func (o *Observer) queryDetails(ctx context.Context, d *draft) error {
 	if len(d.sandboxes) == 0 && len(d.containers) == 0 {
 		return nil
 	}
@@ -166,8 +169,8 @@ func (o *Observer) fill(ctx context.Context, d *draft) error {
 	return ctx.Err()
 }
 
-// onlyUnavailable returns err if the runtime was unreachable, and nil for other errors and
-// timeouts.
+// onlyUnavailable returns err if it means that the runtime is unreachable. For other errors
+// and for timeouts it returns nil.
 func onlyUnavailable(err error) error {
 	if errors.Is(err, runtime.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -175,4 +178,5 @@ func onlyUnavailable(err error) error {
 	return nil
 }
 
+// samePod reports whether a is not nil and is equal to b.
 func samePod(a, b *runtime.Pod) bool { return a != nil && reflect.DeepEqual(a, b) }

@@ -10,8 +10,8 @@ import (
 	"podd/runtime"
 )
 
-// finish returns the pods of the draft. A pod in which nothing changed keeps its pointer.
-func (d *draft) finish() map[types.NamespacedName]*runtime.Pod {
+// pods returns the observed pods. If nothing changed in a pod, the pod keeps its pointer.
+func (d *draft) pods() map[types.NamespacedName]*runtime.Pod {
 	drafts := make(map[types.NamespacedName][]*sandboxDraft, len(d.all))
 	for _, sd := range d.all {
 		if sd.result != queryNotFound {
@@ -21,7 +21,7 @@ func (d *draft) finish() map[types.NamespacedName]*runtime.Pod {
 	pods := make(map[types.NamespacedName]*runtime.Pod, len(drafts))
 	for key, sandboxes := range drafts {
 		before := d.prior[key]
-		if before != nil && isCopy(sandboxes, before) {
+		if before != nil && isUnchanged(sandboxes, before) {
 			pods[key] = before
 			continue
 		}
@@ -34,10 +34,10 @@ func (d *draft) finish() map[types.NamespacedName]*runtime.Pod {
 	return pods
 }
 
-// isCopy reports whether the drafts of a pod are copies of all that it had before. It is
-// cheap, so that a relist of thousands of pods builds and compares only those that may have
-// changed.
-func isCopy(sandboxes []*sandboxDraft, before *runtime.Pod) bool {
+// isUnchanged reports whether the drafts of a pod are copies of its previous sandboxes and
+// containers. It is cheap, so a relist of thousands of pods builds and compares only pods
+// that may have changed.
+func isUnchanged(sandboxes []*sandboxDraft, before *runtime.Pod) bool {
 	if len(sandboxes) != len(before.Incarnations) {
 		return false
 	}
@@ -54,11 +54,12 @@ func isCopy(sandboxes []*sandboxDraft, before *runtime.Pod) bool {
 	return true
 }
 
+// pod builds the pod of these drafts and records its failed queries.
 func (d *draft) pod(key types.NamespacedName, sandboxes []*sandboxDraft) *runtime.Pod {
 	pod := &runtime.Pod{Key: key}
 	for _, sd := range sandboxes {
-		if sd.result == queryFailed || sd.result == notYet {
-			d.newDoubts[sd.sandbox.ID] = sd.key
+		if sd.result == queryFailed || sd.result == retryPending {
+			d.newFailedQueries[sd.sandbox.ID] = sd.key
 		}
 		pod.Incarnations = append(pod.Incarnations, runtime.Incarnation{Sandbox: sd.sandbox, Containers: d.sortedContainers(sd.containers)})
 	}
@@ -76,8 +77,8 @@ func (d *draft) sortedContainers(drafts []*containerDraft) []runtime.Container {
 		switch cd.result {
 		case queryNotFound:
 			continue
-		case queryFailed, notYet:
-			d.newDoubts[cd.container.ID] = cd.key
+		case queryFailed, retryPending:
+			d.newFailedQueries[cd.container.ID] = cd.key
 			cd.setUnknown()
 		}
 		all = append(all, cd.container)
@@ -89,9 +90,9 @@ func (d *draft) sortedContainers(drafts []*containerDraft) []runtime.Container {
 	return all
 }
 
-// setUnknown sets the state of a container after its status query failed. An exit without
-// its code would look like a success, so an exited container becomes ExitUnknown. Others
-// keep their previous state.
+// setUnknown sets the state of a container whose status query failed. An exited container
+// becomes ExitUnknown, because an exit without its code would look like a success. In other
+// states the container keeps its previous state.
 func (c *containerDraft) setUnknown() {
 	why := c.container.Message
 	c.container.Message = ""
@@ -110,9 +111,9 @@ func (c *containerDraft) setUnknown() {
 	c.container.State, c.container.Message = runtime.ExitUnknown, cmp.Or(why, errLate.Error())
 }
 
-// newestFirst sorts incarnations. Within one UID the attempt decides, because it does not
-// depend on a clock; between UIDs the newest sandbox of each. Containers without a sandbox
-// come last.
+// newestFirst sorts incarnations. Incarnations with the same UID are sorted by attempt,
+// which does not depend on a clock. Groups with different UIDs are sorted by the creation
+// time of their newest sandbox. Containers without a sandbox come last.
 func newestFirst(all []runtime.Incarnation) {
 	if len(all) < 2 {
 		return
@@ -135,6 +136,7 @@ func newestFirst(all []runtime.Incarnation) {
 	})
 }
 
+// orphansLast compares two incarnations so that those without a sandbox come last.
 func orphansLast(a, b runtime.Incarnation) int {
 	switch {
 	case (a.ID == "") == (b.ID == ""):

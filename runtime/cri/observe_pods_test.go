@@ -35,8 +35,8 @@ func listedIn(id, sandbox, pod string, labels map[string]string) *api.Container 
 	}
 }
 
-// wired returns a listing as the client decodes it from a runtime.
-func wired(t *testing.T, sandboxes []*api.PodSandbox, containers []*api.Container) listing {
+// decodedListing returns a listing as the client decodes it from a runtime.
+func decodedListing(t *testing.T, sandboxes []*api.PodSandbox, containers []*api.Container) listing {
 	t.Helper()
 	var l listing
 	for _, s := range sandboxes {
@@ -65,10 +65,10 @@ func encoded(t *testing.T, m proto.Message) []byte {
 	return b
 }
 
-// take adds a listing to a draft.
-func (d *draft) take(t *testing.T, sandboxes []*api.PodSandbox, containers []*api.Container) {
+// addListing adds sandboxes and containers to a draft.
+func (d *draft) addListing(t *testing.T, sandboxes []*api.PodSandbox, containers []*api.Container) {
 	t.Helper()
-	if err := d.add(wired(t, sandboxes, containers)); err != nil {
+	if err := d.add(decodedListing(t, sandboxes, containers)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -79,45 +79,47 @@ var web = types.NamespacedName{Namespace: "default", Name: "web"}
 // an ID, which is the last, if they are known to be ours.
 func TestDraft_Orphans(t *testing.T) {
 	d := newDraft(&ObserverOptions{Instance: "ours"}, nil, nil, time.Time{})
-	d.take(t, []*api.PodSandbox{listed("s2", "web", 2, true), listed("x", "web", 9, false)}, []*api.Container{
+	d.addListing(t, []*api.PodSandbox{listed("s2", "web", 2, true), listed("x", "web", 9, false)}, []*api.Container{
 		listedIn("labelled", "s1", "web", map[string]string{runtime.LabelInstance: "ours"}),
 		listedIn("not-known", "s1", "web", nil),
 		listedIn("home", "s2", "web", nil),
 		listedIn("theirs", "x", "web", nil),
 	})
-	pods := d.finish()
+	pods := d.pods()
 	all := pods[web].Incarnations
 	if len(all) != 3 || all[0].ID != "x" || !all[0].Foreign || len(all[0].Containers) != 0 ||
 		all[1].ID != "s2" || len(all[1].Containers) != 1 || all[1].Containers[0].ID != "home" ||
 		all[2].ID != "" || all[2].UID != "u" || len(all[2].Containers) != 1 || all[2].Containers[0].ID != "labelled" {
-		t.Fatalf("got %+v", all)
+		t.Fatalf("got %+v, want two sandboxes and then the orphans of u", all)
 	}
-	// A container stays if its sandbox, in which it was observed, is no longer listed.
+	// A container is still observed if the sandbox in which it was observed is no longer
+	// listed.
 	d = newDraft(&ObserverOptions{Instance: "ours"}, pods, nil, time.Time{})
-	d.take(t, nil, []*api.Container{listedIn("home", "s2", "web", nil)})
-	all = d.finish()[web].Incarnations
+	d.addListing(t, nil, []*api.Container{listedIn("home", "s2", "web", nil)})
+	all = d.pods()[web].Incarnations
 	if len(all) != 1 || all[0].ID != "" || len(all[0].Containers) != 1 || all[0].Containers[0].ID != "home" {
-		t.Errorf("got %+v", all)
+		t.Errorf("without sandboxes: got %+v, want one incarnation with the container home", all)
 	}
 }
 
-// TestDraft_Unlabelled checks that a sandbox without the label of a podd is observed with its
-// containers if IncludeUnlabelled is set, and stays foreign. Its containers are dropped with it.
+// TestDraft_Unlabelled checks that a sandbox without the label of a podd is observed with
+// its containers if IncludeUnlabelled is set, and stays foreign. Its containers are dropped
+// with it.
 func TestDraft_Unlabelled(t *testing.T) {
 	bare, others := listed("bare", "web", 1, true), listed("others", "web", 0, true)
 	bare.Labels, others.Labels = nil, map[string]string{runtime.LabelInstance: "another"}
 	containers := []*api.Container{listedIn("seen", "bare", "web", nil), listedIn("theirs", "others", "web", nil)}
 	d := newDraft(&ObserverOptions{Instance: "ours", IncludeUnlabelled: true}, nil, nil, time.Time{})
-	d.take(t, []*api.PodSandbox{bare, others}, containers)
-	pods := d.finish()
+	d.addListing(t, []*api.PodSandbox{bare, others}, containers)
+	pods := d.pods()
 	all := pods[web].Incarnations
 	if len(all) != 2 || !all[0].Foreign || len(all[0].Containers) != 1 || !all[1].Foreign || len(all[1].Containers) != 0 {
-		t.Fatalf("got %+v", all)
+		t.Fatalf("got %+v, want two foreign sandboxes, the first with a container", all)
 	}
 	d = newDraft(&ObserverOptions{Instance: "ours", IncludeUnlabelled: true}, pods, nil, time.Time{})
-	d.take(t, nil, containers)
-	if got := d.finish()[web]; got != nil {
-		t.Errorf("got %+v", got)
+	d.addListing(t, nil, containers)
+	if got := d.pods()[web]; got != nil {
+		t.Errorf("without sandboxes: got %+v, want no pod", got)
 	}
 }
 
@@ -128,10 +130,10 @@ func TestDraft_Adopted(t *testing.T) {
 	sandbox := listed("s1", "web", 0, true)
 	sandbox.Labels = theirs
 	d := newDraft(&ObserverOptions{Instance: "ours", Adopted: []string{"lost"}}, nil, nil, time.Time{})
-	d.take(t, []*api.PodSandbox{sandbox}, []*api.Container{listedIn("c1", "s1", "web", nil), listedIn("c2", "gone", "web", theirs)})
-	all := d.finish()[web].Incarnations
+	d.addListing(t, []*api.PodSandbox{sandbox}, []*api.Container{listedIn("c1", "s1", "web", nil), listedIn("c2", "gone", "web", theirs)})
+	all := d.pods()[web].Incarnations
 	if len(all) != 2 || all[0].Foreign || len(all[0].Containers) != 1 || all[1].Foreign || len(all[1].Containers) != 1 {
-		t.Errorf("got %+v", all)
+		t.Errorf("got %+v, want two sandboxes that are not foreign, with one container each", all)
 	}
 }
 
@@ -139,10 +141,10 @@ func TestDraft_ContainerOrder(t *testing.T) {
 	d := newDraft(&ObserverOptions{Instance: "ours"}, nil, nil, time.Time{})
 	late, early := listedIn("a", "s", "web", nil), listedIn("b", "s", "web", nil)
 	late.CreatedAt, early.CreatedAt = 9, 3
-	d.take(t, []*api.PodSandbox{listed("s", "web", 0, true)}, []*api.Container{late, early})
-	got := d.finish()[web].Incarnations[0].Containers
+	d.addListing(t, []*api.PodSandbox{listed("s", "web", 0, true)}, []*api.Container{late, early})
+	got := d.pods()[web].Incarnations[0].Containers
 	if len(got) != 2 || got[0].ID != "b" || got[1].ID != "a" {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want b before a", got)
 	}
 }
 
@@ -151,10 +153,10 @@ func TestDraft_StatusNotFound(t *testing.T) {
 	d := newDraft(&ObserverOptions{Instance: "ours"}, nil, nil, time.Time{})
 	running := listedIn("c", "s", "web", nil)
 	running.State = api.ContainerState_CONTAINER_RUNNING
-	d.take(t, []*api.PodSandbox{listed("s", "web", 0, true)}, []*api.Container{running})
+	d.addListing(t, []*api.PodSandbox{listed("s", "web", 0, true)}, []*api.Container{running})
 	d.containers[0].result = queryNotFound
-	if got := d.finish()[web].Incarnations[0].Containers; len(got) != 0 {
-		t.Errorf("got %+v", got)
+	if got := d.pods()[web].Incarnations[0].Containers; len(got) != 0 {
+		t.Errorf("got %+v, want no containers", got)
 	}
 }
 
@@ -174,15 +176,15 @@ func TestNewestFirst(t *testing.T) {
 		newestFirst(shuffled)
 		for i := range all {
 			if all[i].ID != shuffled[i].ID || all[i].UID != shuffled[i].UID || all[i].Attempt != shuffled[i].Attempt {
-				t.Fatalf("the order depends on that of the input: %v, %v", all, shuffled)
+				t.Fatalf("got an order that depends on the input: %v and %v, want the same", all, shuffled)
 			}
 			for j := range all[:i] {
 				a, b := all[j], all[i]
 				if a.ID == "" && b.ID != "" {
-					t.Fatalf("an orphan is before a sandbox: %v", all)
+					t.Fatalf("got an orphan before a sandbox: %v", all)
 				}
 				if a.ID != "" && b.ID != "" && a.UID == b.UID && a.Attempt < b.Attempt {
-					t.Fatalf("attempt %d is before %d: %v", a.Attempt, b.Attempt, all)
+					t.Fatalf("got attempt %d before attempt %d: %v", a.Attempt, b.Attempt, all)
 				}
 			}
 		}

@@ -16,20 +16,20 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// TestObserver_Converges checks that, some time after random changes of pods, events and the
-// runtime, the snapshots of the observer add up to those of a new observer.
+// TestObserver_Converges makes random changes to pods, events and the runtime. It checks
+// that the snapshots of the observer then add up to those of a new observer.
 func TestObserver_Converges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		steps := rapid.SliceOfN(rapid.IntRange(0, 99), 1, 60).Draw(rt, "steps")
 		var got, want map[string]string
 		inScene(t, runtimetest.Options{NoEvents: rapid.Bool().Draw(rt, "no events")}, func(s *scene) {
 			for i, step := range steps {
-				s.happen(i, step)
+				s.changeRandomly(i, step)
 			}
 			s.Up()
 			s.MuteEvents(false)
 			s.sleep(2 * time.Minute)
-			got, want = outline(s.view), s.fresh()
+			got, want = outline(s.view), s.freshPods()
 		})
 		if !maps.Equal(got, want) {
 			rt.Fatalf("got  %v\nwant %v", got, want)
@@ -37,13 +37,13 @@ func TestObserver_Converges(t *testing.T) {
 	})
 }
 
-// happen makes one random change, which may fail.
-func (s *scene) happen(i, step int) {
+// changeRandomly makes one random change. The change may fail.
+func (s *scene) changeRandomly(i, step int) {
 	name := fmt.Sprintf("p%d", step%4)
 	config := sandboxOf(name, uint32(i))
 	ctx := s.Context()
 	newest := func() string {
-		if pod := s.seen(name); pod != nil {
+		if pod := s.observed(name); pod != nil {
 			return pod.Incarnations[0].ID
 		}
 		return ""
@@ -76,8 +76,8 @@ func (s *scene) happen(i, step int) {
 	}
 }
 
-// fresh returns the pods that a new observer emits.
-func (s *scene) fresh() map[string]string {
+// freshPods returns the pods that a new observer emits.
+func (s *scene) freshPods() map[string]string {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var first map[string]string
@@ -88,7 +88,7 @@ func (s *scene) fresh() map[string]string {
 	return first
 }
 
-// outline returns the compared parts of pods, by name.
+// outline returns the compared parts of pods, by pod name.
 func outline(pods map[types.NamespacedName]*runtime.Pod) map[string]string {
 	lines := map[string]string{}
 	for key, pod := range pods {

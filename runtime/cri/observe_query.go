@@ -7,22 +7,22 @@ import (
 	"podd/runtime"
 )
 
-// queryResult is the result of the query about one object.
+// A queryResult is the result of the status query for one sandbox or container.
 type queryResult int
 
 const (
-	notQueried queryResult = iota
-	notYet                 // failed in an earlier pass, and the retry is not due
+	notQueried   queryResult = iota
+	retryPending             // the query failed in an earlier pass and must not be repeated yet
 	queryDone
 	queryNotFound
 	queryFailed
 )
 
-// query sets the addresses.
+// query queries the sandbox's addresses.
 func (s *sandboxDraft) query(ctx, pass context.Context, o *Observer) (err error) {
-	found, known := o.client.responses.sandbox(s.sandbox.ID)
-	if !known {
-		found, err = o.sandboxes.get(ctx, pass, s.sandbox.ID, s.sandbox.Ready, func() { o.marks.pod(s.key, 0) })
+	found, isStored := o.client.responses.sandbox(s.sandbox.ID)
+	if !isStored {
+		found, err = o.sandboxes.get(ctx, pass, s.sandbox.ID, s.sandbox.Ready, func() { o.marks.markPod(s.key, 0) })
 	}
 	s.result = queryResultOf(err)
 	if s.result == queryDone {
@@ -31,12 +31,13 @@ func (s *sandboxDraft) query(ctx, pass context.Context, o *Observer) (err error)
 	return err
 }
 
-// query sets the fields of the status. The image comes from the list, because a status
-// contains one of its tags. A status without an exit code counts as a failed query.
+// query queries the container's status. It keeps the image of the list, because a status
+// contains an arbitrary tag of the image. A status without an exit code is treated as a
+// failed query.
 func (c *containerDraft) query(ctx, pass context.Context, o *Observer) (err error) {
-	found, known := o.client.responses.container(c.container.ID)
-	if !known || c.container.State != runtime.Running {
-		found, err = o.containers.get(ctx, pass, c.container.ID, c.container.State, func() { o.marks.pod(c.key, 0) })
+	found, isStored := o.client.responses.container(c.container.ID)
+	if !isStored || c.container.State != runtime.Running {
+		found, err = o.containers.get(ctx, pass, c.container.ID, c.container.State, func() { o.marks.markPod(c.key, 0) })
 	}
 	if err == nil && found.State == runtime.ExitUnknown {
 		err = errNoExitCode
@@ -64,7 +65,7 @@ func queryResultOf(err error) queryResult {
 	return queryFailed
 }
 
-// queried returns the IDs that were queried in this pass.
+// queried returns the IDs of the sandboxes and containers that were queried in this pass.
 func (d *draft) queried() map[string]bool {
 	ids := make(map[string]bool, len(d.sandboxes)+len(d.containers))
 	for _, s := range d.sandboxes {

@@ -9,8 +9,8 @@ import (
 	"podd/runtime"
 )
 
-// wait returns when a mark is due, or with true when the next relist is due.
-func (o *Observer) wait(ctx context.Context) (byTimer bool, err error) {
+// wait waits until a mark or the next relist is due. isRelist is true in the second case.
+func (o *Observer) wait(ctx context.Context) (isRelist bool, err error) {
 	for {
 		until, marked := o.relistAt, false
 		if due, ok := o.marks.due(); ok && due.Before(until) {
@@ -29,11 +29,11 @@ func (o *Observer) wait(ctx context.Context) (byTimer bool, err error) {
 	}
 }
 
-// runPass makes one pass and schedules the next one.
-func (o *Observer) runPass(ctx context.Context, byTimer bool, emit func(runtime.Snapshot)) {
-	marked := o.marks.take(byTimer)
+// runPass makes one pass, emits its snapshot and schedules the next relist.
+func (o *Observer) runPass(ctx context.Context, isRelist bool, emit func(runtime.Snapshot)) {
+	marked := o.marks.take(isRelist)
 	withEvents := marked
-	marked.whole = marked.whole || byTimer
+	marked.whole = marked.whole || isRelist
 	before := o.pods
 	snapshot, err := o.pass(ctx, marked)
 	if ctx.Err() != nil {
@@ -48,15 +48,15 @@ func (o *Observer) runPass(ctx context.Context, byTimer bool, emit func(runtime.
 	}
 	o.failed = 0
 	if snapshot.Whole {
-		o.settle.Store(int64(afterPass(time.Since(snapshot.AsOf))))
+		o.settleDelay.Store(int64(settleDelay(time.Since(snapshot.AsOf))))
 	}
-	o.scheduleRelist(time.Now(), byTimer && o.changedUnmarked(withEvents, before), snapshot.Whole)
+	o.scheduleRelist(time.Now(), isRelist && o.changedUnmarked(withEvents, before), snapshot.Whole)
 	emit(snapshot)
 }
 
-// changedUnmarked reports whether a pod changed that was marked neither when the last pass
-// began nor during it.
-func (o *Observer) changedUnmarked(marked dirty, before map[types.NamespacedName]*runtime.Pod) bool {
+// changedUnmarked reports whether a pod changed that was neither in marked nor was marked
+// during the pass. Its change had no event.
+func (o *Observer) changedUnmarked(marked markedPods, before map[types.NamespacedName]*runtime.Pod) bool {
 	since := o.marks.peek()
 	if marked.whole || since.whole {
 		return false
@@ -74,14 +74,14 @@ func (o *Observer) changedUnmarked(marked dirty, before map[types.NamespacedName
 	return differs(before, o.pods) || differs(o.pods, before)
 }
 
-// scheduleRelist schedules the next relist. lostEvents reports that a relist by the timer
-// found a change without an event.
+// scheduleRelist schedules the next relist. lostEvents means that a periodic relist found a
+// change without an event. whole means that the last pass observed all pods.
 func (o *Observer) scheduleRelist(now time.Time, lostEvents, whole bool) {
-	served := o.stream.served(now)
+	reliable := o.stream.isReliable(now)
 	switch {
-	// A new stream does not count as served yet, so changes between the relist that it
-	// caused and its start are found soon.
-	case !served, lostEvents:
+	// A new stream is not reliable yet. The short interval finds changes between the relist
+	// that it caused and the start of the stream.
+	case !reliable, lostEvents:
 		o.period = o.opts.MinRelistInterval
 	case whole:
 		o.period = min(2*o.period, o.opts.MaxRelistInterval)
@@ -107,13 +107,13 @@ func (o *Observer) report(s runtime.Snapshot, err error) {
 			o.opts.OnRelist(s.AsOf, time.Since(s.AsOf))
 		}
 	}
-	h.Events = o.stream.served(time.Now())
+	h.Events = o.stream.isReliable(time.Now())
 	o.health.Store(&h)
 }
 
-// rest pauses for as long as the last pass took, so that many events cost at most half of
-// the time of one core.
-func (o *Observer) rest(ctx context.Context, took time.Duration) error {
+// pauseAfterPass pauses for as long as the last pass took, but at most 100 ms. Passes
+// therefore use at most half of the time during many events.
+func (o *Observer) pauseAfterPass(ctx context.Context, took time.Duration) error {
 	timer := time.NewTimer(min(took, 100*time.Millisecond))
 	defer timer.Stop()
 	select {
@@ -124,13 +124,14 @@ func (o *Observer) rest(ctx context.Context, took time.Duration) error {
 	}
 }
 
-// afterPass returns the delay of the next pass after changes that podd probably made
-// itself. took is the duration of the last whole pass. In a burst every pass is a whole
-// one, and its cost grows with the number of pods, so passes may take at most one fiftieth of
-// the time.
-func afterPass(took time.Duration) time.Duration { return min(50*took, 10*time.Second) }
+// settleDelay returns the delay of the next pass after changes that podd probably made
+// itself. took is the duration of the last whole pass. During a burst, all passes are whole
+// and their cost grows with the number of pods. With this delay they use at most one
+// fiftieth of the time.
+func settleDelay(took time.Duration) time.Duration { return min(50*took, 10*time.Second) }
 
-// backOff returns first, doubled n-1 times, but at most limit.
+// backOff returns the delay after n failures. It is first after one failure, and doubles
+// with each further failure up to limit.
 func backOff(n int, first, limit time.Duration) time.Duration {
 	for ; n > 1 && first < limit; n-- {
 		first *= 2

@@ -38,7 +38,8 @@ func TestObserver_ExitEvent(t *testing.T) {
 	})
 }
 
-// TestObserver_NoInstance checks that every sandbox is foreign if there is no instance.
+// TestObserver_NoInstance checks that every sandbox is foreign if ObserverOptions.Instance
+// is "".
 func TestObserver_NoInstance(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pod("web")
@@ -67,7 +68,7 @@ func TestObserver_Unchanged(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pods(20)
 		s.sleep(5 * time.Second)
-		before := s.seen("p07")
+		before := s.observed("p07")
 		s.Forget()
 		s.taken()
 		s.sleep(time.Hour)
@@ -77,7 +78,7 @@ func TestObserver_Unchanged(t *testing.T) {
 		if n := len(s.Calls("ListContainers")); n < 120 || n > 130 {
 			s.Errorf("%d relists in an idle hour, want one every 30 s", n)
 		}
-		if s.seen("p07") != before {
+		if s.observed("p07") != before {
 			s.Error("an unchanged pod has a new pointer")
 		}
 		snapshots := s.taken()
@@ -90,7 +91,7 @@ func TestObserver_Unchanged(t *testing.T) {
 		if n := len(s.Calls("ContainerStatus", "PodSandboxStatus")); n != 1 {
 			s.Errorf("%d status calls for one exit, want 1", n)
 		}
-		if s.seen("p07") != before {
+		if s.observed("p07") != before {
 			s.Error("a pod has a new pointer after the exit of another one")
 		}
 	})
@@ -117,7 +118,7 @@ func TestObserver_UsesResponses(t *testing.T) {
 		if n := len(s.Calls("ContainerStatus", "PodSandboxStatus")); n != 0 {
 			s.Errorf("%d status calls for objects with a stored response, want none", n)
 		}
-		inc := s.seen("web").Incarnations[0]
+		inc := s.observed("web").Incarnations[0]
 		if c := s.container("web"); c.State != runtime.Running || !c.StartedAt.Equal(started.StartedAt) || c.Labels == nil || !slices.Equal(inc.IPs, status.IPs) || inc.Labels == nil {
 			s.Errorf("got %+v", inc)
 		}
@@ -142,7 +143,7 @@ func TestObserver_AsOf(t *testing.T) {
 		requestedAt := time.Now()
 		s.observer.Refresh(key("web"), true)
 		s.sleep(time.Second)
-		s.Exit("default/web/app", 1) // after the list was made
+		s.Exit("default/web/app", 1) // after the runtime has made the list
 		s.sleep(2500 * time.Millisecond)
 		snapshots := s.taken()
 		if len(snapshots) != 1 || snapshots[0].AsOf.Sub(requestedAt) > time.Millisecond {
@@ -158,13 +159,14 @@ func TestObserver_AsOf(t *testing.T) {
 	})
 }
 
-// TestObserver_MarksDuringPass checks that pods marked during a pass share the next one.
+// TestObserver_MarksDuringPass checks that pods that are marked during a pass share the
+// next pass.
 func TestObserver_MarksDuringPass(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pods(30)
 		s.sleep(40 * time.Second) // relists are at 1, 3, 7, 15, 31, 61 s
-		// meanwhile marks pods during a pass of one pod.
-		meanwhile := func(n, of int) []runtime.Snapshot {
+		// markDuringPass marks pods during a pass of one pod.
+		markDuringPass := func(n, of int) []runtime.Snapshot {
 			remove := s.Inject(runtimetest.Fault{Method: "ListContainers", Nth: 1, Delay: 500 * time.Millisecond})
 			defer remove()
 			s.taken()
@@ -176,10 +178,10 @@ func TestObserver_MarksDuringPass(t *testing.T) {
 			s.sleep(2 * time.Second)
 			return s.taken()
 		}
-		if got := meanwhile(100, 5); len(got) != 2 || len(got[0].Pods) != 1 || len(got[1].Pods) != 5 || got[1].Whole {
+		if got := markDuringPass(100, 5); len(got) != 2 || len(got[0].Pods) != 1 || len(got[1].Pods) != 5 || got[1].Whole {
 			s.Errorf("got %d snapshots, want one of 1 pod and one of 5: %+v", len(got), got)
 		}
-		if got := meanwhile(20, 20); len(got) != 2 || len(got[0].Pods) != 1 || !got[1].Whole {
+		if got := markDuringPass(20, 20); len(got) != 2 || len(got[0].Pods) != 1 || !got[1].Whole {
 			s.Errorf("many pods: got %d snapshots, want one of 1 pod and a whole one", len(got))
 		}
 	})
@@ -219,7 +221,7 @@ func TestObserver_RemovedPods(t *testing.T) {
 			s.Fatal(err)
 		}
 		s.sleep(time.Second)
-		if s.seen("web") != nil {
+		if s.observed("web") != nil {
 			s.Error("a removed pod is still observed")
 		}
 		s.taken()
@@ -262,8 +264,8 @@ func testWithoutEvents(s *scene) {
 	}
 }
 
-// TestObserver_EventsEnd checks that the observer subscribes again at once after a stream
-// with events has ended without an error, because its runtime may be restarting.
+// TestObserver_EventsEnd checks that the observer subscribes again at once if a stream with
+// events is closed without an error, because the runtime may be restarting.
 func TestObserver_EventsEnd(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pod("web")
@@ -281,8 +283,8 @@ func TestObserver_EventsEnd(t *testing.T) {
 	})
 }
 
-// TestObserver_Burst checks that a burst of changes with events takes a bounded share of the
-// time, and does not count as a loss of events.
+// TestObserver_Burst checks that a burst of changes with events uses a limited share of the
+// time and is not treated as a loss of events.
 func TestObserver_Burst(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pods(20)
@@ -307,7 +309,7 @@ func TestObserver_Burst(t *testing.T) {
 
 func (s *scene) untilSeen(name string, limit time.Duration) {
 	s.Helper()
-	for began := time.Now(); s.seen(name) == nil || len(s.seen(name).Incarnations[0].Containers) == 0; s.sleep(100 * time.Millisecond) {
+	for began := time.Now(); s.observed(name) == nil || len(s.observed(name).Incarnations[0].Containers) == 0; s.sleep(100 * time.Millisecond) {
 		if time.Since(began) > limit {
 			s.Fatalf("%s is not observed after %v", name, limit)
 		}
@@ -329,7 +331,8 @@ func TestObserver_LostEvents(t *testing.T) {
 	})
 }
 
-// untilExited advances the time until a pod's container was observed to have exited.
+// untilExited advances the time until the observer has reported that a pod's container has
+// exited.
 func (s *scene) untilExited(name string, limit time.Duration) {
 	s.Helper()
 	for began := time.Now(); s.container(name).State != runtime.Exited; s.sleep(100 * time.Millisecond) {
@@ -339,8 +342,8 @@ func (s *scene) untilExited(name string, limit time.Duration) {
 	}
 }
 
-// TestObserver_Resubscribes checks that there are more relists after a new stream, because
-// it may have begun after the relist that it caused.
+// TestObserver_Resubscribes checks that relists are more frequent after a new stream. The
+// stream may have begun after the relist that it caused.
 func TestObserver_Resubscribes(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pod("web")
@@ -366,7 +369,7 @@ func TestObserver_RuntimeUnreachable(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pod("web")
 		s.sleep(time.Minute)
-		before := s.seen("web")
+		before := s.observed("web")
 		s.Down()
 		s.taken()
 		s.sleep(10 * time.Millisecond)
@@ -383,7 +386,7 @@ func TestObserver_RuntimeUnreachable(t *testing.T) {
 		s.Up()
 		s.sleep(1100 * time.Millisecond)
 		snapshots := s.taken()
-		if len(snapshots) == 0 || !snapshots[0].Whole || s.seen("web") != before {
+		if len(snapshots) == 0 || !snapshots[0].Whole || s.observed("web") != before {
 			s.Fatalf("reachable again: got %+v", snapshots)
 		}
 		s.sleep(2 * time.Second)
@@ -492,8 +495,8 @@ func TestObserver_NoExitFile(t *testing.T) {
 func TestObserver_LateStatus(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault runtimetest.Fault
-		known time.Duration // when the exit code is
-		calls int           // until then
+		known time.Duration // when the exit code becomes available
+		calls int           // before that
 	}{
 		"after 5 s":  {runtimetest.Fault{Delay: 5 * time.Second}, 5 * time.Second, 1},
 		"after 30 s": {runtimetest.Fault{Delay: 30 * time.Second}, 30 * time.Second, 1},
@@ -558,7 +561,7 @@ func TestObserver_Attempts(t *testing.T) {
 		}
 		second := s.sandbox(sandboxOf("web", 1))
 		s.sleep(time.Second)
-		pod := s.seen("web")
+		pod := s.observed("web")
 		if len(pod.Incarnations) != 2 || pod.Incarnations[0].ID != second || pod.Incarnations[1].ID != first {
 			s.Fatalf("got %+v, want the second before the first", pod)
 		}
@@ -568,7 +571,7 @@ func TestObserver_Attempts(t *testing.T) {
 	})
 }
 
-// TestObserver_GRPC observes through real gRPC.
+// TestObserver_GRPC checks an observer with a real gRPC connection.
 func TestObserver_GRPC(t *testing.T) {
 	pipe := func(t *testing.T, r *runtimetest.Runtime) *cri.Client { return r.Dial(t) }
 	inSceneOver(t, runtimetest.Options{}, pipe, func(s *scene) {
@@ -620,7 +623,7 @@ func TestObserver_Unlabelled(t *testing.T) {
 		s.sleep(time.Minute)
 		s.observer.Refresh(key("web"), true)
 		s.sleep(time.Second)
-		if pod := s.seen("web"); pod == nil || !pod.Incarnations[0].Foreign {
+		if pod := s.observed("web"); pod == nil || !pod.Incarnations[0].Foreign {
 			s.Errorf("got %+v, want a foreign sandbox", pod)
 		}
 	})
@@ -632,12 +635,12 @@ func TestObserver_Addresses(t *testing.T) {
 		heal := s.Inject(runtimetest.Fault{Method: "PodSandboxStatus", Err: status.Error(codes.Unknown, "boom")})
 		s.sandbox(sandboxOf("web", 0))
 		s.sleep(3 * time.Second)
-		if in := s.seen("web").Incarnations[0]; !in.Ready || len(in.IPs) != 0 {
+		if in := s.observed("web").Incarnations[0]; !in.Ready || len(in.IPs) != 0 {
 			s.Errorf("got %+v", in)
 		}
 		heal()
 		s.sleep(5 * time.Second)
-		if in := s.seen("web").Incarnations[0]; len(in.IPs) != 1 {
+		if in := s.observed("web").Incarnations[0]; len(in.IPs) != 1 {
 			s.Errorf("at the end: got %+v", in)
 		}
 	})
@@ -658,7 +661,7 @@ func TestObserver_LargeList(t *testing.T) {
 	defer cancel()
 	seen := 0
 	o := r.Dial(t).NewObserver(cri.ObserverOptions{Instance: instance, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	_ = o.Run(ctx, func(s runtime.Snapshot) { // it ends with ctx
+	_ = o.Run(ctx, func(s runtime.Snapshot) { // returns when ctx is done
 		seen = len(s.Pods)
 		cancel()
 	})

@@ -31,21 +31,21 @@ func TestPullErrors(t *testing.T) {
 			open, ref := serveImage(t, s, registry.Options{})
 			for _, code := range []int{401, 403, 404, 429, 500, 503} {
 				open.Inject(registry.Fault{In: "/manifests/", Status: code})
-				wantPull(t, c, ref, nil, func(e *runtime.PullError) bool { return e.Status == code && !e.Unreachable })
+				wantPullError(t, c, ref, nil, func(e *runtime.PullError) bool { return e.Status == code && !e.Unreachable })
 				open.Heal()
 			}
-			wantPull(t, c, open.Host()+"/team/none:1", nil, func(e *runtime.PullError) bool { return e.Status == 404 })
-			wantPull(t, c, "127.0.0.1:1/x:1", nil, func(e *runtime.PullError) bool {
+			wantPullError(t, c, open.Host()+"/team/none:1", nil, func(e *runtime.PullError) bool { return e.Status == 404 })
+			wantPullError(t, c, "127.0.0.1:1/x:1", nil, func(e *runtime.PullError) bool {
 				return e.Unreachable && e.Registry == "127.0.0.1:1" && strings.HasSuffix(e.Error(), "cannot be reached (connection refused)")
 			})
-			wantPull(t, c, "a b", nil, func(e *runtime.PullError) bool { return e.Reason == "InvalidImageName" })
+			wantPullError(t, c, "a b", nil, func(e *runtime.PullError) bool { return e.Reason == "InvalidImageName" })
 			_, locked := serveImage(t, s, registry.Options{User: "ann", Password: "secret"})
-			wantPull(t, c, locked, nil, func(e *runtime.PullError) bool { return e.Status == 401 })
-			wantPull(t, c, locked, &api.AuthConfig{Username: "ann", Password: "hunter2"}, func(e *runtime.PullError) bool {
+			wantPullError(t, c, locked, nil, func(e *runtime.PullError) bool { return e.Status == 401 })
+			wantPullError(t, c, locked, &api.AuthConfig{Username: "ann", Password: "hunter2"}, func(e *runtime.PullError) bool {
 				return e.Status == 401 && !strings.Contains(e.Error(), "hunter2")
 			})
-			// Base64 of "hunter2", which is not of the form user:password.
-			wantPull(t, c, locked, &api.AuthConfig{Auth: "aHVudGVyMg=="}, func(e *runtime.PullError) bool {
+			// Base64 of "hunter2", which does not have the form user:password.
+			wantPullError(t, c, locked, &api.AuthConfig{Auth: "aHVudGVyMg=="}, func(e *runtime.PullError) bool {
 				return !strings.Contains(e.Error(), "hunter2")
 			})
 			open.Inject(registry.Fault{In: "/manifests/"})
@@ -54,14 +54,14 @@ func TestPullErrors(t *testing.T) {
 			unwanted, giveUp := context.WithCancel(t.Context())
 			time.AfterFunc(200*time.Millisecond, giveUp)
 			if _, err := c.PullImage(unwanted, ref, nil, nil); !errors.Is(err, context.Canceled) {
-				t.Errorf("canceled: got %v", err)
+				t.Errorf("canceled pull: got error %v, want Canceled", err)
 			}
 			open.Heal()
 			if id, err := c.PullImage(t.Context(), locked, &api.AuthConfig{Username: "ann", Password: "secret"}, nil); err != nil || id == "" {
-				t.Errorf("with the right password: got %q, %v", id, err)
+				t.Errorf("pull with the right password: got %q, error %v; want an ID", id, err)
 			}
 			if i, present, err := c.ImageStatus(t.Context(), locked); err != nil || !present || i.Size == 0 {
-				t.Errorf("got %+v, %v, %v", i, present, err)
+				t.Errorf("got image %+v, present %v, error %v; want a present image with a size", i, present, err)
 			}
 		})
 	}
@@ -90,12 +90,12 @@ func serveImage(t *testing.T, s *stack.Stack, o registry.Options) (*registry.Reg
 	return r, ref
 }
 
-// wantPull checks that a pull fails with an error for which is returns true.
-func wantPull(t *testing.T, c *cri.Client, image string, auth *api.AuthConfig, is func(*runtime.PullError) bool) {
+// wantPullError checks that a pull fails with an error for which matches returns true.
+func wantPullError(t *testing.T, c *cri.Client, image string, auth *api.AuthConfig, matches func(*runtime.PullError) bool) {
 	t.Helper()
 	_, err := c.PullImage(t.Context(), image, auth, nil)
 	var pull *runtime.PullError
-	if !errors.As(err, &pull) || pull.Image != image || !is(pull) {
-		t.Errorf("pulling %s: got %+v: %v", image, pull, err)
+	if !errors.As(err, &pull) || pull.Image != image || !matches(pull) {
+		t.Errorf("pulling %s: got unexpected error %+v: %v", image, pull, err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"podd/runtime"
 )
 
-// Waiting reasons of a failed pull, as in the kubelet.
+// Waiting reasons of a container after a failed pull, as in the kubelet.
 const (
 	reasonPull        = "ErrImagePull"
 	reasonName        = "InvalidImageName"
@@ -21,17 +21,16 @@ const (
 	reasonSignature   = "SignatureValidationFailed"
 )
 
-// pullError converts a runtime's error of a pull to a *runtime.PullError. Errors of the
-// connection to the runtime itself are returned unchanged.
-//
-// anonymous reports that the pull had no credentials.
+// pullError converts the error of a PullImage call to a *runtime.PullError. Errors of the
+// connection to the runtime are not converted. anonymous means that the pull had no
+// credentials.
 func (c *Client) pullError(ctx context.Context, image string, anonymous bool, err error) error {
 	s, _ := status.FromError(err)
-	ours := s.Code() == codes.Unavailable && !aboutRegistry(s.Message())
-	if ctx.Err() != nil || ended(ctx, s.Code()) || ours || s.Code() == codes.Unimplemented {
+	ours := s.Code() == codes.Unavailable && !isRegistryError(s.Message())
+	if ctx.Err() != nil || isPastDeadline(ctx, s.Code()) || ours || s.Code() == codes.Unimplemented {
 		return c.clean(ctx, err)
 	}
-	why := whyPull(image, s.Message(), anonymous)
+	why := parsePullError(image, s.Message(), anonymous)
 	return &runtime.PullError{
 		Image:       image,
 		Registry:    registryOf(image),
@@ -42,13 +41,13 @@ func (c *Client) pullError(ctx context.Context, image string, anonymous bool, er
 	}
 }
 
-// aboutRegistry reports whether an Unavailable error is the result of a pull, and not of
-// the connection to the runtime.
-func aboutRegistry(text string) bool {
+// isRegistryError reports whether the text of an Unavailable error comes from the pull and
+// not from the connection to the runtime.
+func isRegistryError(text string) bool {
 	return strings.Contains(text, "pull") || strings.Contains(text, "registry") || strings.Contains(text, "://")
 }
 
-// pullFailure is the parsed error of a failed pull.
+// A pullFailure is the parsed error of a failed pull.
 type pullFailure struct {
 	reason      string
 	status      int
@@ -56,15 +55,16 @@ type pullFailure struct {
 	text        string
 }
 
-// whyPull parses the message of containerd or CRI-O. It is an ordered table: the first
-// match wins.
-func whyPull(image, message string, anonymous bool) pullFailure {
-	// CRI-O also tries to pull an OCI artifact of the name, which fails in the same way.
+// parsePullError parses the message of containerd or CRI-O. The switch is an ordered table:
+// the first match wins.
+func parsePullError(image, message string, anonymous bool) pullFailure {
+	// CRI-O then tries to pull an OCI artifact with the same name, which fails in the same
+	// way.
 	message, _, _ = strings.Cut(message, "; artifact err: ")
 	registry := registryOf(image)
 	f := pullFailure{reason: reasonPull, text: trimPull(readable(message))}
 	switch code := httpStatus(message); {
-	// containerd quotes credentials that it cannot parse.
+	// The message is replaced, because containerd quotes credentials that it cannot parse.
 	case containsAny(message, "invalid decoded auth", "illegal base64"):
 		f.text = "the credentials for " + registry + " are not of the form user:password"
 	case isInvalidName(message):
@@ -79,8 +79,8 @@ func whyPull(image, message string, anonymous bool) pullFailure {
 		f.text = "the certificate of " + registry + " was rejected (" + after(f.text, "x509: ", "tls: ") + ")"
 	case code != 0:
 		f.status, f.text = code, statusText(code, registry, anonymous)
-	case unreachable(message) != "":
-		f.unreachable, f.text = true, registry+" cannot be reached ("+unreachable(message)+")"
+	case unreachableCause(message) != "":
+		f.unreachable, f.text = true, registry+" cannot be reached ("+unreachableCause(message)+")"
 	}
 	if strings.HasPrefix(message, reasonUnavailable) {
 		f.reason = reasonUnavailable
@@ -88,12 +88,13 @@ func whyPull(image, message string, anonymous bool) pullFailure {
 	return f
 }
 
-// isInvalidName reports whether a runtime reports that the image name is invalid.
+// isInvalidName reports whether message is the error of a runtime for an invalid image
+// name.
 func isInvalidName(message string) bool {
 	return containsAny(message, "failed to parse image reference", "invalid reference format", "invalid image reference", "couldn't parse image")
 }
 
-// statusText returns the meaning of a registry's HTTP status for a pull.
+// statusText explains the HTTP status of a registry for a user.
 func statusText(code int, registry string, anonymous bool) string {
 	switch code {
 	case http.StatusUnauthorized:
@@ -116,8 +117,8 @@ var (
 	statusBare  = regexp.MustCompile(`(?:unexpected|invalid) (?:HTTP )?status(?: code)?\b[^"]*?:? ([45]\d\d)\b`)
 )
 
-// httpStatus returns the HTTP status of the registry's response, or 0 if there is none: by
-// its number, or else by the phrases of the registry API.
+// httpStatus returns the HTTP status of the registry's response, or 0 if message contains
+// none. It searches for the number first, and then for phrases of the registry API.
 func httpStatus(message string) int {
 	for _, m := range statusWords.FindAllStringSubmatch(message, -1) {
 		code, _ := strconv.Atoi(m[1])
@@ -140,8 +141,8 @@ func httpStatus(message string) int {
 	return 0
 }
 
-// statusPhrases in order: a registry that denies access and mentions authentication
-// requires credentials.
+// statusPhrases is an ordered table. A registry that denies access and mentions
+// authentication requires credentials, so 401 comes first.
 var statusPhrases = []struct {
 	phrase string
 	code   int
@@ -161,8 +162,8 @@ var statusPhrases = []struct {
 	{"repository name not known", http.StatusNotFound},
 }
 
-// unreachable returns why no registry responded, or "" if one did.
-func unreachable(message string) string {
+// unreachableCause returns why no registry responded, or "" if a registry responded.
+func unreachableCause(message string) string {
 	for _, w := range unreachablePhrases {
 		if strings.Contains(message, w.phrase) {
 			return w.cause

@@ -153,7 +153,7 @@ var pullMessages = []struct {
 func TestWhyPull(t *testing.T) {
 	for _, test := range pullMessages {
 		t.Run(test.name, func(t *testing.T) {
-			if got := whyPull(test.image, test.say, true); got != test.want {
+			if got := parsePullError(test.image, test.say, true); got != test.want {
 				t.Errorf("got  %+v\nwant %+v", got, test.want)
 			}
 		})
@@ -165,26 +165,26 @@ func TestPullError(t *testing.T) {
 	err := c.pullError(t.Context(), "reg.example/web:2", false, status.Error(codes.Unknown, "unexpected status: 401 Unauthorized"))
 	var pull *runtime.PullError
 	if !errors.As(err, &pull) || pull.Image != "reg.example/web:2" || pull.Registry != "reg.example" || pull.Status != 401 {
-		t.Fatalf("got %#v", err)
+		t.Fatalf("got %#v, want a PullError of reg.example with status 401", err)
 	}
 	if want := "pulling reg.example/web:2: 401 from reg.example: the image does not exist, or the registry rejected the credentials"; err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
 	}
-	// The end of the connection to the runtime is not an error of the registry.
+	// If the connection to the runtime breaks, this is not an error of the registry.
 	err = c.pullError(t.Context(), "x", true, status.Error(codes.Unavailable, "error reading from server: EOF"))
 	if errors.As(err, &pull) || !errors.Is(err, runtime.ErrUnavailable) {
-		t.Errorf("unavailable runtime: got %#v", err)
+		t.Errorf("unavailable runtime: got %#v, want ErrUnavailable and no PullError", err)
 	}
 	// The timeout of a registry can have the same code.
 	err = c.pullError(t.Context(), "x", true, status.Error(codes.Unavailable, `failed to pull and unpack image "x": i/o timeout`))
 	if !errors.As(err, &pull) || !pull.Unreachable || errors.Is(err, runtime.ErrUnavailable) {
-		t.Errorf("timeout of the registry: got %#v", err)
+		t.Errorf("timeout of the registry: got %#v, want an unreachable PullError", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	err = c.pullError(ctx, "x", true, status.Error(codes.Canceled, "context canceled"))
 	if errors.As(err, &pull) || !errors.Is(err, context.Canceled) {
-		t.Errorf("canceled: got %#v", err)
+		t.Errorf("canceled: got %#v, want Canceled and no PullError", err)
 	}
 }
 
@@ -195,12 +195,12 @@ func TestSandboxImage(t *testing.T) {
 		`failed to get sandbox image "reg.example/pause:3": failed to pull image "reg.example/pause:3": failed to pull and unpack image "reg.example/pause:3": failed to resolve reference "reg.example/pause:3": failed to do request: Head "https://reg.example/v2/pause/manifests/3": dial tcp: lookup reg.example: no such host`,
 	} {
 		want := "the runtime's sandbox image reg.example/pause:3 is not present: reg.example cannot be reached (no such host); load it into the runtime, or name a present one in the runtime's configuration"
-		if got := sandboxImage(c.clean(t.Context(), status.Error(codes.Unknown, say))); got.Error() != want {
+		if got := explainSandboxImage(c.clean(t.Context(), status.Error(codes.Unknown, say))); got.Error() != want {
 			t.Errorf("got  %q\nwant %q", got, want)
 		}
 	}
 	other := c.clean(t.Context(), status.Error(codes.Unknown, "failed to setup network"))
-	if got := sandboxImage(other); got != other {
-		t.Errorf("another error: got %v", got)
+	if got := explainSandboxImage(other); got != other {
+		t.Errorf("another error: got %v, want %v", got, other)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// pullChain matches the prefixes that runtimes add to the cause of a failed pull.
-var pullChain = regexp.MustCompile(`^(?:` + strings.Join([]string{
+// pullPrefixes matches the prefixes that runtimes add to the cause of a failed pull.
+var pullPrefixes = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`failed to pull and unpack image "[^"]*": `,
 	`failed to pull image "[^"]*": `,
 	`unable to pull image(?: or OCI artifact)?: `,
@@ -24,10 +24,10 @@ var pullChain = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`(?:Get|Head|GET|HEAD) "[^"]*": `,
 }, `|`) + `)`)
 
-// trimPull returns text without these prefixes.
+// trimPull removes the prefixes in pullPrefixes from text.
 func trimPull(text string) string {
 	for {
-		rest := pullChain.ReplaceAllString(text, "")
+		rest := pullPrefixes.ReplaceAllString(text, "")
 		if rest == text || rest == "" {
 			return text
 		}
@@ -35,8 +35,8 @@ func trimPull(text string) string {
 	}
 }
 
-// registryOf returns the registry host of an image name; names without one are on Docker
-// Hub.
+// registryOf returns the registry host of an image name. For a name without a host it
+// returns "docker.io".
 func registryOf(image string) string {
 	first, _, found := strings.Cut(image, "/")
 	if found && (strings.ContainsAny(first, ".:") || first == "localhost" || first != strings.ToLower(first)) {
@@ -45,6 +45,7 @@ func registryOf(image string) string {
 	return "docker.io"
 }
 
+// containsAny reports whether s contains one of words.
 func containsAny(s string, words ...string) bool {
 	for _, w := range words {
 		if strings.Contains(s, w) {
@@ -54,7 +55,8 @@ func containsAny(s string, words ...string) bool {
 	return false
 }
 
-// after returns the part of s after the first of words that it contains, or else s.
+// after returns the part of s after the first word of words that s contains. It returns s
+// if s contains none.
 func after(s string, words ...string) string {
 	for _, w := range words {
 		if _, rest, ok := strings.Cut(s, w); ok {
@@ -66,9 +68,9 @@ func after(s string, words ...string) string {
 
 var sandboxImageName = regexp.MustCompile(`failed to (?:get sandbox image|pull image) "([^"]+)": (.*)`)
 
-// sandboxImage adds an explanation if a sandbox failed because the runtime's sandbox image
-// is missing, which is not part of any manifest.
-func sandboxImage(err error) error {
+// explainSandboxImage adds a remedy to err if a sandbox failed because the runtime's
+// sandbox image is missing. The user cannot find this image in a manifest.
+func explainSandboxImage(err error) error {
 	known, ok := err.(*callError)
 	if !ok {
 		return err
@@ -78,7 +80,7 @@ func sandboxImage(err error) error {
 		return err
 	}
 	return &callError{
-		text: "the runtime's sandbox image " + m[1] + " is not present: " + whyPull(m[1], m[2], true).text +
+		text: "the runtime's sandbox image " + m[1] + " is not present: " + parsePullError(m[1], m[2], true).text +
 			"; load it into the runtime, or name a present one in the runtime's configuration",
 		kinds: known.kinds,
 	}

@@ -11,10 +11,10 @@ import (
 func TestResponseCache(t *testing.T) {
 	var a responseCache
 	store := func() {
-		a.keepSandbox(runtime.Sandbox{ID: "ready", Ready: true, Labels: map[string]string{"a": "b"}})
-		a.keepSandbox(runtime.Sandbox{ID: "not"})
-		a.keepContainer(runtime.Container{ID: "runs", State: runtime.Running})
-		a.keepContainer(runtime.Container{ID: "ended", State: runtime.Exited})
+		a.storeSandbox(runtime.Sandbox{ID: "ready", Ready: true, Labels: map[string]string{"a": "b"}})
+		a.storeSandbox(runtime.Sandbox{ID: "not"})
+		a.storeContainer(runtime.Container{ID: "runs", State: runtime.Running})
+		a.storeContainer(runtime.Container{ID: "ended", State: runtime.Exited})
 	}
 	has := func(when string, want bool) {
 		t.Helper()
@@ -25,7 +25,7 @@ func TestResponseCache(t *testing.T) {
 		}
 		_, notReady := a.sandbox("not")
 		if _, ended := a.container("ended"); notReady || ended {
-			t.Errorf("%s: has objects that do not run: %v, %v", when, notReady, ended)
+			t.Errorf("%s: got stored responses of a sandbox that is not ready: %v, of an exited container: %v; want none", when, notReady, ended)
 		}
 	}
 	store()

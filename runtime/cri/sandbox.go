@@ -9,42 +9,43 @@ import (
 	"podd/runtime"
 )
 
-// RunPodSandbox creates and starts a sandbox with a runtime handler ("" is the default one)
-// and returns its ID. After runtime.ErrUnavailable the sandbox may exist anyway. If an
-// interrupted call holds the name, the error is runtime.ErrNameReserved.
-func (c *Client) RunPodSandbox(ctx context.Context, config *api.PodSandboxConfig, handler string) (string, error) {
+// RunPodSandbox creates and starts a sandbox and returns its ID. handler is the name of the
+// runtime handler; "" means the default. If the error is runtime.ErrUnavailable, the
+// sandbox may exist anyway. If the name is reserved for an interrupted call, the error is
+// runtime.ErrNameReserved.
+func (c *Client) RunPodSandbox(ctx context.Context, config *api.PodSandboxConfig, handler string) (id string, err error) {
 	r, err := create(ctx, c, 2*c.timeout, c.runtime.RunPodSandbox,
 		&api.RunPodSandboxRequest{Config: config, RuntimeHandler: handler})
-	return r.GetPodSandboxId(), sandboxImage(err)
+	return r.GetPodSandboxId(), explainSandboxImage(err)
 }
 
-// StopPodSandbox releases the network of a sandbox and stops its processes. It may be
-// called again, and for a sandbox that does not exist. Its containers must be killed first,
-// because CRI-O gives them as long as the call may last.
+// StopPodSandbox stops the processes of a sandbox and releases its network. It may be
+// called again, and returns nil if the sandbox does not exist. The caller must kill the
+// containers before, because CRI-O lets them run until the deadline of the call.
 func (c *Client) StopPodSandbox(ctx context.Context, id string) error {
 	_, err := invoke(ctx, c, c.timeout, c.runtime.StopPodSandbox, &api.StopPodSandboxRequest{PodSandboxId: id})
 	return ignoreNotFound(err)
 }
 
-// RemovePodSandbox removes a sandbox and every container in it, which must not run, as for
-// StopPodSandbox. It is not an error if the sandbox does not exist.
+// RemovePodSandbox removes a sandbox and its containers. It returns nil if the sandbox does
+// not exist. The caller must kill the containers before, as for StopPodSandbox.
 func (c *Client) RemovePodSandbox(ctx context.Context, id string) error {
 	_, err := invoke(ctx, c, c.timeout, c.runtime.RemovePodSandbox, &api.RemovePodSandboxRequest{PodSandboxId: id})
 	return ignoreNotFound(err)
 }
 
-// PodSandboxStatus returns a sandbox with its addresses. Foreign is not set, because the
-// client does not know its instance.
+// PodSandboxStatus returns a sandbox with its addresses. It does not set Foreign, because a
+// client has no instance ID.
 func (c *Client) PodSandboxStatus(ctx context.Context, id string) (runtime.Sandbox, error) {
 	s, err := c.querySandbox(ctx, id)
 	if err == nil {
-		c.responses.keepSandbox(s)
+		c.responses.storeSandbox(s)
 	}
 	return s, err
 }
 
-// ReadySandboxes returns the ready sandboxes of a pod's name, including foreign ones, without
-// their addresses. Foreign is not set.
+// ReadySandboxes returns all ready sandboxes with the name of a pod, including foreign
+// ones. It does not set IPs and Foreign.
 func (c *Client) ReadySandboxes(ctx context.Context, pod types.NamespacedName) ([]runtime.Sandbox, error) {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.ListPodSandbox, &api.ListPodSandboxRequest{Filter: &api.PodSandboxFilter{
 		State:         &api.PodSandboxStateValue{State: api.PodSandboxState_SANDBOX_READY},
@@ -56,13 +57,14 @@ func (c *Client) ReadySandboxes(ctx context.Context, pod types.NamespacedName) (
 	var all []runtime.Sandbox
 	for _, s := range r.GetItems() {
 		all = append(all, runtime.Sandbox{
-			ID: s.GetId(), UID: types.UID(s.GetMetadata().GetUid()), Attempt: s.GetMetadata().GetAttempt(), Ready: ready(s.GetState()),
+			ID: s.GetId(), UID: types.UID(s.GetMetadata().GetUid()), Attempt: s.GetMetadata().GetAttempt(), Ready: isReady(s.GetState()),
 			CreatedAt: timeOf(s.GetCreatedAt()), Labels: s.GetLabels(), Annotations: s.GetAnnotations(),
 		})
 	}
 	return all, nil
 }
 
+// querySandbox is PodSandboxStatus without storing the response in the responseCache.
 func (c *Client) querySandbox(ctx context.Context, id string) (runtime.Sandbox, error) {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.PodSandboxStatus, &api.PodSandboxStatusRequest{PodSandboxId: id})
 	if err != nil {

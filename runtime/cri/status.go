@@ -10,12 +10,12 @@ import (
 	"podd/runtime"
 )
 
-// nodeStatus returns node with the result of a Status call: one cheap call while the
-// network is ready, two while it is not.
+// nodeStatus returns node with the result of a Status call. While the network is ready,
+// this is one cheap call. Otherwise it needs a second call for the reason.
 func (c *Client) nodeStatus(ctx context.Context, node runtime.Node) (runtime.Node, error) {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.Status, &api.StatusRequest{})
 	if err != nil {
-		return runtime.Node{}, withCall("status", err)
+		return runtime.Node{}, withQuery("status", err)
 	}
 	node.Reachable = true
 	if reported := handlers(r.GetRuntimeHandlers()); reported != nil {
@@ -30,6 +30,7 @@ func (c *Client) nodeStatus(ctx context.Context, node runtime.Node) (runtime.Nod
 	return node, nil
 }
 
+// handlers returns the runtime handlers by name, or nil if the runtime lists none.
 func handlers(all []*api.RuntimeHandler) map[string]runtime.Handler {
 	if len(all) == 0 {
 		return nil
@@ -44,9 +45,9 @@ func handlers(all []*api.RuntimeHandler) map[string]runtime.Handler {
 	return m
 }
 
-// condition returns a condition's value and, if it is false, its reason. A condition that
-// the runtime does not report is false.
-func condition(r *api.StatusResponse, kind string) (bool, string) {
+// condition returns the value of a runtime condition. If the condition is false, why is its
+// message. A condition that the runtime does not report is false.
+func condition(r *api.StatusResponse, kind string) (value bool, why string) {
 	for _, c := range r.GetStatus().GetConditions() {
 		if c.GetType() != kind {
 			continue
@@ -59,8 +60,8 @@ func condition(r *api.StatusResponse, kind string) (bool, string) {
 	return false, "the runtime does not report " + kind
 }
 
-// whyNoNetwork replaces the runtime's message for "no network" by one that names the CNI
-// directory, which is in containerd's verbose Status.
+// whyNoNetwork returns message, or a clearer text if message means that there is no
+// network. The clearer text contains the CNI directory from containerd's verbose Status.
 func (c *Client) whyNoNetwork(ctx context.Context, message string) string {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.Status, &api.StatusRequest{Verbose: true})
 	if err != nil {
@@ -82,8 +83,8 @@ func (c *Client) whyNoNetwork(ctx context.Context, message string) string {
 	return message
 }
 
-// cniDir returns the directory from which containerd reads CNI configurations, or "" if it
-// does not report that.
+// cniDir returns the directory from which containerd reads CNI configurations. It returns
+// "" if config does not contain the directory.
 func cniDir(config string) string {
 	var parsed struct {
 		CNI struct {

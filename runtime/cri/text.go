@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxText limits the length of an error's text, because it can contain a container's
-// output.
+// maxText limits the length of an error text in bytes, because an error can contain a
+// container's output.
 const maxText = 2048
 
 var (
@@ -20,14 +20,15 @@ var (
 	longID   = regexp.MustCompile(`(\w+:)?[0-9a-f]{64}`)
 	// logLine matches a log line of runc in an error of CRI-O.
 	logLine = regexp.MustCompile(`time="[^"]*" level=\w+ msg=("(?:[^"\\]|\\.)*")`)
-	// execRest matches what CRI-O adds after the reason why a command did not start.
+	// execRest matches the text that CRI-O appends to the reason why a command did not
+	// start.
 	execRest = regexp.MustCompile(`(?s), stdout: .*, stderr: .*, exit code -1$`)
-	// storage matches the location that CRI-O puts before an image's name.
+	// storage matches the storage location that CRI-O prepends to an image name.
 	storage = regexp.MustCompile(`\[\w+@/[^\]]*\]`)
 )
 
-// wrappers are prefixes of the cause that do not help a user. They occur in this order, the
-// outer ones first.
+// wrappers contains prefixes of error causes that do not help a user. They occur in this
+// order, the outermost first.
 var wrappers = []string{
 	"command error: ",
 	"failed to create containerd task: ",
@@ -41,12 +42,12 @@ var wrappers = []string{
 	"error during container init: ",
 }
 
-// readable returns text without gRPC's prefix, task layers, secrets in URLs, full IDs and
-// control characters.
+// readable returns text without the gRPC prefix, the prefixes in wrappers, secrets in URLs,
+// full IDs and control characters.
 func readable(text string) string {
 	text = wrapper.ReplaceAllString(text, "")
 	text = execRest.ReplaceAllString(text, "")
-	text = logLine.ReplaceAllStringFunc(text, message)
+	text = logLine.ReplaceAllStringFunc(text, logMessage)
 	text = storage.ReplaceAllString(text, "")
 	for _, w := range wrappers {
 		text = strings.TrimPrefix(text, w)
@@ -59,8 +60,8 @@ func readable(text string) string {
 	return printable(text)
 }
 
-// message returns the message of a log line.
-func message(line string) string {
+// logMessage returns the message of a log line that matches logLine.
+func logMessage(line string) string {
 	quoted := logLine.FindStringSubmatch(line)[1]
 	if text, err := strconv.Unquote(quoted); err == nil {
 		return text
@@ -68,8 +69,8 @@ func message(line string) string {
 	return quoted
 }
 
-// shorten cuts a container's ID to the usual 12 digits. It does not change digests, which
-// contain the name of their algorithm.
+// shorten returns the first 12 digits of a container ID, as usual. It does not change
+// digests, which contain the name of their algorithm.
 func shorten(id string) string {
 	if strings.Contains(id, ":") {
 		return id
@@ -77,7 +78,7 @@ func shorten(id string) string {
 	return id[:12]
 }
 
-// printable returns text in one line of at most maxText bytes.
+// printable returns text as one line of at most maxText bytes.
 func printable(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	text = strings.Map(func(r rune) rune {
@@ -96,9 +97,9 @@ func printable(text string) string {
 	return text[:cut] + "…"
 }
 
-// disconnected returns the cause of a connection error, which gRPC puts at the end of a
-// chain, partly quoted.
-func disconnected(text string) string {
+// connectionCause returns the cause of a connection error. gRPC puts the cause at the end
+// of a chain of messages, partly quoted.
+func connectionCause(text string) string {
 	if _, quoted, ok := strings.Cut(text, `connection error: desc = "`); ok {
 		if inner, err := strconv.Unquote(`"` + beforeQuote(quoted) + `"`); err == nil {
 			text = inner
@@ -112,7 +113,7 @@ func disconnected(text string) string {
 	return text
 }
 
-// beforeQuote returns the part of s before its first unescaped quote.
+// beforeQuote returns the part of s before the first unescaped quote.
 func beforeQuote(s string) string {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
@@ -125,8 +126,8 @@ func beforeQuote(s string) string {
 	return s
 }
 
-// connectionTexts contains the causes of connection errors with their remedies, by phrases in
-// the text of gRPC.
+// connectionTexts contains the causes of connection errors with their remedies. The keys
+// are phrases in gRPC's error text.
 var connectionTexts = []struct{ phrase, cause string }{
 	{"no such file or directory", "the socket does not exist; start the container runtime, or name another socket with --container-runtime-endpoint"},
 	{"connection refused", "connection refused; start the container runtime"},

@@ -13,56 +13,54 @@ import (
 )
 
 // Node queries everything that the runtime reports about itself: version, conditions,
-// handlers, features and cgroup driver. If it cannot be reached, the error names the socket
-// and the remedy.
-//
-// Events is what an Observer of this client has found out so far.
+// handlers, features and cgroup driver. If the runtime is unreachable, the error contains
+// the socket and the remedy.
 func (c *Client) Node(ctx context.Context) (runtime.Node, error) {
 	v, err := invoke(ctx, c, c.timeout, c.runtime.Version, &api.VersionRequest{})
 	if err != nil {
 		return runtime.Node{}, c.diagnose(err)
 	}
 	node := runtime.Node{Name: v.GetRuntimeName(), Version: v.GetRuntimeVersion(), APIVersion: v.GetRuntimeApiVersion()}
-	c.holdsCalls.Store(node.Name == "cri-o")
-	if err := c.configuration(ctx, &node); err != nil {
+	c.isCRIO.Store(node.Name == "cri-o")
+	if err := c.addConfiguration(ctx, &node); err != nil {
 		return runtime.Node{}, err
 	}
 	return c.nodeStatus(ctx, node)
 }
 
-// configuration queries RuntimeConfig for the cgroup driver. If that is not implemented
-// (containerd 1.6), it uses the verbose Status, which has the names of the handlers, too.
-// Fields that neither reports stay empty.
-func (c *Client) configuration(ctx context.Context, node *runtime.Node) error {
+// addConfiguration queries RuntimeConfig for the cgroup driver. If the runtime does not
+// implement RuntimeConfig (containerd 1.6), it uses the verbose Status, which also contains
+// the names of the handlers. Fields that the runtime does not report stay empty.
+func (c *Client) addConfiguration(ctx context.Context, node *runtime.Node) error {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.RuntimeConfig, &api.RuntimeConfigRequest{})
 	switch {
 	case err == nil && r.GetLinux() != nil:
 		node.CgroupDriver = strings.ToLower(r.GetLinux().GetCgroupDriver().String())
 		return nil
 	case err != nil && !errors.Is(err, runtime.ErrUnimplemented):
-		return withCall("configuration", err)
+		return withQuery("configuration", err)
 	}
 	s, err := invoke(ctx, c, c.timeout, c.runtime.Status, &api.StatusRequest{Verbose: true})
 	if err != nil {
-		return withCall("status", err)
+		return withQuery("status", err)
 	}
-	node.CgroupDriver, node.Handlers = fromInfo(s.GetInfo()["config"])
+	node.CgroupDriver, node.Handlers = parseConfig(s.GetInfo()["config"])
 	return nil
 }
 
-// withCall adds what was queried to an error, unless the runtime is unreachable: then all
-// queries have the same error.
-func withCall(what string, err error) error {
+// withQuery prepends what was queried to an error. If the runtime is unreachable, it
+// returns err, because all queries then fail with the same error.
+func withQuery(what string, err error) error {
 	if errors.Is(err, runtime.ErrUnavailable) {
 		return err
 	}
 	return fmt.Errorf("querying the runtime's %s: %w", what, err)
 }
 
-// fromInfo parses containerd's configuration in its verbose Status, which is JSON: the
-// cgroup driver and the handlers, without their features. It returns "" and nil if they are
-// not in it.
-func fromInfo(config string) (driver string, handlers map[string]runtime.Handler) {
+// parseConfig parses containerd's configuration, which the verbose Status contains as JSON.
+// It returns the cgroup driver and the handlers without their features. It returns "" and
+// nil if the configuration does not contain them.
+func parseConfig(config string) (driver string, handlers map[string]runtime.Handler) {
 	var parsed struct {
 		Containerd struct {
 			DefaultRuntimeName string `json:"defaultRuntimeName"`

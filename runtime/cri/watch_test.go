@@ -19,7 +19,7 @@ import (
 
 const instance = "ours"
 
-// scene is a runtime in memory with an observer, inside a bubble.
+// A scene is a runtime in memory with an observer in a synctest bubble.
 type scene struct {
 	*testing.T
 	*runtimetest.Runtime
@@ -27,10 +27,11 @@ type scene struct {
 
 	mu        sync.Mutex // guards all following fields
 	snapshots []runtime.Snapshot
-	view      map[types.NamespacedName]*runtime.Pod // what the snapshots add up to
+	view      map[types.NamespacedName]*runtime.Pod // the sum of all snapshots
 }
 
-// inScene runs a test in a bubble. The observer has made its first pass when the test begins.
+// inScene runs a test in a synctest bubble. The observer has made its first pass when the
+// test begins.
 func inScene(t *testing.T, o runtimetest.Options, test func(*scene)) {
 	inSceneOver(t, o, func(_ *testing.T, r *runtimetest.Runtime) *cri.Client { return r.Client }, test)
 }
@@ -88,8 +89,8 @@ func (s *scene) taken() []runtime.Snapshot {
 	return all
 }
 
-// seen returns the pod that the observer has emitted; nil: none.
-func (s *scene) seen(name string) *runtime.Pod {
+// observed returns the pod as the observer has emitted it last, or nil if there is none.
+func (s *scene) observed(name string) *runtime.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.view[key(name)]
@@ -97,7 +98,7 @@ func (s *scene) seen(name string) *runtime.Pod {
 
 // container returns the first container of a pod's newest incarnation.
 func (s *scene) container(name string) runtime.Container {
-	pod := s.seen(name)
+	pod := s.observed(name)
 	if pod == nil || len(pod.Incarnations[0].Containers) == 0 {
 		return runtime.Container{}
 	}

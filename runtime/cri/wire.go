@@ -6,14 +6,16 @@ import (
 	"podd/runtime"
 )
 
-// The lists of a hundred pods contain the same labels and annotations in every relist. The
-// types here decode the few fields that show whether something changed, and keep the rest
-// as bytes, to be decoded only then. The field numbers are those of cri-api.
+// Every relist of a hundred pods contains the same labels and annotations. The types below
+// therefore decode only the fields that show whether a sandbox or container changed. They
+// retain the rest as bytes, which are decoded only after a change. The field numbers are
+// those of cri-api.
 
-// wireList is a ListPodSandboxResponse or a ListContainersResponse.
+// wireList is a partly decoded ListPodSandboxResponse or ListContainersResponse.
 type wireList struct{ items []wireItem }
 
-// wireItem is a PodSandbox or a Container. Its slices point into the list's buffer.
+// A wireItem is a partly decoded PodSandbox or Container. Its slices point into the buffer
+// of the list.
 type wireItem struct {
 	id, sandbox []byte
 	state       uint64
@@ -21,15 +23,15 @@ type wireItem struct {
 }
 
 const (
-	listItems = 1 // in both lists
+	listItems = 1 // the same number in both lists
 
-	itemID           = 1 // in both items
+	itemID           = 1 // the same number in both items
 	containerSandbox = 2
 	stateOfSandbox   = 3
 	stateOfContainer = 6
 )
 
-// UnmarshalBinary retains b.
+// UnmarshalBinary decodes a list. It retains b.
 func (l *wireList) UnmarshalBinary(b []byte) error {
 	return eachField(b, func(n protowire.Number, f field) error {
 		if n != listItems || f.bytes == nil {
@@ -68,8 +70,8 @@ func (i *wireItem) readContainer() error {
 	})
 }
 
-// wireEvent contains the decoded fields of a ContainerEventResponse, without the status of
-// every container in the pod, which is most of it.
+// A wireEvent contains the needed fields of a ContainerEventResponse. It omits the status
+// of the pod's containers, which is most of the message.
 type wireEvent struct {
 	kind            uint64
 	namespace, name string
@@ -90,7 +92,7 @@ const (
 	entryValue = 2
 )
 
-// UnmarshalBinary does not retain b.
+// UnmarshalBinary decodes an event. It does not retain b.
 func (e *wireEvent) UnmarshalBinary(b []byte) error {
 	*e = wireEvent{}
 	return eachField(b, func(n protowire.Number, f field) error {
@@ -104,6 +106,7 @@ func (e *wireEvent) UnmarshalBinary(b []byte) error {
 	})
 }
 
+// readStatus decodes a field of the event's PodSandboxStatus.
 func (e *wireEvent) readStatus(n protowire.Number, f field) error {
 	switch n {
 	case statusMetadata:
@@ -135,14 +138,14 @@ func (e *wireEvent) readStatus(n protowire.Number, f field) error {
 	return nil
 }
 
-// field is the value of one field: a number, or bytes in the message.
+// A field is the value of one protobuf field: a number, or bytes of the message.
 type field struct {
 	number uint64
 	bytes  []byte
 }
 
-// eachField calls visit for each field of a message. It skips fields of types that CRI does
-// not use.
+// eachField calls visit for each field of a message. It skips fields with wire types that
+// CRI does not use.
 func eachField(b []byte, visit func(protowire.Number, field) error) error {
 	for len(b) > 0 {
 		number, kind, n := protowire.ConsumeTag(b)

@@ -14,7 +14,7 @@ import (
 	"podd/runtime"
 )
 
-// TestWireNumbers checks the field numbers in wire.go against those of cri-api.
+// TestWireNumbers checks that the field numbers in wire.go are those of cri-api.
 func TestWireNumbers(t *testing.T) {
 	for _, test := range []struct {
 		message proto.Message
@@ -89,7 +89,7 @@ func TestWire_SameAsProtobuf(t *testing.T) {
 	})
 }
 
-// decode sends a message through the codec.
+// decode encodes a message and decodes it with the codec.
 func decode(t *rapid.T, from proto.Message, to any) {
 	b, err := codec{}.Marshal(from)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// big writes about 100 MB of container output in entries of a length. Entries of 16 KiB or
-// more are parts of longer lines, as runtimes split them.
-func big(b *testing.B, length int) (dir string, size int64) {
+// writeBigLog writes about 100 MB of container output in entries of the given length.
+// Entries of 16 KiB or more are parts of longer lines, as runtimes split them.
+func writeBigLog(b *testing.B, length int) (dir string, size int64) {
 	b.Helper()
 	dir = logDir(b, nil)
 	f, err := os.Create(filepath.Join(dir, "c", "0.log"))
@@ -26,7 +26,7 @@ func big(b *testing.B, length int) (dir string, size int64) {
 		if i%2 == 1 {
 			stream = Stderr
 		}
-		w.WriteString(cri(stream, length >= 16<<10 && i%16 > 1, text))
+		w.WriteString(logLine(stream, length >= 16<<10 && i%16 > 1, text))
 		size += int64(length)
 	}
 	if err := w.Flush(); err != nil {
@@ -36,7 +36,7 @@ func big(b *testing.B, length int) (dir string, size int64) {
 }
 
 func benchmark(b *testing.B, length int, o Options) {
-	dir, size := big(b, length)
+	dir, size := writeBigLog(b, length)
 	o.Dir, o.Container = dir, "c"
 	out := bufio.NewWriterSize(io.Discard, 64<<10)
 	b.SetBytes(size)

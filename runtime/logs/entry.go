@@ -29,20 +29,20 @@ const (
 	Stderr Stream = "stderr"
 )
 
-// An Entry is one line of a log file. Its slices are valid until the function to which it
-// is passed returns.
+// An Entry is one line of a log file. Its slices are valid until the function that receives
+// the entry returns.
 type Entry struct {
 	Attempt uint32
 	Stream  Stream
-	// Stamp is when the runtime read the text, in RFC 3339.
+	// Stamp is when the runtime read the text from the container, in RFC 3339.
 	Stamp []byte
-	// Text is a line, or a part of one, without its newline.
+	// Text is a line of the container's output, or a part of one, without the newline.
 	Text []byte
-	// Partial reports that no newline follows: the line continues in the stream's next
-	// entry, or it is the stream's last line and had no newline.
+	// Partial reports whether Text is not followed by a newline. The line then continues in
+	// the stream's next entry, or it is the last line of the stream and has no newline.
 	Partial bool
-	// Malformed reports that the line is not a CRI log line. Text is the line, in several
-	// entries if it is long. Stream and Stamp are empty.
+	// Malformed reports whether the line of the file does not have the CRI log format. Text
+	// is then the whole line, or a part of a long line. Stream and Stamp are empty.
 	Malformed bool
 }
 
@@ -55,15 +55,16 @@ func (e Entry) Time() time.Time {
 	return t
 }
 
-// maxHeader is the maximum length of stamp, stream and tags before the text of a line.
+// maxHeader is the maximum length in bytes of stamp, stream and tags, which precede the
+// text of a line.
 const maxHeader = 256
 
 // parse parses a line of a CRI log file, without its newline:
 //
 //	2025-01-02T15:04:05.999999999Z stdout F the text
 //
-// The tag is F, or P for a part of a line; other tags may follow it after colons. The
-// entry's slices are parts of line.
+// The tag F means a full line, and P a part of a line. Other tags may follow after colons.
+// The entry's slices are parts of line.
 func parse(line []byte) Entry {
 	head := line[:min(len(line), maxHeader)]
 	stamp, head, ok1 := bytes.Cut(head, space)
@@ -98,8 +99,8 @@ var space, colon = []byte(" "), []byte(":")
 
 func malformed(line []byte) Entry { return Entry{Text: line, Malformed: true} }
 
-// isStamp reports whether s looks like a timestamp. The shortest form is
-// 2025-01-02T15:04:05Z. Only Time parses it completely.
+// isStamp reports whether s looks like a timestamp, of which the shortest form is
+// 2025-01-02T15:04:05Z. Only Entry.Time parses a stamp completely.
 func isStamp(s []byte) bool {
 	return len(s) >= 20 && s[4] == '-' && s[7] == '-' && s[10] == 'T' && s[13] == ':' && s[16] == ':'
 }

@@ -46,8 +46,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// cri returns a line in the format of a runtime.
-func cri(stream Stream, partial bool, text string) string {
+// logLine returns a line of a CRI log file.
+func logLine(stream Stream, partial bool, text string) string {
 	tag := "F"
 	if partial {
 		tag = "P"
@@ -56,17 +56,17 @@ func cri(stream Stream, partial bool, text string) string {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(cri(Stdout, false, "x")))
+	f.Add([]byte(logLine(Stdout, false, "x")))
 	f.Add([]byte("2025-01-02T15:04:05Z stderr P"))
 	f.Add([]byte("garbage"))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		e := parse(line)
 		e.Time()
 		if !bytes.HasSuffix(line, e.Text) {
-			t.Errorf("%q: text %q is not its end", line, e.Text)
+			t.Errorf("%q: got text %q, want a suffix of the line", line, e.Text)
 		}
 		if e.Malformed != (e.Stream == "") || e.Malformed && (e.Stamp != nil || e.Partial || len(e.Text) != len(line)) {
-			t.Errorf("%q: %+v", line, e)
+			t.Errorf("%q: got %+v, want a complete entry or a malformed one with the whole line", line, e)
 		}
 	})
 }
@@ -80,7 +80,7 @@ func TestParse_Property(t *testing.T) {
 			Text:    []byte(strings.ReplaceAll(rapid.String().Draw(t, "text"), "\n", "")),
 			Partial: rapid.Bool().Draw(t, "partial"),
 		}
-		line := strings.TrimSuffix(cri(want.Stream, want.Partial, string(want.Text)), "\n")
+		line := strings.TrimSuffix(logLine(want.Stream, want.Partial, string(want.Text)), "\n")
 		_, line, _ = strings.Cut(line, " ")
 		got := parse([]byte(string(want.Stamp) + " " + line))
 		if diff := cmp.Diff(want, got); diff != "" {

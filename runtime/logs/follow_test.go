@@ -17,19 +17,19 @@ import (
 	"pgregory.net/rapid"
 )
 
-// runtimeLog writes a container's log like a runtime, and rotates it.
+// A runtimeLog writes and rotates the log of a container as a runtime does.
 type runtimeLog struct {
-	dir     string // the container's
+	dir     string // the container's log directory
 	f       *os.File
 	attempt int
-	rotated []string // names, oldest first
+	rotated []string // names of rotated files, oldest first
 }
 
 func (l *runtimeLog) path(suffix string) string {
 	return filepath.Join(l.dir, fmt.Sprintf("%d.log%s", l.attempt, suffix))
 }
 
-// open begins to write a new file, and returns the previous one.
+// open creates a new file for writing and returns the previous file.
 func (l *runtimeLog) open() (old *os.File, err error) {
 	old = l.f
 	l.f, err = os.OpenFile(l.path(""), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -41,8 +41,8 @@ func (l *runtimeLog) write(text string) error {
 	return err
 }
 
-// rotate renames the file and opens a new one. Then it writes late to the old file, as a
-// runtime may do.
+// rotate renames the current file and opens a new one. Then it writes late to the old file,
+// as a runtime may do.
 func (l *runtimeLog) rotate(late string) error {
 	name := l.path(fmt.Sprintf(".20250101-%06d", len(l.rotated)))
 	if err := os.Rename(l.path(""), name); err != nil {
@@ -62,7 +62,7 @@ func (l *runtimeLog) compress() error {
 	for _, name := range l.rotated[:max(len(l.rotated)-1, 0)] {
 		text, err := os.ReadFile(name)
 		if err != nil {
-			continue // compressed already
+			continue // already compressed
 		}
 		var b bytes.Buffer
 		z := gzip.NewWriter(&b)
@@ -88,7 +88,7 @@ func (l *runtimeLog) restart() error {
 	return err
 }
 
-// following is a call of Read in its own goroutine.
+// A following is a call of Read in its own goroutine.
 type following struct {
 	t     *testing.T
 	got   chan string
@@ -100,8 +100,8 @@ type following struct {
 func follow(t *testing.T, o Options) *following {
 	t.Helper()
 	f := &following{t: t, got: make(chan string), idle: make(chan struct{}), done: make(chan struct{}), ended: make(chan error, 1)}
-	o.Container, o.Follow, o.Ended = "c", true, Closed(f.done)
-	o.Idle = sync.OnceValue(func() error { close(f.idle); return nil })
+	o.Container, o.Follow, o.HasExited = "c", true, ExitedWhenClosed(f.done)
+	o.OnIdle = sync.OnceValue(func() error { close(f.idle); return nil })
 	ctx, cancel := context.WithCancel(context.Background())
 	finished := make(chan struct{})
 	t.Cleanup(func() { cancel(); <-finished })
@@ -135,8 +135,8 @@ func (f *following) want(lines ...string) {
 	}
 }
 
-// wantBoth checks two lines that may have either order, because a late line of a rotated file
-// may follow those of the next file.
+// wantBoth checks two lines in any order. A late line of a rotated file may come after the
+// first lines of the next file.
 func (f *following) wantBoth(one, other string) {
 	f.t.Helper()
 	got := []string{<-f.got, <-f.got}
@@ -145,8 +145,8 @@ func (f *following) wantBoth(one, other string) {
 	}
 }
 
-// end closes the log, reports the exit of the container, and checks the last lines.
-func (f *following) end(l *runtimeLog, lines ...string) {
+// finish closes the log, reports the exit of the container, and checks the last lines.
+func (f *following) finish(l *runtimeLog, lines ...string) {
 	f.t.Helper()
 	if l.f != nil {
 		l.f.Close()
@@ -195,127 +195,128 @@ func (l *runtimeLog) start() error {
 func TestFollow_BeforeCreation(t *testing.T) {
 	dir, l := newLog(t)
 	ok(t, os.RemoveAll(dir))
-	f := follow(t, Options{Dir: dir, Tail: -1}) // nothing exists yet
+	f := follow(t, Options{Dir: dir, Tail: -1}) // the log does not exist yet
 	<-f.idle
-	ok(t, os.MkdirAll(l.dir, 0o755), l.start(), l.write(cri(Stdout, false, "one")))
+	ok(t, os.MkdirAll(l.dir, 0o755), l.start(), l.write(logLine(Stdout, false, "one")))
 	f.want("0 stdout one")
-	two := cri(Stderr, false, "two")
+	two := logLine(Stderr, false, "two")
 	ok(t, l.write(two[:10]), l.write(two[10:30]))
-	ok(t, l.write(two[30:]), l.write(cri(Stdout, true, "thr")))
+	ok(t, l.write(two[30:]), l.write(logLine(Stdout, true, "thr")))
 	f.want("0 stderr two", "0 stdout thr+")
-	ok(t, l.write(cri(Stdout, false, "ee")+"2025-01-02T15:04:05Z stdout F cut"))
+	ok(t, l.write(logLine(Stdout, false, "ee")+"2025-01-02T15:04:05Z stdout F cut"))
 	f.want("0 stdout ee")
-	f.end(l, "0 stdout cut+")
+	f.finish(l, "0 stdout cut+")
 }
 
 func TestFollow_NoLog(t *testing.T) {
 	dir, l := newLog(t)
-	follow(t, Options{Dir: dir}).end(l)
+	follow(t, Options{Dir: dir}).finish(l)
 }
 
 func TestFollow_Tail(t *testing.T) {
 	dir, l := newLog(t)
-	half := cri(Stdout, false, "three")
-	ok(t, l.start(), l.write(cri(Stdout, false, "one")+cri(Stdout, false, "two")+half[:len(half)/2]))
+	half := logLine(Stdout, false, "three")
+	ok(t, l.start(), l.write(logLine(Stdout, false, "one")+logLine(Stdout, false, "two")+half[:len(half)/2]))
 	f := follow(t, Options{Dir: dir, Tail: 1})
 	f.want("0 stdout two")
-	ok(t, l.write(half[len(half)/2:]), l.write(cri(Stderr, false, "four")))
+	ok(t, l.write(half[len(half)/2:]), l.write(logLine(Stderr, false, "four")))
 	f.want("0 stdout three", "0 stderr four")
-	f.end(l)
+	f.finish(l)
 }
 
 func TestFollow_Rotation(t *testing.T) {
 	dir, l := newLog(t)
-	ok(t, l.start(), l.write(cri(Stdout, false, "one")))
+	ok(t, l.start(), l.write(logLine(Stdout, false, "one")))
 	f := follow(t, Options{Dir: dir})
 	f.want("0 stdout one")
-	ok(t, l.rotate(cri(Stdout, false, "two")), l.write(cri(Stdout, false, "three")))
+	ok(t, l.rotate(logLine(Stdout, false, "two")), l.write(logLine(Stdout, false, "three")))
 	f.wantBoth("0 stdout two", "0 stdout three")
-	ok(t, l.rotate(""), l.compress(), l.write(cri(Stdout, false, "four")))
+	ok(t, l.rotate(""), l.compress(), l.write(logLine(Stdout, false, "four")))
 	f.want("0 stdout four")
-	f.end(l)
+	f.finish(l)
 }
 
-// TestFollow_SlowReader checks a reader whose current file is renamed several times.
+// TestFollow_SlowReader checks that a reader gets every line if its current file is renamed
+// several times before it reads on.
 func TestFollow_SlowReader(t *testing.T) {
 	dir, l := newLog(t)
-	ok(t, l.start(), l.write(cri(Stdout, false, "0")))
-	f := follow(t, Options{Dir: dir}) // its emit waits
+	ok(t, l.start(), l.write(logLine(Stdout, false, "0")))
+	f := follow(t, Options{Dir: dir}) // its emit function blocks
 	var want []string
 	want = append(want, "0 stdout 0")
 	for i := range 5 {
 		text := fmt.Sprint(i + 1)
-		ok(t, l.write(cri(Stdout, false, text)), l.rotate(cri(Stderr, false, text)), l.compress())
+		ok(t, l.write(logLine(Stdout, false, text)), l.rotate(logLine(Stderr, false, text)), l.compress())
 		want = append(want, "0 stdout "+text, "0 stderr "+text)
 	}
 	f.want(want...)
-	f.end(l)
+	f.finish(l)
 }
 
 func TestFollow_RemovedFile(t *testing.T) {
 	dir, l := newLog(t)
-	ok(t, l.start(), l.write(cri(Stdout, false, "one")))
+	ok(t, l.start(), l.write(logLine(Stdout, false, "one")))
 	f := follow(t, Options{Dir: dir})
 	f.want("0 stdout one")
-	ok(t, os.Remove(l.path("")), l.write(cri(Stdout, false, "after its removal")))
+	ok(t, os.Remove(l.path("")), l.write(logLine(Stdout, false, "after its removal")))
 	f.want("0 stdout after its removal")
 	old, err := l.open()
-	ok(t, err, old.Close(), l.write(cri(Stdout, false, "two")))
+	ok(t, err, old.Close(), l.write(logLine(Stdout, false, "two")))
 	f.want("0 stdout two")
-	f.end(l)
+	f.finish(l)
 }
 
 func TestFollow_TruncatedFile(t *testing.T) {
 	dir, l := newLog(t)
-	ok(t, l.start(), l.write(cri(Stdout, false, "a long line to begin with")))
+	ok(t, l.start(), l.write(logLine(Stdout, false, "a long line to begin with")))
 	f := follow(t, Options{Dir: dir})
 	f.want("0 stdout a long line to begin with")
-	ok(t, os.Truncate(l.path(""), 0), l.write(cri(Stdout, false, "after truncation")))
+	ok(t, os.Truncate(l.path(""), 0), l.write(logLine(Stdout, false, "after truncation")))
 	f.want("0 stdout after truncation")
-	f.end(l)
+	f.finish(l)
 }
 
 func TestFollow_Restarts(t *testing.T) {
 	dir, l := newLog(t)
-	ok(t, l.start(), l.write(cri(Stdout, true, "no newline")))
-	all, one := follow(t, Options{Dir: dir, Restarts: true}), follow(t, Options{Dir: dir})
+	ok(t, l.start(), l.write(logLine(Stdout, true, "no newline")))
+	all, one := follow(t, Options{Dir: dir, LaterAttempts: true}), follow(t, Options{Dir: dir})
 	for _, f := range []*following{all, one} {
 		f.want("0 stdout no newline+")
 	}
-	ok(t, l.restart(), l.write(cri(Stdout, false, "again")))
+	ok(t, l.restart(), l.write(logLine(Stdout, false, "again")))
 	all.want("1 stdout again")
-	ok(t, l.restart(), l.restart(), l.write(cri(Stdout, false, "and again")))
+	ok(t, l.restart(), l.restart(), l.write(logLine(Stdout, false, "and again")))
 	all.want("3 stdout and again")
-	all.end(l)
-	one.end(l)
+	all.finish(l)
+	one.finish(l)
 }
 
-// TestFollow_Ended checks that lines are read which the runtime writes after the exit was
-// reported, also those of an earlier attempt and those in a new file.
+// TestFollow_Ended checks that the reader emits lines that the runtime writes after the
+// exit was reported, in files of an earlier attempt and in a new file.
 func TestFollow_Ended(t *testing.T) {
 	dir, l := newLog(t)
-	ok(t, l.start(), l.write(cri(Stdout, false, "one")))
+	ok(t, l.start(), l.write(logLine(Stdout, false, "one")))
 	first := l.f
 	l.f = nil
-	ok(t, l.restart(), l.write(cri(Stdout, false, "again")))
-	f := follow(t, Options{Dir: dir, Restarts: true, Attempt: number(0)})
+	ok(t, l.restart(), l.write(logLine(Stdout, false, "again")))
+	f := follow(t, Options{Dir: dir, LaterAttempts: true, Attempt: number(0)})
 	f.want("0 stdout one", "1 stdout again")
 	close(f.done)
 	continues := func() {
 		t.Helper()
 		select {
 		case err := <-f.ended:
-			t.Fatalf("ended with %v while the log is written", err)
+			t.Fatalf("Read returned %v while the log was written, want it to follow", err)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
 	continues()
-	_, err := first.WriteString(cri(Stdout, false, "late"))
+	_, err := first.WriteString(logLine(Stdout, false, "late"))
 	ok(t, err)
 	f.want("0 stdout late")
 	ok(t, first.Close())
 	continues()
-	ok(t, l.rotate(""), l.write(cri(Stdout, false, "last line")))
+	ok(t, l.rotate(""), l.write(logLine(Stdout, false, "last line")))
 	f.want("1 stdout last line")
 	continues()
 	ok(t, l.f.Close())
@@ -326,24 +327,24 @@ func TestFollow_Ended(t *testing.T) {
 // log open.
 func TestFollow_KeptOpen(t *testing.T) {
 	dir, l := newLog(t)
-	ok(t, l.start(), l.write(cri(Stdout, false, "one")))
+	ok(t, l.start(), l.write(logLine(Stdout, false, "one")))
 	done := make(chan struct{})
 	close(done)
 	var out output
-	r := &reader{o: Options{Dir: dir, Container: "c", Follow: true, Ended: Closed(done)}, emit: out.emit, lag: 30 * time.Millisecond}
+	r := &reader{o: Options{Dir: dir, Container: "c", Follow: true, HasExited: ExitedWhenClosed(done)}, emit: out.emit, lag: 30 * time.Millisecond}
 	defer r.close()
 	ok(t, r.run(t.Context()))
 	if !slices.Equal(out.lines, []string{"0 stdout one"}) {
-		t.Errorf("got %q", out.lines)
+		t.Errorf("got %q, want one line", out.lines)
 	}
 }
 
 func TestFollow_Canceled(t *testing.T) {
 	dir, l := newLog(t)
-	ok(t, l.start(), l.write(cri(Stdout, false, "one")))
+	ok(t, l.start(), l.write(logLine(Stdout, false, "one")))
 	ctx, cancel := context.WithCancel(t.Context())
 	idle := 0
-	err := Read(ctx, Options{Dir: dir, Container: "c", Follow: true, Idle: func() error {
+	err := Read(ctx, Options{Dir: dir, Container: "c", Follow: true, OnIdle: func() error {
 		idle++
 		cancel()
 		return nil
@@ -366,13 +367,13 @@ func TestFollow_Complete(t *testing.T) {
 		var out output
 		done, ended := make(chan struct{}), make(chan error, 1)
 		go func() {
-			ended <- Read(context.Background(), Options{Dir: dir, Container: "c", Follow: true, Restarts: true, Attempt: number(0), Ended: Closed(done)}, out.emit)
+			ended <- Read(context.Background(), Options{Dir: dir, Container: "c", Follow: true, LaterAttempts: true, Attempt: number(0), HasExited: ExitedWhenClosed(done)}, out.emit)
 		}()
 		var wrote strings.Builder
 		line := func() string {
 			text := fmt.Sprintf("%d ", wrote.Len()) + strings.Repeat("y", rapid.IntRange(0, 2000).Draw(t, "length"))
 			wrote.WriteString(text + "\n")
-			return cri(Stdout, false, text)
+			return logLine(Stdout, false, text)
 		}
 		var err error
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -399,7 +400,7 @@ func TestFollow_Complete(t *testing.T) {
 		if out.bytes == nil {
 			out.emit(Entry{Stream: Stdout, Partial: true})
 		}
-		// They are sorted because the last lines of a rotated file may be late.
+		// The lines are sorted, because the last lines of a rotated file may be late.
 		got, want := strings.Split(out.bytes[Stdout].String(), "\n"), strings.Split(wrote.String(), "\n")
 		slices.Sort(got)
 		slices.Sort(want)
@@ -407,7 +408,7 @@ func TestFollow_Complete(t *testing.T) {
 			t.Fatalf("got %d lines, wrote %d, and they differ", len(got), len(want))
 		}
 		if n := out.bytes[""].Len(); n > 0 {
-			t.Fatalf("malformed: %q", out.bytes[""].String())
+			t.Fatalf("got malformed text %q, want none", out.bytes[""].String())
 		}
 	})
 }

@@ -1,35 +1,35 @@
 package logs
 
-// A Joiner joins the parts of lines, for output in which lines of several streams or
-// containers must not be mixed. Its Emit is the function to pass to Read. Only To is
-// required. It is not safe for concurrent use.
+// A Joiner joins the parts of lines. It is for output in which lines of several streams or
+// containers must not be mixed. Pass its Emit method to Read, and call Flush after Read.
+// Only Output is required. A Joiner is not safe for concurrent use.
 type Joiner struct {
-	// To receives complete lines, and malformed entries unchanged.
-	To func(Entry) error
-	// Max limits the stored part of a line. A longer line is passed on in parts of about
-	// that size, all Partial except the last. Zero means 1 MiB.
-	Max int
+	// Output receives complete lines, and malformed entries unchanged.
+	Output func(Entry) error
+	// MaxLine limits the stored bytes of a line. A longer line is passed to Output in parts
+	// of about this size. All parts except the last are Partial. Zero means 1 MiB.
+	MaxLine int
 
-	begun [2]Entry // of stdout and stderr; in use if Stream is set
+	begun [2]Entry // stored lines of stdout and stderr; unused if Stream is ""
 }
 
-// Emit takes an entry and passes on the line that it completes.
+// Emit adds an entry to the stored line. If the line is complete, Emit passes it to Output.
 func (j *Joiner) Emit(e Entry) error {
 	if e.Malformed {
-		return j.To(e)
+		return j.Output(e)
 	}
 	b := &j.begun[0]
 	if e.Stream == Stderr {
 		b = &j.begun[1]
 	}
-	if b.Stream != "" && b.Attempt != e.Attempt { // the line of the previous attempt has no end
+	if b.Stream != "" && b.Attempt != e.Attempt { // the last line of the previous attempt has no newline
 		if err := j.pass(b, true); err != nil {
 			return err
 		}
 	}
 	if b.Stream == "" {
 		if !e.Partial {
-			return j.To(e)
+			return j.Output(e)
 		}
 		b.Attempt, b.Stream = e.Attempt, e.Stream
 		b.Stamp = append(b.Stamp[:0], e.Stamp...)
@@ -41,7 +41,7 @@ func (j *Joiner) Emit(e Entry) error {
 	return j.pass(b, e.Partial)
 }
 
-// Flush passes on the last lines of the streams if they have no newline.
+// Flush passes stored lines without a newline to Output.
 func (j *Joiner) Flush() error {
 	for i := range j.begun {
 		if b := &j.begun[i]; b.Stream != "" {
@@ -54,17 +54,17 @@ func (j *Joiner) Flush() error {
 }
 
 func (j *Joiner) max() int {
-	if j.Max > 0 {
-		return j.Max
+	if j.MaxLine > 0 {
+		return j.MaxLine
 	}
 	return 1 << 20
 }
 
-// keepBufferSize is the maximum size of a buffer that is kept for the next line, because
-// most lines are short.
+// keepBufferSize is the maximum size of a buffer that is reused for the next line. Most
+// lines are short.
 const keepBufferSize = 16 << 10
 
-// pass passes on the stored line and keeps its buffers for the next.
+// pass passes the stored line b to Output and reuses its buffers.
 func (j *Joiner) pass(b *Entry, partial bool) error {
 	line := *b
 	line.Partial = partial
@@ -72,5 +72,5 @@ func (j *Joiner) pass(b *Entry, partial bool) error {
 	if cap(b.Text) > keepBufferSize {
 		b.Text = nil
 	}
-	return j.To(line)
+	return j.Output(line)
 }

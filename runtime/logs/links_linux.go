@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// links returns the number of names of a file.
+// links returns the number of names (hard links) of a file.
 func links(info fs.FileInfo) int {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(st.Nlink)

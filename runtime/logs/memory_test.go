@@ -11,23 +11,23 @@ func TestFollow_Memory(t *testing.T) {
 	dir, l := newLog(t)
 	ok(t, l.start())
 	for range 1000 {
-		ok(t, l.write(cri(Stdout, false, "a line of some length, as programs write them")))
+		ok(t, l.write(logLine(Stdout, false, "a line of some length, as programs write them")))
 	}
 	held := func() int64 {
 		runtime.GC()
-		runtime.GC() // frees the elements of pools, too
+		runtime.GC() // also frees the elements of pools
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
 	n := &Notifier{}
-	first := follows(n, 1, dir) // allocates the shared parts
+	first := startReaders(n, 1, dir) // allocates the parts that readers share
 	defer first.leave()
 	before := held()
-	c := follows(n, 200, dir)
+	c := startReaders(n, 200, dir)
 	defer c.leave()
 	for _, out := range c.got {
-		*out = output{} // memory of the test
+		*out = output{} // memory that the test itself needs
 	}
 	if each := (int64(held()) - before) / 200; each > most {
 		t.Errorf("a reader needs %d bytes, want at most %d", each, most)

@@ -10,19 +10,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Dir returns the directory with the logs of a pod. root is the directory with the logs of
-// all pods.
+// Dir returns the log directory of a pod. root is the parent of all pods' log directories.
 func Dir(root string, pod types.NamespacedName, uid types.UID) string {
 	return filepath.Join(root, DirName(pod, uid))
 }
 
-// DirName returns the name of a pod's log directory.
+// DirName returns the base name of a pod's log directory.
 func DirName(pod types.NamespacedName, uid types.UID) string {
 	return pod.Namespace + "_" + pod.Name + "_" + string(uid)
 }
 
-// AttemptOf parses the attempt in the name of a log file, "3.log" or a name derived from
-// it, "3.log.20250102-150405.gz".
+// AttemptOf returns the attempt in the name of a log file. The name is "3.log" or begins
+// with it, as "3.log.20250102-150405.gz". ok is false for other names.
 func AttemptOf(name string) (attempt uint32, ok bool) {
 	digits, rest, found := strings.Cut(name, ".")
 	if !found || rest != "log" && !strings.HasPrefix(rest, "log.") || strings.HasPrefix(digits, "+") {
@@ -32,29 +31,29 @@ func AttemptOf(name string) (attempt uint32, ok bool) {
 	return uint32(n), err == nil
 }
 
-// A File is the parsed name of a log file.
+// A File is the parsed name of a log file of one container.
 type File struct {
 	Attempt uint32
-	// Rotated is the time of the rotation in RotatedLayout; "" for the file that is written
-	// to.
+	// Rotated is when the file was rotated, in RotatedLayout. It is "" for the file to which
+	// the runtime writes.
 	Rotated string
-	// Compressed reports that it is a gzip file.
+	// Compressed reports whether the file is compressed with gzip.
 	Compressed bool
 }
 
-// RotatedLayout is the format of the time of a rotation in a name.
+// RotatedLayout is the format of the rotation time in a file name.
 const RotatedLayout = "20060102-150405"
 
 var rotatedName = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}$`)
 
-// ParseName parses the names of the files that Read reads. It returns false for incomplete
-// files (".tmp") and for names in another spelling than that of podd and the runtimes.
-func ParseName(name string) (File, bool) {
+// ParseName parses the name of a log file. ok is false for incomplete files (".tmp") and
+// for all names that Name would spell differently.
+func ParseName(name string) (f File, ok bool) {
 	attempt, ok := AttemptOf(name)
 	if !ok {
 		return File{}, false
 	}
-	f := File{Attempt: attempt}
+	f = File{Attempt: attempt}
 	_, rest, _ := strings.Cut(name, ".log")
 	if rest != "" {
 		f.Rotated, f.Compressed = strings.CutSuffix(rest[1:], ".gz")
@@ -65,7 +64,7 @@ func ParseName(name string) (File, bool) {
 	return f, f.Name() == name
 }
 
-// Name returns the file's name.
+// Name returns the name of the file.
 func (f File) Name() string {
 	name := strconv.FormatUint(uint64(f.Attempt), 10) + ".log"
 	if f.Rotated != "" {
@@ -77,8 +76,9 @@ func (f File) Name() string {
 	return name
 }
 
-// Compare compares files by the order in which they were written. A compressed file is
-// equal to the file from which it was created.
+// Compare returns a negative number if f was written before g and a positive number if f
+// was written after g. It returns 0 if both are the same log, even if one of them is the
+// compressed copy of the other.
 func (f File) Compare(g File) int {
 	if f.Attempt == g.Attempt && (f.Rotated == "") != (g.Rotated == "") {
 		if f.Rotated == "" {

@@ -7,18 +7,18 @@ import (
 	"os"
 )
 
-// next opens the file that follows the current one; nil if there is none.
-func (r *reader) next() (next *scanner, err error) {
+// openNext opens the file that follows the current file. It returns nil if there is none.
+func (r *reader) openNext() (next *scanner, err error) {
 	if len(r.queue) > 0 {
 		next, r.queue = r.queue[0], r.queue[1:]
 		return next, nil
 	}
-	return next, races(func() error {
-		files, err := r.list(r.o.Restarts)
+	return next, retryRaces(func() error {
+		files, err := r.list(r.o.LaterAttempts)
 		if err != nil {
 			return err
 		}
-		at, err := r.place(files)
+		at, err := r.locate(files)
 		if err != nil {
 			return err
 		}
@@ -32,12 +32,12 @@ func (r *reader) next() (next *scanner, err error) {
 	})
 }
 
-// place finds the current file in the listing: it may have been renamed, then compressed,
-// then removed since it was opened.
-func (r *reader) place(files []File) (File, error) {
+// locate finds the current file in a listing. Since the file was opened, it may have been
+// renamed, then compressed, and then removed.
+func (r *reader) locate(files []File) (File, error) {
 	cur := r.cur
 	if cur.file.Rotated != "" {
-		return cur.file, nil // these names do not change
+		return cur.file, nil // files are not renamed after their rotation
 	}
 	mine, err := cur.f.Stat()
 	if err != nil {
@@ -51,26 +51,28 @@ func (r *reader) place(files []File) (File, error) {
 		if err != nil {
 			return File{}, err
 		}
-		same := other.is(mine) || f.Compressed && bytes.Equal(cur.head(), other.head())
+		same := other.isFile(mine) || f.Compressed && bytes.Equal(cur.head(), other.head())
 		other.f.Close()
 		if same {
-			cur.file, r.lost = f, 0
+			cur.file, r.notFound = f, 0
 			return f, nil
 		}
 	}
-	if r.lost++; links(mine) > 0 && r.lost < 3 { // renamed during the listing
+	if r.notFound++; links(mine) > 0 && r.notFound < 3 { // the file was renamed during the listing
 		return File{}, errRace
 	}
-	// Removed, or renamed to another kind of name: all remaining files are newer.
+	// The file was removed, or renamed to a name that is not parsed. All remaining files are
+	// newer.
 	return File{Attempt: cur.file.Attempt, Rotated: max(cur.after, "0")}, nil
 }
 
-func (s *scanner) is(info fs.FileInfo) bool {
+// isFile reports whether info describes the file that s reads.
+func (s *scanner) isFile(info fs.FileInfo) bool {
 	mine, err := s.f.Stat()
 	return err == nil && os.SameFile(mine, info)
 }
 
-// head returns the beginning of a file. The first timestamp in it identifies the file.
+// head returns the first bytes of a file. The first timestamp identifies the file.
 func (s *scanner) head() []byte {
 	var from io.Reader = io.NewSectionReader(s.f, 0, maxHeader)
 	if s.file.Compressed {

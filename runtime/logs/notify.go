@@ -10,20 +10,21 @@ import (
 	"podd/runtime/safepath"
 )
 
-// A Notifier wakes readers that follow logs. They share one inotify instance, which exists
-// while there are readers, and readers of the same directory share a watch. If inotify has
-// reached its limits, the readers poll instead. The zero value is ready for use. It is safe
-// for concurrent use.
+// A Notifier wakes readers that follow logs. The readers share one inotify instance, which
+// exists while there are readers. Readers of the same directory share a watch. If inotify
+// has reached its limits, readers poll instead. The zero value is ready for use. A Notifier
+// is safe for concurrent use.
 type Notifier struct {
-	// Log receives rare messages that inotify is unavailable; nil means slog.Default.
+	// Log receives a message if inotify is unavailable, at most once per logInterval. Nil
+	// means slog.Default().
 	Log *slog.Logger
 
-	mu       sync.Mutex                        // guards all following fields, and those of watched
-	open     func() (*fsnotify.Watcher, error) // nil: fsnotify.NewWatcher
-	fs       *fsnotify.Watcher                 // nil: nothing is watched
-	ended    chan struct{}                     // closed when the goroutines that read fs and earlier instances have returned
-	dirs     map[inode]*watched
-	paths    map[string]*watched // by the path in fs
+	mu       sync.Mutex                        // guards all following fields and the fields of each watchedDir
+	open     func() (*fsnotify.Watcher, error) // creates an inotify instance; nil means fsnotify.NewWatcher
+	fs       *fsnotify.Watcher                 // nil while nothing is watchedDir
+	ended    chan struct{}                     // closed after the goroutines that read this and earlier instances have returned
+	dirs     map[inode]*watchedDir
+	paths    map[string]*watchedDir // by the path in fs
 	readers  int
 	loggedAt time.Time
 }
@@ -31,14 +32,15 @@ type Notifier struct {
 // logInterval is the minimum interval of messages to Log.
 const logInterval = time.Hour
 
-// Each waiting reader checks so rarely that all of them together check at most this often
-// per second.
+// Maximum number of checks per second of all waiting readers together. With more readers,
+// each one checks less often.
 const (
 	maxChecksPerSecond = 100
 	maxPollsPerSecond  = 1000
 )
 
-// checkInterval returns how long a reader waits for an event, or until the next check.
+// checkInterval returns how long a reader waits for an event until it checks for changes
+// itself. polled means that the reader gets no events.
 func (n *Notifier) checkInterval(polled bool) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -49,14 +51,14 @@ func (n *Notifier) checkInterval(polled bool) time.Duration {
 	return max(rescan, all/maxChecksPerSecond)
 }
 
-// enter counts one more reader, until leave is called.
+// enter counts a waiting reader until the reader calls leave.
 func (n *Notifier) enter() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.readers++
 }
 
-// join makes events wake w, if inotify is available.
+// join starts to wake w for events in dir. It does nothing if inotify is unavailable.
 func (n *Notifier) join(w *wake, dir *safepath.Dir) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -68,18 +70,19 @@ func (n *Notifier) join(w *wake, dir *safepath.Dir) {
 	d.wakes[w], w.dir = true, d
 }
 
-// leave undoes join. After the last reader it waits for the goroutine that reads events.
+// leave undoes enter and join. After the last reader has left, leave waits for the
+// goroutine that reads events.
 func (n *Notifier) leave(w *wake) {
 	n.mu.Lock()
 	n.readers--
 	if d := w.dir; d != nil {
 		delete(d.wakes, w)
 		if len(d.wakes) == 0 {
-			_ = n.fs.Remove(d.path) // fails only if the directory is no longer watched
-			n.forgetLocked(d)
+			_ = n.fs.Remove(d.path) // Remove fails only if the directory is no longer watchedDir
+			n.unwatchLocked(d)
 		}
 	}
-	n.idleLocked()
+	n.closeIfIdleLocked()
 	ended, idle := n.ended, n.fs == nil
 	n.mu.Unlock()
 	if idle && ended != nil {
@@ -87,6 +90,7 @@ func (n *Notifier) leave(w *wake) {
 	}
 }
 
+// logLocked logs that inotify is unavailable, at most once per logInterval.
 func (n *Notifier) logLocked(err error) {
 	if !n.loggedAt.IsZero() && time.Since(n.loggedAt) < logInterval {
 		return

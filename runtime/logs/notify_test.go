@@ -33,7 +33,7 @@ func inotify(t *testing.T) (instances, watches int) {
 	return instances, watches
 }
 
-// crowd is a group of readers that follow logs until leave is called.
+// A crowd is a group of readers that follow logs until leave is called.
 type crowd struct {
 	cancel context.CancelFunc
 	got    []*output
@@ -41,16 +41,16 @@ type crowd struct {
 	wait   sync.WaitGroup
 }
 
-// follows starts each readers for each of dirs, and returns when they wait.
-func follows(n *Notifier, each int, dirs ...string) *crowd {
+// startReaders starts each readers for each of dirs, and returns when all of them wait.
+func startReaders(n *Notifier, each int, dirs ...string) *crowd {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &crowd{cancel: cancel}
 	for i := range each * len(dirs) {
 		out, waits := &output{}, make(chan struct{})
 		c.got, c.waits = append(c.got, out), append(c.waits, waits)
 		idle := 0
-		o := Options{Dir: dirs[i%len(dirs)], Container: "c", Follow: true, Notifier: n, Idle: func() error {
-			if idle++; idle == 2 { // it waits for events now
+		o := Options{Dir: dirs[i%len(dirs)], Container: "c", Follow: true, Notifier: n, OnIdle: func() error {
+			if idle++; idle == 2 { // the reader waits for events now
 				close(waits)
 			}
 			return nil
@@ -65,18 +65,18 @@ func follows(n *Notifier, each int, dirs ...string) *crowd {
 
 func (c *crowd) leave() { c.cancel(); c.wait.Wait() }
 
-// TestNotifier_Shared checks that all readers share one inotify instance, which has one watch
-// for each directory and is closed after the last reader.
+// TestNotifier_Shared checks that all readers share one inotify instance, which has one
+// watch for each directory and is closed after the last reader.
 func TestNotifier_Shared(t *testing.T) {
 	before, _ := inotify(t)
 	var dirs []string
 	for range 20 {
 		dir, l := newLog(t)
-		ok(t, l.start(), l.write(cri(Stdout, false, "one")))
+		ok(t, l.start(), l.write(logLine(Stdout, false, "one")))
 		dirs = append(dirs, dir)
 	}
 	n := &Notifier{}
-	some, others := follows(n, 40, dirs...), follows(n, 10, dirs...)
+	some, others := startReaders(n, 40, dirs...), startReaders(n, 10, dirs...)
 	if instances, watches := inotify(t); instances != before+1 || watches != len(dirs) {
 		t.Errorf("1000 readers have %d instances and %d watches, want 1 and %d", instances-before, watches, len(dirs))
 	}
@@ -90,16 +90,16 @@ func TestNotifier_Shared(t *testing.T) {
 	}
 	for _, out := range append(some.got, others.got...) {
 		if len(out.lines) != 1 {
-			t.Fatalf("got %q", out.lines)
+			t.Fatalf("got %q, want one line", out.lines)
 		}
 	}
 }
 
-// TestFollow_WithoutInotify checks that logs are followed if inotify is not available, and
+// TestFollow_WithoutInotify checks that readers follow logs if inotify is unavailable, and
 // that this is logged once.
 func TestFollow_WithoutInotify(t *testing.T) {
 	dir, l := newLog(t)
-	ok(t, l.start(), l.write(cri(Stdout, false, "one")))
+	ok(t, l.start(), l.write(logLine(Stdout, false, "one")))
 	var log strings.Builder
 	n := &Notifier{
 		Log:  slog.New(slog.NewTextHandler(&log, nil)),
@@ -108,20 +108,20 @@ func TestFollow_WithoutInotify(t *testing.T) {
 	a, b := follow(t, Options{Dir: dir, Notifier: n}), follow(t, Options{Dir: dir, Notifier: n})
 	a.want("0 stdout one")
 	b.want("0 stdout one")
-	ok(t, l.write(cri(Stdout, false, "two")), l.rotate(""), l.write(cri(Stdout, false, "three")))
+	ok(t, l.write(logLine(Stdout, false, "two")), l.rotate(""), l.write(logLine(Stdout, false, "three")))
 	a.want("0 stdout two", "0 stdout three")
 	b.want("0 stdout two", "0 stdout three")
 	ok(t, l.f.Close())
 	l.f = nil
-	a.end(l)
-	b.end(l)
+	a.finish(l)
+	b.finish(l)
 	if strings.Count(log.String(), "too many open files") != 1 {
-		t.Errorf("got log %s", log.String())
+		t.Errorf("got log %s, want one message", log.String())
 	}
 }
 
-// TestWake_InotifyAgain checks that a reader joins as soon as inotify is available again, and
-// that repeated failures are logged once.
+// TestWake_InotifyAgain checks that a reader joins as soon as inotify is available again,
+// and that repeated failures are logged once.
 func TestWake_InotifyAgain(t *testing.T) {
 	d, err := safepath.Open(t.TempDir())
 	ok(t, err)
@@ -130,8 +130,8 @@ func TestWake_InotifyAgain(t *testing.T) {
 	n := &Notifier{Log: slog.New(slog.NewTextHandler(&log, nil))}
 	for range 2 {
 		n.open = func() (*fsnotify.Watcher, error) { return nil, errors.New("too many open files") }
-		w := &wake{of: n}
-		for !w.counted || !w.joined() {
+		w := &wake{notifier: n}
+		for !w.entered || !w.joined() {
 			_, _, err := w.wait(t.Context(), d, nil)
 			ok(t, err)
 			n.open = nil
@@ -139,17 +139,17 @@ func TestWake_InotifyAgain(t *testing.T) {
 		w.close()
 	}
 	if strings.Count(log.String(), "too many open files") != 1 {
-		t.Errorf("got log %s", log.String())
+		t.Errorf("got log %s, want one message", log.String())
 	}
 }
 
-// waits returns a wake that waits for changes of a directory.
-func waits(t *testing.T, n *Notifier, dir string) *wake {
+// newWake returns a wake that waits for changes in a directory.
+func newWake(t *testing.T, n *Notifier, dir string) *wake {
 	t.Helper()
 	d, err := safepath.Open(dir)
 	ok(t, err)
-	w := &wake{of: n}
-	w.begin()
+	w := &wake{notifier: n}
+	w.enter()
 	n.join(w, d)
 	ok(t, d.Close())
 	t.Cleanup(w.close)
@@ -161,7 +161,7 @@ func waits(t *testing.T, n *Notifier, dir string) *wake {
 func TestNotifier_Wakes(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	n := &Notifier{}
-	a, b, c := waits(t, n, dir), waits(t, n, dir), waits(t, n, other)
+	a, b, c := newWake(t, n, dir), newWake(t, n, dir), newWake(t, n, other)
 	wakes := func(relist bool, all ...*wake) {
 		t.Helper()
 		for _, w := range all {
@@ -197,15 +197,15 @@ func TestNotifier_EarlierInstance(t *testing.T) {
 	first, err := safepath.Open(dir)
 	ok(t, err)
 	defer first.Close()
-	w := &wake{of: n}
-	w.begin()
+	w := &wake{notifier: n}
+	w.enter()
 	n.join(w, first)
 	old := n.fs
 	w.close()
-	w = waits(t, n, dir)
-	n.event(old, fsnotify.Event{Name: w.dir.path, Op: fsnotify.Rename})
+	w = newWake(t, n, dir)
+	n.handleEvent(old, fsnotify.Event{Name: w.dir.path, Op: fsnotify.Rename})
 	if !w.joined() {
-		t.Error("the watch was removed")
+		t.Error("the watch was removed by an event of another instance")
 	}
 }
 
@@ -229,7 +229,7 @@ func TestFollow_ManyReaders(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					follows(n, 3, dir).leave()
+					startReaders(n, 3, dir).leave()
 				}
 			}
 		})
@@ -240,7 +240,7 @@ func TestFollow_ManyReaders(t *testing.T) {
 			for range lines {
 				var at int
 				if _, err := fmt.Sscanf(<-f.got, "0 stdout line %d", &at); err != nil {
-					t.Errorf("reader %d: %v", i, err)
+					t.Errorf("reader %d: got an unexpected line: %v", i, err)
 				}
 				seen[at]++
 			}
@@ -252,7 +252,7 @@ func TestFollow_ManyReaders(t *testing.T) {
 		})
 	}
 	for i := range lines {
-		line := cri(Stdout, false, fmt.Sprintf("line %d", i))
+		line := logLine(Stdout, false, fmt.Sprintf("line %d", i))
 		if i%7 == 6 {
 			ok(t, l.rotate(line), l.compress())
 		} else {

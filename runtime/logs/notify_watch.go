@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watched is a directory for which readers wait. It stays open, so that its inode and path
-// are not reused.
-type watched struct {
+// A watchedDir is a directory for whose events readers wait. It stays open, so that the
+// kernel does not reuse its inode.
+type watchedDir struct {
 	inode inode
 	dir   *os.File
 	path  string
@@ -20,9 +20,9 @@ type watched struct {
 
 type inode struct{ dev, ino uint64 }
 
-// watchLocked watches the directory that is open as fd, even if its path leads to another
-// one now.
-func (n *Notifier) watchLocked(fd int) (*watched, error) {
+// watchLocked watches the directory that is open as fd, even if its path now leads to
+// another directory.
+func (n *Notifier) watchLocked(fd int) (*watchedDir, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, err
@@ -37,17 +37,18 @@ func (n *Notifier) watchLocked(fd int) (*watched, error) {
 	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err == nil {
 		path := fmt.Sprintf("/proc/self/fd/%d", own)
-		d := &watched{inode: id, dir: os.NewFile(uintptr(own), path), path: path, wakes: map[*wake]bool{}}
+		d := &watchedDir{inode: id, dir: os.NewFile(uintptr(own), path), path: path, wakes: map[*wake]bool{}}
 		if err = n.fs.Add(path); err == nil {
 			n.dirs[id], n.paths[path] = d, d
 			return d, nil
 		}
 		d.dir.Close()
 	}
-	n.idleLocked()
+	n.closeIfIdleLocked()
 	return nil, err
 }
 
+// startLocked creates the inotify instance, unless it exists already.
 func (n *Notifier) startLocked() error {
 	if n.fs != nil {
 		return nil
@@ -62,10 +63,10 @@ func (n *Notifier) startLocked() error {
 	}
 	earlier, ended := n.ended, make(chan struct{})
 	n.fs, n.ended = fs, ended
-	n.dirs, n.paths = map[inode]*watched{}, map[string]*watched{}
-	go func() { // leave waits for it
+	n.dirs, n.paths = map[inode]*watchedDir{}, map[string]*watchedDir{}
+	go func() { // leave waits for this goroutine
 		defer close(ended)
-		n.read(fs)
+		n.readEvents(fs)
 		if earlier != nil {
 			<-earlier
 		}
@@ -73,37 +74,38 @@ func (n *Notifier) startLocked() error {
 	return nil
 }
 
-// read handles the events of fs until it is closed.
-func (n *Notifier) read(fs *fsnotify.Watcher) {
+// readEvents handles the events of fs until fs is closed.
+func (n *Notifier) readEvents(fs *fsnotify.Watcher) {
 	for {
 		select {
 		case e, ok := <-fs.Events:
 			if !ok {
 				return
 			}
-			n.event(fs, e)
-		case _, ok := <-fs.Errors: // events were lost
+			n.handleEvent(fs, e)
+		case _, ok := <-fs.Errors: // the kernel dropped events
 			if !ok {
 				return
 			}
-			n.all()
+			n.wakeAll()
 		}
 	}
 }
 
-// event wakes the readers of a directory. The kind of the event is not used.
-func (n *Notifier) event(fs *fsnotify.Watcher, e fsnotify.Event) {
+// handleEvent wakes the readers of the event's directory.
+func (n *Notifier) handleEvent(fs *fsnotify.Watcher, e fsnotify.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if fs != n.fs { // fs was closed, and its paths may be those of other directories now
+	if fs != n.fs { // fs was closed; its path may be that of another directory now
 		return
 	}
 	d := n.paths[e.Name]
-	if d != nil && e.Has(fsnotify.Rename) && fs.Add(d.path) != nil { // fs no longer watches a renamed directory
+	// fs stops watching a directory that was renamed
+	if d != nil && e.Has(fsnotify.Rename) && fs.Add(d.path) != nil {
 		for w := range d.wakes {
 			w.dir = nil
 		}
-		n.forgetLocked(d)
+		n.unwatchLocked(d)
 	}
 	if d == nil {
 		d = n.paths[filepath.Dir(e.Name)]
@@ -113,7 +115,8 @@ func (n *Notifier) event(fs *fsnotify.Watcher, e fsnotify.Event) {
 	}
 }
 
-func (n *Notifier) all() {
+// wakeAll wakes all readers, because events were lost.
+func (n *Notifier) wakeAll() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, d := range n.dirs {
@@ -121,24 +124,26 @@ func (n *Notifier) all() {
 	}
 }
 
-func (d *watched) wakeLocked(relist bool) {
+// wakeLocked wakes the readers of d. relist means that there may be new files.
+func (d *watchedDir) wakeLocked(relist bool) {
 	for w := range d.wakes {
 		w.relist = w.relist || relist
 		select {
 		case w.changed <- struct{}{}:
-		default: // it has not consumed the last one
+		default: // the reader has not received the last value yet
 		}
 	}
 }
 
-func (n *Notifier) forgetLocked(d *watched) {
+// unwatchLocked forgets a directory that is no longer watched.
+func (n *Notifier) unwatchLocked(d *watchedDir) {
 	delete(n.dirs, d.inode)
 	delete(n.paths, d.path)
 	d.dir.Close()
 }
 
-// idleLocked closes the inotify instance if nothing is watched.
-func (n *Notifier) idleLocked() {
+// closeIfIdleLocked closes the inotify instance if no directory is watched.
+func (n *Notifier) closeIfIdleLocked() {
 	if n.fs != nil && len(n.dirs) == 0 {
 		n.fs.Close()
 		n.fs = nil

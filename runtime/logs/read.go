@@ -8,43 +8,47 @@ import (
 	"time"
 )
 
-// Options select what to read. Only Dir and Container are required.
+// Options select the log to read and its entries. Only Dir and Container are required.
 type Options struct {
-	// Dir is the pod's log directory, an absolute path.
+	// Dir is the absolute path of the pod's log directory.
 	Dir string
-	// Container is the container's name.
+	// Container is the name of the container.
 	Container string
-	// Attempt is the attempt to read; nil means the newest.
+	// Attempt is the first attempt to read. Nil means the newest.
 	Attempt *uint32
-	// Previous selects the newest attempt before that.
+	// Previous selects the newest attempt before the one that Attempt selects.
 	Previous bool
-	// Restarts continues with the attempts that follow.
-	Restarts bool
-	// Follow waits at the end for more, and for the log itself to be created, until Ended
-	// returns true or the context is done.
+	// LaterAttempts continues with all attempts after the first.
+	LaterAttempts bool
+	// Follow waits for more entries at the end of the log, and for the log itself if it does
+	// not exist yet. It stops when HasExited returns true or the context is done.
 	Follow bool
-	// Notifier is shared by all readers that follow; nil: an own inotify instance.
+	// Notifier wakes readers that follow, which should share one. If it is nil, the reader
+	// uses an inotify instance of its own.
 	Notifier *Notifier
-	// Ended reports whether the container has exited and the runtime knows it. Then the log
-	// is read until the runtime has written all of it and closed it. Otherwise changed is
-	// closed when the result may change. Nil: it never ends.
-	Ended func() (ended bool, changed <-chan struct{})
-	// Tail is the number of last lines to start with: zero means all, a negative number
-	// none. Compressed files are not searched.
+	// HasExited reports whether the container has exited and the runtime has noticed it.
+	// Read then continues until the runtime has written the whole log and closed the file.
+	// If exited is false, changed is closed when the result may be different. A nil
+	// HasExited means that the container never exits.
+	HasExited func() (exited bool, changed <-chan struct{})
+	// Tail is the number of last lines with which to start. Zero means all lines, a negative
+	// number none. Compressed files are not searched.
 	Tail int
-	// Since omits older entries; zero omits none.
+	// Since omits entries before this time. Zero omits none.
 	Since time.Time
-	// Limit is the maximum number of bytes of text and newlines; zero: no limit.
+	// Limit is the maximum number of bytes of text and newlines. Zero means no limit.
 	Limit int64
-	// Stream selects one stream; "" means both. Malformed lines are emitted in any case.
+	// Stream selects the entries of one stream. "" selects both streams. Malformed lines are
+	// always selected.
 	Stream Stream
-	// Idle, if not nil, is called when everything available was emitted, before waiting for
-	// more and at the end, so that the caller can flush a buffer.
-	Idle func() error
+	// OnIdle is called after all available entries were emitted: before each wait, and at
+	// the end. The caller can flush a buffer in it. It may be nil.
+	OnIdle func() error
 }
 
-// Closed returns a value for Options.Ended: the container has exited when c is closed.
-func Closed(c <-chan struct{}) func() (bool, <-chan struct{}) {
+// ExitedWhenClosed returns a function for Options.HasExited that returns true when c is
+// closed.
+func ExitedWhenClosed(c <-chan struct{}) func() (exited bool, changed <-chan struct{}) {
 	return func() (bool, <-chan struct{}) {
 		select {
 		case <-c:
@@ -55,33 +59,33 @@ func Closed(c <-chan struct{}) func() (bool, <-chan struct{}) {
 	}
 }
 
-// lag is how long after the exit of a container its log may still be written: the runtime
-// drains its pipes then, and containerd gives up after 10 s. It limits the wait for
-// anything else that keeps the log open.
+// lag is how long a log may still be written after the exit of its container. During this
+// time the runtime drains its pipes; containerd gives up after 10 s. After this time the
+// reader does not wait even if another process keeps the log open.
 const lag = 15 * time.Second
 
-// errEnough ends a reader that has reached its limit.
+// errEnough stops a reader that has reached Options.Limit.
 var errEnough = errors.New("enough")
 
 // Read passes the entries of a container's log to emit, in the order of the files. It
-// returns nil at the end of the log, the error of emit, ctx.Err() when the context is done,
-// or fs.ErrNotExist if there is no such log (unless it follows). Its memory does not depend
-// on the length of the log or its lines.
+// returns nil at the end of the log. It returns the error of emit, or ctx.Err() when the
+// context is done. If there is no such log, it returns fs.ErrNotExist, unless Follow is
+// set. The memory that Read needs does not depend on the length of the log or its lines.
 //
-// While a runtime rotates a log it may write some last lines to the old file. These are
-// emitted after the first ones of the new file.
+// During a rotation, the runtime may write some last lines to the old file. Read emits them
+// after the first lines of the new file.
 func Read(ctx context.Context, o Options, emit func(Entry) error) error {
 	if !filepath.IsLocal(o.Container) || filepath.Base(o.Container) != o.Container || o.Container == "." {
 		return fmt.Errorf("reading the log of container %q: invalid container name", o.Container)
 	}
-	r := &reader{o: o, emit: emit, wake: wake{of: o.Notifier}, lag: lag}
+	r := &reader{o: o, emit: emit, wake: wake{notifier: o.Notifier}, lag: lag}
 	defer r.close()
 	err := r.run(ctx)
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
-	if o.Idle != nil {
-		err = errors.Join(err, o.Idle())
+	if o.OnIdle != nil {
+		err = errors.Join(err, o.OnIdle())
 	}
 	return err
 }

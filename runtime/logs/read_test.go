@@ -20,7 +20,7 @@ import (
 	"podd/runtime/safepath"
 )
 
-// logDir returns a pod's log directory with files of a container "c".
+// logDir creates the log directory of a pod with files of a container "c".
 func logDir(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "default_web_uid")
@@ -42,7 +42,7 @@ func logDir(t testing.TB, files map[string]string) string {
 	return dir
 }
 
-// output collects entries: the bytes by stream, and a transcript.
+// An output collects entries: the bytes of each stream, and a transcript of all entries.
 type output struct {
 	bytes map[Stream]*bytes.Buffer
 	lines []string
@@ -76,7 +76,7 @@ func read(t *testing.T, o Options) []string {
 func number(n uint32) *uint32 { return &n }
 
 func TestRead_Attempts(t *testing.T) {
-	line := func(text string) string { return cri(Stdout, false, text) }
+	line := func(text string) string { return logLine(Stdout, false, text) }
 	dir := logDir(t, map[string]string{
 		"0.log":                    line("a"),
 		"2.log.20250101-000000.gz": line("b1"),
@@ -96,10 +96,10 @@ func TestRead_Attempts(t *testing.T) {
 		{"previous", Options{Previous: true}, []string{"2 stdout b1", "2 stdout b2", "2 stdout b3"}},
 		{"one attempt", Options{Attempt: number(0)}, []string{"0 stdout a"}},
 		{"previous to an attempt", Options{Attempt: number(2), Previous: true}, []string{"0 stdout a"}},
-		{"restarts", Options{Attempt: number(1), Restarts: true}, []string{"2 stdout b1", "2 stdout b2", "2 stdout b3", "3 stdout c"}},
+		{"restarts", Options{Attempt: number(1), LaterAttempts: true}, []string{"2 stdout b1", "2 stdout b2", "2 stdout b3", "3 stdout c"}},
 		{"tail over files", Options{Attempt: number(2), Tail: 2}, []string{"2 stdout b2", "2 stdout b3"}},
 		{"tail stops at compressed ones", Options{Attempt: number(2), Tail: 9}, []string{"2 stdout b2", "2 stdout b3"}},
-		{"tail over attempts", Options{Attempt: number(0), Restarts: true, Tail: 2}, []string{"2 stdout b3", "3 stdout c"}},
+		{"tail over attempts", Options{Attempt: number(0), LaterAttempts: true, Tail: 2}, []string{"2 stdout b3", "3 stdout c"}},
 		{"no lines", Options{Tail: -1}, nil},
 	} {
 		test.o.Dir = dir
@@ -119,7 +119,7 @@ func TestRead_Attempts(t *testing.T) {
 	}
 	for _, bad := range []string{"", ".", "..", "a/b", "../c", "/c"} {
 		if err := Read(t.Context(), Options{Dir: dir, Container: bad}, func(Entry) error { return nil }); err == nil {
-			t.Errorf("container %q: got no error", bad)
+			t.Errorf("container %q: got no error, want one", bad)
 		}
 	}
 }
@@ -162,8 +162,8 @@ func TestRead_DamagedFiles(t *testing.T) {
 	long := strings.Repeat("0123456789abcdef", 3*bufferSize/16+5)
 	dir := logDir(t, map[string]string{
 		"0.log.20250101-000000.gz": "x",
-		"0.log.20250102-000000":    cri(Stderr, false, long) + long + "\n" + cri(Stdout, false, "after"),
-		"0.log":                    "\n" + strings.TrimSuffix(cri(Stdout, false, "cut short"), "\n"),
+		"0.log.20250102-000000":    logLine(Stderr, false, long) + long + "\n" + logLine(Stdout, false, "after"),
+		"0.log":                    "\n" + strings.TrimSuffix(logLine(Stdout, false, "cut short"), "\n"),
 	})
 	bad := filepath.Join(dir, "c", "0.log.20250101-000000.gz")
 	if err := os.WriteFile(bad, []byte("this is not gzip"), 0o644); err != nil {
@@ -202,25 +202,25 @@ func TestRead_LinksAndPipes(t *testing.T) {
 		var out output
 		err := Read(t.Context(), Options{Dir: dir, Container: "c"}, out.emit)
 		if !errors.Is(err, safepath.ErrLink) && !errors.Is(err, safepath.ErrNotRegular) || len(out.lines) > 0 {
-			t.Errorf("%s: read %q, error %v", name, out.lines, err)
+			t.Errorf("%s: got lines %q, error %v; want ErrLink or ErrNotRegular", name, out.lines, err)
 		}
 	}
 }
 
-// entries draws a log and the output that it has.
+// entries draws the text of a log file and the entries in it.
 func entries(t *rapid.T) (log string, ends []bool, streams []Stream, texts []string) {
 	for range rapid.IntRange(0, 40).Draw(t, "entries") {
 		s := rapid.SampledFrom([]Stream{Stdout, Stderr}).Draw(t, "stream")
 		partial := rapid.IntRange(0, 3).Draw(t, "partial") == 0
 		text := strings.Repeat("x", rapid.SampledFrom([]int{0, 1, 3, 50, 300, blockSize - 40, blockSize}).Draw(t, "length"))
-		log += cri(s, partial, text)
+		log += logLine(s, partial, text)
 		ends, streams, texts = append(ends, !partial), append(streams, s), append(texts, text)
 	}
 	return log, ends, streams, texts
 }
 
-// TestRead_Property checks for random logs that Read emits the bytes of each stream, and that
-// a tail has exactly the last n complete lines with all of their parts.
+// TestRead_Property checks with random logs that Read emits the bytes of each stream, and
+// that a tail has exactly the last n complete lines with all their parts.
 func TestRead_Property(t *testing.T) {
 	dir := logDir(t, nil)
 	rapid.Check(t, func(t *rapid.T) {
@@ -254,7 +254,7 @@ func TestRead_Property(t *testing.T) {
 	})
 }
 
-// linesFrom counts the line that entry i belongs to, and those that end after it.
+// linesFrom counts the line to which entry i belongs and the lines that end after it.
 func linesFrom(ends []bool, streams []Stream, i int) int {
 	isEnd := func(k int) bool {
 		if ends[k] {
@@ -265,7 +265,7 @@ func linesFrom(ends []bool, streams []Stream, i int) int {
 				return false
 			}
 		}
-		return true // the stream's last entry
+		return true // the last entry of the stream
 	}
 	for !isEnd(i) {
 		j := i + 1
@@ -285,7 +285,7 @@ func linesFrom(ends []bool, streams []Stream, i int) int {
 
 func TestJoiner(t *testing.T) {
 	var out output
-	j := &Joiner{To: out.emit, Max: 8}
+	j := &Joiner{Output: out.emit, MaxLine: 8}
 	for _, e := range []Entry{
 		{Stream: Stdout, Text: []byte("a"), Partial: true},
 		{Stream: Stderr, Text: []byte("b"), Partial: true},

@@ -11,33 +11,33 @@ import (
 	"podd/runtime/safepath"
 )
 
-// reader is the state of one Read.
+// A reader is the state of one call of Read.
 type reader struct {
 	o    Options
 	emit func(Entry) error
 	wake wake
-	dir  *safepath.Dir // the container's; nil until it exists
+	dir  *safepath.Dir // the container's log directory; nil until it exists
 
-	// attempt is the first to read, set together with cur.
+	// attempt is the first attempt to read. It is set together with cur.
 	attempt uint32
-	queue   []*scanner // already open, to be read after cur
+	queue   []*scanner // open files to read after cur
 	cur     *scanner
-	// late is the file before cur, to which a runtime may still write.
-	late *scanner
-	// relist reports that there may be new files.
+	// previous is the file before cur. The runtime may still write to it.
+	previous *scanner
+	// relist reports whether there may be new files.
 	relist bool
-	// lost counts how often cur was not found in the listing.
-	lost int
+	// notFound counts how often cur was not found in a listing.
+	notFound int
 
 	lag time.Duration // how long the log may be written after the exit
 
-	emitted   int64 // bytes
-	pastSince bool  // an entry newer than Since was found
+	emitted   int64 // number of emitted bytes
+	pastSince bool  // whether an entry newer than Since was found
 }
 
 func (r *reader) close() {
 	r.wake.close()
-	for _, s := range append(r.queue, r.cur, r.late) {
+	for _, s := range append(r.queue, r.cur, r.previous) {
 		if s != nil {
 			s.f.Close()
 		}
@@ -47,75 +47,79 @@ func (r *reader) close() {
 	}
 }
 
+// run emits the log and follows it if the options require that.
 func (r *reader) run(ctx context.Context) error {
-	var over time.Time // when Ended returned true
+	var exitedAt time.Time // when HasExited returned true
 	for {
-		// Checked before the rest is read, so that everything written until then is read.
-		cur, written := r.cur, !over.IsZero() && r.beingWritten()
-		if err := r.readOn(ctx); err != nil {
+		// This check must precede the reading, so that everything that was written before the
+		// check is read.
+		cur, written := r.cur, !exitedAt.IsZero() && r.isBeingWritten()
+		if err := r.readAvailable(ctx); err != nil {
 			return err
 		}
 		closed := r.cur == cur && !written
-		if !r.o.Follow || !over.IsZero() && (closed || time.Since(over) >= r.lag) {
+		if !r.o.Follow || !exitedAt.IsZero() && (closed || time.Since(exitedAt) >= r.lag) {
 			return r.finish()
 		}
-		if r.o.Idle != nil {
-			if err := r.o.Idle(); err != nil {
+		if r.o.OnIdle != nil {
+			if err := r.o.OnIdle(); err != nil {
 				return err
 			}
 		}
-		finishing, err := r.await(ctx, over)
+		hasExited, err := r.await(ctx, exitedAt)
 		if err != nil {
 			return err
 		}
-		if finishing && over.IsZero() {
-			over = time.Now()
+		if hasExited && exitedAt.IsZero() {
+			exitedAt = time.Now()
 		}
 	}
 }
 
-// await waits for a change or, after the container has exited, for a moment.
-func (r *reader) await(ctx context.Context, over time.Time) (finishing bool, err error) {
-	if !over.IsZero() {
+// await waits for a change. After the exit of the container it waits for a short time
+// instead. hasExited reports whether HasExited has returned true.
+func (r *reader) await(ctx context.Context, exitedAt time.Time) (hasExited bool, err error) {
+	if !exitedAt.IsZero() {
 		r.relist = true
-		return true, pause(ctx, time.Since(over))
+		return true, pause(ctx, time.Since(exitedAt))
 	}
-	finishing, r.relist, err = r.wake.wait(ctx, r.dir, r.o.Ended)
-	return finishing, err
+	hasExited, r.relist, err = r.wake.wait(ctx, r.dir, r.o.HasExited)
+	return hasExited, err
 }
 
-// readOn opens the first file if necessary, and emits everything available.
-func (r *reader) readOn(ctx context.Context) error {
+// readAvailable opens the first file, unless it is open already, and emits all available
+// entries.
+func (r *reader) readAvailable(ctx context.Context) error {
 	if r.cur == nil {
 		err := r.begin()
 		if err != nil && (!r.o.Follow || !errors.Is(err, fs.ErrNotExist)) {
 			return err
 		}
 		if err != nil {
-			r.o.Tail = 0 // everything that appears now is new
+			r.o.Tail = 0 // all lines of a log that is created later are new
 		}
 	}
-	return r.drain(ctx)
+	return r.emitAvailable(ctx)
 }
 
-// beingWritten reports whether a process, usually the runtime, may still write to an open
-// file.
-func (r *reader) beingWritten() bool {
-	for _, s := range []*scanner{r.late, r.cur} {
-		if s != nil && beingWritten(s.f) {
+// isBeingWritten reports whether a process, usually the runtime, may still write to one of
+// the open files.
+func (r *reader) isBeingWritten() bool {
+	for _, s := range []*scanner{r.previous, r.cur} {
+		if s != nil && hasWriter(s.f) {
 			return true
 		}
 	}
 	return false
 }
 
-// drain emits everything available.
-func (r *reader) drain(ctx context.Context) error {
+// emitAvailable emits all available entries of the current file and the files that follow.
+func (r *reader) emitAvailable(ctx context.Context) error {
 	for r.cur != nil {
 		if err := r.emitOpenFiles(ctx); err != nil || !r.relist {
 			return err
 		}
-		next, err := r.next()
+		next, err := r.openNext()
 		if err != nil {
 			return err
 		}
@@ -123,25 +127,25 @@ func (r *reader) drain(ctx context.Context) error {
 			r.relist = false
 			return nil
 		}
-		// Once more: when the next file exists, the one before cur is complete, and cur
-		// nearly.
+		// Read once more. Now that the next file exists, previous is complete, and cur is
+		// nearly complete.
 		err = r.emitOpenFiles(ctx)
 		if err == nil {
-			err = r.finishLate()
+			err = r.finishPrevious()
 		}
 		if err != nil {
 			next.f.Close()
 			return err
 		}
-		r.late, r.cur = r.cur, next
+		r.previous, r.cur = r.cur, next
 	}
 	return nil
 }
 
-// emitOpenFiles emits the available entries of the open files.
+// emitOpenFiles emits the available entries of previous and cur.
 func (r *reader) emitOpenFiles(ctx context.Context) error {
-	if r.late != nil {
-		if err := r.emitFile(ctx, r.late); err != nil {
+	if r.previous != nil {
+		if err := r.emitFile(ctx, r.previous); err != nil {
 			return err
 		}
 	}
@@ -156,7 +160,7 @@ func (r *reader) emitFile(ctx context.Context, s *scanner) error {
 		}
 		e, err := s.next()
 		if errors.Is(err, io.EOF) {
-			again, err := s.startOver()
+			again, err := s.rewindIfTruncated()
 			if err != nil {
 				return fmt.Errorf("reading the log %s: %w", s.f.Name(), err)
 			}
@@ -169,14 +173,15 @@ func (r *reader) emitFile(ctx context.Context, s *scanner) error {
 		if err != nil {
 			return err
 		}
-		if err := r.entry(e); err != nil {
+		if err := r.emitSelected(e); err != nil {
 			return err
 		}
 	}
 }
 
-// entry emits an entry if the options select it.
-func (r *reader) entry(e Entry) error {
+// emitSelected emits an entry if the options select it. It returns errEnough after
+// Options.Limit bytes.
+func (r *reader) emitSelected(e Entry) error {
 	if r.o.Stream != "" && e.Stream != r.o.Stream && !e.Malformed {
 		return nil
 	}
@@ -184,7 +189,7 @@ func (r *reader) entry(e Entry) error {
 		if e.Malformed || e.Time().Before(r.o.Since) {
 			return nil
 		}
-		r.pastSince = true // logs are ordered by time
+		r.pastSince = true // entries are ordered by time
 	}
 	n := int64(len(e.Text))
 	if !e.Partial {
@@ -203,24 +208,26 @@ func (r *reader) entry(e Entry) error {
 	return r.emit(e)
 }
 
-// finish emits the remaining text without a newline.
+// finish emits the last lines of the open files if they have no newline.
 func (r *reader) finish() error {
-	if err := r.finishLate(); err != nil {
+	if err := r.finishPrevious(); err != nil {
 		return err
 	}
-	r.late, r.cur = r.cur, nil
-	return r.finishLate()
+	r.previous, r.cur = r.cur, nil
+	return r.finishPrevious()
 }
 
-func (r *reader) finishLate() error {
-	if r.late == nil {
+// finishPrevious emits the last line of the previous file if it has no newline, and closes
+// the file.
+func (r *reader) finishPrevious() error {
+	if r.previous == nil {
 		return nil
 	}
-	s := r.late
-	r.late = nil
+	s := r.previous
+	r.previous = nil
 	defer s.f.Close()
-	if e, ok := s.rest(); ok {
-		return r.entry(e)
+	if e, ok := s.lastEntry(); ok {
+		return r.emitSelected(e)
 	}
 	return nil
 }

@@ -11,29 +11,30 @@ import (
 	"sync"
 )
 
-// bufferSize is how much is read at a time; a longer line is split. Runtimes write no line
-// longer than half of it.
+// bufferSize is the number of bytes that are read at a time. A longer line is split.
+// Runtimes write no line longer than half of this.
 const bufferSize = 32 << 10
 
-// buffers contains unused buffers.
+// buffers contains unused buffers for scanners.
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
-// scanner splits one file into entries, with a buffer of fixed size. After the end of the
-// file it can be called again, because the file may have grown.
+// A scanner splits one file into entries, with a buffer of fixed size. At the end of the
+// file it can be called again later, because the file may have grown.
 type scanner struct {
 	file File
 	f    *os.File
-	src  io.Reader // f, or the decompressed f
+	src  io.Reader // f, or a reader that decompresses f
 
-	buf    []byte // of bufferSize, or only the unread bytes at the end of the file
-	r, w   int    // buf[r:w] is not split yet
-	seen   int    // buf[r:r+seen] has no newline
-	offset int64  // of buf[r] in the file
-	// long is the entry that did not fit into the buffer; its rest follows.
-	long *Entry
-	// from is the offset in the file where each stream begins; nil: at the start.
+	buf      []byte // has length bufferSize, or only the unread bytes at the end of the file
+	r, w     int    // buf[r:w] was read and not split yet
+	searched int    // buf[r:r+searched] contains no newline
+	offset   int64  // offset of buf[r] in the file
+	// longEntry is the header of a line that did not fit into the buffer. The rest of the
+	// line follows.
+	longEntry *Entry
+	// from contains the offset at which each stream begins. Nil means the start of the file.
 	from map[Stream]int64
-	// after is the newest rotated file that existed when this one was opened.
+	// after is the rotation time of the newest rotated file when this file was opened.
 	after string
 }
 
@@ -45,7 +46,7 @@ func newScanner(f *os.File, name File) *scanner {
 	return s
 }
 
-// unzip starts to decompress with the first read.
+// An unzip decompresses f. It reads nothing before the first call of Read.
 type unzip struct {
 	f *os.File
 	z *gzip.Reader
@@ -62,24 +63,24 @@ func (u *unzip) Read(p []byte) (int, error) {
 	return u.z.Read(p)
 }
 
-// next returns the next entry, or io.EOF if there is none at present. A file that cannot be
-// read completely ends with a malformed entry with the error.
+// next returns the next entry, or io.EOF if there is none at present. If the rest of the
+// file cannot be read, next returns a last, malformed entry that contains the error.
 func (s *scanner) next() (Entry, error) {
 	for {
 		at := s.offset
-		if i := bytes.IndexByte(s.buf[s.r+s.seen:s.w], '\n'); i >= 0 {
-			e := s.line(s.buf[s.r : s.r+s.seen+i])
-			s.take(s.seen + i + 1)
-			if s.selects(e, at) {
+		if i := bytes.IndexByte(s.buf[s.r+s.searched:s.w], '\n'); i >= 0 {
+			e := s.entry(s.buf[s.r : s.r+s.searched+i])
+			s.advance(s.searched + i + 1)
+			if s.isSelected(e, at) {
 				return e, nil
 			}
 			continue
 		}
-		s.seen = s.w - s.r
-		if s.seen == bufferSize {
-			e := s.piece(s.buf)
-			s.take(len(s.buf))
-			if s.selects(e, at) {
+		s.searched = s.w - s.r
+		if s.searched == bufferSize {
+			e := s.partialEntry(s.buf)
+			s.advance(len(s.buf))
+			if s.isSelected(e, at) {
 				return e, nil
 			}
 			continue
@@ -90,10 +91,12 @@ func (s *scanner) next() (Entry, error) {
 	}
 }
 
-func (s *scanner) take(n int) {
-	s.r, s.seen, s.offset = s.r+n, 0, s.offset+int64(n)
+// advance skips n bytes of the buffer, which were split.
+func (s *scanner) advance(n int) {
+	s.r, s.searched, s.offset = s.r+n, 0, s.offset+int64(n)
 }
 
+// fill reads more of the file into the buffer. It returns io.EOF at the end of the file.
 func (s *scanner) fill() error {
 	held := s.buf[s.r:s.w]
 	if len(s.buf) < bufferSize {
@@ -108,15 +111,15 @@ func (s *scanner) fill() error {
 	case err == nil, errors.Is(err, io.EOF):
 		return io.EOF
 	}
-	// Reported once: the rest of the file cannot be read.
+	// Report the error once; the rest of the file cannot be read.
 	s.src = bytes.NewReader(nil)
 	s.w = copy(s.buf, fmt.Sprintf("podd: reading %s: %v\n", s.f.Name(), err))
-	s.r, s.seen, s.long = 0, 0, nil
+	s.r, s.searched, s.longEntry = 0, 0, nil
 	return nil
 }
 
-// releaseBuffer releases the buffer until there is more to read. Its entries must no longer be
-// in use.
+// releaseBuffer returns the buffer to buffers until there is more to read. The entries that
+// were returned must no longer be in use.
 func (s *scanner) releaseBuffer() {
 	if len(s.buf) < bufferSize {
 		return
@@ -126,45 +129,46 @@ func (s *scanner) releaseBuffer() {
 	s.buf, s.r, s.w = held, 0, len(held)
 }
 
-// line returns the entry for the text before a newline.
-func (s *scanner) line(line []byte) Entry {
+// entry returns the entry for a line, or for the rest of a line after longEntry.
+func (s *scanner) entry(line []byte) Entry {
 	e := parse(line)
-	if s.long != nil {
-		e = *s.long
-		e.Text, s.long = line, nil
+	if s.longEntry != nil {
+		e = *s.longEntry
+		e.Text, s.longEntry = line, nil
 	}
 	e.Attempt = s.file.Attempt
 	return e
 }
 
-// piece returns an entry for a full buffer of one line.
-func (s *scanner) piece(text []byte) Entry {
-	if s.long == nil {
+// partialEntry returns a Partial entry for a buffer that is full of one line.
+func (s *scanner) partialEntry(text []byte) Entry {
+	if s.longEntry == nil {
 		e := parse(text)
 		long := e
 		long.Stamp = bytes.Clone(e.Stamp)
-		s.long = &long
+		s.longEntry = &long
 		text = e.Text
 	}
-	e := *s.long
+	e := *s.longEntry
 	e.Attempt, e.Text, e.Partial = s.file.Attempt, text, true
 	return e
 }
 
-// rest returns the rest at the end of a file that is no longer written: an incomplete
-// line, for example after a power cut.
-func (s *scanner) rest() (Entry, bool) {
+// lastEntry returns the entry for an incomplete line at the end of a file that is no longer
+// written, for example after a power cut. ok is false if there is none.
+func (s *scanner) lastEntry() (e Entry, ok bool) {
 	if s.r == s.w {
 		return Entry{}, false
 	}
 	at := s.offset
-	e := s.line(s.buf[s.r:s.w])
+	e = s.entry(s.buf[s.r:s.w])
 	e.Partial = true
-	s.take(s.w - s.r)
-	return e, s.selects(e, at)
+	s.advance(s.w - s.r)
+	return e, s.isSelected(e, at)
 }
 
-func (s *scanner) selects(e Entry, at int64) bool {
+// isSelected reports whether the entry at an offset is part of the tail.
+func (s *scanner) isSelected(e Entry, at int64) bool {
 	if s.from == nil {
 		return true
 	}
@@ -175,9 +179,9 @@ func (s *scanner) selects(e Entry, at int64) bool {
 	return at >= from
 }
 
-// startOver starts at the beginning if the file was truncated to less than what was read of
-// it.
-func (s *scanner) startOver() (bool, error) {
+// rewindIfTruncated continues at the start of the file if the file is shorter than what was
+// read of it. It reports whether it did.
+func (s *scanner) rewindIfTruncated() (rewound bool, err error) {
 	if s.file.Compressed {
 		return false, nil
 	}
@@ -186,12 +190,12 @@ func (s *scanner) startOver() (bool, error) {
 		return false, err
 	}
 	_, err = s.f.Seek(0, io.SeekStart)
-	s.r, s.w, s.seen, s.offset, s.long, s.from = 0, 0, 0, 0, nil, nil
+	s.r, s.w, s.searched, s.offset, s.longEntry, s.from = 0, 0, 0, 0, nil, nil
 	return true, err
 }
 
-// seek sets the offset where the tail begins. It must be called before the first next, and
-// only for a plain file.
+// seek continues at offset, where the tail begins. It must be called before the first call
+// of next, and only for a file that is not compressed.
 func (s *scanner) seek(offset int64) error {
 	s.offset = offset
 	_, err := s.f.Seek(offset, io.SeekStart)

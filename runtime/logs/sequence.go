@@ -11,27 +11,28 @@ import (
 	"podd/runtime/safepath"
 )
 
-// maxRaces limits how often a listing is repeated because files were renamed during it.
+// maxRaces limits how often a listing is repeated because files were renamed during the
+// listing.
 const maxRaces = 100
 
-// errRace: the directory changed during the listing.
+// errRace means that files were renamed during a listing.
 var errRace = errors.New("the log files were renamed too often while they were listed")
 
-// begin opens the first file to read, and with Tail those that follow.
+// begin opens the first file to read. With Tail it also opens the files that follow.
 func (r *reader) begin() error {
 	if err := r.open(); err != nil {
 		return err
 	}
-	return races(func() error {
+	return retryRaces(func() error {
 		r.attempt = 0
 		files, err := r.list(true)
 		if err != nil {
 			return err
 		}
-		if r.attempt, err = r.choose(files); err != nil {
+		if r.attempt, err = r.selectAttempt(files); err != nil {
 			return err
 		}
-		if files, err = r.list(r.o.Restarts); err != nil {
+		if files, err = r.list(r.o.LaterAttempts); err != nil {
 			return err
 		}
 		if len(files) == 0 {
@@ -46,6 +47,8 @@ func (r *reader) begin() error {
 	})
 }
 
+// open opens the container's log directory, unless it is open already. It returns
+// fs.ErrNotExist if the directory does not exist.
 func (r *reader) open() error {
 	if r.dir != nil {
 		return nil
@@ -64,12 +67,13 @@ func (r *reader) open() error {
 	return nil
 }
 
-func (r *reader) noLog(which string) error {
-	return fmt.Errorf("container %s has no %slog in %s: %w", r.o.Container, which, r.o.Dir, fs.ErrNotExist)
+// noLog returns an error that wraps fs.ErrNotExist. kind is "" or "previous ".
+func (r *reader) noLog(kind string) error {
+	return fmt.Errorf("container %s has no %slog in %s: %w", r.o.Container, kind, r.o.Dir, fs.ErrNotExist)
 }
 
-// choose returns the attempt that the options select.
-func (r *reader) choose(files []File) (uint32, error) {
+// selectAttempt returns the first attempt that the options select.
+func (r *reader) selectAttempt(files []File) (attempt uint32, err error) {
 	if r.o.Attempt != nil && !r.o.Previous {
 		return *r.o.Attempt, nil
 	}
@@ -91,7 +95,8 @@ func (r *reader) choose(files []File) (uint32, error) {
 	return 0, r.noLog("previous ")
 }
 
-// list returns the files of the attempt, and of later ones if later is true, in order.
+// list returns the files of r.attempt in the order in which they were written. If later is
+// true, it also returns the files of later attempts.
 func (r *reader) list(later bool) ([]File, error) {
 	names, err := r.dir.Names()
 	if err != nil {
@@ -104,13 +109,13 @@ func (r *reader) list(later bool) ([]File, error) {
 			files = append(files, f)
 		}
 	}
-	slices.SortFunc(files, func(a, b File) int { // the plain file before the compressed one
+	slices.SortFunc(files, func(a, b File) int { // a plain file precedes its compressed copy
 		return cmp.Or(a.Compare(b), cmp.Compare(len(a.Name()), len(b.Name())))
 	})
 	return slices.CompactFunc(files, func(a, b File) bool { return a.Compare(b) == 0 }), nil
 }
 
-// openFile opens a file. It returns errRace if the name no longer exists.
+// openFile opens a log file. It returns errRace if the file no longer exists.
 func (r *reader) openFile(name File) (*scanner, error) {
 	f, err := r.dir.OpenFile(name.Name())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -122,9 +127,9 @@ func (r *reader) openFile(name File) (*scanner, error) {
 	return newScanner(f, name), nil
 }
 
-// openNth opens the i-th of the files for reading. Only the name of the file that is
-// written to can become that of another file: if it were rotated between the listing and
-// the opening, a file would be omitted.
+// openNth opens files[i]. The file to which the runtime writes may have been rotated since
+// the listing, so that its name now leads to a newer file. openNth then returns errRace,
+// because a file would be omitted.
 func (r *reader) openNth(files []File, i int) (*scanner, error) {
 	s, err := r.openFile(files[i])
 	if err != nil || files[i].Rotated != "" {
@@ -142,6 +147,8 @@ func (r *reader) openNth(files []File, i int) (*scanner, error) {
 	return s, nil
 }
 
+// newestRotated returns the rotation time of the newest rotated file of an attempt, or "" if
+// there is none.
 func newestRotated(files []File, attempt uint32) (rotated string) {
 	for _, f := range files {
 		if f.Attempt == attempt {
@@ -151,7 +158,8 @@ func newestRotated(files []File, attempt uint32) (rotated string) {
 	return rotated
 }
 
-func races(try func() error) error {
+// retryRaces calls try again while it returns errRace, at most maxRaces times.
+func retryRaces(try func() error) error {
 	for range maxRaces {
 		if err := try(); !errors.Is(err, errRace) {
 			return err

@@ -9,33 +9,36 @@ import (
 )
 
 const (
-	// blockSize is how much is read at a time in backward direction.
+	// blockSize is the number of bytes that are read at a time when a file is read
+	// backwards.
 	blockSize = 64 << 10
 	// maxLookBack limits the search for the beginning of a counted line after enough lines
-	// were found: its parts are usually close to each other.
+	// were found. The parts of a line are usually close together.
 	maxLookBack = 4 << 20
 )
 
-// tail finds where the last lines of a container's output begin by reading its files
-// backwards. A line ends with an entry that is not Partial, and may begin many entries
+// A tail finds where the last lines of a container's output begin, by reading the files
+// backwards. A line ends with an entry that is not Partial. It may begin many entries
 // earlier, with entries of the other stream in between. Therefore each stream has its own
 // beginning.
 type tail struct {
-	want    int
-	only    Stream // "": both
-	count   int
-	streams map[Stream]*tailStream
-	past    int64 // bytes read since enough lines were found
+	lines      int
+	stream     Stream // "" means both streams
+	count      int
+	streams    map[Stream]*tailStream
+	lookedBack int64 // number of bytes read since enough lines were found
 }
 
 type tailStream struct {
-	// open: the earliest entry found belongs to a counted line, which may begin earlier.
-	open bool
+	// inLine reports whether the earliest entry that was read belongs to a counted line,
+	// which may begin earlier.
+	inLine bool
 }
 
-// find returns where each stream begins in this file. enough reports that earlier files are
-// not needed. It must be called for a container's files, newest first. An incomplete last
-// line is left for later.
+// find returns the offsets at which the streams begin in f. enough reports whether the tail
+// is complete, so that earlier files are not needed. find must be called for a container's
+// files in reverse order. It ignores an incomplete last line, because the line may still be
+// written.
 func (t *tail) find(f *os.File) (from map[Stream]int64, enough bool, err error) {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -47,23 +50,24 @@ func (t *tail) find(f *os.File) (from map[Stream]int64, enough bool, err error) 
 	}
 	from = map[Stream]int64{}
 	complete, err := backwards(f, size, func(at, length int64, head []byte) bool {
-		if t.count >= t.want {
-			t.past += length
+		if t.count >= t.lines {
+			t.lookedBack += length
 		}
 		enough = t.addEntry(parse(head), at, from)
 		return !enough
 	})
 	for _, s := range []Stream{Stdout, Stderr, ""} {
-		if _, ok := from[s]; !ok && newest { // text that will be written later
+		if _, ok := from[s]; !ok && newest { // text of this stream that will be written later
 			from[s] = complete
 		}
 	}
 	return from, enough, err
 }
 
-// addEntry processes the entry at an offset, which is lower than all previous ones.
+// addEntry counts the entry e at an offset that is lower than all previous offsets. It
+// updates from.
 func (t *tail) addEntry(e Entry, at int64, from map[Stream]int64) (enough bool) {
-	if t.only != "" && e.Stream != t.only && !e.Malformed {
+	if t.stream != "" && e.Stream != t.stream && !e.Malformed {
 		return false
 	}
 	s := t.streams[e.Stream]
@@ -72,43 +76,45 @@ func (t *tail) addEntry(e Entry, at int64, from map[Stream]int64) (enough bool) 
 		s = &tailStream{}
 		t.streams[e.Stream] = s
 	}
-	if !e.Partial || first { // the end of a line
-		s.open = t.count < t.want
-		if s.open {
+	if !e.Partial || first { // the last entry of a line
+		s.inLine = t.count < t.lines
+		if s.inLine {
 			t.count++
 		}
 	}
-	if s.open {
+	if s.inLine {
 		from[e.Stream] = at
 	}
 	return t.enough()
 }
 
+// enough reports whether the beginnings of all counted lines were found, or whether the
+// search must stop.
 func (t *tail) enough() bool {
-	if t.count < t.want {
+	if t.count < t.lines {
 		return false
 	}
-	if t.past > maxLookBack {
+	if t.lookedBack > maxLookBack {
 		return true
 	}
 	for _, s := range t.streams {
-		if s.open {
+		if s.inLine {
 			return false
 		}
 	}
 	return true
 }
 
-// backwards calls see with the offset, the length and the beginning of each line of a file
-// that ends with a newline, the last one first, until see returns false. The beginning has
-// at most maxHeader bytes. complete is the offset after the last newline.
-func backwards(f *os.File, size int64, see func(at, length int64, head []byte) bool) (complete int64, err error) {
+// backwards calls visit for each line of a file that ends with a newline, the last line
+// first, until visit returns false. visit receives the offset, the length, and the first
+// bytes of the line, at most maxHeader. complete is the offset after the last newline.
+func backwards(f *os.File, size int64, visit func(at, length int64, head []byte) bool) (complete int64, err error) {
 	block := make([]byte, blockSize+maxHeader)
-	end := int64(-1) // offset of the newline that ends the current line
+	end := int64(-1) // offset of the newline at the end of the current line
 	for start := size; start > 0; {
 		n := min(start, blockSize)
 		start -= n
-		// Some more, for the beginning of a line near the end.
+		// Read maxHeader more bytes, for the first bytes of a line near the end of the block.
 		got, err := f.ReadAt(block[:n+maxHeader], start)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return complete, err
@@ -121,25 +127,28 @@ func backwards(f *os.File, size int64, see func(at, length int64, head []byte) b
 			at := start + int64(i) + 1
 			if end < 0 {
 				complete = at
-			} else if !see(at, end-at, head(text[i+1:], end-at)) {
+			} else if !visit(at, end-at, head(text[i+1:], end-at)) {
 				return complete, nil
 			}
 			end = at - 1
 		}
 		if start == 0 && end >= 0 {
-			see(0, end, head(text, end))
+			visit(0, end, head(text, end))
 		}
 	}
 	return complete, nil
 }
 
+// head returns the first bytes, at most maxHeader, of a line of the given length at the
+// start of text.
 func head(text []byte, length int64) []byte {
 	return text[:min(int64(len(text)), length, maxHeader)]
 }
 
-// openTail opens the files that contain the last lines, at their beginnings.
+// openTail opens the files that contain the last lines, and seeks to the beginning of these
+// lines.
 func (r *reader) openTail(files []File) error {
-	t := &tail{want: max(r.o.Tail, 0), only: r.o.Stream}
+	t := &tail{lines: max(r.o.Tail, 0), stream: r.o.Stream}
 	var opened []*scanner
 	fail := func(err error) error {
 		for _, s := range opened {
@@ -156,7 +165,7 @@ func (r *reader) openTail(files []File) error {
 			return fail(err)
 		}
 		opened = append([]*scanner{s}, opened...)
-		if files[i].Compressed { // nothing newer: all of it is better than nothing
+		if files[i].Compressed { // There is no newer file, so the whole compressed file is emitted.
 			break
 		}
 		from, enough, err := t.find(s.f)
@@ -164,7 +173,7 @@ func (r *reader) openTail(files []File) error {
 			return fail(fmt.Errorf("reading the log %s: %w", s.f.Name(), err))
 		}
 		s.from = from
-		first := s.end()
+		first := s.size()
 		for _, at := range from {
 			first = min(first, at)
 		}
@@ -179,7 +188,8 @@ func (r *reader) openTail(files []File) error {
 	return nil
 }
 
-func (s *scanner) end() int64 {
+// size returns the size of the file.
+func (s *scanner) size() int64 {
 	end, _ := s.f.Seek(0, io.SeekEnd)
 	return end
 }

@@ -10,54 +10,54 @@ import (
 const (
 	// rescan is the minimum interval of checks for lost events.
 	rescan = time.Second
-	// poll is the minimum interval of checks without events: before the log's directory
-	// exists, and if inotify has reached its limits.
+	// poll is the minimum interval of checks without events. There are no events before the
+	// log directory exists, and if inotify has reached its limits.
 	poll = 50 * time.Millisecond
-	// closing is the initial interval of checks whether a complete log is closed, because
-	// no event reports that reliably.
+	// closing is the first interval of checks whether a complete log is closed. No event
+	// reports this reliably.
 	closing = 10 * time.Millisecond
-	// closingMax is the maximum interval of these checks.
+	// closingMax is the maximum interval of checks whether a complete log is closed.
 	closingMax = 500 * time.Millisecond
 )
 
-// wake signals one reader when a container's log directory may have changed. The payload of
-// events is not used. It is not safe for concurrent use, except for the fields that of.mu
-// guards.
+// A wake signals one reader when its log directory may have changed. The payload of events
+// is not used. Except for the fields that notifier.mu guards, a wake is not safe for
+// concurrent use.
 type wake struct {
-	of          *Notifier
-	counted     bool      // it is counted in of
-	joinTriedAt time.Time // when it last tried to join
+	notifier    *Notifier
+	entered     bool      // whether enter was called
+	joinTriedAt time.Time // when join was called last
 	changed     chan struct{}
-	relist      bool     // of.mu guards it: there may be new files
-	dir         *watched // of.mu guards it; nil: not watched
+	relist      bool        // whether there may be new files; guarded by notifier.mu
+	dir         *watchedDir // nil if not watched; guarded by notifier.mu
 }
 
-// wait returns when there may be more to read. relist reports that there may be new files,
-// finishing that ended, which may be nil, returned true. dir may be nil.
-func (w *wake) wait(ctx context.Context, dir *safepath.Dir, ended func() (bool, <-chan struct{})) (finishing, relist bool, err error) {
-	if ended == nil {
-		ended = Closed(nil)
+// wait waits until there may be more to read. exited reports whether hasExited returned
+// true, relist whether there may be new files. dir and hasExited may be nil.
+func (w *wake) wait(ctx context.Context, dir *safepath.Dir, hasExited func() (exited bool, changed <-chan struct{})) (exited, relist bool, err error) {
+	if hasExited == nil {
+		hasExited = ExitedWhenClosed(nil)
 	}
-	over, changed := ended()
-	if over {
+	exited, changed := hasExited()
+	if exited {
 		return true, true, nil
 	}
-	w.begin()
+	w.enter()
 	joined := w.joined()
-	// The limit that prevented the join may no longer be reached.
-	if dir != nil && !joined && time.Since(w.joinTriedAt) >= w.of.checkInterval(false) {
+	// Try to join again, because inotify may have been below its limits since the last try.
+	if dir != nil && !joined && time.Since(w.joinTriedAt) >= w.notifier.checkInterval(false) {
 		w.joinTriedAt = time.Now()
-		w.of.join(w, dir)
-		return false, true, nil // it may have changed before that
+		w.notifier.join(w, dir)
+		return false, true, nil // dir may have changed before join
 	}
-	timer := time.NewTimer(w.of.checkInterval(!joined))
+	timer := time.NewTimer(w.notifier.checkInterval(!joined))
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return false, false, ctx.Err()
 		case <-changed:
-			if over, changed = ended(); over {
+			if exited, changed = hasExited(); exited {
 				return true, true, nil
 			}
 		case <-timer.C:
@@ -68,7 +68,8 @@ func (w *wake) wait(ctx context.Context, dir *safepath.Dir, ended func() (bool, 
 	}
 }
 
-// pause waits for a moment, which gets longer the longer the end was waited for.
+// pause waits for a quarter of the time that the reader has waited since the exit, within
+// the limits closing and closingMax.
 func pause(ctx context.Context, waited time.Duration) error {
 	timer := time.NewTimer(min(max(waited/4, closing), closingMax))
 	defer timer.Stop()
@@ -80,34 +81,36 @@ func pause(ctx context.Context, waited time.Duration) error {
 	}
 }
 
-func (w *wake) begin() {
-	if w.counted {
+// enter registers the reader with the notifier, unless it is registered already.
+func (w *wake) enter() {
+	if w.entered {
 		return
 	}
-	w.counted, w.changed = true, make(chan struct{}, 1)
-	if w.of == nil {
-		w.of = &Notifier{}
+	w.entered, w.changed = true, make(chan struct{}, 1)
+	if w.notifier == nil {
+		w.notifier = &Notifier{}
 	}
-	w.of.enter()
+	w.notifier.enter()
 }
 
+// joined reports whether the reader gets events.
 func (w *wake) joined() bool {
-	w.of.mu.Lock()
-	defer w.of.mu.Unlock()
+	w.notifier.mu.Lock()
+	defer w.notifier.mu.Unlock()
 	return w.dir != nil
 }
 
-// takeRelist reports whether there may be new files, and resets that.
+// takeRelist reports whether there may be new files, and resets the flag.
 func (w *wake) takeRelist() bool {
-	w.of.mu.Lock()
-	defer w.of.mu.Unlock()
+	w.notifier.mu.Lock()
+	defer w.notifier.mu.Unlock()
 	relist := w.relist
 	w.relist = false
 	return relist
 }
 
 func (w *wake) close() {
-	if w.counted {
-		w.of.leave(w)
+	if w.entered {
+		w.notifier.leave(w)
 	}
 }

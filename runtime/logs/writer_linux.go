@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// beingWritten reports whether a process has f open for writing. f must be open for reading
-// only. F_SETLEASE with F_RDLCK fails with EAGAIN in this case (fcntl(2)). The lease is
-// released at once, so a writer waits no longer than one system call. If the file system
-// does not support leases, it returns false.
-func beingWritten(f *os.File) bool {
+// hasWriter reports whether a process has f open for writing. f must be open only for
+// reading. fcntl(2) with F_SETLEASE and F_RDLCK then fails with EAGAIN. The lease is
+// released at once, so that a process that opens f for writing waits for at most one system
+// call. If the file system does not support leases, hasWriter returns false.
+func hasWriter(f *os.File) bool {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return false
@@ -21,7 +21,7 @@ func beingWritten(f *os.File) bool {
 		_, err := unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_RDLCK)
 		written = errors.Is(err, unix.EAGAIN)
 		if err == nil {
-			// This cannot fail for the holder. Closing f also drops the lease.
+			// Releasing an own lease cannot fail. Closing f releases it, too.
 			_, _ = unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_UNLCK)
 		}
 	})

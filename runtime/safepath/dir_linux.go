@@ -93,6 +93,7 @@ func (d *Dir) SubSameMount(name string) (*Dir, error) {
 	return d.sub(name, unix.RESOLVE_NO_XDEV)
 }
 
+// sub is Sub with additional RESOLVE_ flags.
 func (d *Dir) sub(name string, extraResolve uint64) (*Dir, error) {
 	fd, err := openat(d.Fd(), name, unix.O_RDONLY|unix.O_DIRECTORY, 0, extraResolve)
 	if err != nil {

@@ -86,6 +86,7 @@ func (d *Dir) FileUsage(name string) (Usage, error) {
 	return Usage{Bytes: st.Blocks * 512, Inodes: 1}, nil
 }
 
+// statRegular returns the status of a regular file, or ErrNotRegular for other types.
 func (d *Dir) statRegular(name string) (st unix.Stat_t, err error) {
 	held, err := openat(d.Fd(), name, unix.O_PATH|unix.O_NOFOLLOW, 0, 0)
 	if err != nil {

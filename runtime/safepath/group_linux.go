@@ -67,6 +67,7 @@ func (o *groupChanger) skip(d *Dir, name string) error {
 	return nil
 }
 
+// deviceAndInode identifies a file of the host.
 func deviceAndInode(st *unix.Stat_t) [2]uint64 { return [2]uint64{uint64(st.Dev), st.Ino} }
 
 // mode returns the permissions that a file must have so that the group can use it.

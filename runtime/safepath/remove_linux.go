@@ -120,6 +120,7 @@ func (s *sweep) skipped(fd int, name string, err error) error {
 	return err
 }
 
+// lift moves a directory to the top, under a new name.
 func (s *sweep) lift(fd int, name string) error {
 	for {
 		s.lifted++

@@ -93,6 +93,7 @@ func walkBelow(ctx context.Context, d *Dir, v visitor, held int) error {
 	}
 }
 
+// down enters a directory of the current one, unless it is too deep.
 func (w *walk) down(name string) error {
 	if len(w.levels) >= maxDepth {
 		return w.skipped(w.fd(), name, errDeep)
@@ -131,6 +132,7 @@ func (l *level) close() {
 	}
 }
 
+// list visits the names in the current directory, and stores those to enter.
 func (w *walk) list() error {
 	l := &w.levels[len(w.levels)-1]
 	for {

@@ -6,15 +6,16 @@ import (
 	"sync"
 )
 
-// background is the measurement of disks in the background. Only Close waits for its end.
+// background contains the state of the disk measurements that DisksWithin starts.
 type background struct {
 	mu     sync.Mutex   // guards all following fields
-	now    *measurement // nil: no measurement is in progress
-	last   *Disk        // nil: nothing was measured yet
+	now    *measurement // nil if no measurement is in progress
+	last   *Disk        // nil before the first result
 	closed bool
 }
 
-// measurement is a measurement. It has its result when done is closed.
+// A measurement is a measurement of disks in the background. disk and err are set when done
+// is closed.
 type measurement struct {
 	done chan struct{}
 	disk *Disk
@@ -23,9 +24,10 @@ type measurement struct {
 
 var errClosed = errors.New("measuring disks: the sampler is closed")
 
-// DiskSoon measures disks for callers that cannot wait longer than ctx. When ctx is done,
-// it returns the previous result, while the measurement continues for the next caller.
-func (s *Sampler) DiskSoon(ctx context.Context) (*Disk, error) {
+// DisksWithin measures disks like MeasureDisks, but waits at most until ctx is done. It
+// then returns the previous result, or ctx.Err() if there is none. The measurement
+// continues, and the next caller gets its result.
+func (s *Sampler) DisksWithin(ctx context.Context) (*Disk, error) {
 	m, last := s.startMeasurement()
 	if m == nil {
 		return nil, errClosed
@@ -41,9 +43,9 @@ func (s *Sampler) DiskSoon(ctx context.Context) (*Disk, error) {
 	}
 }
 
-// startMeasurement returns the measurement in progress and the last result. It starts a
-// measurement if necessary; after Close it returns nil for it.
-func (s *Sampler) startMeasurement() (*measurement, *Disk) {
+// startMeasurement returns the measurement in progress and the last result, which may be
+// nil. It starts a measurement if none is in progress. After Close, m is nil.
+func (s *Sampler) startMeasurement() (m *measurement, last *Disk) {
 	s.background.mu.Lock()
 	defer s.background.mu.Unlock()
 	if s.background.now == nil && !s.background.closed {
@@ -54,9 +56,10 @@ func (s *Sampler) startMeasurement() (*measurement, *Disk) {
 	return s.background.now, s.background.last
 }
 
+// measure measures disks and sets the result of m.
 func (s *Sampler) measure(m *measurement) {
 	defer close(m.done)
-	m.disk, m.err = s.Disk(s.life)
+	m.disk, m.err = s.MeasureDisks(s.lifetime)
 	s.background.mu.Lock()
 	defer s.background.mu.Unlock()
 	s.background.now = nil
@@ -65,9 +68,9 @@ func (s *Sampler) measure(m *measurement) {
 	}
 }
 
-// Close cancels the measurement of disks and waits for its end.
+// Close cancels the measurement of disks in progress and waits until it has stopped.
 func (s *Sampler) Close() {
-	s.end()
+	s.stop()
 	s.background.mu.Lock()
 	s.background.closed = true
 	m := s.background.now

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// TestDiskSoon checks that a caller that cannot wait gets the previous result, while the
+// TestDisksWithin checks that a caller whose ctx is done gets the previous result while the
 // measurement continues, and that nothing is measured after Close.
-func TestDiskSoon(t *testing.T) {
+func TestDisksWithin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		takes, begun, ended := time.Second, 0, 0
 		s := New(Options{Pods: func() []Pod { return nil }, Disk: func(ctx context.Context, _ []Pod) (*Disk, error) {
@@ -27,7 +27,7 @@ func TestDiskSoon(t *testing.T) {
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
-			d, err := s.DiskSoon(ctx)
+			d, err := s.DisksWithin(ctx)
 			if !errors.Is(err, failed) || err == nil && d.Processes != want {
 				t.Errorf("got %+v, %v, want %d, %v", d, err, want, failed)
 			}

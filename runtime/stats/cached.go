@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// cached is a cached value that is computed on demand, by one caller at a time, and reused
-// for a while. The zero value is not usable. Safe for concurrent use.
+// A cached value is computed on demand, by one caller at a time, and reused for a while.
+// The zero value is not usable. A cached value is safe for concurrent use.
 type cached[T any] struct {
-	// lacks reports whether a part of a value is missing, so that the next one is computed
-	// sooner. Nil: never.
-	lacks func(T) bool
-	turn  chan struct{} // holds one element while free; it guards all following fields
-	value T
-	at    time.Time // when value was computed; zero: never
-	took  time.Duration
+	// isIncomplete reports whether a part of the value is missing, so that the next value is
+	// computed sooner. Nil means that values are always complete.
+	isIncomplete func(T) bool
+	turn         chan struct{} // contains one element while unlocked; guards all following fields
+	value        T
+	at           time.Time // when value was computed; zero before the first value
+	took         time.Duration
 }
 
 func newCached[T any]() *cached[T] {
@@ -23,14 +23,15 @@ func newCached[T any]() *cached[T] {
 	return k
 }
 
-// maxTimeFraction limits the fraction of the time, one in so many, that is spent on computing
-// values. While a part is missing, it is one half.
+// maxTimeFraction limits the share of time that is spent on computing values to
+// 1/maxTimeFraction. While values are incomplete, the limit is one half.
 const maxTimeFraction = 20
 
-// get returns the value if it is not older than age, or else a new one. If the
-// computation took long, the value is reused longer. Concurrent callers wait and get the same
-// value. An error is returned to the caller that computed, and is not cached.
-func (k *cached[T]) get(ctx context.Context, age time.Duration, make func(context.Context) (T, error)) (T, error) {
+// get returns the value if it is not older than age, and otherwise computes a new value. If
+// the computation took long, the value is reused for longer than age. Concurrent callers
+// wait and get the same value. If compute returns an error, only its caller gets the error,
+// and the error is not cached.
+func (k *cached[T]) get(ctx context.Context, age time.Duration, compute func(context.Context) (T, error)) (T, error) {
 	var none T
 	select {
 	case <-k.turn:
@@ -38,11 +39,11 @@ func (k *cached[T]) get(ctx context.Context, age time.Duration, make func(contex
 		return none, ctx.Err()
 	}
 	defer func() { k.turn <- struct{}{} }()
-	if old := time.Since(k.at); !k.at.IsZero() && (old <= age || old <= k.rest()) {
+	if old := time.Since(k.at); !k.at.IsZero() && (old <= age || old <= k.reuseTime()) {
 		return k.value, nil
 	}
 	began := time.Now()
-	v, err := make(ctx)
+	v, err := compute(ctx)
 	if err != nil {
 		return none, err
 	}
@@ -51,10 +52,10 @@ func (k *cached[T]) get(ctx context.Context, age time.Duration, make func(contex
 	return v, nil
 }
 
-// rest returns how long nothing is computed after a value that took long. The caller must
-// hold turn.
-func (k *cached[T]) rest() time.Duration {
-	if k.lacks != nil && k.lacks(k.value) {
+// reuseTime returns how long a value must be reused because its computation took long. The
+// caller must have received from turn.
+func (k *cached[T]) reuseTime() time.Duration {
+	if k.isIncomplete != nil && k.isIncomplete(k.value) {
 		return k.took
 	}
 	return maxTimeFraction * k.took

@@ -39,14 +39,14 @@ func TestCached(t *testing.T) {
 		if n := get(time.Minute); n != 2 {
 			t.Errorf("after its time: got value %d, want 2", n)
 		}
-		time.Sleep(19 * time.Minute) // a value that took a minute is reused for twenty
+		time.Sleep(19 * time.Minute) // a value whose computation took one minute is reused for twenty
 		if n := get(0); n != 2 {
 			t.Errorf("slow computation: got value %d, want 2", n)
 		}
 		time.Sleep(2 * time.Minute)
 		broken := errors.New("no disk")
 		if _, err := c.get(t.Context(), time.Second, func(context.Context) (int, error) { return 0, broken }); err != broken {
-			t.Errorf("got %v", err)
+			t.Errorf("got error %v, want %v", err, broken)
 		}
 		if n := get(0); n != 3 {
 			t.Errorf("after an error: got value %d, want 3", n)
@@ -55,7 +55,7 @@ func TestCached(t *testing.T) {
 		cancel()
 		<-c.turn
 		if _, err := c.get(ctx, 0, nil); err != context.Canceled {
-			t.Errorf("canceled: got %v", err)
+			t.Errorf("canceled: got error %v, want Canceled", err)
 		}
 		c.turn <- struct{}{}
 	})

@@ -6,9 +6,9 @@ import (
 	"podd/runtime"
 )
 
-// Containers returns the cgroups of a sample in the form of a kubelet's cAdvisor, by name:
-// a container and a sandbox with their CRI IDs and their pod's labels, the cgroup of a pod
-// with the labels of the pod only. Callers must not modify them.
+// Containers returns the cgroups of a sample as the kubelet's cAdvisor reports them, by
+// name. A container and a sandbox have their CRI ID and the labels of their pod. The cgroup
+// of a pod has only the labels of the pod. Callers must not modify the result.
 func (s *Sample) Containers() map[string]*model.ContainerInfo {
 	all := map[string]*model.ContainerInfo{}
 	add := func(c *Cgroup, id, image string, labels map[string]string) {
@@ -22,7 +22,7 @@ func (s *Sample) Containers() map[string]*model.ContainerInfo {
 		}
 		all[info.Name] = &info
 	}
-	for _, c := range append([]*Cgroup{s.Node, s.AllPods, s.Own}, s.Classes...) {
+	for _, c := range append([]*Cgroup{s.Node, s.AllPods, s.OwnCgroup}, s.Classes...) {
 		add(c, "", "", nil)
 	}
 	for i := range s.Pods {
@@ -36,6 +36,8 @@ func (s *Sample) Containers() map[string]*model.ContainerInfo {
 	return all
 }
 
+// labels returns the labels of a container of the pod. If container is "", it returns only
+// the labels of the pod.
 func (p *PodSample) labels(container string) map[string]string {
 	all := map[string]string{
 		runtime.LabelPodNamespace: p.Key.Namespace, runtime.LabelPodName: p.Key.Name, runtime.LabelPodUID: string(p.UID),

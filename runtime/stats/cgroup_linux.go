@@ -14,19 +14,19 @@ import (
 	"github.com/opencontainers/cgroups/fscommon"
 )
 
-// basic contains the metrics for CPU and memory. whole contains those that a kubelet reads
-// with cAdvisor, except the load, which neither measures.
+// basicMetrics contains the metrics for CPU and memory. allMetrics contains all metrics
+// that a kubelet reads with cAdvisor. Both omit the load, as the kubelet does.
 var (
-	basic = container.MetricSet{container.CpuUsageMetrics: {}, container.MemoryUsageMetrics: {}}
-	whole = container.MetricSet{
+	basicMetrics = container.MetricSet{container.CpuUsageMetrics: {}, container.MemoryUsageMetrics: {}}
+	allMetrics   = container.MetricSet{
 		container.CpuUsageMetrics: {}, container.MemoryUsageMetrics: {},
 		container.DiskIOMetrics: {}, container.DiskUsageMetrics: {}, container.NetworkUsageMetrics: {},
 		container.ProcessMetrics: {}, container.OOMMetrics: {},
 	}
 )
 
-// hierarchy reads cgroups by their path below the mounts of controllers. The keys of mounts
-// are controllers; for version 2 the only key is "".
+// A hierarchy reads cgroups by their path below the mount of a controller. mounts contains
+// the mounts by controller. For cgroup version 2 it has one entry, with the key "".
 type hierarchy struct {
 	mounts  map[string]string
 	machine model.MachineInfoFactory
@@ -38,8 +38,8 @@ func newHierarchy(m model.MachineInfoFactory, metrics container.MetricSet) (*hie
 	return &hierarchy{mounts: mounts, machine: m, metrics: metrics}, err
 }
 
-// dir returns a directory in which a cgroup's children can be listed. They are the same for
-// every controller.
+// dir returns a directory that contains the children of a cgroup. All controllers have the
+// same children.
 func (h *hierarchy) dir(name string) string {
 	for _, controller := range []string{"", "memory", "cpu"} {
 		if at, ok := h.mounts[controller]; ok {
@@ -54,8 +54,9 @@ func (h *hierarchy) exists(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// first returns the first of names that exists; "" if none does.
-func (h *hierarchy) first(names []string) string {
+// firstExisting returns the first of names that is an existing cgroup, or "" if none
+// exists.
+func (h *hierarchy) firstExisting(names []string) string {
 	for _, name := range names {
 		if h.exists(name) {
 			return name
@@ -64,12 +65,13 @@ func (h *hierarchy) first(names []string) string {
 	return ""
 }
 
-// monitorPrefix begins the names of the cgroups in which CRI-O runs conmon, the monitor of a
-// container. Such a name ends with the container's ID, too.
+// monitorPrefix is the prefix of the cgroups in which CRI-O runs conmon, the monitor of a
+// container. Their names also end with the container's ID.
 const monitorPrefix = "crio-conmon-"
 
-// children returns the direct children of a cgroup by the CRI ID in ids that their names
-// end with. Runtimes add prefixes and suffixes, as in cri-containerd-<id>.scope.
+// children returns the names of the direct children of a cgroup, by the CRI ID with which
+// the name ends. Only the IDs in ids are included. Runtimes add prefixes and suffixes, as
+// in cri-containerd-<id>.scope.
 func (h *hierarchy) children(name string, ids []string) map[string]string {
 	found := map[string]string{}
 	entries, err := os.ReadDir(h.dir(name))
@@ -90,7 +92,7 @@ func (h *hierarchy) children(name string, ids []string) map[string]string {
 	return found
 }
 
-// firstProcess returns a process in a cgroup; 0 if there is none.
+// firstProcess returns the pid of a process in a cgroup, or 0 if the cgroup has none.
 func (h *hierarchy) firstProcess(name string) int {
 	text, err := os.ReadFile(filepath.Join(h.dir(name), "cgroup.procs"))
 	if err != nil {
@@ -101,7 +103,8 @@ func (h *hierarchy) firstProcess(name string) int {
 	return max(pid, 0)
 }
 
-// read reads a cgroup, and the network of the process pid unless it is 0.
+// read reads the statistics of a cgroup. It also reads the network of the process pid,
+// unless pid is 0.
 func (h *hierarchy) read(name string, pid int) (*model.ContainerInfo, error) {
 	paths := common.MakeCgroupPaths(h.mounts, name)
 	if name == "/" {
@@ -121,7 +124,7 @@ func (h *hierarchy) read(name string, pid int) (*model.ContainerInfo, error) {
 		return nil, err
 	}
 	if h.metrics.Has(container.OOMMetrics) {
-		stats.OOMEvents = outOfMemory(paths)
+		stats.OOMEvents = oomKills(paths)
 	}
 	return &model.ContainerInfo{
 		ContainerReference: model.ContainerReference{Name: name},
@@ -129,9 +132,9 @@ func (h *hierarchy) read(name string, pid int) (*model.ContainerInfo, error) {
 	}, nil
 }
 
-// outOfMemory returns the kernel's counter of processes in a cgroup that were killed
-// because of a lack of memory.
-func outOfMemory(paths map[string]string) uint64 {
+// oomKills returns the kernel's counter of processes in a cgroup that were killed because
+// memory was exhausted.
+func oomKills(paths map[string]string) uint64 {
 	dir, file := paths["memory"], "memory.oom_control"
 	if dir == "" {
 		dir, file = paths[""], "memory.events"

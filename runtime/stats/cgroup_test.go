@@ -12,9 +12,9 @@ import (
 
 const id = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// files writes the files of a cgroup hierarchy. The library reads them only in its test
-// mode.
-func files(t *testing.T, all map[string]string) string {
+// writeFiles writes the files of a cgroup hierarchy. cAdvisor's library reads such files
+// only in its test mode.
+func writeFiles(t *testing.T, all map[string]string) string {
 	t.Helper()
 	cgroups.TestMode = true
 	t.Cleanup(func() { cgroups.TestMode = false })
@@ -33,9 +33,9 @@ func files(t *testing.T, all map[string]string) string {
 
 func TestReadVersion1(t *testing.T) {
 	if cgroups.IsCgroup2UnifiedMode() {
-		return // cAdvisor's library reads the version of the host
+		return // cAdvisor's library determines the cgroup version from the host
 	}
-	root := files(t, map[string]string{
+	root := writeFiles(t, map[string]string{
 		"cpu/p/cpu.shares": "102\n", "cpu/p/cpu.cfs_quota_us": "20000\n", "cpu/p/cpu.cfs_period_us": "100000\n",
 		"cpu/p/cpu.stat":                          "nr_periods 10\nnr_throttled 4\nthrottled_time 5000\n",
 		"cpu/p/cgroup.procs":                      "",
@@ -56,7 +56,7 @@ func TestReadVersion1(t *testing.T) {
 		"blkio/p/blkio.throttle.io_service_bytes": "8:0 Read 512\n8:0 Write 1024\nTotal 1536\n",
 		"blkio/p/blkio.throttle.io_serviced":      "8:0 Read 1\n8:0 Write 2\nTotal 3\n",
 	})
-	h := &hierarchy{mounts: map[string]string{}, machine: machineInfo{&model.MachineInfo{NumCores: 2}}, metrics: whole}
+	h := &hierarchy{mounts: map[string]string{}, machine: machineInfo{&model.MachineInfo{NumCores: 2}}, metrics: allMetrics}
 	for _, c := range []string{"cpu", "cpuacct", "memory", "pids", "blkio"} {
 		h.mounts[c] = filepath.Join(root, c)
 	}
@@ -76,10 +76,10 @@ func TestReadVersion1(t *testing.T) {
 	}
 }
 
-// TestOutOfMemory checks both versions of cgroups, which have different files.
-func TestOutOfMemory(t *testing.T) {
-	one := files(t, map[string]string{"memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n"})
-	two := files(t, map[string]string{"memory.events": "low 0\nhigh 0\nmax 9\noom 4\noom_kill 3\noom_group_kill 0\n"})
+// TestOOMKills checks both cgroup versions, because their files differ.
+func TestOOMKills(t *testing.T) {
+	one := writeFiles(t, map[string]string{"memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n"})
+	two := writeFiles(t, map[string]string{"memory.events": "low 0\nhigh 0\nmax 9\noom 4\noom_kill 3\noom_group_kill 0\n"})
 	for name, test := range map[string]struct {
 		paths map[string]string
 		want  uint64
@@ -88,26 +88,26 @@ func TestOutOfMemory(t *testing.T) {
 		"version 2": {map[string]string{"": two}, 3},
 		"missing":   {map[string]string{"": filepath.Join(two, "missing")}, 0},
 	} {
-		if got := outOfMemory(test.paths); got != test.want {
+		if got := oomKills(test.paths); got != test.want {
 			t.Errorf("%s: got %d, want %d", name, got, test.want)
 		}
 	}
 }
 
 // TestChildren checks that the cgroup of a container is found by the name that each runtime
-// and driver gives it, and that the cgroup of its monitor is not.
+// and cgroup driver uses, and that the cgroup of the container's monitor is not found.
 func TestChildren(t *testing.T) {
 	other := "f" + id[1:]
 	for _, name := range []string{id, "crio-" + id, "cri-containerd-" + id + ".scope", "crio-" + id + ".scope"} {
 		for _, controller := range []string{"", "memory"} {
-			root := files(t, map[string]string{
+			root := writeFiles(t, map[string]string{
 				"kubepods/podu/" + name + "/cgroup.procs": "41\n42\n", "kubepods/podu/nested/" + id + "/cgroup.procs": "",
 				"kubepods/podu/" + other + ".mount/cgroup.procs": "", "kubepods/podu/" + id + "-file": "",
 				"kubepods/podu/crio-conmon-" + id + "/cgroup.procs": "7\n", "kubepods/podu/crio-conmon-" + id + ".scope/cgroup.procs": "8\n",
 			})
 			h := &hierarchy{mounts: map[string]string{controller: root}}
-			if got := h.first([]string{"/kubepods.slice/podu", "/kubepods/podu"}); got != "/kubepods/podu" {
-				t.Errorf("got the pod cgroup %q", got)
+			if got := h.firstExisting([]string{"/kubepods.slice/podu", "/kubepods/podu"}); got != "/kubepods/podu" {
+				t.Errorf("got pod cgroup %q, want /kubepods/podu", got)
 			}
 			at := h.children("/kubepods/podu", []string{"", id, other})
 			if diff := cmp.Diff(map[string]string{id: "/kubepods/podu/" + name}, at); diff != "" {

@@ -6,60 +6,64 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Disk contains the disk usage at one time. It is immutable.
+// Disk contains the result of one measurement of disks. It is immutable.
 type Disk struct {
 	// At is when the measurement began.
 	At time.Time
-	// Root is the whole file system of volumes and logs.
+	// Root is the file system of volumes and logs, with the usage of the whole file system.
 	Root Filesystem
-	// Images and Layers are the usage of images and of containers' writable layers; nil if
-	// the runtime does not report it.
+	// Images is the disk usage of images, Layers that of containers' writable layers. Both
+	// are nil if the runtime does not report them.
 	Images, Layers *Filesystem
 	Pods           map[types.UID]PodDisk
-	// MaxPIDs and Processes are the maximum and current number of processes.
+	// MaxPIDs is the maximum number of processes on the node, Processes the current number.
 	MaxPIDs, Processes int64
 }
 
-// Filesystem is a file system, or the part of it that something uses.
+// A Filesystem is a file system and the usage of a part of it.
 type Filesystem struct {
-	// Used and InodesUsed are those of the part; nil: unknown.
+	// Used (bytes) and InodesUsed are the usage of the part. They are nil if the usage is
+	// unknown.
 	Used, InodesUsed *uint64
-	// The other fields are those of the whole file system; nil if unknown.
+	// Space describes the whole file system. It is nil if unknown.
 	*Space
 	At time.Time
 }
 
-// Space is the size of a file system.
+// Space is the size and free space of a file system in bytes and inodes.
 type Space struct{ Capacity, Available, Inodes, InodesFree uint64 }
 
-// PodDisk is the disk usage of one pod.
+// A PodDisk is the disk usage of one pod.
 type PodDisk struct {
-	// At is when it was measured; if Cut is set, when the whole Disk was.
+	// At is when the pod was measured. If Incomplete is true, it is when the whole
+	// measurement began.
 	At time.Time
-	// Cut reports that the measurement was not completed, so some values are unknown.
-	Cut     bool
-	Volumes []Volume
-	// Logs has names of containers as keys. Layers, the writable layers, has IDs as keys
-	// and is nil if the runtime did not respond in time.
+	// Incomplete reports whether the measurement of the pod was interrupted, so that some
+	// values are unknown.
+	Incomplete bool
+	Volumes    []Volume
+	// Logs contains the usage of logs by container name. Layers contains the usage of
+	// writable layers by container ID. It is nil if the runtime did not respond in time.
 	Logs, Layers map[string]Filesystem
-	// Files are the files that podd mounts into containers: /etc/hosts and termination
-	// messages.
+	// Files is the usage of the files that podd mounts into containers: /etc/hosts and
+	// termination messages.
 	Files *Filesystem
 }
 
-// Volume is the disk usage of one volume of a pod.
+// A Volume is the disk usage of one volume of a pod.
 type Volume struct {
 	Name string
-	// Claim is the name of its claim; "": none.
+	// Claim is the name of the volume's PersistentVolumeClaim, or "" if it has none.
 	Claim string
-	// Own reports that it counts as ephemeral storage of the pod.
-	Own bool
-	// Abnormal is the volume condition reported by its CSI driver; nil: not reported.
+	// Ephemeral reports whether the usage is part of the pod's ephemeral storage.
+	Ephemeral bool
+	// Abnormal is the volume condition that the CSI driver reports. It is nil if the driver
+	// does not report one.
 	Abnormal *bool
 	Filesystem
 }
 
-// plus adds the usage of parts, which are in the file system of f.
+// plus returns f with the usage of parts added. The parts must be in the file system of f.
 func (f Filesystem) plus(parts ...Filesystem) Filesystem {
 	for _, p := range parts {
 		f.Used, f.InodesUsed = sumKnown(f.Used, p.Used), sumKnown(f.InodesUsed, p.InodesUsed)
@@ -70,7 +74,8 @@ func (f Filesystem) plus(parts ...Filesystem) Filesystem {
 	return f
 }
 
-// sumKnown returns a sum in which unknown values count as zero.
+// sumKnown returns a + b, where an unknown value (nil) is treated as zero. It returns nil
+// if both are unknown.
 func sumKnown(a, b *uint64) *uint64 {
 	switch {
 	case a == nil:

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// byAge returns pods in the order of their last measurement: those that were never measured
-// first.
+// byAge returns pods sorted by the time of their last measurement in d. Pods that were
+// never measured come first. d may be nil.
 func (d *Disk) byAge(pods []Pod) []Pod {
 	if d == nil {
 		return pods
@@ -16,9 +16,10 @@ func (d *Disk) byAge(pods []Pod) []Pod {
 	})
 }
 
-// lacks reports whether a pod, its layers, or one of its containers was never measured. A
-// container that restarts is not one of these: its earlier values are used for longer.
-func (d *Disk) lacks(pods []Pod) bool {
+// isIncomplete reports whether one of pods, its writable layers, or one of its containers
+// was never measured. A restarted container does not count, because its earlier values are
+// still used.
+func (d *Disk) isIncomplete(pods []Pod) bool {
 	return slices.ContainsFunc(pods, func(p Pod) bool {
 		measured := d.Pods[p.UID]
 		return measured.Layers == nil || slices.ContainsFunc(p.Containers, func(c Container) bool {
@@ -28,8 +29,8 @@ func (d *Disk) lacks(pods []Pod) bool {
 	})
 }
 
-// withPrevious adds the previous values of pods that this measurement did not reach. last
-// is nil for the first one.
+// withPrevious returns d with the previous values of pods that this measurement did not
+// reach. last is nil in the first measurement.
 func (d *Disk) withPrevious(last *Disk, pods []Pod) *Disk {
 	out := *d
 	out.Pods = maps.Clone(d.Pods)
@@ -44,8 +45,9 @@ func (d *Disk) withPrevious(last *Disk, pods []Pod) *Disk {
 		now, is := d.Pods[pods[i].UID]
 		switch {
 		case is:
-			if now.Cut {
-				// In the next round it precedes the pods measured in this one and follows all others.
+			if now.Incomplete {
+				// The next measurement begins with pods that were not reached. This pod comes
+				// after them and before the pods that were measured completely.
 				now.At = d.At
 			}
 			out.Pods[pods[i].UID] = now.withPrevious(before, &pods[i])
@@ -56,12 +58,12 @@ func (d *Disk) withPrevious(last *Disk, pods []Pod) *Disk {
 	return &out
 }
 
-// withPrevious adds the previous values of one pod.
+// withPrevious returns d with the previous values that are missing in d.
 func (d PodDisk) withPrevious(last PodDisk, of *Pod) PodDisk {
 	if d.Layers == nil {
 		d.Layers = last.Layers
 	}
-	if !d.Cut {
+	if !d.Incomplete {
 		return d
 	}
 	logs := map[string]Filesystem{}

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestDisk_Rounds checks that the next round of measurements starts soon if a round ended
-// before every pod was measured, that it begins with the other pods, and that earlier values
-// keep their time. After every pod was measured, values are reused for longer.
-func TestDisk_Rounds(t *testing.T) {
+// TestMeasureDisks_Rounds checks that a round that ends before every pod was measured is
+// followed by another one soon, which begins with the remaining pods. Earlier values keep
+// their time. After every pod was measured, values are reused for longer.
+func TestMeasureDisks_Rounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := []Pod{{UID: "a"}, {UID: "b"}, {UID: "c"}, {UID: "d"}, {UID: "e"}}
 		var began time.Time
@@ -29,7 +29,7 @@ func TestDisk_Rounds(t *testing.T) {
 					fs := Filesystem{Used: &used, At: time.Now()}
 					d.Pods[p.UID] = PodDisk{At: fs.At, Layers: map[string]Filesystem{}, Files: &fs}
 				case <-ctx.Done():
-					d.Pods[p.UID] = PodDisk{At: time.Now(), Cut: true, Layers: map[string]Filesystem{}}
+					d.Pods[p.UID] = PodDisk{At: time.Now(), Incomplete: true, Layers: map[string]Filesystem{}}
 					return d, nil
 				}
 			}
@@ -39,7 +39,7 @@ func TestDisk_Rounds(t *testing.T) {
 		began = time.Now()
 		measure := func(want string) {
 			t.Helper()
-			d, err := s.Disk(t.Context())
+			d, err := s.MeasureDisks(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,9 +71,9 @@ func TestDisk_Rounds(t *testing.T) {
 	})
 }
 
-// TestDisk_NewPods checks that pods and containers that started after a slow measurement
-// are measured soon, and that one that only restarts is not.
-func TestDisk_NewPods(t *testing.T) {
+// TestMeasureDisks_NewPods checks that pods and containers that were started after a slow
+// measurement are measured soon, and that a restarted container is not.
+func TestMeasureDisks_NewPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var pods []Pod
 		rounds := 0
@@ -94,7 +94,7 @@ func TestDisk_NewPods(t *testing.T) {
 		measure := func(want int, after string) {
 			t.Helper()
 			<-time.After(20 * time.Second)
-			if _, err := s.Disk(t.Context()); err != nil || rounds != want {
+			if _, err := s.MeasureDisks(t.Context()); err != nil || rounds != want {
 				t.Errorf("after %s: %d rounds, want %d (error %v)", after, rounds, want, err)
 			}
 		}
@@ -111,8 +111,8 @@ func TestDisk_NewPods(t *testing.T) {
 	})
 }
 
-// TestPodDisk_WithPrevious checks that a part which was not measured has its previous value
-// if it still exists.
+// TestPodDisk_WithPrevious checks that a part that was not measured keeps its previous
+// value if the part still exists.
 func TestPodDisk_WithPrevious(t *testing.T) {
 	at := func(n uint64) Filesystem { return Filesystem{Used: &n, At: noon.Add(time.Duration(n) * time.Second)} }
 	one, two := at(1), at(2)
@@ -130,9 +130,9 @@ func TestPodDisk_WithPrevious(t *testing.T) {
 			PodDisk{At: two.At, Files: &two, Layers: map[string]Filesystem{"c1": one}},
 		},
 		"cut": {
-			PodDisk{At: two.At, Cut: true, Logs: map[string]Filesystem{"app": two}, Layers: map[string]Filesystem{"c2": two}, Volumes: []Volume{{Name: "y", Filesystem: two}}},
+			PodDisk{At: two.At, Incomplete: true, Logs: map[string]Filesystem{"app": two}, Layers: map[string]Filesystem{"c2": two}, Volumes: []Volume{{Name: "y", Filesystem: two}}},
 			PodDisk{
-				At: two.At, Cut: true, Files: &one, Layers: map[string]Filesystem{"c2": two},
+				At: two.At, Incomplete: true, Files: &one, Layers: map[string]Filesystem{"c2": two},
 				Logs:    map[string]Filesystem{"app": two, "side": one},
 				Volumes: []Volume{{Name: "y", Filesystem: two}, {Name: "x", Filesystem: one}},
 			},

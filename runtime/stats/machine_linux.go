@@ -13,12 +13,12 @@ import (
 	"github.com/google/cadvisor/lib/utils/sysfs"
 )
 
-// machineAge is how long the hardware information is reused, cAdvisor's interval.
+// machineAge is how long the hardware information is reused. It is cAdvisor's interval.
 const machineAge = 5 * time.Minute
 
-// Only file systems on disks are read. Unlike a kubelet, podd omits those in memory and the
-// layers of containers, because their number grows with the pods, and network file systems,
-// because an unresponsive server would block the reader.
+// Only file systems on disks are read. The kubelet also reads those in memory and the
+// layers of containers. podd omits these because their number grows with the pods. podd
+// omits network file systems because an unresponsive server would block the reader.
 func init() {
 	for name, plugin := range map[string]fs.FsPlugin{"vfs": vfs.NewPlugin(), "btrfs": btrfs.NewPlugin()} {
 		if err := fs.RegisterPlugin(name, plugin); err != nil {
@@ -36,7 +36,8 @@ func readMachine() (*model.MachineInfo, error) {
 	return machine.Info(sysfs.NewRealSysFs(), disks, true)
 }
 
-// machineInfo is the hardware information that was read before.
+// machineInfo is hardware information that was read before. It implements
+// model.MachineInfoFactory, so that cAdvisor's library does not read it again.
 type machineInfo struct{ *model.MachineInfo }
 
 // GetMachineInfo implements model.MachineInfoFactory.
@@ -45,7 +46,7 @@ func (k machineInfo) GetMachineInfo() (*model.MachineInfo, error) { return k.Mac
 // GetVersionInfo implements model.MachineInfoFactory.
 func (k machineInfo) GetVersionInfo() (*model.VersionInfo, error) { return &model.VersionInfo{}, nil }
 
-// readNode reads the root cgroup, with the network of the host and its file systems.
+// readNode reads the root cgroup, the network of the host and the host's file systems.
 func (h *hierarchy) readNode(m *model.MachineInfo) (*model.ContainerInfo, error) {
 	info, err := h.read("/", 1)
 	if err != nil {
@@ -86,7 +87,7 @@ func filesystem(f *fs.Fs) model.FsStats {
 	return s
 }
 
-// nameDevices sets the names of the disks in a cgroup's statistics.
+// nameDevices sets the device names of the disks in a cgroup's statistics.
 func nameDevices(m *model.MachineInfo, s *model.ContainerStats) {
 	if s.DiskIo != nil {
 		common.AssignDeviceNamesToDiskStats((*common.MachineInfoNamer)(m), s.DiskIo)

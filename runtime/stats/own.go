@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// OwnCgroup returns the cgroup of this process; "" if it is unknown.
+// OwnCgroup returns the path of this process's cgroup, or "" if it is unknown.
 func OwnCgroup() string {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -15,8 +15,8 @@ func OwnCgroup() string {
 }
 
 // ownCgroup parses /proc/<pid>/cgroup, which has lines like "4:memory:/a/b". It returns the
-// path of the memory controller, or that of version 2, "0::/a/b", if there is no other
-// line.
+// path of the memory controller. If there is no such line, it returns the path of cgroup
+// version 2, "0::/a/b".
 func ownCgroup(text string) string {
 	alone := ""
 	for line := range strings.Lines(text) {

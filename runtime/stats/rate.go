@@ -2,17 +2,17 @@ package stats
 
 import "time"
 
-// reading is the value of a CPU time counter, in nanoseconds, at a time.
+// A reading is the value of a CPU time counter in nanoseconds at one time.
 type reading struct {
 	at    time.Time
 	total uint64
 }
 
-// maxWindow is the maximum age of a reading for computing a current rate.
+// maxWindow is the maximum age of a reading from which a current rate is computed.
 const maxWindow = 2 * time.Minute
 
-// rate returns the CPU time per second, in nanoseconds, between two readings. It returns
-// nil if the counter was reset, or if no time has passed.
+// rate returns the CPU time per second between two readings, in nanoseconds. It returns nil
+// if the counter was reset or no time has passed.
 func rate(from, to reading) *uint64 {
 	elapsed := to.at.Sub(from.at)
 	if elapsed <= 0 || elapsed > maxWindow || to.total < from.total {
@@ -22,10 +22,10 @@ func rate(from, to reading) *uint64 {
 	return &n
 }
 
-// since returns the reading from which the current rate is computed: the last one of the
-// same cgroup or, for a cgroup created after it, zero at its creation. It returns false if
-// neither is known.
-func since(last reading, known bool, created time.Time, now reading) (reading, bool) {
+// since returns the reading from which the current rate is computed. It is last, if last
+// exists (known) and is from the same cgroup. For a cgroup that was created after last, it
+// is zero at the time of creation. ok is false if neither is available.
+func since(last reading, known bool, created time.Time, now reading) (from reading, ok bool) {
 	restarted := !known || now.total < last.total || created.After(last.at)
 	switch {
 	case !restarted:

@@ -14,7 +14,7 @@ func TestRate(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		from, to reading
-		want     int64 // -1: unknown
+		want     int64 // -1 means unknown
 	}{
 		"half a core":            {at(0, 0), at(10, 5e9), 500e6},
 		"four cores":             {at(0, 1e9), at(0.5, 3e9), 4e9},
@@ -66,21 +66,21 @@ func cgroupAt(name string, at time.Time, total uint64) *Cgroup {
 	}}
 }
 
-// TestReadings checks that rates are computed from the previous sample, for the cgroups that
-// were in it, and that a sample that is too early does not replace that one.
+// TestReadings checks that rates are computed from the previous sample, only for the
+// cgroups in that sample. A sample that is too early must not replace the previous one.
 func TestReadings(t *testing.T) {
 	var r readings
 	began := time.Unix(1000, 0)
-	if !r.outdated(began) {
-		t.Error("outdated of no readings: got false")
+	if !r.isOutdated(began) {
+		t.Error("isOutdated without readings: got false, want true")
 	}
 	take := func(after time.Duration, node, own uint64) *Sample {
 		at := began.Add(after)
 		s := &Sample{At: at, Node: cgroupAt("/", at, node)}
 		if own > 0 {
-			s.Own = cgroupAt("/own", at, own)
+			s.OwnCgroup = cgroupAt("/own", at, own)
 		}
-		r.rate(s)
+		r.setRates(s)
 		return s
 	}
 	want := func(what string, c *Cgroup, want int64) {
@@ -92,12 +92,12 @@ func TestReadings(t *testing.T) {
 	want("the first", take(0, 1e9, 1e9).Node, -1)
 	s := take(time.Second, 3e9, 1.5e9)
 	want("the second", s.Node, 2e9)
-	want("another cgroup", s.Own, 0.5e9)
+	want("another cgroup", s.OwnCgroup, 0.5e9)
 	want("a sample that is too early", take(1100*time.Millisecond, 3.1e9, 2e9).Node, 1e9)
 	s = take(2*time.Second, 4e9, 0)
 	want("the next one, since the second", s.Node, 1e9)
-	want("a cgroup that was not in the previous one", take(3*time.Second, 5e9, 9e9).Own, -1)
-	if r.outdated(began.Add(time.Minute)) || !r.outdated(began.Add(time.Hour)) {
+	want("a cgroup that was not in the previous one", take(3*time.Second, 5e9, 9e9).OwnCgroup, -1)
+	if r.isOutdated(began.Add(time.Minute)) || !r.isOutdated(began.Add(time.Hour)) {
 		t.Error("outdated: want false after a minute, true after an hour")
 	}
 }

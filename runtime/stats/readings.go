@@ -5,33 +5,33 @@ import (
 	"time"
 )
 
-// readings contains the last CPU time readings of every cgroup. Safe for concurrent use;
-// the zero value is empty.
+// readings contains the last CPU time readings of every cgroup. It is safe for concurrent
+// use. The zero value is empty.
 type readings struct {
 	mu   sync.Mutex // guards all following fields
 	at   time.Time
-	last map[string]reading // by the cgroup's name
+	last map[string]reading // by cgroup name
 }
 
-// outdated reports whether the readings are too old for computing current rates.
-func (r *readings) outdated(now time.Time) bool {
+// isOutdated reports whether the readings are too old to compute current rates from them.
+func (r *readings) isOutdated(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.at.IsZero() || now.Sub(r.at) > maxWindow
 }
 
-// minWindow is the minimum time between two readings for a rate, because the kernel may
-// update counters only at its timer ticks.
+// minWindow is the minimum time between two readings for a rate. The kernel may update
+// counters only at its timer ticks.
 const minWindow = firstWindow
 
-// rate sets the rates of a sample and stores its readings for the next one. Cgroups that
-// are not in the sample are dropped.
-func (r *readings) rate(s *Sample) {
+// setRates sets the rates of a sample and stores the sample's readings. It drops the
+// readings of cgroups that are not in the sample.
+func (r *readings) setRates(s *Sample) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	keep := s.At.Sub(r.at) >= minWindow // otherwise the next sample uses the same readings
+	keep := s.At.Sub(r.at) >= minWindow // if false, the stored readings stay for the next sample
 	next := make(map[string]reading, len(r.last))
-	s.each(func(c *Cgroup) {
+	s.eachCgroup(func(c *Cgroup) {
 		now := reading{c.Stats().Timestamp, c.Stats().Cpu.Usage.Total}
 		last, known := r.last[c.Info.Name]
 		if from, ok := since(last, known, c.Info.Spec.CreationTime, now); ok {
@@ -48,9 +48,9 @@ func (r *readings) rate(s *Sample) {
 	}
 }
 
-// each calls visit for every cgroup of a sample.
-func (s *Sample) each(visit func(*Cgroup)) {
-	for _, c := range append([]*Cgroup{s.Node, s.AllPods, s.Own}, s.Classes...) {
+// eachCgroup calls visit for every cgroup of a sample.
+func (s *Sample) eachCgroup(visit func(*Cgroup)) {
+	for _, c := range append([]*Cgroup{s.Node, s.AllPods, s.OwnCgroup}, s.Classes...) {
 		if c != nil {
 			visit(c)
 		}

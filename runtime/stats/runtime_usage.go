@@ -9,29 +9,29 @@ import (
 	"podd/runtime"
 )
 
-// addRuntimeUsage adds the usage that the runtime reports for containers without a cgroup.
-// Containers that the runtime does not report are omitted.
+// addRuntimeUsage sets the usage of containers without a cgroup to what the runtime
+// reports. It does nothing for containers that the runtime does not report.
 func (s *Sample) addRuntimeUsage(ctx context.Context, o Options) {
-	if o.Runtime == nil || !s.lacks() {
+	if o.Runtime == nil || !s.hasContainerWithoutCgroup() {
 		return
 	}
 	usage, err := o.Runtime(ctx)
 	if err != nil {
-		return // the other containers are sampled anyway
+		return // the sample of the other containers is still valid
 	}
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		for j := range p.Containers {
 			c := &p.Containers[j]
 			if u, ok := usage[c.ID]; ok && c.Cgroup == nil {
-				c.Cgroup = fromRuntime(p.name(c.ID), u)
+				c.Cgroup = fromRuntime(p.cgroupName(c.ID), u)
 			}
 		}
 	}
 }
 
-// lacks reports whether a container has no cgroup.
-func (s *Sample) lacks() bool {
+// hasContainerWithoutCgroup reports whether a container of the sample has no cgroup.
+func (s *Sample) hasContainerWithoutCgroup() bool {
 	for i := range s.Pods {
 		for _, c := range s.Pods[i].Containers {
 			if c.Cgroup == nil {
@@ -42,14 +42,17 @@ func (s *Sample) lacks() bool {
 	return false
 }
 
-// name returns the name that the cgroup of a container would have.
-func (p *PodSample) name(id string) string {
+// cgroupName returns the name that the cgroup of a container or sandbox would have. id is
+// its CRI ID.
+func (p *PodSample) cgroupName(id string) string {
 	if p.Cgroup == nil {
 		return "/" + id
 	}
 	return path.Join(p.Cgroup.Info.Name, id)
 }
 
+// fromRuntime converts the usage that the runtime reports to a Cgroup with this name. It
+// returns nil if the runtime does not report CPU and memory.
 func fromRuntime(name string, u runtime.Usage) *Cgroup {
 	if u.At.IsZero() {
 		return nil

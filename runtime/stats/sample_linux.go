@@ -13,17 +13,17 @@ import (
 	"github.com/google/cadvisor/lib/model"
 )
 
-// sample reads everything once. It omits what disappears meanwhile; only the node itself
-// must be readable.
+// sample reads all cgroups once. It omits cgroups that cannot be read, for example because
+// they were removed. Only for the root cgroup it returns an error.
 func (h *hierarchy) sample(ctx context.Context, o Options, m *model.MachineInfo) (*Sample, error) {
 	node, err := h.readNode(m)
 	if err != nil {
 		return nil, fmt.Errorf("reading the resource usage of the node: %w", err)
 	}
 	s := &Sample{At: time.Now(), Node: h.sampled(node, m)}
-	s.AllPods = h.group(h.first(o.AllPods), m)
-	if o.Own != "/" {
-		s.Own = h.group(o.Own, m)
+	s.AllPods = h.group(h.firstExisting(o.AllPods), m)
+	if o.OwnCgroup != "/" {
+		s.OwnCgroup = h.group(o.OwnCgroup, m)
 	}
 	for _, name := range o.Classes {
 		if c := h.group(name, m); c != nil && h.exists(name) {
@@ -37,9 +37,11 @@ func (h *hierarchy) sample(ctx context.Context, o Options, m *model.MachineInfo)
 	return s, nil
 }
 
-// group reads a cgroup that does not belong to a container; nil if it does not exist.
+// group reads a cgroup that does not belong to a container. It returns nil if the cgroup
+// does not exist.
 func (h *hierarchy) group(name string, m *model.MachineInfo) *Cgroup { return h.one(name, 0, m) }
 
+// one reads the cgroup with this name, or returns nil if it cannot be read.
 func (h *hierarchy) one(name string, pid int, m *model.MachineInfo) *Cgroup {
 	if name == "" || !h.exists(name) {
 		return nil
@@ -65,9 +67,9 @@ func (h *hierarchy) sampled(info *model.ContainerInfo, m *model.MachineInfo) *Cg
 	return &Cgroup{Info: info}
 }
 
-// readable returns a name from the kernel as UTF-8. The kernel accepts any bytes for the
-// name of an interface, also from containers, and a metric label that is not UTF-8 causes a
-// panic.
+// readable returns a name from the kernel as valid UTF-8. The kernel accepts any bytes as
+// the name of a network interface, also from containers. A metric label that is not UTF-8
+// causes a panic.
 func readable(name string) string {
 	if utf8.ValidString(name) {
 		return name
@@ -75,9 +77,10 @@ func readable(name string) string {
 	return strings.Trim(strconv.QuoteToASCII(name), `"`)
 }
 
+// pod reads the cgroups of a pod, its sandbox and its containers.
 func (h *hierarchy) pod(p Pod, m *model.MachineInfo) PodSample {
 	s := PodSample{Pod: p}
-	name := h.first(p.Cgroups)
+	name := h.firstExisting(p.Cgroups)
 	if name == "" {
 		for _, c := range p.Containers {
 			s.Containers = append(s.Containers, ContainerSample{Container: c})
@@ -89,32 +92,33 @@ func (h *hierarchy) pod(p Pod, m *model.MachineInfo) PodSample {
 	if at[p.Sandbox] != "" {
 		s.Sandbox, pid = h.one(at[p.Sandbox], pid, m), 0
 	}
-	s.Cgroup = h.one(name, pid, m) // CRI-O creates sandboxes without a process
+	s.Cgroup = h.one(name, pid, m) // CRI-O creates sandboxes without a process and a cgroup
 	alone := h.withoutNetwork()
 	for _, c := range p.Containers {
-		s.Containers = append(s.Containers, ContainerSample{c, alone.one(at[c.ID], alone.limited(at[c.ID]), m)})
+		s.Containers = append(s.Containers, ContainerSample{c, alone.one(at[c.ID], alone.limitsProcess(at[c.ID]), m)})
 	}
 	return s
 }
 
-// withoutNetwork returns h for cgroups that share their network with others.
+// withoutNetwork returns a copy of h that does not read the network. It is for cgroups that
+// share their network with others.
 func (h *hierarchy) withoutNetwork() *hierarchy {
 	metrics := maps.Clone(h.metrics)
 	delete(metrics, container.NetworkUsageMetrics)
 	return &hierarchy{mounts: h.mounts, machine: h.machine, metrics: metrics}
 }
 
-// limited returns the process that the reported limits of a cgroup are read from; 0 if none
-// are reported.
-func (h *hierarchy) limited(name string) int {
+// limitsProcess returns the process from which the resource limits (ulimits) of a cgroup
+// are read. It returns 0 if they are not read.
+func (h *hierarchy) limitsProcess(name string) int {
 	if name == "" || !h.metrics.Has(container.ProcessMetrics) {
 		return 0
 	}
 	return h.firstProcess(name)
 }
 
-// networkOf returns a process in the network of a pod: the sandbox's, or a container's if
-// the sandbox has none; 0 if none runs.
+// networkOf returns a process in the network of a pod. It is a process of the sandbox or,
+// if the sandbox has none, of a container. It returns 0 if none is running.
 func (h *hierarchy) networkOf(p Pod, at map[string]string) int {
 	for _, id := range p.ids() {
 		if at[id] == "" {
@@ -127,7 +131,7 @@ func (h *hierarchy) networkOf(p Pod, at map[string]string) int {
 	return 0
 }
 
-// ids returns the CRI IDs of what runs of a pod, the sandbox's first.
+// ids returns the CRI IDs of a pod's sandbox and running containers, the sandbox first.
 func (p *Pod) ids() []string {
 	ids := []string{p.Sandbox}
 	for i := range p.Containers {

@@ -11,63 +11,66 @@ import (
 	"podd/runtime"
 )
 
-// How long cached values are reused.
+// Maximum age of reused values.
 const (
-	// sampleAge is for cgroups: the resolution of a live graph.
+	// sampleAge applies to samples of cgroups. It is the resolution of a live graph.
 	sampleAge = time.Second
-	// diskAge is for disks, whose measurement walks directories.
+	// diskAge applies to disks. It is longer, because a measurement of disks walks
+	// directories.
 	diskAge = 10 * time.Second
 )
 
-// firstWindow is the time between the two readings for the first caller.
+// firstWindow is the time between the two readings that the first caller needs for a rate.
 const firstWindow = 200 * time.Millisecond
 
 // Options configure a Sampler. Pods is required.
 type Options struct {
 	// Pods returns the pods to sample. It must be fast and safe for concurrent use.
 	Pods func() []Pod
-	// AllPods contains the possible paths of the cgroup of all pods, and Classes those of
-	// the QoS classes, as in Pod.Cgroups.
+	// AllPods contains the possible paths of the cgroup of all pods, as in Pod.Cgroups.
+	// Classes contains those of the QoS classes.
 	AllPods, Classes []string
-	// Own is podd's own cgroup; "": not reported separately.
-	Own string
-	// Runtime returns the usage that the runtime reports for containers, by ID. It is
-	// called if one of them has no cgroup. Nil: it is not available.
+	// OwnCgroup is the path of podd's own cgroup. If it is "", the cgroup is not reported
+	// separately.
+	OwnCgroup string
+	// Runtime returns the usage that the runtime reports for containers, by container ID. It
+	// is called if a container has no cgroup. It may be nil.
 	Runtime func(context.Context) (map[string]runtime.Usage, error)
-	// Disk measures disks, those of pods in the given order, until ctx is done. Pods not
-	// measured until then are not in Disk.Pods. Nil: disks are not measured.
+	// Disk measures the disks of the node and of pods, in the order of pods, until ctx is
+	// done. The result omits pods that were not reached. If Disk is nil, disks are not
+	// measured.
 	Disk func(ctx context.Context, pods []Pod) (*Disk, error)
 }
 
-// A Sampler takes samples. It is safe for concurrent use.
+// A Sampler takes samples of cgroups and measures disks. It is safe for concurrent use.
 type Sampler struct {
 	o       Options
 	machine *cached[*model.MachineInfo]
 	basic   *cached[*Sample] // CPU and memory
 	whole   *cached[*Sample]
 	disk    *cached[*Disk]
-	first   *cached[struct{}] // first readings, if there are none to compute rates from
+	first   *cached[struct{}] // the first readings, from which the first rates are computed
 	rates   readings
 
-	life       context.Context // of disk measurements
-	end        context.CancelFunc
+	lifetime   context.Context // context of disk measurements, until Close
+	stop       context.CancelFunc
 	background background
 }
 
-// New returns a Sampler, which reads nothing yet. It must be closed after DiskSoon was
+// New returns a Sampler that has read nothing yet. If DisksWithin is used, Close must be
 // called.
 func New(o Options) *Sampler {
-	life, end := context.WithCancel(context.Background())
+	lifetime, stop := context.WithCancel(context.Background())
 	s := &Sampler{
-		o: o, life: life, end: end, machine: newCached[*model.MachineInfo](), basic: newCached[*Sample](), whole: newCached[*Sample](),
+		o: o, lifetime: lifetime, stop: stop, machine: newCached[*model.MachineInfo](), basic: newCached[*Sample](), whole: newCached[*Sample](),
 		disk: newCached[*Disk](), first: newCached[struct{}](),
 	}
-	s.disk.lacks = func(d *Disk) bool { return d.lacks(o.Pods()) }
+	s.disk.isIncomplete = func(d *Disk) bool { return d.isIncomplete(o.Pods()) }
 	return s
 }
 
-// Machine returns the hardware information.
-func (s *Sampler) Machine(ctx context.Context) (*model.MachineInfo, error) {
+// MachineInfo returns the hardware information of the node.
+func (s *Sampler) MachineInfo(ctx context.Context) (*model.MachineInfo, error) {
 	return s.machine.get(ctx, machineAge, func(context.Context) (*model.MachineInfo, error) {
 		m, err := readMachine()
 		if err != nil {
@@ -77,25 +80,27 @@ func (s *Sampler) Machine(ctx context.Context) (*model.MachineInfo, error) {
 	})
 }
 
-// Basic samples CPU and memory.
-func (s *Sampler) Basic(ctx context.Context) (*Sample, error) { return s.sample(ctx, s.basic, basic) }
-
-// Whole samples everything except disks.
-func (s *Sampler) Whole(ctx context.Context) (*Sample, error) {
-	return s.sample(ctx, s.whole, whole)
+// SampleBasic returns a sample of CPU and memory.
+func (s *Sampler) SampleBasic(ctx context.Context) (*Sample, error) {
+	return s.sample(ctx, s.basic, basicMetrics)
 }
 
-// diskTime limits one measurement of disks, which does not stop with its caller. The next
-// one starts with the pods that were not measured.
+// SampleAll returns a sample of everything except disks.
+func (s *Sampler) SampleAll(ctx context.Context) (*Sample, error) {
+	return s.sample(ctx, s.whole, allMetrics)
+}
+
+// diskTime limits one measurement of disks. A measurement continues when its caller has
+// gone. The next measurement begins with the pods that were not reached.
 const diskTime = 20 * time.Second
 
-// Disk measures disks. For what could not be measured in time it returns the previous
-// values with their time.
-func (s *Sampler) Disk(ctx context.Context) (*Disk, error) {
+// MeasureDisks measures disks and waits for the result. For pods that could not be measured
+// in time, the result contains the previous values and their time.
+func (s *Sampler) MeasureDisks(ctx context.Context) (*Disk, error) {
 	return s.disk.get(ctx, diskAge, func(context.Context) (*Disk, error) {
-		ctx, cancel := context.WithTimeout(s.life, diskTime)
+		ctx, cancel := context.WithTimeout(s.lifetime, diskTime)
 		defer cancel()
-		last := s.disk.value // this call holds the turn
+		last := s.disk.value // safe to read, because this call has received from turn
 		pods := last.byAge(s.o.Pods())
 		d, err := s.o.Disk(ctx, pods)
 		if err != nil {
@@ -105,23 +110,26 @@ func (s *Sampler) Disk(ctx context.Context) (*Disk, error) {
 	})
 }
 
-func (s *Sampler) sample(ctx context.Context, kept *cached[*Sample], metrics container.MetricSet) (*Sample, error) {
-	m, err := s.Machine(ctx)
+// sample returns the sample in cache, or a new one with these metrics. The sample has
+// rates.
+func (s *Sampler) sample(ctx context.Context, cache *cached[*Sample], metrics container.MetricSet) (*Sample, error) {
+	m, err := s.MachineInfo(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.prepareRates(ctx, m); err != nil {
 		return nil, err
 	}
-	return kept.get(ctx, sampleAge, func(ctx context.Context) (*Sample, error) {
+	return cache.get(ctx, sampleAge, func(ctx context.Context) (*Sample, error) {
 		out, err := s.read(ctx, m, metrics)
 		if err == nil {
-			s.rates.rate(out)
+			s.rates.setRates(out)
 		}
 		return out, err
 	})
 }
 
+// read reads a sample with these metrics, without rates.
 func (s *Sampler) read(ctx context.Context, m *model.MachineInfo, metrics container.MetricSet) (*Sample, error) {
 	h, err := newHierarchy(machineInfo{m}, metrics)
 	if err != nil {
@@ -130,18 +138,18 @@ func (s *Sampler) read(ctx context.Context, m *model.MachineInfo, metrics contai
 	return h.sample(ctx, s.o, m)
 }
 
-// prepareRates takes first readings if there are none from which a rate can be computed,
-// and waits for firstWindow.
+// prepareRates stores first readings and waits for firstWindow, if there are no readings
+// from which a rate can be computed.
 func (s *Sampler) prepareRates(ctx context.Context, m *model.MachineInfo) error {
-	if !s.rates.outdated(time.Now()) {
+	if !s.rates.isOutdated(time.Now()) {
 		return nil
 	}
 	_, err := s.first.get(ctx, firstWindow, func(ctx context.Context) (none struct{}, err error) {
-		first, err := s.read(ctx, m, basic)
+		first, err := s.read(ctx, m, basicMetrics)
 		if err != nil {
 			return none, err
 		}
-		s.rates.rate(first)
+		s.rates.setRates(first)
 		wait := time.NewTimer(firstWindow)
 		defer wait.Stop()
 		select {

@@ -8,7 +8,7 @@ import (
 	"podd/runtime"
 )
 
-// TestSampler samples the host of the test.
+// TestSampler takes samples of the host that runs the test.
 func TestSampler(t *testing.T) {
 	calls, measured := 0, 0
 	s := New(Options{
@@ -19,42 +19,42 @@ func TestSampler(t *testing.T) {
 			calls++
 			return map[string]runtime.Usage{"c1": {At: time.Now(), CPU: 7, WorkingSet: 8}, "c2": {}}, nil
 		},
-		AllPods: []string{"/podd-no-such-cgroup"}, Own: "/",
+		AllPods: []string{"/podd-no-such-cgroup"}, OwnCgroup: "/",
 		Disk: func(_ context.Context, pods []Pod) (*Disk, error) {
 			measured += len(pods)
 			return &Disk{At: time.Now()}, nil
 		},
 	})
-	basic, err := s.Basic(t.Context())
+	basic, err := s.SampleBasic(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if basic.Node.NanoCores == nil || basic.Node.Stats().Cpu.Usage.Total == 0 || basic.Node.Stats().Memory.WorkingSet == 0 {
-		t.Errorf("the node: %v, %+v, %+v", basic.Node.NanoCores, basic.Node.Stats().Cpu, basic.Node.Stats().Memory)
+		t.Errorf("got node CPU rate %v, CPU %+v, memory %+v; want all of them", basic.Node.NanoCores, basic.Node.Stats().Cpu, basic.Node.Stats().Memory)
 	}
-	if basic.AllPods != nil || basic.Own != nil || basic.Pods[0].Cgroup != nil {
-		t.Error("got a cgroup that does not exist")
+	if basic.AllPods != nil || basic.OwnCgroup != nil || basic.Pods[0].Cgroup != nil {
+		t.Error("got a cgroup that does not exist, want nil")
 	}
 	if c := basic.Pods[0].Containers; c[0].Cgroup == nil || c[0].Stats().Cpu.Usage.Total != 7 || c[0].Stats().Memory.WorkingSet != 8 || c[1].Cgroup != nil || calls == 0 {
-		t.Errorf("usage reported by the runtime: got %+v after %d calls", c, calls)
+		t.Errorf("got containers %+v after %d calls, want the runtime's usage of the first one", c, calls)
 	}
-	if again, err := s.Basic(t.Context()); err != nil || again != basic {
-		t.Errorf("within a second: got another sample, %v", err)
+	if again, err := s.SampleBasic(t.Context()); err != nil || again != basic {
+		t.Errorf("within a second: got another sample, error %v; want the same sample", err)
 	}
-	all, err := s.Whole(t.Context())
+	all, err := s.SampleAll(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if n := all.Node; n.Stats().Network == nil || n.Stats().Processes == nil || n.NanoCores == nil {
-		t.Errorf("the node: %+v", n.Stats())
+		t.Errorf("got node %+v, want network, processes and a CPU rate", n.Stats())
 	}
 	for range 3 {
-		if _, err := s.Disk(t.Context()); err != nil || measured != 1 {
+		if _, err := s.MeasureDisks(t.Context()); err != nil || measured != 1 {
 			t.Errorf("disks were measured %d times, %v; want once", measured, err)
 		}
 	}
-	m, err := s.Machine(t.Context())
+	m, err := s.MachineInfo(t.Context())
 	if err != nil || m.NumCores == 0 || m.MemoryCapacity == 0 {
-		t.Errorf("hardware: got %+v, %v", m, err)
+		t.Errorf("got hardware %+v, error %v; want cores and memory", m, err)
 	}
 }

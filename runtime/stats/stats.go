@@ -1,19 +1,19 @@
-// Package stats measures the resource usage of the node and its pods. It takes samples of
-// their cgroups, network and disks on demand, caches them for a moment, and computes a
+// Package stats measures the resource usage of the node and its pods. On demand, it takes
+// samples of cgroups, network and disks, caches them for a moment, and computes the
 // kubelet's summary from them.
 //
 //	caller ─▶ Sampler ─▶ cgroup files, /proc     ─▶ Sample ─┬─▶ Summarize ─▶ v1alpha1.Summary
 //	              │                                         └─▶ Containers ─▶ cAdvisor's metrics
 //	              └────▶ Options.Disk (at longer intervals) ─▶ Disk ─▶ Summarize
 //
-// Nothing runs between two calls: no goroutine, no timer. A rate needs two readings, so the
-// last ones are stored; the first caller waits for a short interval. Disks are measured in
-// rounds of limited duration, pod by pod; the next round starts with the pods that the last
-// one did not measure.
+// Between two calls, no goroutine and no timer runs. Since a rate needs two readings, the
+// last readings are stored; the first caller waits for a short interval. Disks are measured
+// pod by pod, in rounds of limited duration. The next round begins with the pods that the
+// last round did not reach.
 //
-// Cgroups are read with cAdvisor's library, as in the kubelet, for both versions of
-// cgroups. The runtime's own figures (CRI ContainerStats) come from the same files through
-// another process and are less complete. They are used if there is no cgroup to read, as
+// Cgroups of both versions are read with cAdvisor's library, as in the kubelet. The
+// runtime's own figures (CRI ContainerStats) come from the same files through another
+// process and are less complete. They are used if there is no cgroup to read, for example
 // for a container in a virtual machine. Only the runtime knows the usage of writable
 // layers.
 package stats
@@ -27,14 +27,14 @@ import (
 
 // A Pod is a pod with at least one running container.
 type Pod struct {
-	Key types.NamespacedName // with its full name
+	Key types.NamespacedName // with the node's suffix, for static pods
 	UID types.UID
-	// Cgroups contains the possible paths of its cgroup, below the mount of a hierarchy;
-	// the first that exists is used.
+	// Cgroups contains the possible paths of the pod's cgroup, below the mount of a
+	// hierarchy. The first path that exists is used.
 	Cgroups []string
-	Sandbox string    // its CRI ID; "": none
-	Started time.Time // may be zero
-	// Containers contains the running containers.
+	Sandbox string    // CRI ID of the sandbox; "" if there is none
+	Started time.Time // zero if unknown
+	// Containers contains only running containers.
 	Containers []Container
 }
 
@@ -44,39 +44,40 @@ type Container struct {
 	Started         time.Time
 }
 
-// A Sample is the usage at one time. It is immutable.
+// A Sample is the resource usage at one time. It is immutable.
 type Sample struct {
 	At time.Time
-	// Node is the whole node; never nil.
+	// Node is the root cgroup. It is never nil.
 	Node *Cgroup
-	// AllPods is the cgroup of all pods, Own podd's; nil if there is none.
-	AllPods, Own *Cgroup
-	// Classes contains the cgroups of QoS classes.
+	// AllPods is the cgroup of all pods, OwnCgroup that of podd. They are nil if they could
+	// not be read.
+	AllPods, OwnCgroup *Cgroup
+	// Classes contains the cgroups of the QoS classes.
 	Classes []*Cgroup
 	Pods    []PodSample
 }
 
-// A PodSample is one pod of a Sample.
+// A PodSample is the usage of one pod in a Sample.
 type PodSample struct {
 	Pod
-	Cgroup, Sandbox *Cgroup // nil: could not be read
-	// Containers contains those that could be read, in the order of the Pod's.
+	Cgroup, Sandbox *Cgroup // nil if it could not be read
+	// Containers contains the containers that could be read, in the order of Pod.Containers.
 	Containers []ContainerSample
 }
 
-// A ContainerSample is one container of a Sample.
+// A ContainerSample is the usage of one container in a Sample.
 type ContainerSample struct {
 	Container
 	*Cgroup
 }
 
-// A Cgroup is one cgroup of a Sample.
+// A Cgroup is the usage of one cgroup in a Sample.
 type Cgroup struct {
-	Info *model.ContainerInfo // has exactly one element in Stats
-	// NanoCores is the CPU usage since the previous reading, in nanoseconds per second;
-	// nil: unknown.
+	Info *model.ContainerInfo // its Stats field has exactly one element
+	// NanoCores is the CPU usage since the previous reading, in nanoseconds per second. It
+	// is nil if unknown.
 	NanoCores *uint64
 }
 
-// Stats returns the statistics that were read.
+// Stats returns the statistics of the cgroup at the time of the sample.
 func (c *Cgroup) Stats() *model.ContainerStats { return c.Info.Stats[0] }

@@ -8,15 +8,15 @@ import (
 	api "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// Node contains data for the node's part of a summary that is not in a Sample.
+// Node contains the data of a summary's node that is not in a Sample.
 type Node struct {
 	Name string
-	// Began is when podd started.
+	// Began is when podd was started.
 	Began time.Time
 }
 
-// Summarize returns a kubelet's summary of a whole sample and disks or, if d is nil, only
-// of CPU and memory.
+// Summarize returns the kubelet's summary of a sample and a disk measurement. If d is nil,
+// the summary contains only CPU and memory.
 func Summarize(n Node, s *Sample, d *Disk) *api.Summary {
 	node := summaryOf("", s.Node)
 	out := &api.Summary{
@@ -38,16 +38,16 @@ func Summarize(n Node, s *Sample, d *Disk) *api.Summary {
 	return out
 }
 
-// systemContainers returns the system containers of a kubelet that exist here: without
-// flags a kubelet reports itself and all pods.
-func systemContainers(n Node, s *Sample, disks bool) []api.ContainerStats {
+// systemContainers returns the system containers of a summary. A kubelet without flags
+// reports two: itself and all pods. withIO adds the I/O pressure.
+func systemContainers(n Node, s *Sample, withIO bool) []api.ContainerStats {
 	var all []api.ContainerStats
 	add := func(name string, c *Cgroup, began time.Time) {
 		if c == nil {
 			return
 		}
 		stats := summaryOf(name, c)
-		if disks {
+		if withIO {
 			stats.IO = pressureOfIO(c)
 		}
 		if !began.IsZero() {
@@ -55,7 +55,7 @@ func systemContainers(n Node, s *Sample, disks bool) []api.ContainerStats {
 		}
 		all = append(all, stats)
 	}
-	add(api.SystemContainerKubelet, s.Own, n.Began)
+	add(api.SystemContainerKubelet, s.OwnCgroup, n.Began)
 	add(api.SystemContainerPods, s.AllPods, time.Time{})
 	return all
 }

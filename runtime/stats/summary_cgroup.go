@@ -6,10 +6,11 @@ import (
 	api "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// unlimited is the largest memory limit that counts as a limit, because the kernel rounds.
+// unlimited is the largest memory limit that is reported as a limit. The kernel rounds
+// larger values.
 const unlimited = uint64(1 << 62)
 
-// summaryOf summarizes CPU, memory and swap of a cgroup.
+// summaryOf returns the CPU, memory and swap usage of a cgroup.
 func summaryOf(name string, c *Cgroup) api.ContainerStats {
 	s, spec := c.Stats(), &c.Info.Spec
 	at := metav1.NewTime(s.Timestamp)
@@ -25,13 +26,13 @@ func summaryOf(name string, c *Cgroup) api.ContainerStats {
 		Time: at, UsageBytes: &m.Usage, WorkingSetBytes: &m.WorkingSet, RSSBytes: &m.RSS,
 		PageFaults: &m.ContainerData.Pgfault, MajorPageFaults: &m.ContainerData.Pgmajfault, PSI: pressure(&m.PSI),
 	}
-	out.Memory.AvailableBytes = left(spec.Memory.Limit, m.WorkingSet)
-	out.Swap = &api.SwapStats{Time: at, SwapUsageBytes: &m.Swap, SwapAvailableBytes: left(spec.Memory.SwapLimit, m.Swap)}
+	out.Memory.AvailableBytes = available(spec.Memory.Limit, m.WorkingSet)
+	out.Swap = &api.SwapStats{Time: at, SwapUsageBytes: &m.Swap, SwapAvailableBytes: available(spec.Memory.SwapLimit, m.Swap)}
 	return out
 }
 
-// left returns the difference between limit and used; nil if there is no limit.
-func left(limit, used uint64) *uint64 {
+// available returns limit - used, or nil if there is no limit.
+func available(limit, used uint64) *uint64 {
 	if limit > unlimited {
 		return nil
 	}
@@ -39,7 +40,8 @@ func left(limit, used uint64) *uint64 {
 	return &n
 }
 
-// pressure returns nil if the kernel reports none, as for version 1 of cgroups.
+// pressure converts pressure stall information. It returns nil if the kernel reports none,
+// as for cgroup version 1.
 func pressure(p *model.PSIStats) *api.PSIStats {
 	if *p == (model.PSIStats{}) {
 		return nil
@@ -58,7 +60,8 @@ func pressureOfIO(c *Cgroup) *api.IOStats {
 	return &api.IOStats{Time: metav1.NewTime(c.Stats().Timestamp), PSI: p}
 }
 
-// defaultInterface is the interface that a summary contains twice: also on its own.
+// defaultInterface is the network interface that a summary contains twice: in the list of
+// interfaces and on its own.
 const defaultInterface = "eth0"
 
 func networkStats(c *Cgroup) *api.NetworkStats {

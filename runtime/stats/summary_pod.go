@@ -7,7 +7,8 @@ import (
 	api "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// podStats summarizes one pod. If d is nil, it contains only CPU and memory.
+// podStats returns the summary of one pod. If d is nil, the summary contains only CPU and
+// memory.
 func podStats(p *PodSample, d *Disk) api.PodStats {
 	out := api.PodStats{
 		PodRef:     api.PodReference{Namespace: p.Key.Namespace, Name: p.Key.Name, UID: string(p.UID)},
@@ -31,13 +32,13 @@ func podStats(p *PodSample, d *Disk) api.PodStats {
 		}
 	}
 	if d != nil {
-		p.rest(&out, d)
+		p.addNetworkAndDisks(&out, d)
 	}
 	return out
 }
 
-// rest adds everything except CPU and memory to a summary.
-func (p *PodSample) rest(out *api.PodStats, d *Disk) {
+// addNetworkAndDisks adds everything except CPU and memory to the summary of a pod.
+func (p *PodSample) addNetworkAndDisks(out *api.PodStats, d *Disk) {
 	disk := d.Pods[p.UID]
 	out.IO = pressureOfIO(p.Cgroup)
 	out.Network = networkStats(cmp.Or(p.Sandbox, p.Cgroup))
@@ -60,7 +61,7 @@ func (p *PodSample) rest(out *api.PodStats, d *Disk) {
 	}
 	for _, v := range disk.Volumes {
 		out.VolumeStats = append(out.VolumeStats, volumeStats(out.PodRef.Namespace, v))
-		if v.Own {
+		if v.Ephemeral {
 			whole = whole.plus(v.Filesystem)
 		}
 	}

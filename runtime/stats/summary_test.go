@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// fixed returns a cgroup with values that are multiples of n.
+// fixed returns a cgroup whose values are multiples of n.
 func fixed(name string, n uint64) *Cgroup {
 	rate := n * 1e6
 	return &Cgroup{NanoCores: &rate, Info: &model.ContainerInfo{
@@ -37,8 +37,8 @@ func fixed(name string, n uint64) *Cgroup {
 	}}
 }
 
-// pressed returns c with pressure, which version 2 of cgroups reports.
-func pressed(c *Cgroup) *Cgroup {
+// withPressure returns c with pressure information, which only cgroup version 2 has.
+func withPressure(c *Cgroup) *Cgroup {
 	p := model.PSIStats{Full: model.PSIData{Total: 1, Avg10: 0.1, Avg60: 0.2, Avg300: 0.3}, Some: model.PSIData{Total: 5}}
 	c.Stats().Cpu.PSI, c.Stats().Memory.PSI, c.Stats().DiskIo = p, p, &model.DiskIoStats{PSI: p}
 	return c
@@ -57,13 +57,13 @@ func fixedSample() *Sample {
 	}}
 	box := Pod{Key: types.NamespacedName{Namespace: "default", Name: "box-n1"}, UID: "u2", Started: noon.Add(-time.Minute)}
 	return &Sample{
-		At: noon, Node: fixed("/", 100), AllPods: fixed("/kubepods", 50), Own: fixed("/system.slice/podd.service", 3),
+		At: noon, Node: fixed("/", 100), AllPods: fixed("/kubepods", 50), OwnCgroup: fixed("/system.slice/podd.service", 3),
 		Pods: []PodSample{
 			{
 				Pod:    Pod{Key: types.NamespacedName{Namespace: "default", Name: "web-n1"}, UID: "u1", Sandbox: "s1"},
 				Cgroup: fixed("/kubepods/podu1", 20), Sandbox: sandbox,
 				Containers: []ContainerSample{
-					{Container{ID: "c1", Name: "app", Image: "web:1"}, pressed(fixed("/kubepods/podu1/c1", 10))},
+					{Container{ID: "c1", Name: "app", Image: "web:1"}, withPressure(fixed("/kubepods/podu1/c1", 10))},
 					{Container{ID: "c2", Name: "gone"}, nil},
 				},
 			},
@@ -83,7 +83,7 @@ func fixedDisk() *Disk {
 		Pods: map[types.UID]PodDisk{"u1": {
 			Logs: map[string]Filesystem{"app": fixedFS(1000, space)}, Layers: map[string]Filesystem{"c1": fixedFS(2000, nil)},
 			Volumes: []Volume{
-				{Name: "scratch", Own: true, Filesystem: fixedFS(4000, space)},
+				{Name: "scratch", Ephemeral: true, Filesystem: fixedFS(4000, space)},
 				{Name: "data", Claim: "db", Filesystem: fixedFS(90000, space)},
 			},
 			Files: &files,
@@ -91,8 +91,8 @@ func fixedDisk() *Disk {
 	}
 }
 
-// TestSummarize has a pod with cgroups, a container that has disappeared, and one without a
-// cgroup, of which the runtime reports the usage.
+// TestSummarize checks the summary of a pod with cgroups, a container that has disappeared,
+// and a container without a cgroup whose usage the runtime reports.
 func TestSummarize(t *testing.T) {
 	node := Node{Name: "n1", Began: noon.Add(-24 * time.Hour)}
 	for name, disk := range map[string]*Disk{"whole": fixedDisk(), "basic": nil} {
@@ -104,8 +104,8 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// TestContainers checks that cgroups have the labels of cAdvisor, and that the sample does not
-// change.
+// TestContainers checks that cgroups have cAdvisor's labels and that the sample is not
+// modified.
 func TestContainers(t *testing.T) {
 	s := fixedSample()
 	s.Pods[0].Containers[0].Image = "web:\xff"
@@ -126,6 +126,6 @@ func TestContainers(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if s.Pods[0].Cgroup.Info.Spec.Labels != nil {
-		t.Error("the sample was modified")
+		t.Error("got labels in the sample, want an unmodified sample")
 	}
 }

@@ -55,7 +55,7 @@ func RequestAttributes(r *http.Request, node string) Attributes {
 // nodeAttributes returns the attributes of a request for a path of the kubelet's
 // API.
 func nodeAttributes(method, path, node string) Attributes {
-	a := Attributes{Verb: verb(method), Resource: "nodes", Name: node, Subresources: subresources(path)}
+	a := Attributes{Verb: verbOf(method), Resource: "nodes", Name: node, Subresources: nodeSubresources(path)}
 	if isAction(path) && a.Verb != "" {
 		a.Verb = "create"
 	}
@@ -89,9 +89,9 @@ func (p Proxied) Allows(ctx context.Context, u User, a Attributes) (bool, error)
 	if secrets && u.Forwarded {
 		return false, nil
 	}
-	checked, ok := a.ofKubeletAPI(p.Node)
+	checked, ok := a.kubeletAttributes(p.Node)
 	if !ok {
-		checked = a.proxied(p.Node)
+		checked = a.proxyAttributes(p.Node)
 	}
 	allowed, err := p.Authorizer.Allows(ctx, u, checked)
 	if err != nil || !allowed {
@@ -120,11 +120,11 @@ func (p Proxied) ShowsSecret(ctx context.Context, u User, namespace, name string
 	return false
 }
 
-// proxied returns the attributes that a cluster's API server checks before it proxies the
-// request to the node. Three kinds of requests keep their own attributes: paths that are
-// not resources, such as /version, because they show nothing about pods; impersonation;
-// and requests that Writes reserves for root.
-func (a Attributes) proxied(node string) Attributes {
+// proxyAttributes returns the attributes that a cluster's API server checks before it
+// proxies the request to the node. Three kinds of requests keep their own attributes: paths
+// that are not resources, such as /version, because they show nothing about pods;
+// impersonation; and requests that Writes reserves for root.
+func (a Attributes) proxyAttributes(node string) Attributes {
 	if a.Resource == "" || a.Verb == impersonates || a.needsRoot() {
 		return a
 	}
@@ -135,11 +135,11 @@ func (a Attributes) proxied(node string) Attributes {
 	return Attributes{Verb: verb, Resource: "nodes", Name: node, Subresources: []string{"proxy"}}
 }
 
-// ofKubeletAPI returns the attributes that Guard checks for the paths of the kubelet's API that
+// kubeletAttributes returns the attributes that Guard checks for the paths of the kubelet's API that
 // need the subresource of nodes in a. The result allows a request only if a Guard allows it for
 // every such path. ok is false if a names no such subresource. An empty name stands for the named
 // node, because a Guard serves no other node.
-func (a Attributes) ofKubeletAPI(node string) (checked Attributes, ok bool) {
+func (a Attributes) kubeletAttributes(node string) (checked Attributes, ok bool) {
 	if a.Group != "" || a.Resource != "nodes" || len(a.Subresources) != 1 {
 		return Attributes{}, false
 	}
@@ -156,8 +156,8 @@ func (a Attributes) ofKubeletAPI(node string) (checked Attributes, ok bool) {
 	return Attributes{Verb: a.Verb, Resource: a.Resource, Name: cmp.Or(a.Name, node), Subresources: alternatives}, alternatives != nil
 }
 
-// verb returns the RBAC verb for an HTTP method, or "" if there is no such verb.
-func verb(method string) string {
+// verbOf returns the RBAC verb for an HTTP method, or "" if there is no such verb.
+func verbOf(method string) string {
 	switch method {
 	case http.MethodPost:
 		return "create"
@@ -193,12 +193,12 @@ var pathSubresources = []struct {
 	{"/configz", "configz", false},
 }
 
-// subresources returns the subresources of a node that authorize a request for a path of
+// nodeSubresources returns the subresources of a node that authorize a request for a path of
 // the kubelet's API; see Attributes.Subresources.
-func subresources(path string) []string {
+func nodeSubresources(path string) []string {
 	for _, f := range pathSubresources {
 		switch {
-		case !within(path, f.path):
+		case !isWithin(path, f.path):
 		case f.noProxy:
 			return []string{f.subresource}
 		default:
@@ -212,12 +212,12 @@ func subresources(path string) []string {
 // changes anything.
 func isAction(path string) bool {
 	for _, p := range []string{"/exec", "/attach", "/portForward", "/run", "/checkpoint"} {
-		if within(path, p) {
+		if isWithin(path, p) {
 			return true
 		}
 	}
 	return false
 }
 
-// within reports whether path is root or below root.
-func within(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
+// isWithin reports whether path is root or below root.
+func isWithin(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }

@@ -18,7 +18,7 @@ import (
 // certificate of a.
 func client(t *testing.T, a *pki.Authority, user string, life time.Duration, groups ...string) *tls.ConnectionState {
 	t.Helper()
-	cert, key, err := a.Client(user, groups, life)
+	cert, key, err := a.SignClient(user, groups, life)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func authority(t *testing.T) (*pki.Authority, *x509.CertPool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool, err := a.Trust(nil)
+	pool, err := a.RootPool(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func TestPolicy(t *testing.T) {
 		{carol, "GET", "/api/v1/nodes/n2/proxy/pods", "n1", false},
 		{carol, "POST", "/exec/a/b/c", "n1", true},
 		{carol, "POST", "/exec/a/b/c", "n2", false},
-		{Root(), "POST", "/exec/a/b/c", "n1", true},
+		{RootUser(), "POST", "/exec/a/b/c", "n1", true},
 		{User{Name: "eve"}, "GET", "/healthz", "n1", false},
 	} {
 		if got := allows(t, p, c.user, RequestAttributes(httptest.NewRequest(c.method, c.path, nil), c.node)); got != c.want {

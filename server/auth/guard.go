@@ -38,14 +38,14 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		server.Admit(r)
 	}
 	user.Forwarded = g.InCluster && server.IsForwarded(r)
-	user, err := g.impersonated(r.Context(), user, r.Header)
+	user, err := g.impersonatedUser(r.Context(), user, r.Header)
 	if err != nil {
 		replyError(w, r, server.HTTPStatus(err), err.Error())
 		return
 	}
 	a := RequestAttributes(r, g.Node)
 	if g.InCluster && request.IsAPI(r.URL.Path) {
-		a = a.proxied(g.Node)
+		a = a.proxyAttributes(g.Node)
 		if a.needsRoot() && user.Forwarded {
 			// The credential belongs to the API server and not to the original client.
 			replyError(w, r, http.StatusForbidden, forbiddenMessage(user, a, true))
@@ -74,14 +74,14 @@ func replyError(w http.ResponseWriter, r *http.Request, status int, message stri
 	http.Error(w, message, status)
 }
 
-// undecidedMessage returns the kubelet's message for a request about which the Authorizer could
-// not decide.
+// undecidedMessage returns the kubelet's message for a request about which the Authorizer
+// could not decide.
 func undecidedMessage(u User, a Attributes) string {
 	return fmt.Sprintf("Authorization error (user=%s, verb=%s, resource=%s, subresource=%s)", u.Name, a.Verb, a.Resource, strings.Join(a.Subresources, ","))
 }
 
-// forbiddenMessage returns the message for a request that is not allowed: the API server's if
-// kube is set, else the kubelet's.
+// forbiddenMessage returns the message for a request that is not allowed: the API server's
+// if kube is set, else the kubelet's.
 func forbiddenMessage(u User, a Attributes, kube bool) string {
 	switch {
 	case !kube:
@@ -121,7 +121,7 @@ func UserFrom(ctx context.Context) User {
 // than it requested.
 func ServeAs(u User, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if name, _, err := impersonation(r.Header); err != nil || name != "" {
+		if name, _, err := parseImpersonation(r.Header); err != nil || name != "" {
 			replyError(w, r, http.StatusBadRequest, "impersonation is not supported on this socket, where every request is "+u.Name+"'s; use the kubelet's port")
 			return
 		}

@@ -17,12 +17,12 @@ const (
 	asPrefix = "Impersonate-" // the other headers set attributes that podd's users do not have
 )
 
-// impersonated returns the user as whom a request of u is authorized: the user that the
+// impersonatedUser returns the user as whom a request of u is authorized: the user that the
 // headers name, or u if there are no impersonation headers. u needs permission for RBAC's
 // verb impersonate for the name and for each group. The caller checks the permissions of
 // the returned user. An error is the response to the request.
-func (g *Guard) impersonated(ctx context.Context, u User, h http.Header) (User, error) {
-	name, groups, err := impersonation(h)
+func (g *Guard) impersonatedUser(ctx context.Context, u User, h http.Header) (User, error) {
+	name, groups, err := parseImpersonation(h)
 	if err != nil || name == "" {
 		return u, err
 	}
@@ -37,9 +37,9 @@ func (g *Guard) impersonated(ctx context.Context, u User, h http.Header) (User, 
 	return User{Name: name, Groups: withImplicitGroups(name, groups), Forwarded: u.Forwarded}, nil
 }
 
-// impersonation returns the user name and the groups in the impersonation headers.
+// parseImpersonation returns the user name and the groups in the impersonation headers.
 // The name is empty if there are no such headers.
-func impersonation(h http.Header) (name string, groups []string, err error) {
+func parseImpersonation(h http.Header) (name string, groups []string, err error) {
 	bad := func(message string) (string, []string, error) {
 		return "", nil, &server.Error{Status: http.StatusBadRequest, Message: message}
 	}
@@ -62,7 +62,7 @@ func impersonation(h http.Header) (name string, groups []string, err error) {
 // a user with these groups.
 func impersonationAttributes(name string, groups []string) []Attributes {
 	all := []Attributes{{Verb: impersonates, Resource: "users", Name: name, Subresources: []string{""}}}
-	if namespace, account, is := serviceAccount(name); is {
+	if namespace, account, is := parseServiceAccount(name); is {
 		all[0].Resource, all[0].Namespace, all[0].Name = "serviceaccounts", namespace, account
 	}
 	for _, group := range groups {
@@ -75,7 +75,7 @@ func impersonationAttributes(name string, groups []string) []Attributes {
 // authenticated user, to service accounts and to system:anonymous.
 func withImplicitGroups(name string, groups []string) []string {
 	groups = slices.Clone(groups)
-	if namespace, _, is := serviceAccount(name); is && len(groups) == 0 {
+	if namespace, _, is := parseServiceAccount(name); is && len(groups) == 0 {
 		groups = []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace}
 	}
 	switch hasGroup := slices.Contains(groups, unauthenticated); {
@@ -88,9 +88,9 @@ func withImplicitGroups(name string, groups []string) []string {
 	return groups
 }
 
-// serviceAccount returns the namespace and the name of the service account that a user
+// parseServiceAccount returns the namespace and the name of the service account that a user
 // name stands for. ok is false if the user is not a service account.
-func serviceAccount(user string) (namespace, name string, ok bool) {
+func parseServiceAccount(user string) (namespace, name string, ok bool) {
 	rest, ok := strings.CutPrefix(user, "system:serviceaccount:")
 	if !ok {
 		return "", "", false

@@ -73,7 +73,7 @@ func TestPolicy_KubernetesAPI(t *testing.T) {
 		{known("viewer"), "DELETE", "/api/v1/namespaces/a/pods/x", false},
 		{known("viewer"), "GET", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", false},
 		{known("tenant"), "PATCH", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", false}, // although it may exec
-		{Root(), "PATCH", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", true},
+		{RootUser(), "PATCH", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", true},
 		{known("viewer"), "GET", "/api/v1/secrets", false},
 		{known("viewer"), "GET", "/api/v1/nodes", false},
 		{known("tenant"), "GET", "/api/v1/pods", false},
@@ -85,7 +85,7 @@ func TestPolicy_KubernetesAPI(t *testing.T) {
 		{known("tenant"), "GET", "/api/v1/namespaces/a/secrets?fieldSelector=metadata.name%3Ds1", true},
 		{known("tenant"), "GET", "/api/v1/namespaces/a/pods/x/exec", true},
 		{known("tenant"), "POST", "/api/v1/namespaces/b/pods/x/exec", false},
-		{Root(), "DELETE", "/api/v1/pods", true},
+		{RootUser(), "DELETE", "/api/v1/pods", true},
 	} {
 		if got := allows(t, p, c.user, RequestAttributes(httptest.NewRequest(c.method, c.path, nil), "n1")); got != c.want {
 			t.Errorf("%s %s %s: got %t, want %t", c.user, c.method, c.path, got, c.want)
@@ -199,7 +199,7 @@ func TestImpersonation(t *testing.T) {
 
 // Root's own socket rejects impersonation.
 func TestServeAs(t *testing.T) {
-	h := ServeAs(Root(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(UserFrom(r.Context()).String())) }))
+	h := ServeAs(RootUser(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(UserFrom(r.Context()).String())) }))
 	for header, want := range map[string]int{"": 200, asUser: 400, asGroup: 400, "Impersonate-Uid": 400} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/api/v1/pods", nil)
 		if header != "" {
@@ -223,7 +223,7 @@ func TestProxied(t *testing.T) {
 		{"GET", "/version", Attributes{Verb: "get", Path: "/version"}},
 		{"PATCH", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", Attributes{Verb: "patch", Resource: "pods", Namespace: "a", Name: "x", Subresources: []string{"ephemeralcontainers"}}},
 	} {
-		if diff := cmp.Diff(c.want, RequestAttributes(httptest.NewRequest(c.method, c.path, nil), "n1").proxied("n1")); diff != "" {
+		if diff := cmp.Diff(c.want, RequestAttributes(httptest.NewRequest(c.method, c.path, nil), "n1").proxyAttributes("n1")); diff != "" {
 			t.Errorf("%s %s (-want +got):\n%s", c.method, c.path, diff)
 		}
 	}
@@ -317,7 +317,7 @@ func TestProxied_ShowsSecret(t *testing.T) {
 		{"get secrets", boundToBob(t, `{apiGroups: [""], resources: [secrets], verbs: [get]}`), bob, true, true},
 		{"get one Secret", boundToBob(t, `{apiGroups: [""], resources: [secrets], verbs: [get], resourceNames: [own]}`), bob, false, true},
 		{"an authorizer that fails", failing{}, bob, false, false},
-		{"root, while the cluster is unreachable", failing{}, Root(), true, true},
+		{"root, while the cluster is unreachable", failing{}, RootUser(), true, true},
 	} {
 		p := Proxied{Writes{c.inner}, "n1"}
 		if all, own := p.ShowsSecret(t.Context(), c.user, "a", ""), p.ShowsSecret(t.Context(), c.user, "a", "own"); all != c.all || own != c.own {
@@ -343,7 +343,7 @@ func TestProxied_AllowsSecret(t *testing.T) {
 		{"get secrets", boundToBob(t, `{apiGroups: [""], resources: [secrets], verbs: [get, list, watch]}`), bob, false, false},
 		{"get nodes/proxy and get secrets", boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy, secrets], verbs: [get]}`), bob, true, true},
 		{"get nodes/proxy and get one Secret", boundToBob(t, `{apiGroups: [""], resources: [nodes/proxy], verbs: [get]}, {apiGroups: [""], resources: [secrets], verbs: [get], resourceNames: [own]}`), bob, false, true},
-		{"root", Policy{}, Root(), true, true},
+		{"root", Policy{}, RootUser(), true, true},
 	} {
 		p := Proxied{Writes{c.inner}, "n1"}
 		for _, verb := range readingVerbs {

@@ -100,14 +100,14 @@ func (g *grant) appliesTo(u User) bool {
 // covers reports whether the rule allows a, regardless of the user.
 func (g *grant) covers(a Attributes) bool {
 	rule := &g.rule
-	if !contains(rule.Verbs, a.Verb) || g.namespace != "" && g.namespace != a.Namespace {
+	if !containsOrWildcard(rule.Verbs, a.Verb) || g.namespace != "" && g.namespace != a.Namespace {
 		return false
 	}
 	if a.Resource == "" {
 		return g.namespace == "" && slices.ContainsFunc(rule.NonResourceURLs, func(u string) bool { return u == a.Path || matchesPrefix(u, a.Path) })
 	}
-	return contains(rule.APIGroups, a.Group) &&
-		slices.ContainsFunc(a.Subresources, func(sub string) bool { return covers(rule.Resources, a.Resource, sub) }) &&
+	return containsOrWildcard(rule.APIGroups, a.Group) &&
+		slices.ContainsFunc(a.Subresources, func(sub string) bool { return coversResource(rule.Resources, a.Resource, sub) }) &&
 		(len(rule.ResourceNames) == 0 || a.Name != "" && slices.Contains(rule.ResourceNames, a.Name))
 }
 
@@ -118,9 +118,9 @@ func matchesPrefix(pattern, path string) bool {
 	return open && strings.HasPrefix(path, prefix)
 }
 
-// covers reports whether the resources of a rule include a subresource of resource, or
-// resource itself if sub is "".
-func covers(resources []string, resource, sub string) bool {
+// coversResource reports whether the resources of a rule include a subresource of resource,
+// or resource itself if sub is "".
+func coversResource(resources []string, resource, sub string) bool {
 	if slices.Contains(resources, rbac.ResourceAll) {
 		return true
 	}
@@ -130,7 +130,7 @@ func covers(resources []string, resource, sub string) bool {
 	return slices.Contains(resources, resource+"/"+sub) || slices.Contains(resources, "*/"+sub)
 }
 
-// contains reports whether list contains value or a wildcard.
-func contains(list []string, value string) bool {
+// containsOrWildcard reports whether list contains value or a wildcard.
+func containsOrWildcard(list []string, value string) bool {
 	return slices.Contains(list, "*") || slices.Contains(list, value)
 }

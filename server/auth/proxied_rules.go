@@ -45,7 +45,7 @@ func unproxiedRules(rules []rbac.PolicyRule) []rbac.PolicyRule {
 	var all []rbac.PolicyRule
 	for i := range rules {
 		own := rules[i]
-		if contains(own.Verbs, impersonates) {
+		if containsOrWildcard(own.Verbs, impersonates) {
 			own.Verbs = []string{impersonates}
 		} else {
 			own.Verbs = nil
@@ -62,7 +62,7 @@ func (p Proxied) kubeletRules(rules []rbac.PolicyRule) []rbac.PolicyRule {
 		rule := rbac.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/" + path.subresource}}
 		for _, verb := range []string{"get", "create"} {
 			a := Attributes{Verb: verb, Resource: "nodes", Subresources: []string{path.subresource}}
-			if checked, _ := a.ofKubeletAPI(p.Node); anyCovers(rules, checked) {
+			if checked, _ := a.kubeletAttributes(p.Node); anyCovers(rules, checked) {
 				rule.Verbs = append(rule.Verbs, verb)
 			}
 		}

@@ -44,12 +44,12 @@ func ParseTokens(text []byte) (Tokens, error) {
 		if _, twice := all[digest]; twice {
 			return nil, fmt.Errorf("line %d: duplicate token", line)
 		}
-		all[digest] = User{Name: fields[1], Groups: append(groups(fields[3:]), authenticated)}
+		all[digest] = User{Name: fields[1], Groups: append(parseGroups(fields[3:]), authenticated)}
 	}
 }
 
-// groups returns the group names in fields, each of which may contain several names.
-func groups(fields []string) []string {
+// parseGroups returns the group names in fields, each of which may contain several names.
+func parseGroups(fields []string) []string {
 	var all []string
 	for _, field := range fields {
 		for g := range strings.SplitSeq(field, ",") {

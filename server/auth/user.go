@@ -36,8 +36,8 @@ const (
 	anonymous       = "system:anonymous"
 )
 
-// Root returns the user of connections to podd's own socket.
-func Root() User { return User{Name: "root", Groups: []string{Masters, authenticated}} }
+// RootUser returns the user of connections to podd's own socket.
+func RootUser() User { return User{Name: "root", Groups: []string{Masters, authenticated}} }
 
 // An Authenticator authenticates requests. The zero value rejects every request. The
 // functions are called for each request and must be safe for concurrent use.

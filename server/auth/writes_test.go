@@ -202,7 +202,7 @@ func TestWrites_Rules(t *testing.T) {
 				}
 			}
 		}
-		if root, _ := w.Rules(Root(), "a"); !slices.EqualFunc(root, mastersRules, func(a, b rbac.PolicyRule) bool { return slices.Equal(a.Verbs, b.Verbs) }) {
+		if root, _ := w.Rules(RootUser(), "a"); !slices.EqualFunc(root, mastersRules, func(a, b rbac.PolicyRule) bool { return slices.Equal(a.Verbs, b.Verbs) }) {
 			t.Errorf("%d: rules of root: got %v", n, root)
 		}
 	}

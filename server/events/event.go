@@ -19,14 +19,16 @@ const component = "kubelet"
 // of their revisions, and the newest revision. An event keeps its name when its count
 // increases. The caller may modify the returned events.
 func (l *Log) Events(after uint64) (newer []*v1.Event, revision uint64) {
-	copies, revision := l.since(after)
+	copies, revision := l.seriesSince(after)
 	for i := range copies {
-		newer = append(newer, l.event(&copies[i]))
+		newer = append(newer, l.toEvent(&copies[i]))
 	}
 	return newer, revision
 }
 
-func (l *Log) since(after uint64) ([]series, uint64) {
+// seriesSince returns copies of the series that are newer than the revision after, the
+// oldest first, and the newest revision.
+func (l *Log) seriesSince(after uint64) (newer []series, revision uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var all []series
@@ -41,8 +43,8 @@ func (l *Log) since(after uint64) ([]series, uint64) {
 	return all, l.revision
 }
 
-// event converts a series to the API's type.
-func (l *Log) event(s *series) *v1.Event {
+// toEvent converts a series to the API's type.
+func (l *Log) toEvent(s *series) *v1.Event {
 	about := l.reference(s)
 	namespace := about.Namespace
 	if namespace == "" {
@@ -51,7 +53,7 @@ func (l *Log) event(s *series) *v1.Event {
 	name := about.Name + "." + strconv.FormatInt(s.stamp, 16)
 	return &v1.Event{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Namespace: namespace, UID: uid(l.o.Node, namespace, name),
+			Name: name, Namespace: namespace, UID: eventUID(l.o.Node, namespace, name),
 			ResourceVersion:   strconv.FormatUint(s.revision, 10),
 			CreationTimestamp: metav1.NewTime(s.first),
 		},
@@ -73,9 +75,9 @@ func (l *Log) reference(s *series) v1.ObjectReference {
 	}
 }
 
-// uid returns the UID of the event with this name on a node. The UID is derived from the
-// arguments, so that it is the same in every call.
-func uid(node, namespace, name string) types.UID {
+// eventUID returns the UID of the event with this name on a node. The UID is derived from
+// the arguments, so that it is the same in every call.
+func eventUID(node, namespace, name string) types.UID {
 	sum := sha256.Sum256([]byte(node + "/" + namespace + "/" + name))
 	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
 }

@@ -37,9 +37,9 @@ type Options struct {
 	// First is the initial revision. It must be greater than every revision of an
 	// earlier process.
 	First uint64
-	// Most limits the number of retained events; 0 means 1,000. MostEach limits the
-	// number of retained events of an object; 0 means 100.
-	Most, MostEach int
+	// MaxEvents limits the number of retained events; 0 means 1,000. MaxEventsPerObject
+	// limits the number of retained events of an object; 0 means 100.
+	MaxEvents, MaxEventsPerObject int
 }
 
 // If maxSimilar events of an object, container and reason differ only in their messages,
@@ -92,11 +92,11 @@ type series struct {
 
 // New returns an empty Log.
 func New(o Options) *Log {
-	if o.Most == 0 {
-		o.Most = 1000
+	if o.MaxEvents == 0 {
+		o.MaxEvents = 1000
 	}
-	if o.MostEach == 0 {
-		o.MostEach = 100
+	if o.MaxEventsPerObject == 0 {
+		o.MaxEventsPerObject = 100
 	}
 	return &Log{o: o, revision: o.First, all: list.New(), objects: map[object]*bucket{}}
 }
@@ -150,10 +150,10 @@ func (l *Log) seriesLocked(n Note) *series {
 	if old != nil {
 		l.dropLocked(old)
 	}
-	if b.all.Len() >= l.o.MostEach {
+	if b.all.Len() >= l.o.MaxEventsPerObject {
 		l.dropLocked(b.all.Front().Value.(*series))
 	}
-	if l.all.Len() >= l.o.Most {
+	if l.all.Len() >= l.o.MaxEvents {
 		l.dropLocked(l.all.Front().Value.(*series))
 	}
 	l.objects[key] = b // the bucket is deleted with its last series
@@ -165,8 +165,8 @@ func (l *Log) seriesLocked(n Note) *series {
 }
 
 // findSeries returns the series in similar that n repeats: the series with the same message
-// or, if there are maxSimilar other series, the combined series. If found is nil, n starts a new
-// series, and droppable is a series that can be dropped to make room, or nil.
+// or, if there are maxSimilar other series, the combined series. If found is nil, n starts
+// a new series, and droppable is a series that can be dropped to make room, or nil.
 func findSeries(similar []*series, n Note) (found, droppable *series) {
 	var combined *series
 	for _, other := range similar {

@@ -84,7 +84,7 @@ func TestLog_Repetitions(t *testing.T) {
 
 // The limits hold for one pod and for many, and the newest events are retained.
 func TestLog_Limits(t *testing.T) {
-	l := New(Options{Node: "node", Most: 50, MostEach: 20})
+	l := New(Options{Node: "node", MaxEvents: 50, MaxEventsPerObject: 20})
 	for i := range 500 {
 		l.Add(note(fmt.Sprint("Reason", i), "m", time.Duration(i)))
 	}
@@ -105,8 +105,8 @@ func TestLog_Limits(t *testing.T) {
 // revisions, and names are unique.
 func TestLog_Properties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := New(Options{Node: "node", Most: rapid.SampledFrom([]int{3, 1000}).Draw(t, "most"), MostEach: rapid.SampledFrom([]int{2, 1000}).Draw(t, "each")})
-		bounded := l.o.Most < 1000 || l.o.MostEach < 1000
+		l := New(Options{Node: "node", MaxEvents: rapid.SampledFrom([]int{3, 1000}).Draw(t, "most"), MaxEventsPerObject: rapid.SampledFrom([]int{2, 1000}).Draw(t, "each")})
+		bounded := l.o.MaxEvents < 1000 || l.o.MaxEventsPerObject < 1000
 		total := 0
 		followed := map[string]*v1.Event{} // the events of a client that follows the log
 		var after uint64
@@ -144,8 +144,8 @@ func TestLog_Properties(t *testing.T) {
 		if !bounded && (counted != total || len(all) != len(followed)) {
 			t.Fatalf("got %d of %d occurrences in %d events; the client has %d events", counted, total, len(all), len(followed))
 		}
-		if len(all) > l.o.Most {
-			t.Fatalf("got %d events, want at most %d", len(all), l.o.Most)
+		if len(all) > l.o.MaxEvents {
+			t.Fatalf("got %d events, want at most %d", len(all), l.o.MaxEvents)
 		}
 	})
 }

@@ -82,11 +82,11 @@ func (a *API) Handler() http.Handler {
 	if a.Now == nil {
 		a.Now = time.Now
 	}
-	a.resources = resource.All(resource.Options{Measured: a.Usage != nil, Writable: a.Manifests != nil})
+	a.resources = resource.Definitions(resource.Options{Measured: a.Usage != nil, Writable: a.Manifests != nil})
 	a.objects = read.New(read.Options{State: a.State, Events: a.Events, Usage: a.Usage, ShowsSecret: a.ShowsSecret, Now: a.Now})
-	a.openAPI = openapi.New(GitVersion, describe(a.resources))
+	a.openAPI = openapi.New(GitVersion, toOpenAPI(a.resources))
 	a.writes = write.New(write.Options{
-		State: a.State, Objects: a.objects, Fields: managed.New(a.writable), Manifests: a.Manifests, InCluster: a.InCluster, Debugger: a.Debugger, Now: a.Now,
+		State: a.State, Objects: a.objects, Fields: managed.New(a.writableResources), Manifests: a.Manifests, InCluster: a.InCluster, Debugger: a.Debugger, Now: a.Now,
 	})
 	return http.HandlerFunc(a.serve)
 }
@@ -97,7 +97,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 		a.serveResource(w, r, i)
 		return
 	}
-	if i.Path == "/openapi" || under(i.Path, "/openapi") {
+	if i.Path == "/openapi" || isBelow(i.Path, "/openapi") {
 		a.openAPI.ServeHTTP(w, r)
 		return
 	}
@@ -107,7 +107,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 // serveResource serves a request for a resource. A request with several errors gets the
 // most specific error.
 func (a *API) serveResource(w http.ResponseWriter, r *http.Request, i request.Info) {
-	res := a.resource(i)
+	res := a.findResource(i)
 	switch {
 	case res == nil || i.Rest != "" && i.Proxied == "" || i.Subresource != "" && !res.HasSubresource(i.Subresource):
 		server.ReplyStatus(w, errNoPath)
@@ -128,8 +128,8 @@ func (a *API) serveResource(w http.ResponseWriter, r *http.Request, i request.In
 	}
 }
 
-// resource returns the resource of a request, or nil if it is not served.
-func (a *API) resource(i request.Info) *resource.Definition {
+// findResource returns the resource of a request, or nil if it is not served.
+func (a *API) findResource(i request.Info) *resource.Definition {
 	for _, res := range a.resources {
 		if res.Group != i.Group || res.Version != i.Version || res.Name != i.Resource {
 			continue

@@ -22,19 +22,19 @@ var options = map[string]any{
 	"proxy": &v1.NodeProxyOptions{},
 }
 
-// writable returns the resources that can be written.
-func (a *API) writable() []openapi.Resource {
+// writableResources returns the resources that can be written.
+func (a *API) writableResources() []openapi.Resource {
 	var all []*resource.Definition
 	for _, r := range a.resources {
 		if r.InManifests() {
 			all = append(all, r)
 		}
 	}
-	return describe(all)
+	return toOpenAPI(all)
 }
 
-// describe returns the descriptions of resources for OpenAPI.
-func describe(all []*resource.Definition) []openapi.Resource {
+// toOpenAPI returns the descriptions of resources for OpenAPI.
+func toOpenAPI(all []*resource.Definition) []openapi.Resource {
 	var out []openapi.Resource
 	for _, r := range all {
 		if r.Blank == nil || r.Measure != nil { // reviews and metrics have no fields to explain

@@ -13,8 +13,8 @@ import (
 	"podd/server/kube/resource"
 )
 
-// under reports whether path is below root.
-func under(path, root string) bool { return strings.HasPrefix(path, root+"/") }
+// isBelow reports whether path is below root.
+func isBelow(path, root string) bool { return strings.HasPrefix(path, root+"/") }
 
 // discover serves discovery: the groups, versions and resources of the API, in the legacy
 // and in the aggregated format. It responds to all other paths with 404.
@@ -56,7 +56,7 @@ func discoveryForms(path string) []string {
 func (a *API) discovery(path, host string) any {
 	switch path {
 	case "/version":
-		return thisVersion()
+		return versionInfo()
 	case "/api":
 		return metav1.APIVersions{
 			TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"},

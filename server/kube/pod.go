@@ -20,13 +20,13 @@ var errNoDebugging = &server.Error{Status: http.StatusMethodNotAllowed, Message:
 
 // log serves the log of a container with the parameters of v1.PodLogOptions.
 func (a *API) log(w http.ResponseWriter, r *http.Request, i request.Info) {
-	p, err := a.pod(i)
+	p, err := a.findPod(i)
 	var req server.LogRequest
 	if err == nil {
 		req, err = kubelet.ParseLogRequest(r.URL.Query())
 	}
 	if err == nil {
-		req.Container, err = container(p.Pod, r)
+		req.Container, err = requestedContainer(p.Pod, r)
 	}
 	if err != nil {
 		server.ReplyStatus(w, err)
@@ -38,21 +38,21 @@ func (a *API) log(w http.ResponseWriter, r *http.Request, i request.Info) {
 
 // connect opens a stream to a pod.
 func (a *API) connect(w http.ResponseWriter, r *http.Request, i request.Info) {
-	p, err := a.pod(i)
+	p, err := a.findPod(i)
 	if err != nil {
 		server.ReplyStatus(w, err)
 		return
 	}
 	if i.Subresource == "portforward" {
-		kubelet.Forward(w, r, server.ReplyStatus, a.Runtime, p)
+		kubelet.PortForward(w, r, server.ReplyStatus, a.Runtime, p)
 		return
 	}
-	name, err := container(p.Pod, r)
+	name, err := requestedContainer(p.Pod, r)
 	if err != nil {
 		server.ReplyStatus(w, err)
 		return
 	}
-	on := func(stream string) bool { return request.Boolean(r.URL.Query(), stream) }
+	on := func(stream string) bool { return request.BoolParameter(r.URL.Query(), stream) }
 	s := kubelet.Streams{Stdin: on("stdin"), Stdout: on("stdout"), Stderr: on("stderr"), TTY: on("tty")}
 	if i.Subresource == "exec" {
 		kubelet.Exec(w, r, server.ReplyStatus, a.Runtime, p, name, s)
@@ -61,22 +61,23 @@ func (a *API) connect(w http.ResponseWriter, r *http.Request, i request.Info) {
 	}
 }
 
-// pod returns the pod of a request, or the API's error if it does not exist.
-func (a *API) pod(i request.Info) (*server.PodView, error) {
+// findPod returns the pod of a request, or the API's error if it does not exist.
+func (a *API) findPod(i request.Info) (*server.PodView, error) {
 	key := server.Key{Namespace: i.Namespace, Name: i.Name}
 	v := a.State.View()
 	p := v.Pod(key)
 	if p == nil {
-		return nil, a.resource(i).NotFound(v, key)
+		return nil, a.findResource(i).NotFound(v, key)
 	}
 	return p, nil
 }
 
-// container returns the name of the container in the query or, if the query has none, the
-// name of the pod's only container. It returns an error if the pod has no such container.
-func container(p *v1.Pod, r *http.Request) (string, error) {
+// requestedContainer returns the name of the container in the query or, if the query has
+// none, the name of the pod's only container. It returns an error if the pod has no such
+// container.
+func requestedContainer(p *v1.Pod, r *http.Request) (string, error) {
 	name := r.URL.Query().Get("container")
-	all := names(p)
+	all := containerNames(p)
 	switch {
 	case name == "" && len(p.Spec.Containers) == 1:
 		return p.Spec.Containers[0].Name, nil
@@ -88,7 +89,8 @@ func container(p *v1.Pod, r *http.Request) (string, error) {
 	return name, nil
 }
 
-func names(p *v1.Pod) (all []string) {
+// containerNames returns the names of all containers of a pod.
+func containerNames(p *v1.Pod) (all []string) {
 	for _, c := range p.Spec.InitContainers {
 		all = append(all, c.Name)
 	}

@@ -27,7 +27,7 @@ func TestReview_Forwarded(t *testing.T) {
 		return w.Body.String()
 	}
 	for _, forwarded := range []bool{false, true} {
-		user := auth.Root()
+		user := auth.RootUser()
 		user.Forwarded = forwarded
 		for spec, open := range map[string]bool{
 			`{"verb":"list","resource":"pods"}`:                                  true,

@@ -10,7 +10,7 @@ import (
 // determine the available features.
 const GitVersion = "v1.34.4-podd"
 
-func thisVersion() version.Info {
+func versionInfo() version.Info {
 	return version.Info{
 		Major: "1", Minor: "34", GitVersion: GitVersion, GitTreeState: "clean",
 		GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH,

@@ -113,9 +113,9 @@ func (a *API) handleDebugging(mux *http.ServeMux) {
 	mux.HandleFunc("POST /run/{namespace}/{pod}/{container}", a.run)
 	mux.HandleFunc("POST /run/{namespace}/{pod}/{uid}/{container}", a.run)
 	if a.SystemLogs == nil {
-		mux.Handle("/logs/", server.Disabled("logs endpoint is"))
+		mux.Handle("/logs/", server.DisabledHandler("logs endpoint is"))
 	} else {
-		mux.Handle("GET /logs/", sandboxed(http.StripPrefix("/logs", http.FileServerFS(a.SystemLogs))))
+		mux.Handle("GET /logs/", withSandboxPolicy(http.StripPrefix("/logs", http.FileServerFS(a.SystemLogs))))
 	}
 	mux.HandleFunc("GET /configz", a.configz)
 	mux.HandleFunc("GET /flagz", a.flagz)
@@ -124,9 +124,9 @@ func (a *API) handleDebugging(mux *http.ServeMux) {
 	a.handleInternals(mux)
 }
 
-// sandboxed makes browsers ignore scripts and other active content in responses, because
-// programs can write markup into their logs.
-func sandboxed(h http.Handler) http.Handler {
+// withSandboxPolicy makes browsers ignore scripts and other active content in responses,
+// because programs can write markup into their logs.
+func withSandboxPolicy(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", "sandbox; default-src 'none'")
 		w.Header().Set("X-Content-Type-Options", "nosniff")

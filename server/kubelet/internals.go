@@ -23,7 +23,7 @@ const maxVerbosity = 10
 // state.
 func (a *API) handleInternals(mux *http.ServeMux) {
 	if !a.Profiling {
-		mux.Handle("/debug/pprof/", server.Disabled("profiling endpoint is"))
+		mux.Handle("/debug/pprof/", server.DisabledHandler("profiling endpoint is"))
 	} else {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index) // cmdline is omitted because it shows secrets; see flagz
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
@@ -31,7 +31,7 @@ func (a *API) handleInternals(mux *http.ServeMux) {
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
 	if a.SetVerbosity == nil {
-		mux.Handle("/debug/flags/v", server.Disabled("flags endpoint is"))
+		mux.Handle("/debug/flags/v", server.DisabledHandler("flags endpoint is"))
 	} else {
 		mux.HandleFunc("PUT /debug/flags/v", a.setVerbosity)
 	}

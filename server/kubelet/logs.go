@@ -67,7 +67,7 @@ func fail(w http.ResponseWriter, err error) { http.Error(w, err.Error(), server.
 // old name of tailLines. Errors are *server.Error with status 400 for a value that cannot be
 // parsed and status 422 for a value that is not allowed.
 func ParseLogRequest(q url.Values) (req server.LogRequest, err error) {
-	req.Follow, req.Previous, req.Timestamps = request.Boolean(q, "follow"), request.Boolean(q, "previous"), request.Boolean(q, "timestamps")
+	req.Follow, req.Previous, req.Timestamps = request.BoolParameter(q, "follow"), request.BoolParameter(q, "previous"), request.BoolParameter(q, "timestamps")
 	if t := q.Get("tail"); t != "" {
 		q.Set("tailLines", t)
 		if t == "all" {
@@ -81,31 +81,32 @@ func ParseLogRequest(q url.Values) (req server.LogRequest, err error) {
 		}
 		n, err := strconv.ParseInt(q.Get(name), 10, 64)
 		if err != nil {
-			return req, bad(http.StatusBadRequest, "%s: %.40q is not a number", name, q.Get(name))
+			return req, newError(http.StatusBadRequest, "%s: %.40q is not a number", name, q.Get(name))
 		}
 		if n < 0 || n == 0 && name != "tailLines" {
-			return req, bad(http.StatusUnprocessableEntity, "%s: %d is too small", name, n)
+			return req, newError(http.StatusUnprocessableEntity, "%s: %d is too small", name, n)
 		}
 		numbers[name] = n
 	}
 	req.Tail, req.Limit = numbers["tailLines"], numbers["limitBytes"]
 	if s := q.Get("sinceTime"); s != "" {
 		if req.Since, err = time.Parse(time.RFC3339, s); err != nil {
-			return req, bad(http.StatusBadRequest, "sinceTime: %.40q is not a time in the format 2006-01-02T15:04:05Z", s)
+			return req, newError(http.StatusBadRequest, "sinceTime: %.40q is not a time in the format 2006-01-02T15:04:05Z", s)
 		}
 	}
 	if n := numbers["sinceSeconds"]; n > 0 {
 		if !req.Since.IsZero() {
-			return req, bad(http.StatusUnprocessableEntity, "at most one of sinceTime and sinceSeconds may be given")
+			return req, newError(http.StatusUnprocessableEntity, "at most one of sinceTime and sinceSeconds may be given")
 		}
 		req.Since = time.Now().Add(-time.Duration(min(n, 1<<32)) * time.Second)
 	}
 	if q.Get("stream") != "" { // as in Kubernetes if the feature gate PodLogsQuerySplitStreams is off
-		return req, bad(http.StatusUnprocessableEntity, "stream may not be given")
+		return req, newError(http.StatusUnprocessableEntity, "stream may not be given")
 	}
 	return req, nil
 }
 
-func bad(status int, format string, args ...any) error {
+// newError returns a *server.Error with an HTTP status.
+func newError(status int, format string, args ...any) error {
 	return &server.Error{Status: status, Message: fmt.Sprintf(format, args...)}
 }

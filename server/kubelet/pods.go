@@ -25,7 +25,7 @@ func (a *API) runningPods(w http.ResponseWriter, _ *http.Request) {
 	list := newList(len(v.Pods))
 	for _, p := range v.Pods {
 		var running []v1.Container
-		for c := range server.Statuses(p.Pod) {
+		for c := range server.ContainerStatuses(p.Pod) {
 			if c.State.Running != nil {
 				running = append(running, v1.Container{Name: c.Name, Image: c.Image})
 			}
@@ -81,7 +81,7 @@ func (a *API) findContainer(w http.ResponseWriter, r *http.Request) string {
 // containerID returns the id of a running container. It returns an error if the pod has no
 // running container with that name.
 func containerID(p *server.PodView, name string) (string, error) {
-	for c := range server.Statuses(p.Pod) {
+	for c := range server.ContainerStatuses(p.Pod) {
 		if _, id, ok := strings.Cut(c.ContainerID, "://"); c.Name == name && c.State.Running != nil && ok {
 			return id, nil
 		}

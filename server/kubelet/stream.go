@@ -22,23 +22,23 @@ const maxPorts = 100
 
 func (a *API) exec(w http.ResponseWriter, r *http.Request) {
 	if p := a.findPod(w, r); p != nil {
-		Exec(w, r, fail, a.Runtime, p, r.PathValue("container"), streams(r.URL.Query()))
+		Exec(w, r, fail, a.Runtime, p, r.PathValue("container"), queryStreams(r.URL.Query()))
 	}
 }
 
 func (a *API) attach(w http.ResponseWriter, r *http.Request) {
 	if p := a.findPod(w, r); p != nil {
-		Attach(w, r, fail, a.Runtime, p, r.PathValue("container"), streams(r.URL.Query()))
+		Attach(w, r, fail, a.Runtime, p, r.PathValue("container"), queryStreams(r.URL.Query()))
 	}
 }
 
 // Exec connects the client to a command in a container. The query has the command's
 // arguments. Errors are passed to fail.
-func Exec(w http.ResponseWriter, r *http.Request, fail ErrorHandler, to Runtime, p *server.PodView, container string, s Streams) {
+func Exec(w http.ResponseWriter, r *http.Request, fail ErrorHandler, target Runtime, p *server.PodView, container string, s Streams) {
 	command := r.URL.Query()["command"]
-	s, err := s.normalized()
+	s, err := s.normalize()
 	if err == nil && len(command) == 0 {
-		err = bad(http.StatusBadRequest, "no command; pass the parameter command once for each argument")
+		err = newError(http.StatusBadRequest, "no command; pass the parameter command once for each argument")
 	}
 	var id string
 	if err == nil {
@@ -48,12 +48,12 @@ func Exec(w http.ResponseWriter, r *http.Request, fail ErrorHandler, to Runtime,
 		fail(w, err)
 		return
 	}
-	proxyStream(w, r, fail, func(ctx context.Context) (string, error) { return to.Exec(ctx, id, command, s) })
+	proxyStream(w, r, fail, func(ctx context.Context) (string, error) { return target.Exec(ctx, id, command, s) })
 }
 
 // Attach connects the client to the streams of a container's main process.
-func Attach(w http.ResponseWriter, r *http.Request, fail ErrorHandler, to Runtime, p *server.PodView, container string, s Streams) {
-	s, err := s.normalized()
+func Attach(w http.ResponseWriter, r *http.Request, fail ErrorHandler, target Runtime, p *server.PodView, container string, s Streams) {
+	s, err := s.normalize()
 	var id string
 	if err == nil {
 		id, err = containerID(p, container)
@@ -62,55 +62,55 @@ func Attach(w http.ResponseWriter, r *http.Request, fail ErrorHandler, to Runtim
 		fail(w, err)
 		return
 	}
-	proxyStream(w, r, fail, func(ctx context.Context) (string, error) { return to.Attach(ctx, id, s) })
+	proxyStream(w, r, fail, func(ctx context.Context) (string, error) { return target.Attach(ctx, id, s) })
 }
 
 func (a *API) portForward(w http.ResponseWriter, r *http.Request) {
 	if p := a.findPod(w, r); p != nil {
-		Forward(w, r, fail, a.Runtime, p)
+		PortForward(w, r, fail, a.Runtime, p)
 	}
 }
 
-// Forward connects the client to ports of a pod.
-func Forward(w http.ResponseWriter, r *http.Request, fail ErrorHandler, to Runtime, p *server.PodView) {
-	ports, err := ports(r.URL.Query())
+// PortForward connects the client to ports of a pod.
+func PortForward(w http.ResponseWriter, r *http.Request, fail ErrorHandler, target Runtime, p *server.PodView) {
+	ports, err := queryPorts(r.URL.Query())
 	switch {
 	case err != nil:
 		fail(w, err)
 	case p.Sandbox == "":
 		fail(w, server.NotFound(fmt.Sprintf("pod %q is not running", p.Pod.Name)))
 	default:
-		proxyStream(w, r, fail, func(ctx context.Context) (string, error) { return to.PortForward(ctx, p.Sandbox, ports) })
+		proxyStream(w, r, fail, func(ctx context.Context) (string, error) { return target.PortForward(ctx, p.Sandbox, ports) })
 	}
 }
 
-func streams(q url.Values) Streams {
+func queryStreams(q url.Values) Streams {
 	return Streams{Stdin: q.Get("input") == "1", Stdout: q.Get("output") == "1", Stderr: q.Get("error") == "1", TTY: q.Get("tty") == "1"}
 }
 
-// normalized returns s without stderr if TTY is set, because a terminal has a single output
+// normalize returns s without stderr if TTY is set, because a terminal has a single output
 // stream. It returns an error if s has no stream.
-func (s Streams) normalized() (Streams, error) {
+func (s Streams) normalize() (Streams, error) {
 	if s.TTY {
 		s.Stderr = false
 	}
 	if !s.Stdin && !s.Stdout && !s.Stderr {
-		return s, bad(http.StatusBadRequest, "you must specify at least 1 of stdin, stdout, stderr")
+		return s, newError(http.StatusBadRequest, "you must specify at least 1 of stdin, stdout, stderr")
 	}
 	return s, nil
 }
 
-// ports returns the ports in the query of a WebSocket client. SPDY clients send the ports in
-// the stream instead.
-func ports(q url.Values) ([]int32, error) {
+// queryPorts returns the ports in the query of a WebSocket client. SPDY clients send the
+// ports in the stream instead.
+func queryPorts(q url.Values) ([]int32, error) {
 	if len(q["port"]) > maxPorts {
-		return nil, bad(http.StatusBadRequest, "too many ports: %d (limit %d)", len(q["port"]), maxPorts)
+		return nil, newError(http.StatusBadRequest, "too many ports: %d (limit %d)", len(q["port"]), maxPorts)
 	}
 	var all []int32
 	for _, text := range q["port"] {
 		n, err := strconv.ParseUint(text, 10, 16)
 		if err != nil || n == 0 {
-			return nil, bad(http.StatusBadRequest, "%.20q is not a port number", text)
+			return nil, newError(http.StatusBadRequest, "%.20q is not a port number", text)
 		}
 		all = append(all, int32(n))
 	}
@@ -126,19 +126,19 @@ func proxyStream(w http.ResponseWriter, r *http.Request, fail ErrorHandler, stre
 		fail(w, err)
 		return
 	}
-	to, err := url.Parse(text)
-	if err != nil || to.Host == "" {
-		fail(w, bad(http.StatusInternalServerError, "the runtime returned no address for the stream"))
+	target, err := url.Parse(text)
+	if err != nil || target.Host == "" {
+		fail(w, newError(http.StatusInternalServerError, "the runtime returned no address for the stream"))
 		return
 	}
 	proxy := httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
-			p.Out.URL, p.Out.Host = to, to.Host
+			p.Out.URL, p.Out.Host = target, target.Host
 			p.Out.Header.Del("Authorization") // a credential for podd, which the runtime must not receive
 		},
-		Transport: newTransport(to), ModifyResponse: keepReading,
+		Transport: newTransport(target), ModifyResponse: keepReading,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			fail(w, bad(http.StatusBadGateway, "connecting to the runtime's streaming server: %v", err))
+			fail(w, newError(http.StatusBadGateway, "connecting to the runtime's streaming server: %v", err))
 		},
 		FlushInterval: -1,
 		ErrorLog:      log.New(io.Discard, "", 0), // ordinary disconnects are not logged
@@ -152,9 +152,9 @@ const dialTimeout = 10 * time.Second
 
 // newTransport returns a Transport for one request. It does not verify the
 // certificate on loopback addresses, because the runtime signs it itself.
-func newTransport(to *url.URL) *http.Transport {
-	ip, err := netip.ParseAddr(to.Hostname())
-	local := to.Hostname() == "localhost" || err == nil && ip.IsLoopback()
+func newTransport(target *url.URL) *http.Transport {
+	ip, err := netip.ParseAddr(target.Hostname())
+	local := target.Hostname() == "localhost" || err == nil && ip.IsLoopback()
 	return &http.Transport{
 		DialContext:       (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: local},

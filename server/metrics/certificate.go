@@ -31,11 +31,11 @@ func newCertificateCounts() certificateCounts {
 	}
 }
 
-func (c certificateCounts) all(until func() (time.Time, error)) []prometheus.Collector {
+func (c certificateCounts) collectors(until func() (time.Time, error)) []prometheus.Collector {
 	ttl := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "kubelet_certificate_manager_client_ttl_seconds",
 		Help: "Remaining validity in seconds of the node's client certificate; +Inf if it uses another credential.",
-	}, func() float64 { return remaining(until, time.Now()) })
+	}, func() float64 { return remainingSeconds(until, time.Now()) })
 	return []prometheus.Collector{c.rotationAge, c.clientErrors, c.serveErrors, ttl}
 }
 
@@ -54,9 +54,9 @@ func (c certificateCounts) RecordCertificateRequest(serving bool, created, now t
 	}
 }
 
-// remaining returns the remaining validity of a certificate in seconds. It returns +Inf
-// if until is nil or there is no certificate.
-func remaining(until func() (time.Time, error), now time.Time) float64 {
+// remainingSeconds returns the remaining validity of a certificate in seconds. It returns
+// +Inf if until is nil or there is no certificate.
+func remainingSeconds(until func() (time.Time, error), now time.Time) float64 {
 	if until == nil {
 		return math.Inf(1)
 	}

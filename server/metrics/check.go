@@ -17,7 +17,9 @@ func newCheckCounts() checkCounts {
 	}
 }
 
-func (c checkCounts) all() []prometheus.Collector { return []prometheus.Collector{c.last, c.made} }
+func (c checkCounts) collectors() []prometheus.Collector {
+	return []prometheus.Collector{c.last, c.made}
+}
 
 // RecordHealthCheck records the result of a health check of kind "healthz", "livez" or
 // "readyz".

@@ -31,14 +31,14 @@ type Log struct {
 
 var (
 	claimLabels     = []string{"namespace", "persistentvolumeclaim"}
-	claimCapacity   = desc("kubelet_volume_stats_capacity_bytes", "Capacity in bytes of the volume of a PersistentVolumeClaim.", claimLabels...)
-	claimAvailable  = desc("kubelet_volume_stats_available_bytes", "Available bytes of the volume of a PersistentVolumeClaim.", claimLabels...)
-	claimUsed       = desc("kubelet_volume_stats_used_bytes", "Used bytes of the volume of a PersistentVolumeClaim.", claimLabels...)
-	claimInodes     = desc("kubelet_volume_stats_inodes", "Maximum number of inodes of the volume of a PersistentVolumeClaim.", claimLabels...)
-	claimInodesFree = desc("kubelet_volume_stats_inodes_free", "Number of free inodes of the volume of a PersistentVolumeClaim.", claimLabels...)
-	claimInodesUsed = desc("kubelet_volume_stats_inodes_used", "Number of used inodes of the volume of a PersistentVolumeClaim.", claimLabels...)
-	claimAbnormal   = desc("kubelet_volume_stats_health_status_abnormal", "1 if the CSI driver reports the volume of a PersistentVolumeClaim as abnormal, else 0.", claimLabels...)
-	logBytes        = desc("kubelet_container_log_filesystem_used_bytes", "Disk usage in bytes of the logs of a container.", "uid", "namespace", "pod", "container")
+	claimCapacity   = newDesc("kubelet_volume_stats_capacity_bytes", "Capacity in bytes of the volume of a PersistentVolumeClaim.", claimLabels...)
+	claimAvailable  = newDesc("kubelet_volume_stats_available_bytes", "Available bytes of the volume of a PersistentVolumeClaim.", claimLabels...)
+	claimUsed       = newDesc("kubelet_volume_stats_used_bytes", "Used bytes of the volume of a PersistentVolumeClaim.", claimLabels...)
+	claimInodes     = newDesc("kubelet_volume_stats_inodes", "Maximum number of inodes of the volume of a PersistentVolumeClaim.", claimLabels...)
+	claimInodesFree = newDesc("kubelet_volume_stats_inodes_free", "Number of free inodes of the volume of a PersistentVolumeClaim.", claimLabels...)
+	claimInodesUsed = newDesc("kubelet_volume_stats_inodes_used", "Number of used inodes of the volume of a PersistentVolumeClaim.", claimLabels...)
+	claimAbnormal   = newDesc("kubelet_volume_stats_health_status_abnormal", "1 if the CSI driver reports the volume of a PersistentVolumeClaim as abnormal, else 0.", claimLabels...)
+	logBytes        = newDesc("kubelet_container_log_filesystem_used_bytes", "Disk usage in bytes of the logs of a container.", "uid", "namespace", "pod", "container")
 )
 
 // diskTimeout limits the time for which measuring disks may delay the other

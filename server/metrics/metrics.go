@@ -98,14 +98,14 @@ func New(o Options) *Metrics {
 		o: o, all: prometheus.NewRegistry(), probes: prometheus.NewRegistry(), slis: prometheus.NewRegistry(),
 	}
 	m.all.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	m.all.MustRegister(m.runtimeCounts.all()...)
-	m.all.MustRegister(m.podCounts.all()...)
-	m.all.MustRegister(m.startCounts.all()...)
-	m.all.MustRegister(m.workCounts.all()...)
-	m.all.MustRegister(m.requestCounts.all()...)
+	m.all.MustRegister(m.runtimeCounts.collectors()...)
+	m.all.MustRegister(m.podCounts.collectors()...)
+	m.all.MustRegister(m.startCounts.collectors()...)
+	m.all.MustRegister(m.workCounts.collectors()...)
+	m.all.MustRegister(m.requestCounts.collectors()...)
 	m.all.MustRegister(m.driverDuration)
-	m.slis.MustRegister(m.checkCounts.all()...)
-	m.probes.MustRegister(m.probeCounts.all()...)
+	m.slis.MustRegister(m.checkCounts.collectors()...)
+	m.probes.MustRegister(m.probeCounts.collectors()...)
 	m.probes.MustRegister(startTime{collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})})
 	return m
 }
@@ -117,25 +117,25 @@ func (m *Metrics) UpdatePod(before, after *server.PodView, now time.Time) {
 	m.startCounts.update(before, after, now)
 	m.workCounts.update(before, after)
 	if after.Rule == m.o.NotAdmitted && after.Problem && (before == nil || before.Rule != after.Rule || before.Pod.Status.Reason != after.Pod.Status.Reason) {
-		m.rejections.WithLabelValues(rejection(after.Pod.Status.Reason)).Inc()
+		m.rejections.WithLabelValues(rejectionLabel(after.Pod.Status.Reason)).Inc()
 	}
 	if before != nil && before.Pod.UID != after.Pod.UID {
-		m.forgetUID(before.Pod.UID) // each edit of a static pod changes its UID
+		m.deleteUIDSeries(before.Pod.UID) // each edit of a static pod changes its UID
 	}
 }
 
 // DeletePod deletes the series of a pod that was deleted. last is the last published
 // state of the pod.
 func (m *Metrics) DeletePod(last *server.PodView) {
-	m.forget(types.NamespacedName(last.Key()))
-	m.deleted(last.Pod.UID)
+	m.deletePodSeries(types.NamespacedName(last.Key()))
+	m.stopTracking(last.Pod.UID)
 }
 
 // Handler returns an http.Handler for all three paths. It must be called only once.
 func (m *Metrics) Handler(in Inputs) http.Handler {
 	m.all.MustRegister(stateCollector{m.o, in})
 	if in.ClientCertificate != nil {
-		m.all.MustRegister(m.certificateCounts.all(in.ClientCertificate)...)
+		m.all.MustRegister(m.certificateCounts.collectors(in.ClientCertificate)...)
 	}
 	if in.Disks != nil {
 		m.all.MustRegister(diskCollector(in.Disks))

@@ -171,7 +171,7 @@ func TestOperation(t *testing.T) {
 		"ListPodSandboxStats": "list_podsandbox_stats", "CreateContainer": "create_container", "ContainerStatus": "container_status",
 		"ExecSync": "exec_sync", "UpdateContainerResources": "update_container", "ImageFsInfo": "image_fs_info", "Version": "version",
 	} {
-		if got := operation(method); got != want {
+		if got := operationLabel(method); got != want {
 			t.Errorf("%s: got %s, want %s", method, got, want)
 		}
 	}
@@ -181,7 +181,7 @@ func TestOperation(t *testing.T) {
 func TestForget(t *testing.T) {
 	m := exercised()
 	h := m.Handler(inputs())
-	m.forget(types.NamespacedName{Namespace: "default", Name: "web-n1"})
+	m.deletePodSeries(types.NamespacedName{Namespace: "default", Name: "web-n1"})
 	if text := scrape(h, "/metrics/probes"); strings.Contains(text, "web-n1") {
 		t.Errorf("after the pod was deleted:\n%s", text)
 	}

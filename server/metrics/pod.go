@@ -33,7 +33,7 @@ func newPodCounts() podCounts {
 	}
 }
 
-func (c podCounts) all() []prometheus.Collector {
+func (c podCounts) collectors() []prometheus.Collector {
 	return []prometheus.Collector{
 		c.pods, c.podErrors, c.sandbox, c.sandboxErrors, c.containers, c.containerErrors, c.pull, c.evictions, c.rules,
 	}

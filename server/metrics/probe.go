@@ -23,7 +23,9 @@ func newProbeCounts() probeCounts {
 	}
 }
 
-func (c probeCounts) all() []prometheus.Collector { return []prometheus.Collector{c.attempts, c.took} }
+func (c probeCounts) collectors() []prometheus.Collector {
+	return []prometheus.Collector{c.attempts, c.took}
+}
 
 // Probe is the result of one attempt of a probe.
 type Probe struct {
@@ -38,7 +40,7 @@ type Probe struct {
 
 // RecordProbe records the result of a probe.
 func (c probeCounts) RecordProbe(p Probe) {
-	kind, result := title(p.Kind), "failed"
+	kind, result := capitalize(p.Kind), "failed"
 	switch {
 	case p.Err != nil:
 		result = "unknown"
@@ -51,16 +53,16 @@ func (c probeCounts) RecordProbe(p Probe) {
 	}
 }
 
-func title(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+func capitalize(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// forget deletes the series of a pod that was deleted.
-func (c probeCounts) forget(pod types.NamespacedName) {
+// deletePodSeries deletes the series of a pod that was deleted.
+func (c probeCounts) deletePodSeries(pod types.NamespacedName) {
 	labels := prometheus.Labels{"pod": pod.Name, "namespace": pod.Namespace}
 	c.attempts.DeletePartialMatch(labels)
 	c.took.DeletePartialMatch(labels)
 }
 
-// forgetUID deletes the series of a pod that was replaced by a pod with the same name.
-func (c probeCounts) forgetUID(uid types.UID) {
+// deleteUIDSeries deletes the series of a pod that was replaced by a pod with the same name.
+func (c probeCounts) deleteUIDSeries(uid types.UID) {
 	c.attempts.DeletePartialMatch(prometheus.Labels{"pod_uid": string(uid)})
 }

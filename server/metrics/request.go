@@ -30,7 +30,7 @@ func newRequestCounts() requestCounts {
 	}
 }
 
-func (c requestCounts) all() []prometheus.Collector {
+func (c requestCounts) collectors() []prometheus.Collector {
 	return []prometheus.Collector{c.requests, c.took, c.inFlight}
 }
 

@@ -31,13 +31,13 @@ func newRuntimeCounts() runtimeCounts {
 	}
 }
 
-func (c runtimeCounts) all() []prometheus.Collector {
+func (c runtimeCounts) collectors() []prometheus.Collector {
 	return []prometheus.Collector{c.calls, c.failed, c.took, c.relist, c.interval, c.lastSeen}
 }
 
 // RecordCall records a CRI call by its method, such as "RunPodSandbox".
 func (c runtimeCounts) RecordCall(method string, took time.Duration, err error) {
-	operation := operation(method)
+	operation := operationLabel(method)
 	c.calls.WithLabelValues(operation).Inc()
 	c.took.WithLabelValues(operation).Observe(took.Seconds())
 	if err != nil {
@@ -45,8 +45,8 @@ func (c runtimeCounts) RecordCall(method string, took time.Duration, err error) 
 	}
 }
 
-// operation returns the kubelet's label for a CRI method, such as "run_podsandbox".
-func operation(method string) string {
+// operationLabel returns the kubelet's label for a CRI method, such as "run_podsandbox".
+func operationLabel(method string) string {
 	switch method {
 	case "UpdateContainerResources":
 		return "update_container"

@@ -29,7 +29,7 @@ func newStartCounts() startCounts {
 	}
 }
 
-func (c startCounts) all() []prometheus.Collector {
+func (c startCounts) collectors() []prometheus.Collector {
 	return []prometheus.Collector{c.took, c.sli, c.total, c.workerStart}
 }
 
@@ -90,7 +90,7 @@ func (c startCounts) update(before, after *server.PodView, now time.Time) {
 	}
 	s := c.byUID[p.UID]
 	switch {
-	case p.DeletionTimestamp != nil || p.Status.Phase == v1.PodFailed || restarts(p) > 0:
+	case p.DeletionTimestamp != nil || p.Status.Phase == v1.PodFailed || restartCount(p) > 0:
 		delete(c.byUID, p.UID)
 	case s == nil && !allStarted(p) && (before == nil || before.Pod.UID != p.UID):
 		c.byUID[p.UID] = &start{observed: now}
@@ -104,12 +104,12 @@ func (c startCounts) update(before, after *server.PodView, now time.Time) {
 		}
 		total := max(now.Sub(s.observed), 0)
 		c.total.Observe(total.Seconds())
-		c.sli.Observe(max(total-union(append(s.pulls, initSpans(p)...)), 0).Seconds())
+		c.sli.Observe(max(total-totalTime(append(s.pulls, initSpans(p)...)), 0).Seconds())
 	}
 }
 
-// deleted removes a pod that was deleted.
-func (c startCounts) deleted(uid types.UID) {
+// stopTracking removes a pod that was deleted.
+func (c startCounts) stopTracking(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.byUID, uid)
@@ -126,8 +126,8 @@ func initSpans(p *v1.Pod) []span {
 	return all
 }
 
-// union returns the total time that is covered by at least one of the spans.
-func union(all []span) (sum time.Duration) {
+// totalTime returns the total time that is covered by at least one of the spans.
+func totalTime(all []span) (sum time.Duration) {
 	slices.SortFunc(all, func(a, b span) int { return a.from.Compare(b.from) })
 	var until time.Time
 	for _, s := range all {
@@ -152,7 +152,7 @@ func allStarted(p *v1.Pod) bool {
 	return len(p.Status.ContainerStatuses) == len(p.Spec.Containers)
 }
 
-func restarts(p *v1.Pod) (n int32) {
+func restartCount(p *v1.Pod) (n int32) {
 	for _, c := range p.Status.ContainerStatuses {
 		n += c.RestartCount
 	}

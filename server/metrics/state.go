@@ -18,28 +18,28 @@ type stateCollector struct {
 	Inputs
 }
 
-func desc(name, help string, labels ...string) *prometheus.Desc {
+func newDesc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 
 var (
-	buildInfo = desc("kubernetes_build_info", "Versions of podd, of the kubelet that it is compatible with, and of the Go compiler. The value is always 1.",
+	buildInfo = newDesc("kubernetes_build_info", "Versions of podd, of the kubelet that it is compatible with, and of the Go compiler. The value is always 1.",
 		"major", "minor", "git_version", "podd_version", "go_version", "compiler", "platform")
-	nodeName       = desc("kubelet_node_name", "Name of the node. The value is always 1.", "node")
-	cgroups        = desc("kubelet_cgroup_version", "Version of the host's cgroup hierarchy.")
-	desiredPods    = desc("kubelet_desired_pods", "Pods that the sources contain.", "static")
-	activePods     = desc("kubelet_active_pods", "Desired pods that have not terminated.", "static")
-	mirrorPods     = desc("kubelet_mirror_pods", "Mirror pods in the API server.")
-	runningPods    = desc("kubelet_running_pods", "Pods with a running sandbox.")
-	running        = desc("kubelet_running_containers", "Containers by state.", "container_state")
-	workingPods    = desc("kubelet_working_pods", "Pods that have a worker, by lifecycle phase and by whether a source contains them.", "lifecycle", "config", "static")
-	ephemerals     = desc("kubelet_managed_ephemeral_containers", "Number of ephemeral containers.")
-	volumes        = desc("volume_manager_total_volumes", "Desired and existing volumes of pods by plugin.", "plugin_name", "state")
-	certificateTTL = desc("kubelet_certificate_manager_server_ttl_seconds", "Remaining validity in seconds of the serving certificate; +Inf if there is none.")
-	problems       = desc("podd_problems", "Number of problems: errors and warnings about manifests and the node, and pods that cannot proceed.", "source", "reason")
-	lastGood       = desc("podd_manifest_last_good_seconds", "Unix time in seconds of the content of a file or URL that is in effect.", "source")
-	behind         = desc("podd_manifest_behind", "1 if the current content of a file or URL is invalid and an older one is in effect, else 0.", "source")
-	podReady       = desc("podd_pod_ready", "1 if a pod is ready or has completed as its manifest requires, else 0.", "namespace", "pod")
+	nodeName       = newDesc("kubelet_node_name", "Name of the node. The value is always 1.", "node")
+	cgroups        = newDesc("kubelet_cgroup_version", "Version of the host's cgroup hierarchy.")
+	desiredPods    = newDesc("kubelet_desired_pods", "Pods that the sources contain.", "static")
+	activePods     = newDesc("kubelet_active_pods", "Desired pods that have not terminated.", "static")
+	mirrorPods     = newDesc("kubelet_mirror_pods", "Mirror pods in the API server.")
+	runningPods    = newDesc("kubelet_running_pods", "Pods with a running sandbox.")
+	running        = newDesc("kubelet_running_containers", "Containers by state.", "container_state")
+	workingPods    = newDesc("kubelet_working_pods", "Pods that have a worker, by lifecycle phase and by whether a source contains them.", "lifecycle", "config", "static")
+	ephemerals     = newDesc("kubelet_managed_ephemeral_containers", "Number of ephemeral containers.")
+	volumes        = newDesc("volume_manager_total_volumes", "Desired and existing volumes of pods by plugin.", "plugin_name", "state")
+	certificateTTL = newDesc("kubelet_certificate_manager_server_ttl_seconds", "Remaining validity in seconds of the serving certificate; +Inf if there is none.")
+	problems       = newDesc("podd_problems", "Number of problems: errors and warnings about manifests and the node, and pods that cannot proceed.", "source", "reason")
+	lastGood       = newDesc("podd_manifest_last_good_seconds", "Unix time in seconds of the content of a file or URL that is in effect.", "source")
+	behind         = newDesc("podd_manifest_behind", "1 if the current content of a file or URL is invalid and an older one is in effect, else 0.", "source")
+	podReady       = newDesc("podd_pod_ready", "1 if a pod is ready or has completed as its manifest requires, else 0.", "namespace", "pod")
 	descriptions   = []*prometheus.Desc{
 		buildInfo, nodeName, cgroups, desiredPods, activePods, mirrorPods, runningPods, running,
 		workingPods, ephemerals, volumes, certificateTTL, problems, lastGood, behind, podReady,
@@ -68,7 +68,7 @@ func (s stateCollector) Collect(to chan<- prometheus.Metric) {
 		mirrors = s.Mirrors()
 	}
 	emit(mirrorPods, float64(mirrors))
-	emit(certificateTTL, remaining(s.Certificate, time.Now()))
+	emit(certificateTTL, remainingSeconds(s.Certificate, time.Now()))
 	collectPods(v, emit)
 	collectWorkers(v, emit)
 	collectVolumes(v, emit)
@@ -111,12 +111,12 @@ func collectPods(v *server.View, emit emitter) {
 			live++
 		}
 		ephemeral += len(p.Pod.Spec.EphemeralContainers)
-		for c := range server.Statuses(p.Pod) {
+		for c := range server.ContainerStatuses(p.Pod) {
 			if label := stateLabel(c); label != "" {
 				states[label]++
 			}
 		}
-		emit(podReady, number(p.Ready), p.Pod.Namespace, p.Pod.Name)
+		emit(podReady, boolValue(p.Ready), p.Pod.Namespace, p.Pod.Name)
 	}
 	emit(desiredPods, float64(desired), "true")
 	emit(activePods, float64(active), "true")
@@ -179,18 +179,19 @@ func (s sources) collectFiles(v *server.View, emit emitter) {
 		}
 	}
 	for source, t := range versions {
-		emit(lastGood, seconds(t), source)
+		emit(lastGood, unixSeconds(t), source)
 	}
 	for source, is := range isBehind {
-		emit(behind, number(is), source)
+		emit(behind, boolValue(is), source)
 	}
 }
 
-func number(b bool) float64 {
+// boolValue returns 1 for true and 0 for false.
+func boolValue(b bool) float64 {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-func seconds(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
+func unixSeconds(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }

@@ -33,7 +33,7 @@ func newWorkCounts() workCounts {
 	return c
 }
 
-func (c workCounts) all() []prometheus.Collector {
+func (c workCounts) collectors() []prometheus.Collector {
 	return []prometheus.Collector{c.took, c.cgroups, c.orphaned, c.restarted, c.rejections, c.registered, c.resource}
 }
 
@@ -68,9 +68,9 @@ func (c workCounts) RecordPodResourcesRequest(version string) {
 	c.resource.WithLabelValues(version).Inc()
 }
 
-// rejection returns the kubelet's label for the reason of a rejection. Resources of
+// rejectionLabel returns the kubelet's label for the reason of a rejection. Resources of
 // device plugins share one label, because they can have any name.
-func rejection(reason string) string {
+func rejectionLabel(reason string) string {
 	switch reason {
 	case "AppArmor", "SupplementalGroupsPolicyNotSupported", "SysctlForbidden",
 		"OutOfcpu", "OutOfmemory", "OutOfephemeral-storage", "OutOfpods":

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -10,17 +11,17 @@ import (
 	"podd/server"
 )
 
-// eventList is the response of /page/events: the events newer than a revision, in the
-// order in which they happened.
+// An eventList is the response of /page/events: the events that are newer than a revision,
+// in the order in which they occurred.
 type eventList struct {
 	Revision uint64     `json:"revision"`
 	Events   []eventRow `json:"events"`
 }
 
-// eventRow describes the last occurrence of an event.
+// An eventRow is an event in the page's list, as of its last occurrence.
 type eventRow struct {
-	Name    string     `json:"name"` // remains the same when the event occurs again
-	Pod     server.Key `json:"pod"`  // "" if the event is about the node
+	Name    string     `json:"name"` // does not change when the event is repeated
+	Pod     server.Key `json:"pod"`  // empty if the event is about the node
 	Type    string     `json:"type"` // Normal or Warning
 	Reason  string     `json:"reason"`
 	Message string     `json:"message"`
@@ -33,19 +34,19 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	if s := r.URL.Query().Get("after"); s != "" {
 		var err error
 		if after, err = strconv.ParseUint(s, 10, 64); err != nil {
-			http.Error(w, "parameter after is not a number", http.StatusBadRequest)
+			http.Error(w, fmt.Sprintf("parameter after: %.40q is not an event revision", s), http.StatusBadRequest)
 			return
 		}
 	}
 	newer, revision := p.Events.Events(after)
 	out := eventList{revision, make([]eventRow, 0, len(newer))}
 	for _, e := range newer {
-		out.Events = append(out.Events, newEvent(e))
+		out.Events = append(out.Events, newEventRow(e))
 	}
 	server.Reply(w, http.StatusOK, out)
 }
 
-func newEvent(e *v1.Event) eventRow {
+func newEventRow(e *v1.Event) eventRow {
 	out := eventRow{
 		Name: e.Namespace + "/" + e.Name, Type: e.Type, Reason: e.Reason, Message: e.Message,
 		Count: max(e.Count, 1), Last: e.LastTimestamp.Time,

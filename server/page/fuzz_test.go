@@ -12,14 +12,15 @@ import (
 	"podd/server"
 )
 
-// Every response of a page without logs has a valid status, comes from the page's
-// own files or endpoints, and contains no output or environment of a program.
+// FuzzPage checks every response of a page without logs. The response must have a valid
+// status and come from the page's own files or endpoints. It must not contain the output or
+// the environment of a program.
 func FuzzPage(f *testing.F) {
 	for _, target := range []string{"/", "/page/state?revision=1", "/page/usage", "/page/events?after=0", "/page/logs?pod=db-n1", "/page/../../etc/passwd", "/page/%2e%2e/page.go"} {
 		f.Add("GET", target)
 		f.Add("POST", target)
 	}
-	p := &Page{State: server.NewLatest(&server.View{Revision: 9, Pods: []*server.PodView{crashed()}}), Columns: columns, Meter: meter{}}
+	p := &Page{State: server.NewLatest(&server.View{Revision: 9, Pods: []*server.PodView{crashedPod()}}), Columns: columns, Meter: meter{}}
 	h := p.Handler()
 	own := map[string]bool{}
 	err := fs.WalkDir(embedded, ".", func(_ string, d fs.DirEntry, err error) error {
@@ -40,11 +41,11 @@ func FuzzPage(f *testing.F) {
 		}
 		r.URL = u
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // ends streams at once
+		cancel() // makes streams end at once
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r.WithContext(ctx))
 		if w.Code < 200 || w.Code > 599 || strings.Contains(w.Body.String(), "hunter2") {
-			t.Errorf("%s %q: %d %s", method, target, w.Code, w.Body)
+			t.Errorf("%s %q: got status %d and body %s", method, target, w.Code, w.Body)
 		}
 		name := u.Path[strings.LastIndex(u.Path, "/")+1:]
 		if w.Code == http.StatusOK && name != "" && name != "state" && name != "usage" && !own[name] {

@@ -1,18 +1,18 @@
-// Package page serves a page for browsers that shows the node: its pods, problems,
-// resource usage, events, and the logs of containers.
+// Package page serves a web page that shows the node: its pods, problems, resource usage,
+// events, and the logs of containers.
 //
 //	GET /                            the page
-//	GET /page/<file>                 its files; all are embedded, none comes from another host
-//	GET /page/state?revision=N       a line of Change for each change; the first
-//	                                 has all pods unless N is the newest revision;
-//	                                 the response ends after streamTimeout and the
-//	                                 page requests it again
+//	GET /page/<file>                 the page's files, all of which are embedded
+//	GET /page/state?revision=N       one line of JSON (stateChange) for each change;
+//	                                 the first line contains all pods unless N is
+//	                                 the newest revision; the response ends after
+//	                                 streamTimeout, and the page then requests it again
 //	GET /page/usage                  server.Usage
-//	GET /page/events?after=N         Events
-//	GET /page/logs?namespace=&pod=…  as /v1/logs, if the page has logs
+//	GET /page/events?after=N         eventList
+//	GET /page/logs?namespace=&pod=…  like /v1/logs of server.API
 //
-// The package does not authorize requests: every client that can connect sees the
-// whole page.
+// The package does not authorize requests: every client that can connect sees the whole
+// page.
 package page
 
 import (
@@ -32,22 +32,23 @@ import (
 //go:embed files
 var embedded embed.FS
 
-// Page is the page of a node. Its fields must not change after Handler is called.
+// A Page is the web page of one node. Its fields must not change after Handler is called.
 type Page struct {
 	State server.Viewer // required
-	// Columns returns READY, STATUS and RESTARTS of a pod as kubectl prints them;
-	// required.
+	// Columns returns the columns READY, STATUS and RESTARTS of a pod as kubectl prints
+	// them. It is required.
 	Columns func(*v1.Pod, time.Time) (ready, status, restarts string)
-	// Logs provides the logs. If it is nil, the page shows no logs, and it shows
-	// pods and problems as server.RedactView and server.RedactProblem return them.
+	// Logs reads the logs. If it is nil, the page shows no logs, and it redacts pods and
+	// problems with server.RedactView and server.RedactProblem.
 	Logs server.LogReader
-	// Events provides the events. If it is nil, the page shows none.
+	// Events contains the events. If it is nil, the page shows no events.
 	Events server.EventLog
-	// Meter measures resource usage. If it is nil, the page shows none.
+	// Meter measures resource usage. If it is nil, the page shows no usage.
 	Meter server.Meter
 }
 
-// Handler returns an http.Handler for the page. It may be called more than once.
+// Handler returns a handler for the paths of the package documentation. It may be called
+// several times.
 func (p *Page) Handler() http.Handler {
 	files, err := fs.Sub(embedded, "files")
 	if err != nil {
@@ -70,8 +71,8 @@ func (p *Page) Handler() http.Handler {
 	return withHeaders(mux, policy(files))
 }
 
-// policy returns a Content-Security-Policy that allows a browser to run and fetch
-// only the page's own files, and forbids other pages to frame it.
+// policy returns a Content-Security-Policy. It allows the browser to run and fetch only the
+// page's own files, and does not allow other pages to embed the page in a frame.
 func policy(files fs.FS) string {
 	index, err := fs.ReadFile(files, "index.html")
 	if err != nil {
@@ -84,6 +85,7 @@ func policy(files fs.FS) string {
 		"style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 }
 
+// withHeaders returns h with the security headers of the page.
 func withHeaders(h http.Handler, policy string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		head := w.Header()

@@ -27,7 +27,7 @@ func (l log) Logs(_ context.Context, _ server.LogRequest, w io.Writer) error {
 	return err
 }
 
-// oneEvent is an EventLog with one event.
+// oneEvent is an EventLog that contains one event.
 type oneEvent struct{}
 
 func (oneEvent) Events(after uint64) ([]*v1.Event, uint64) {
@@ -49,9 +49,9 @@ func columns(p *v1.Pod, _ time.Time) (ready, status, restarts string) {
 	return "0/1", string(p.Status.Phase), "4 (12s ago)"
 }
 
-// crashed returns a pod whose status has text that only users with access to logs
+// crashedPod returns a pod whose status contains text that only users with access to logs
 // may see.
-func crashed() *server.PodView {
+func crashedPod() *server.PodView {
 	always := v1.ContainerRestartPolicyAlways
 	return &server.PodView{
 		Pod: &v1.Pod{
@@ -75,7 +75,7 @@ func crashed() *server.PodView {
 
 func serve(t *testing.T, p *Page) *httptest.Server {
 	t.Helper()
-	p.State = server.NewLatest(&server.View{Revision: 7, Node: "n1", Version: "v1", Pods: []*server.PodView{crashed()}})
+	p.State = server.NewLatest(&server.View{Revision: 7, Node: "n1", Version: "v1", Pods: []*server.PodView{crashedPod()}})
 	p.Columns = columns
 	s := httptest.NewServer(p.Handler())
 	t.Cleanup(s.Close)
@@ -117,7 +117,7 @@ func TestState(t *testing.T) {
 		page *Page
 		why  string
 	}{
-		{"with logs", &Page{Logs: log("a line\n")}, crashed().Why},
+		{"with logs", &Page{Logs: log("a line\n")}, crashedPod().Why},
 		{"without logs", &Page{}, ""},
 	} {
 		_, line := get(t, serve(t, tt.page).URL+"/page/state")
@@ -131,12 +131,12 @@ func TestState(t *testing.T) {
 			t.Errorf("%s: -want +got:\n%s", tt.name, diff)
 		}
 		if tt.why == "" && strings.Contains(line, "hunter2") {
-			t.Errorf("%s: the state has the container's output: %s", tt.name, line)
+			t.Errorf("%s: the state contains the container's output: %s", tt.name, line)
 		}
 	}
 }
 
-// A stateChange reports that podd does not start pods anymore.
+// TestChange_Shutdown checks that the page reports that podd does not start pods anymore.
 func TestChange_Shutdown(t *testing.T) {
 	for want, v := range map[string]server.View{"": {}, "node": {ShuttingDown: true, Down: true}, "pods": {Down: true}} {
 		if got := (&Page{}).change(&server.Change{View: v}).Shutdown; got != want {
@@ -170,16 +170,16 @@ func TestHandler(t *testing.T) {
 	} {
 		resp, line := get(t, tt.url)
 		if resp.StatusCode != tt.status || !strings.HasPrefix(line, tt.text) {
-			t.Errorf("%s: %d %q, want %d %q", tt.url, resp.StatusCode, line, tt.status, tt.text)
+			t.Errorf("%s: got status %d and text %q, want %d and %q", tt.url, resp.StatusCode, line, tt.status, tt.text)
 		}
 		if resp.Header.Get("Content-Security-Policy") == "" && resp.StatusCode == 200 {
-			t.Errorf("%s: no content security policy", tt.url)
+			t.Errorf("%s: got no Content-Security-Policy", tt.url)
 		}
 	}
 }
 
-// The page fetches nothing from other hosts, and its policy prevents injected
-// content from doing so.
+// TestPage_ContentSecurityPolicy checks that the page fetches nothing from other hosts, and
+// that its policy prevents injected content from doing so.
 func TestPage_ContentSecurityPolicy(t *testing.T) {
 	resp, _ := get(t, serve(t, &Page{}).URL+"/")
 	for directive := range strings.SplitSeq(resp.Header.Get("Content-Security-Policy"), ";") {
@@ -190,7 +190,7 @@ func TestPage_ContentSecurityPolicy(t *testing.T) {
 		}
 	}
 	if !strings.HasPrefix(resp.Header.Get("Content-Security-Policy"), "default-src 'none';") {
-		t.Errorf("got policy %q", resp.Header.Get("Content-Security-Policy"))
+		t.Errorf("got policy %q, want default-src 'none' first", resp.Header.Get("Content-Security-Policy"))
 	}
 	err := fs.WalkDir(embedded, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -198,7 +198,7 @@ func TestPage_ContentSecurityPolicy(t *testing.T) {
 		}
 		text, err := embedded.ReadFile(path)
 		for _, url := range regexp.MustCompile(`(https?:)?//[a-z0-9]+\.[^"'\s]*`).FindAllString(string(text), -1) {
-			if url != "http://www.w3.org/2000/svg" { // an XML namespace, which is never fetched
+			if url != "http://www.w3.org/2000/svg" { // an XML namespace, which no browser fetches
 				t.Errorf("%s refers to %s", path, url)
 			}
 		}

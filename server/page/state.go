@@ -12,7 +12,7 @@ import (
 	"podd/server"
 )
 
-// stateChange describes the difference between two states of the page.
+// A stateChange is one line of /page/state: the difference between two states of the node.
 type stateChange struct {
 	Revision uint64   `json:"revision"`
 	Node     string   `json:"node"`
@@ -23,66 +23,68 @@ type stateChange struct {
 	// Shutdown is "node" while the node shuts down, and "pods" after podd down.
 	// In both cases podd starts no pods.
 	Shutdown string `json:"shutdown"`
-	// CPU and Memory are the capacity of the node in billionths of a core and in
-	// bytes.
+	// CPU is the node's capacity in billionths of a core, Memory in bytes.
 	CPU    int64 `json:"cpu"`
 	Memory int64 `json:"memory"`
-	// Logs is set if /page/logs is served.
+	// Logs reports whether /page/logs is served.
 	Logs     bool                 `json:"logs"`
 	Problems []server.ProblemView `json:"problems"`
-	// Whole is set if Pods has all pods. Otherwise Pods has those that changed and
-	// Gone those that were deleted.
-	Whole bool         `json:"whole,omitempty"`
-	Pods  []podRow     `json:"pods"`
-	Gone  []server.Key `json:"gone,omitempty"`
+	// Whole reports whether Pods contains all pods. If it is false, Pods contains the pods
+	// that changed, and Deleted the pods that were deleted.
+	Whole   bool         `json:"whole,omitempty"`
+	Pods    []podRow     `json:"pods"`
+	Deleted []server.Key `json:"gone,omitempty"`
 }
 
-// podRow is a row of the page's table.
+// A podRow is a row in the page's table of pods.
 type podRow struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Tone is "ok" for a ready pod, "bad" for a pod that needs action by a user,
-	// else "wait".
+	// Tone is "ok" for a ready pod, "bad" for a pod that needs action by a user, and
+	// otherwise "wait".
 	Tone            string    `json:"tone"`
-	Status          string    `json:"status"`          // kubectl's STATUS
-	ContainersReady string    `json:"containersReady"` // "1/2"
-	Restarts        string    `json:"restarts"`        // "4"; without the time of the last restart
-	Began           time.Time `json:"began,omitzero"`  // time of creation or, if unknown, of the start
+	Status          string    `json:"status"`          // as in kubectl's column STATUS
+	ContainersReady string    `json:"containersReady"` // ready containers of all, for example "1/2"
+	Restarts        string    `json:"restarts"`        // number of restarts, for example "4"
+	Began           time.Time `json:"began,omitzero"`  // time of creation or, if it is unknown, of the start
 	IP              string    `json:"ip,omitempty"`
 	Path            string    `json:"path,omitempty"`
 	Line            int       `json:"line,omitempty"`
-	Waits           bool      `json:"waits,omitempty"` // a newer version of the pod waits to replace it
-	Why             string    `json:"why,omitempty"`
-	// Pulls are the images that are being pulled.
+	// whether a newer version of the pod waits to replace this one
+	WaitsForEdit bool   `json:"waits,omitempty"`
+	Why          string `json:"why,omitempty"`
+	// Pulls contains the image pulls in progress.
 	Pulls      []server.PullView `json:"pulls,omitempty"`
 	Containers []containerRow    `json:"containers"`
 }
 
-// containerRow is a container of a podRow.
+// A containerRow is a container of a podRow.
 type containerRow struct {
 	Name     string `json:"name"`
-	Kind     string `json:"kind,omitempty"` // "init", "sidecar" or "ephemeral"; "" for a regular one
+	Kind     string `json:"kind,omitempty"` // "init", "sidecar" or "ephemeral"; "" for a regular container
 	Image    string `json:"image"`
 	State    string `json:"state"`
 	Restarts int32  `json:"restarts,omitempty"`
 }
 
-// streamTimeout is the duration of a stream of changes. It is shorter than the
-// response timeout of endpoints that limit their responses.
+// streamTimeout is how long a response of /page/state lasts. It must be shorter than the
+// time limit for responses of the endpoints that serve the page.
 const streamTimeout = 20 * time.Second
 
+// state serves /page/state.
 func (p *Page) state(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), streamTimeout)
 	defer cancel()
 	server.WatchState(w, r.WithContext(ctx), p.State, func(c *server.Change) any { return p.change(c) })
 }
 
+// change converts a change of the published state.
 func (p *Page) change(c *server.Change) *stateChange {
 	now := time.Now()
 	out := &stateChange{
 		Revision: c.Revision, Node: c.Node, Version: c.Version, Runtime: c.Runtime,
 		Sources: c.Sources, Starting: c.Starting, Logs: p.Logs != nil,
-		Problems: p.problems(c.Problems), Whole: c.Whole, Gone: c.Removed, Pods: []podRow{},
+		Problems: p.problems(c.Problems), Whole: c.Whole, Deleted: c.Removed, Pods: []podRow{},
 	}
 	switch {
 	case c.ShuttingDown:
@@ -99,39 +101,44 @@ func (p *Page) change(c *server.Change) *stateChange {
 	return out
 }
 
+// problems returns the problems that the page shows. They are redacted if the page has no
+// logs.
 func (p *Page) problems(all []server.ProblemView) []server.ProblemView {
 	if p.Logs != nil || len(all) == 0 {
 		return all
 	}
 	v := p.State.View()
 	out := make([]server.ProblemView, 0, len(all))
-	for _, one := range all {
-		out = append(out, server.RedactProblem(one, v.Pod(one.Pod)))
+	for _, problem := range all {
+		out = append(out, server.RedactProblem(problem, v.Pod(problem.Pod)))
 	}
 	return out
 }
 
+// pod returns the row of a pod. It is redacted if the page has no logs.
 func (p *Page) pod(v *server.PodView, now time.Time) podRow {
 	if p.Logs == nil {
 		v = server.RedactView(v)
 	}
 	out := podRow{
 		Namespace: v.Pod.Namespace, Name: v.Pod.Name, Tone: tone(v),
-		Began: began(v.Pod), IP: v.Pod.Status.PodIP,
-		Path: v.Path, Line: v.Line, Waits: v.HasPendingEdit(), Why: v.Why, Pulls: v.Pulls, Containers: containers(v.Pod),
+		Began: startTime(v.Pod), IP: v.Pod.Status.PodIP,
+		Path: v.Path, Line: v.Line, WaitsForEdit: v.HasPendingEdit(), Why: v.Why, Pulls: v.Pulls, Containers: containerRows(v.Pod),
 	}
 	out.ContainersReady, out.Status, out.Restarts = p.Columns(v.Pod, now)
 	out.Restarts, _, _ = strings.Cut(out.Restarts, " ")
 	return out
 }
 
-func began(p *v1.Pod) time.Time {
+// startTime returns the time of creation or, if it is unknown, of the start.
+func startTime(p *v1.Pod) time.Time {
 	if start := p.Status.StartTime; p.CreationTimestamp.IsZero() && start != nil {
 		return start.Time
 	}
 	return p.CreationTimestamp.Time
 }
 
+// tone returns podRow.Tone of a pod.
 func tone(v *server.PodView) string {
 	switch {
 	case v.Ready:
@@ -143,10 +150,10 @@ func tone(v *server.PodView) string {
 	return "wait"
 }
 
-// containers returns the containers in the manifest's order.
-func containers(p *v1.Pod) []containerRow {
+// containerRows returns the containers of a pod in the order of the manifest.
+func containerRows(p *v1.Pod) []containerRow {
 	statuses := map[string]*v1.ContainerStatus{}
-	for s := range server.Statuses(p) {
+	for s := range server.ContainerStatuses(p) {
 		statuses[s.Name] = s
 	}
 	out := []containerRow{}
@@ -174,8 +181,8 @@ func containers(p *v1.Pod) []containerRow {
 	return out
 }
 
-// stateLabel returns the reason of the state, such as "CrashLoopBackOff" or
-// "Completed", or the name of the state if it has no reason.
+// stateLabel returns the reason of a container's state, such as "CrashLoopBackOff" or
+// "Completed". If there is no reason, it returns the name of the state.
 func stateLabel(s v1.ContainerState) string {
 	switch {
 	case s.Running != nil:

@@ -25,14 +25,14 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// FileName is the path below the root directory of the file with the authority's
-// certificate and key, mode 0600. Replace revokes every credential that was issued;
-// removing the file while podd is not running has the same effect.
+// FileName is the path of the authority's file, relative to podd's root directory. The file
+// contains the certificate and the private key and has mode 0600. If the file is removed
+// while podd is not running, all issued credentials are revoked, as by Replace.
 const FileName = "pki/ca.pem"
 
-// servingLifetime is the validity of a serving certificate. Certificates are
-// backdated, because the clock may be behind while a host boots. The authority's
-// own certificate is valid at any time.
+// servingLifetime is the validity of a serving certificate. All certificates except the
+// authority's own begin to be valid backdate before they are issued, because the clock may
+// be behind while the host boots.
 const (
 	servingLifetime = 90 * 24 * time.Hour
 	backdate        = 24 * time.Hour
@@ -43,23 +43,24 @@ var (
 	forever = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC) // RFC 5280, 4.1.2.5: no well-defined expiration
 )
 
-// An Authority signs certificates. Its pool verifies those that it has signed since
-// it was last replaced. It is safe for concurrent use.
+// An Authority signs certificates. Replace revokes all of them. An Authority is safe for
+// concurrent use.
 type Authority struct {
-	path string // path of its file; "": in memory only
+	path string // path of the file; "" if the authority is only in memory
 	now  atomic.Pointer[issuer]
-	// replacing is held while the file and now are replaced.
+	// replacing is locked during Replace.
 	replacing sync.Mutex
 }
 
-// issuer is the certificate and key that an authority signs with. It is immutable.
+// An issuer is the certificate and private key with which an authority signs. It is
+// immutable.
 type issuer struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// Open reads the authority's file below a root directory. If there is none, it
-// creates a new authority and writes the file.
+// Open reads the authority's file below podd's root directory. If the file does not exist,
+// Open creates an authority and writes the file.
 func Open(root string) (*Authority, error) {
 	path := filepath.Join(root, FileName)
 	text, err := read(path)
@@ -73,9 +74,10 @@ func Open(root string) (*Authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading podd's certificate authority %s: %w; remove it to let podd create a new one, which revokes all issued credentials", path, err)
 	}
-	return authority(path, i), nil
+	return newAuthority(path, i), nil
 }
 
+// create returns a new authority and writes its file.
 func create(path string) (*Authority, error) {
 	i, err := newIssuer("podd")
 	if err != nil {
@@ -84,29 +86,32 @@ func create(path string) (*Authority, error) {
 	if err := i.write(path); err != nil {
 		return nil, err
 	}
-	return authority(path, i), nil
+	return newAuthority(path, i), nil
 }
 
-func authority(path string, i *issuer) *Authority {
+// newAuthority returns an authority that signs with i. path is the path of its file, or "".
+func newAuthority(path string, i *issuer) *Authority {
 	a := &Authority{path: path}
 	a.now.Store(i)
 	return a
 }
 
-// New returns an authority that is not stored in a file.
+// New returns a new authority that is not stored in a file. Its certificate's common name
+// begins with name.
 func New(name string) (*Authority, error) {
 	i, err := newIssuer(name)
 	if err != nil {
 		return nil, err
 	}
-	return authority("", i), nil
+	return newAuthority("", i), nil
 }
 
-// Replace gives the authority another certificate and key, so that nothing it signed
-// before is trusted any more. issued reports whether a certificate was signed with the
-// replaced key. The file is replaced first, so that the revocation outlives a restart.
-// After an error the credentials are valid as before, but may not be after a restart.
-func (a *Authority) Replace() (issued func(*x509.Certificate) bool, err error) {
+// Replace creates a new certificate and key for the authority, so that all certificates
+// that it signed before are no longer trusted. wasIssued reports whether a certificate was
+// signed with the replaced key. Replace writes the file first, so that the revocation
+// survives a restart. If Replace returns an error, the earlier certificates are still
+// trusted, but may not be after a restart.
+func (a *Authority) Replace() (wasIssued func(*x509.Certificate) bool, err error) {
 	a.replacing.Lock()
 	defer a.replacing.Unlock()
 	i, err := newIssuer("podd")
@@ -122,7 +127,7 @@ func (a *Authority) Replace() (issued func(*x509.Certificate) bool, err error) {
 	return func(c *x509.Certificate) bool { return c.CheckSignatureFrom(old.cert) == nil }, nil
 }
 
-// write replaces the file of an authority.
+// write replaces the file at path with the certificate and key of i.
 func (i *issuer) write(path string) error {
 	key, err := x509.MarshalPKCS8PrivateKey(i.key)
 	if err != nil {
@@ -152,24 +157,26 @@ func newIssuer(name string) (*issuer, error) {
 	return &issuer{cert, key}, err
 }
 
-// PEM returns the authority's certificate, which clients use to verify podd.
+// PEM returns the authority's certificate. Clients use it to verify podd's serving
+// certificate.
 func (a *Authority) PEM() []byte { return encodePEM("CERTIFICATE", a.now.Load().cert.Raw) }
 
-// sign returns the DER encoding of a certificate for key that is signed by by. It
-// sets the serial number and the validity of template.
-func sign(template, parent *x509.Certificate, key *ecdsa.PublicKey, by *ecdsa.PrivateKey, from, until time.Time) ([]byte, error) {
+// sign returns a certificate for key in DER. It is signed with the certificate parent and
+// its key parentKey. sign sets the serial number and the validity in template.
+func sign(template, parent *x509.Certificate, key *ecdsa.PublicKey, parentKey *ecdsa.PrivateKey, from, until time.Time) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return nil, fmt.Errorf("generating a serial number: %w", err)
 	}
 	template.SerialNumber, template.NotBefore, template.NotAfter = serial, from, until
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key, by)
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key, parentKey)
 	if err != nil {
 		return nil, fmt.Errorf("signing a certificate: %w", err)
 	}
 	return der, nil
 }
 
+// parse parses the content of an authority's file.
 func parse(text []byte) (*issuer, error) {
 	cert, rest := pem.Decode(text)
 	if cert == nil || cert.Type != "CERTIFICATE" {
@@ -198,6 +205,8 @@ func encodePEM(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
+// read returns the content of an authority's file. It returns an error if the file is not
+// regular or if other users can read it.
 func read(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// Client returns a certificate and private key, both in PEM, for a client with the
-// given user name and groups. The certificate is valid for life from now.
-func (a *Authority) Client(user string, groups []string, life time.Duration) (cert, key []byte, err error) {
+// SignClient creates a private key and signs a certificate for a client with a user name
+// and groups. The certificate is valid for lifetime from now. cert and key are in PEM.
+func (a *Authority) SignClient(user string, groups []string, lifetime time.Duration) (cert, key []byte, err error) {
 	by := a.now.Load()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -26,7 +26,7 @@ func (a *Authority) Client(user string, groups []string, life time.Duration) (ce
 		Subject:     pkix.Name{CommonName: user, Organization: groups},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}, by.cert, &private.PublicKey, by.key, time.Now().Add(-backdate), time.Now().Add(life))
+	}, by.cert, &private.PublicKey, by.key, time.Now().Add(-backdate), time.Now().Add(lifetime))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -37,27 +37,28 @@ func (a *Authority) Client(user string, groups []string, life time.Duration) (ce
 	return encodePEM("CERTIFICATE", der), encodePEM("PRIVATE KEY", text), nil
 }
 
-// Serving provides podd's serving certificate. It is renewed long before it
-// expires, and replaced when the authority or the server's addresses have changed.
-// It is safe for concurrent use.
-type Serving struct {
+// A ServingCertificate is the serving certificate of one server. It is renewed long before
+// it expires, and replaced when the authority or the server's addresses have changed. It is
+// safe for concurrent use.
+type ServingCertificate struct {
 	by    *Authority
 	names []string
 	ips   func() []net.IP
 
 	mu     sync.Mutex // guards cert and issuer
 	cert   *tls.Certificate
-	issuer *issuer // the issuer of cert
+	issuer *issuer // the issuer that signed cert
 }
 
-// Serving returns the serving certificate of a server that has these DNS names and
-// the addresses that ips returns. Each Get calls ips.
-func (a *Authority) Serving(names []string, ips func() []net.IP) *Serving {
-	return &Serving{by: a, names: names, ips: ips}
+// ServingCertificate returns a serving certificate for a server with these DNS names and
+// with the IP addresses that ips returns. Get calls ips each time.
+func (a *Authority) ServingCertificate(names []string, ips func() []net.IP) *ServingCertificate {
+	return &ServingCertificate{by: a, names: names, ips: ips}
 }
 
-// Get returns the current certificate and renews it if necessary.
-func (s *Serving) Get() (*tls.Certificate, error) {
+// Get returns the current certificate. It creates a new one if there is none or if the
+// current one must be renewed.
+func (s *ServingCertificate) Get() (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, by, ips := time.Now(), s.by.now.Load(), s.ips()

@@ -14,14 +14,14 @@ import (
 )
 
 func pool(a *Authority) *x509.CertPool {
-	p, err := a.Trust(nil)
+	p, err := a.RootPool(nil)
 	if err != nil {
 		panic(err)
 	}
 	return p
 }
 
-func TestTrust(t *testing.T) {
+func TestRootPool(t *testing.T) {
 	a, err := New("podd")
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestTrust(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	both, err := a.Trust(other.PEM())
+	both, err := a.RootPool(other.PEM())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,13 +39,13 @@ func TestTrust(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := a.Trust([]byte("nothing")); err == nil {
-		t.Error("Trust accepts text without a certificate")
+	if _, err := a.RootPool([]byte("nothing")); err == nil {
+		t.Error("RootPool of a text without a certificate: got no error")
 	}
 }
 
-// Open returns the stored authority. If the file was modified, it fails instead of
-// creating another authority.
+// TestOpen checks that Open returns the stored authority. If the file was modified, Open
+// must return an error and not create another authority.
 func TestOpen(t *testing.T) {
 	root := t.TempDir()
 	first, err := Open(root)
@@ -54,12 +54,12 @@ func TestOpen(t *testing.T) {
 	}
 	again, err := Open(root)
 	if err != nil || !bytes.Equal(first.PEM(), again.PEM()) {
-		t.Fatalf("Open returned another authority (%v)", err)
+		t.Fatalf("second Open: got another authority, error %v; want the same authority", err)
 	}
 	path := filepath.Join(root, FileName)
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode %v, %v", info.Mode(), err)
+		t.Errorf("got mode %v, error %v; want mode 0600", info.Mode(), err)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -87,7 +87,7 @@ func TestOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := Open(root); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "PRIVATE") {
-			t.Errorf("%s: got %v, want %q in it", name, err, c.want)
+			t.Errorf("%s: got error %v, want one with %q", name, err, c.want)
 		}
 	}
 	os.Remove(path)
@@ -95,12 +95,12 @@ func TestOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Open(root); err == nil {
-		t.Error("a symbolic link was followed")
+		t.Error("Open of a symbolic link: got no error")
 	}
 }
 
-// After Replace, neither side trusts certificates that were signed before, not even
-// after a restart.
+// TestReplace checks that after Replace neither clients nor servers trust certificates that
+// were signed before, also after a restart.
 func TestReplace(t *testing.T) {
 	root := t.TempDir()
 	a, err := Open(root)
@@ -113,7 +113,7 @@ func TestReplace(t *testing.T) {
 	}
 	leaf := func(a *Authority) *x509.Certificate {
 		t.Helper()
-		cert, key, err := a.Client("podd-admin", []string{"system:masters"}, time.Hour)
+		cert, key, err := a.SignClient("podd-admin", []string{"system:masters"}, time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,46 +128,47 @@ func TestReplace(t *testing.T) {
 		return err == nil
 	}
 	text := given.PEM()
-	own, both := a.Roots(nil), a.Roots(func() []byte { return text })
-	serving := a.Serving([]string{"n1"}, func() []net.IP { return nil })
+	own, both := a.RootPoolFunc(nil), a.RootPoolFunc(func() []byte { return text })
+	serving := a.ServingCertificate([]string{"n1"}, func() []net.IP { return nil })
 	before, theirs := leaf(a), leaf(given)
 	served, err := serving.Get()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if first := both(); first != both() || !trusts(own(), before) || !trusts(first, before) || !trusts(first, theirs) {
-		t.Fatal("before: the pool changes, or does not trust what was signed")
+		t.Fatal("before Replace: the pool changed, or does not trust a signed certificate")
 	}
-	issued, err := a.Replace()
+	wasIssued, err := a.Replace()
 	if err != nil {
 		t.Fatal(err)
 	}
 	after := leaf(a)
-	if !issued(before) || issued(after) || issued(theirs) {
-		t.Errorf("issued: got %t, %t, %t, want true, false, false", issued(before), issued(after), issued(theirs))
+	if !wasIssued(before) || wasIssued(after) || wasIssued(theirs) {
+		t.Errorf("wasIssued: got %t, %t, %t, want true, false, false", wasIssued(before), wasIssued(after), wasIssued(theirs))
 	}
 	again, err := Open(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, roots := range map[string]*x509.CertPool{"own": own(), "both": both(), "after a restart": again.Roots(nil)()} {
+	for name, roots := range map[string]*x509.CertPool{"own": own(), "both": both(), "after a restart": again.RootPoolFunc(nil)()} {
 		if trusts(roots, before) || !trusts(roots, after) || trusts(roots, served.Leaf) {
-			t.Errorf("%s: trusts the old client: %t, the new one: %t, the old server: %t; want false, true, false", name, trusts(roots, before), trusts(roots, after), trusts(roots, served.Leaf))
+			t.Errorf("%s: got trust in the old client %t, the new client %t, the old server %t; want false, true, false", name, trusts(roots, before), trusts(roots, after), trusts(roots, served.Leaf))
 		}
 	}
 	if !trusts(both(), theirs) {
-		t.Error("clients of another authority are no longer trusted")
+		t.Error("clients of another authority: got no trust, want trust")
 	}
 	if now, err := serving.Get(); err != nil || !trusts(own(), now.Leaf) {
-		t.Errorf("the serving certificate was not replaced (%v)", err)
+		t.Errorf("serving certificate after Replace: got one that is not trusted, error %v", err)
 	}
 	text = []byte("nothing")
 	if trusts(both(), theirs) || !trusts(both(), after) {
-		t.Error("without a valid text: want podd's own clients trusted alone")
+		t.Error("without a valid text: want trust in podd's own clients only")
 	}
 }
 
-// If the file cannot be written, Replace returns an error and changes nothing.
+// TestReplace_WriteFails checks that Replace returns an error and changes nothing if the
+// file cannot be written.
 func TestReplace_WriteFails(t *testing.T) {
 	root := t.TempDir()
 	a, err := Open(root)
@@ -179,15 +180,16 @@ func TestReplace_WriteFails(t *testing.T) {
 	if err := os.Rename(dir, dir+".moved"); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(dir, nil, 0o600); err != nil { // in place of the directory
+	if err := os.WriteFile(dir, nil, 0o600); err != nil { // prevents the creation of the directory
 		t.Fatal(err)
 	}
 	if _, err := a.Replace(); err == nil || !bytes.Equal(a.PEM(), before) {
-		t.Errorf("got %v and another authority %t, want an error and the same", err, !bytes.Equal(a.PEM(), before))
+		t.Errorf("got error %v and another authority %t, want an error and false", err, !bytes.Equal(a.PEM(), before))
 	}
 }
 
-// Both sides trust certificates of the same authority, but only for their purpose.
+// TestHandshake checks that client and server trust certificates of the same authority, but
+// only for their purpose.
 func TestHandshake(t *testing.T) {
 	a, err := New("podd")
 	if err != nil {
@@ -197,8 +199,8 @@ func TestHandshake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	serving := a.Serving([]string{"n1", "localhost"}, func() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1)} })
-	cert, key, err := a.Client("admin", []string{"system:masters"}, time.Hour)
+	serving := a.ServingCertificate([]string{"n1", "localhost"}, func() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1)} })
+	cert, key, err := a.SignClient("admin", []string{"system:masters"}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,49 +222,50 @@ func TestHandshake(t *testing.T) {
 		}).Handshake()
 		err := tls.Client(client, &tls.Config{ServerName: c.name, RootCAs: c.roots, Certificates: []tls.Certificate{mine}}).Handshake()
 		if (err == nil) != c.ok {
-			t.Errorf("%s: %v", c.name, err)
+			t.Errorf("%s: got error %v, want success %t", c.name, err, c.ok)
 		}
 		client.Close()
 	}
 	if mine.Leaf.Subject.CommonName != "admin" || mine.Leaf.Subject.Organization[0] != "system:masters" {
-		t.Errorf("got client subject %s", mine.Leaf.Subject)
+		t.Errorf("got client subject %s, want admin in system:masters", mine.Leaf.Subject)
 	}
 	_, err = mine.Leaf.Verify(x509.VerifyOptions{Roots: pool(a), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 	if err == nil {
-		t.Error("a client certificate is accepted as a serving certificate")
+		t.Error("client certificate as serving certificate: got no error")
 	}
 }
 
-// The certificate is renewed long before it expires, and not with every Get.
-func TestServing_Renewal(t *testing.T) {
+// TestServingCertificate_Renewal checks that the certificate is renewed long before it
+// expires, and not at every Get.
+func TestServingCertificate_Renewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, err := New("podd")
 		if err != nil {
 			t.Fatal(err)
 		}
 		ips := []net.IP{net.ParseIP("10.0.0.1")}
-		s := a.Serving([]string{"n1"}, func() []net.IP { return ips })
+		s := a.ServingCertificate([]string{"n1"}, func() []net.IP { return ips })
 		first, err := s.Get()
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(servingLifetime / 2)
 		if now, _ := s.Get(); now != first {
-			t.Error("renewed too early")
+			t.Error("at half of the lifetime: got another certificate, want the first one")
 		}
 		time.Sleep(servingLifetime / 4)
 		now, err := s.Get()
 		if err != nil || now == first || !now.Leaf.NotAfter.After(time.Now().Add(servingLifetime/2)) {
-			t.Errorf("not renewed: %v, until %v", err, now.Leaf.NotAfter)
+			t.Errorf("at three quarters of the lifetime: got error %v and a certificate until %v, want a new one", err, now.Leaf.NotAfter)
 		}
 
 		ips[0] = net.ParseIP("10.0.0.2")
 		other, err := s.Get()
 		if err != nil || other.Leaf.VerifyHostname("10.0.0.2") != nil || other.Leaf.VerifyHostname("10.0.0.1") == nil {
-			t.Errorf("after another address: got a certificate of %v, %v", other.Leaf.IPAddresses, err)
+			t.Errorf("after an address change: got a certificate for %v, error %v; want one for 10.0.0.2", other.Leaf.IPAddresses, err)
 		}
 		if again, _ := s.Get(); again != other {
-			t.Error("the certificate was replaced although the addresses did not change")
+			t.Error("without an address change: got another certificate")
 		}
 	})
 }

@@ -7,44 +7,48 @@ import (
 	"sync"
 )
 
-// Trust returns the roots that verify the authority's own certificates and those of
-// the CA certificates in text, which may be empty.
-func (a *Authority) Trust(text []byte) (*x509.CertPool, error) { return a.now.Load().trust(text) }
+// RootPool returns a pool that contains the authority's certificate and the CA certificates
+// in caPEM, which may be empty. It returns an error if caPEM is neither empty nor contains
+// a certificate.
+func (a *Authority) RootPool(caPEM []byte) (*x509.CertPool, error) {
+	return a.now.Load().rootPool(caPEM)
+}
 
-func (i *issuer) trust(text []byte) (*x509.CertPool, error) {
+func (i *issuer) rootPool(caPEM []byte) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	pool.AddCert(i.cert)
-	if len(text) > 0 && !pool.AppendCertsFromPEM(text) {
+	if len(caPEM) > 0 && !pool.AppendCertsFromPEM(caPEM) {
 		return nil, errors.New("it contains no certificate in PEM format")
 	}
 	return pool, nil
 }
 
-// Roots returns Trust as a function that follows Replace and the CA certificates that
-// text returns; nil stands for none, and so does what Trust rejects. The pool remains
-// the same value until one of them changes. The function is safe for concurrent use if
-// text is.
-func (a *Authority) Roots(text func() []byte) func() *x509.CertPool {
-	if text == nil {
-		text = func() []byte { return nil }
+// RootPoolFunc returns a function that returns the present RootPool. caPEM returns
+// additional CA certificates in PEM, and may be nil. If caPEM returns no valid certificate,
+// the pool contains only the authority's certificate. The function returns the same pool
+// until the authority or the result of caPEM changes. It is safe for concurrent use if
+// caPEM is.
+func (a *Authority) RootPoolFunc(caPEM func() []byte) func() *x509.CertPool {
+	if caPEM == nil {
+		caPEM = func() []byte { return nil }
 	}
-	var mu sync.Mutex // guards by, of and pool
-	var by *issuer
-	var of []byte
+	var mu sync.Mutex // guards the following variables
+	var lastIssuer *issuer
+	var lastText []byte
 	var pool *x509.CertPool
 	return func() *x509.CertPool {
-		now := text()
+		text := caPEM()
 		mu.Lock()
 		defer mu.Unlock()
 		i := a.now.Load()
-		if i == by && bytes.Equal(now, of) {
+		if i == lastIssuer && bytes.Equal(text, lastText) {
 			return pool
 		}
-		got, err := i.trust(now)
+		got, err := i.rootPool(text)
 		if err != nil {
-			got, _ = i.trust(nil) // cannot fail
+			got, _ = i.rootPool(nil) // cannot fail
 		}
-		by, of, pool = i, now, got
+		lastIssuer, lastText, pool = i, text, got
 		return pool
 	}
 }

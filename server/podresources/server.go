@@ -64,16 +64,16 @@ type Source interface {
 // Server serves the data of a Source.
 type Server struct {
 	Source Source // required
-	// Requested is called for every request with the version of the API, "v1" or
+	// OnRequest is called for every request with the version of the API, "v1" or
 	// "v1alpha1". It may be nil.
-	Requested func(version string)
+	OnRequest func(version string)
 	v1.UnsafePodResourcesListerServer
 }
 
 // Serve serves on ln until ctx is done.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	server := grpc.NewServer(
-		grpc.UnaryInterceptor(s.counted(limited(rate.NewLimiter(perSecond, burst)))),
+		grpc.UnaryInterceptor(s.countRequests(limitRate(rate.NewLimiter(perSecond, burst)))),
 		grpc.MaxRecvMsgSize(64<<10), grpc.MaxConcurrentStreams(16), grpc.ConnectionTimeout(connTimeout),
 		grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(4<<10), grpc.MaxHeaderListSize(16<<10),
 	)
@@ -88,18 +88,19 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return fmt.Errorf("serving the pod resources API: %w", err)
 }
 
-// counted returns an interceptor that calls Requested and then next.
-func (s *Server) counted(next grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
+// countRequests returns an interceptor that calls OnRequest and then next.
+func (s *Server) countRequests(next grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-		if s.Requested != nil {
+		if s.OnRequest != nil {
 			version, _, _ := strings.Cut(strings.TrimPrefix(info.FullMethod, "/"), ".")
-			s.Requested(version)
+			s.OnRequest(version)
 		}
 		return next(ctx, req, info, handler)
 	}
 }
 
-func limited(l *rate.Limiter) grpc.UnaryServerInterceptor {
+// limitRate returns an interceptor that rejects requests that exceed the rate of l.
+func limitRate(l *rate.Limiter) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		if !l.Allow() {
 			return nil, status.Error(codes.ResourceExhausted, "rejected by rate limit")

@@ -104,7 +104,7 @@ func TestServer_V1alpha1(t *testing.T) {
 
 // A client that exceeds the rate limit gets the kubelet's error.
 func TestServer_RateLimit(t *testing.T) {
-	limit, handled := limited(rate.NewLimiter(0, 2)), 0
+	limit, handled := limitRate(rate.NewLimiter(0, 2)), 0
 	handler := func(context.Context, any) (any, error) { handled++; return nil, nil }
 	for range 3 {
 		_, err := limit(t.Context(), nil, nil, handler)

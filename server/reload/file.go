@@ -50,9 +50,9 @@ func Open[T any](log *slog.Logger, parse func([][]byte) (T, error), paths ...str
 	return f, err
 }
 
-// Single converts a function that parses the content of a single file to a parse function
-// for Open.
-func Single[T any](parse func([]byte) (T, error)) func([][]byte) (T, error) {
+// SingleFile converts a function that parses the content of a single file to a parse
+// function for Open.
+func SingleFile[T any](parse func([]byte) (T, error)) func([][]byte) (T, error) {
 	return func(files [][]byte) (T, error) { return parse(files[0]) }
 }
 

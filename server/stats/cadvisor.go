@@ -14,9 +14,9 @@ import (
 	"podd/server"
 )
 
-// Cadvisor returns a handler that serves cAdvisor's metrics with the kubelet's
+// CadvisorHandler returns a handler that serves cAdvisor's metrics with the kubelet's
 // labels.
-func Cadvisor(m server.Meter) http.Handler {
+func CadvisorHandler(m server.Meter) http.Handler {
 	return scrape(func(ctx context.Context) []prometheus.Collector {
 		p := &provider{ctx: ctx, meter: m}
 		p.containers, p.err = m.Containers(ctx)

@@ -28,22 +28,22 @@ var (
 	podLabels       = []string{"pod", "namespace"}
 	containerLabels = []string{"container", "pod", "namespace"}
 
-	nodeCPU         = desc("node_cpu_usage_seconds_total", "CPU time used by the node, in core-seconds.", nil)
-	nodeMemory      = desc("node_memory_working_set_bytes", "Working set of the node in bytes.", nil)
-	nodeSwap        = desc("node_swap_usage_bytes", "Swap usage of the node in bytes.", nil)
-	containerCPU    = desc("container_cpu_usage_seconds_total", "CPU time used by the container, in core-seconds.", containerLabels)
-	containerMemory = desc("container_memory_working_set_bytes", "Working set of the container in bytes.", containerLabels)
-	containerSwap   = desc("container_swap_usage_bytes", "Swap usage of the container in bytes.", containerLabels)
-	containerLimit  = desc("container_swap_limit_bytes", "Swap limit of the container in bytes.", containerLabels)
-	containerStart  = desc("container_start_time_seconds", "Unix time in seconds at which the container started.", containerLabels)
-	podCPU          = desc("pod_cpu_usage_seconds_total", "CPU time used by the pod, in core-seconds.", podLabels)
-	podMemory       = desc("pod_memory_working_set_bytes", "Working set of the pod in bytes.", podLabels)
-	podSwap         = desc("pod_swap_usage_bytes", "Swap usage of the pod in bytes.", podLabels)
-	scrapeError     = desc("scrape_error", "1 if measuring failed, else 0. Deprecated: use resource_scrape_error.", nil)
-	resourceError   = desc("resource_scrape_error", "1 if measuring failed, else 0.", nil)
+	nodeCPU         = newDesc("node_cpu_usage_seconds_total", "CPU time used by the node, in core-seconds.", nil)
+	nodeMemory      = newDesc("node_memory_working_set_bytes", "Working set of the node in bytes.", nil)
+	nodeSwap        = newDesc("node_swap_usage_bytes", "Swap usage of the node in bytes.", nil)
+	containerCPU    = newDesc("container_cpu_usage_seconds_total", "CPU time used by the container, in core-seconds.", containerLabels)
+	containerMemory = newDesc("container_memory_working_set_bytes", "Working set of the container in bytes.", containerLabels)
+	containerSwap   = newDesc("container_swap_usage_bytes", "Swap usage of the container in bytes.", containerLabels)
+	containerLimit  = newDesc("container_swap_limit_bytes", "Swap limit of the container in bytes.", containerLabels)
+	containerStart  = newDesc("container_start_time_seconds", "Unix time in seconds at which the container started.", containerLabels)
+	podCPU          = newDesc("pod_cpu_usage_seconds_total", "CPU time used by the pod, in core-seconds.", podLabels)
+	podMemory       = newDesc("pod_memory_working_set_bytes", "Working set of the pod in bytes.", podLabels)
+	podSwap         = newDesc("pod_swap_usage_bytes", "Swap usage of the pod in bytes.", podLabels)
+	scrapeError     = newDesc("scrape_error", "1 if measuring failed, else 0. Deprecated: use resource_scrape_error.", nil)
+	resourceError   = newDesc("resource_scrape_error", "1 if measuring failed, else 0.", nil)
 )
 
-func desc(name, help string, labels []string) *prometheus.Desc {
+func newDesc(name, help string, labels []string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 
@@ -66,7 +66,7 @@ func (r resource) Collect(out chan<- prometheus.Metric) {
 	} else {
 		rows{out, nil}.node(&s.Node)
 		for i := range s.Pods {
-			pod(out, &s.Pods[i])
+			collectPod(out, &s.Pods[i])
 		}
 	}
 	for _, d := range []*prometheus.Desc{scrapeError, resourceError} {
@@ -74,7 +74,7 @@ func (r resource) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-func pod(out chan<- prometheus.Metric, p *stats.PodStats) {
+func collectPod(out chan<- prometheus.Metric, p *stats.PodStats) {
 	r := rows{out, []string{p.PodRef.Name, p.PodRef.Namespace}}
 	r.cpu(podCPU, p.CPU)
 	r.memory(podMemory, p.Memory)

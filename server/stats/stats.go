@@ -23,7 +23,7 @@ func Handler(m server.Meter) http.Handler {
 		mux.Handle(method+"/stats/summary/{$}", summary{m})
 	}
 	mux.Handle("GET /metrics/resource", resourceHandler(m))
-	mux.Handle("GET /metrics/cadvisor", Cadvisor(m))
+	mux.Handle("GET /metrics/cadvisor", CadvisorHandler(m))
 	return mux
 }
 

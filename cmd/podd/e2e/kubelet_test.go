@@ -310,7 +310,7 @@ func (d *daemon) wantUnauthorized(server string) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	cert, key, err := ca.Client("podd-admin", []string{"system:masters"}, time.Hour)
+	cert, key, err := ca.SignClient("podd-admin", []string{"system:masters"}, time.Hour)
 	if err != nil {
 		d.t.Fatal(err)
 	}

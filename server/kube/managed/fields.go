@@ -68,9 +68,10 @@ func (f *Fields) Update(c Change, next server.Object) ([]metav1.ManagedFieldsEnt
 	return o.(server.Object).GetManagedFields(), nil
 }
 
-// Apply merges a configuration into the live object. It returns the result as JSON
-// and its managed fields.
-func (f *Fields) Apply(c Change, configuration map[string]any, force bool) ([]byte, []metav1.ManagedFieldsEntry, error) {
+// Apply merges a configuration into the live object. object is the result as JSON, and
+// managers are its managed fields. If force is true, fields of other managers are
+// overwritten; otherwise they are conflicts.
+func (f *Fields) Apply(c Change, configuration map[string]any, force bool) (object []byte, managers []metav1.ManagedFieldsEntry, err error) {
 	m, err := f.manager(c)
 	if err != nil {
 		return nil, nil, err

@@ -32,7 +32,7 @@ func Describe(version string, resources []Resource) map[string]*Document {
 		if p == nil {
 			p = &paths{models{}, map[string]*Path{}}
 			byVersion[gv] = p
-			all[root(gv)] = &Document{"3.0.0", Info{"Kubernetes", version}, p.byPath, Components{p.models}}
+			all[groupVersionPath(gv)] = &Document{"3.0.0", Info{"Kubernetes", version}, p.byPath, Components{p.models}}
 		}
 		p.add(&resources[i])
 	}

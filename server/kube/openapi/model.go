@@ -79,11 +79,11 @@ func (m models) schemaFor(t reflect.Type) *Schema {
 	case t.Kind() == reflect.Map:
 		return &Schema{Type: "object", Values: m.schemaFor(t.Elem())}
 	}
-	return scalar(t.Kind())
+	return scalarSchema(t.Kind())
 }
 
-// scalar returns the schema of a scalar value. The empty schema allows any value.
-func scalar(k reflect.Kind) *Schema {
+// scalarSchema returns the schema of a scalar value. The empty schema allows any value.
+func scalarSchema(k reflect.Kind) *Schema {
 	switch k {
 	case reflect.String:
 		return &Schema{Type: "string"}

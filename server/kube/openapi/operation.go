@@ -60,39 +60,41 @@ func (o operations) operation(verb, action, text string, result *Schema, codes .
 	v := &Operation{
 		Tags:         []string{group + "_" + o.kind.Version},
 		Description:  text + " " + o.resourceKind,
-		ID:           verb + capital(group) + capital(o.kind.Version) + o.scope + o.resourceKind + o.suffix,
+		ID:           verb + capitalize(group) + capitalize(o.kind.Version) + o.scope + o.resourceKind + o.suffix,
 		Responses:    map[string]Response{"401": {Description: "Unauthorized"}},
 		Action:       action,
 		Kind:         kindOf(o.kind),
 		resourceKind: o.resourceKind,
 	}
 	for _, code := range codes {
-		v.Responses[code] = Response{Description: statusTexts[code], Content: content(result)}
+		v.Responses[code] = Response{Description: statusTexts[code], Content: jsonContent(result)}
 	}
 	return v
 }
 
 var statusTexts = map[string]string{"200": "OK", "201": "Created", "202": "Accepted"}
 
-func content(s *Schema) map[string]Media {
+// jsonContent returns a JSON body with a schema.
+func jsonContent(s *Schema) map[string]Media {
 	if s == nil {
 		return map[string]Media{mediaText: {&Schema{Type: "string"}}}
 	}
 	return map[string]Media{mediaJSON: {s}}
 }
 
-func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+// capitalize returns s with the first letter in upper case.
+func capitalize(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 func (o operations) get(options any) *Operation {
 	v := o.operation("read", "get", "read the", o.object, "200")
-	v.Parameters = query(options)
+	v.Parameters = queryParameters(options)
 	return v
 }
 
 func (o operations) list(r *Resource) *Operation {
 	list := o.models.addList(r)
 	v := o.operation("list", "list", "list or watch objects of kind", list, "200")
-	v.Parameters = query(metav1.ListOptions{})
+	v.Parameters = queryParameters(metav1.ListOptions{})
 	if r.has("watch") {
 		v.Responses["200"].Content[mediaJSON+";stream=watch"] = Media{list}
 	}
@@ -102,22 +104,22 @@ func (o operations) list(r *Resource) *Operation {
 func (o operations) create() *Operation {
 	v := o.operation("create", "post", "create a", o.object, "200", "201", "202")
 	if o.object != nil {
-		v.Parameters = query(metav1.CreateOptions{})
-		v.Body = &Body{content(o.object), true}
+		v.Parameters = queryParameters(metav1.CreateOptions{})
+		v.Body = &Body{jsonContent(o.object), true}
 	}
 	return v
 }
 
 func (o operations) update() *Operation {
 	v := o.operation("replace", "put", "replace the", o.object, "200", "201")
-	v.Parameters = query(metav1.UpdateOptions{})
-	v.Body = &Body{content(o.object), true}
+	v.Parameters = queryParameters(metav1.UpdateOptions{})
+	v.Body = &Body{jsonContent(o.object), true}
 	return v
 }
 
 func (o operations) patch() *Operation {
 	v := o.operation("patch", "patch", "partially update the", o.object, "200", "201")
-	v.Parameters = query(metav1.PatchOptions{})
+	v.Parameters = queryParameters(metav1.PatchOptions{})
 	v.Body = &Body{map[string]Media{}, true}
 	patch := Media{o.models.schemaFor(reflect.TypeFor[metav1.Patch]())}
 	for _, t := range []types.PatchType{types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType, types.ApplyYAMLPatchType} {
@@ -128,7 +130,7 @@ func (o operations) patch() *Operation {
 
 func (o operations) delete() *Operation {
 	v := o.operation("delete", "delete", "delete a", o.object, "200", "202")
-	v.Parameters = query(metav1.DeleteOptions{})
+	v.Parameters = queryParameters(metav1.DeleteOptions{})
 	v.Body = o.deletion()
 	return v
 }
@@ -137,12 +139,13 @@ func (o operations) deleteAll() *Operation {
 	o.scope = "Collection" + o.scope
 	status := o.models.addKind(&metav1.Status{}, schema.GroupVersionKind{Version: "v1", Kind: "Status"})
 	v := o.operation("delete", "deletecollection", "delete all objects of kind", status, "200")
-	v.Parameters = append(query(metav1.DeleteOptions{}), query(metav1.ListOptions{})...)
+	v.Parameters = append(queryParameters(metav1.DeleteOptions{}), queryParameters(metav1.ListOptions{})...)
 	v.Body = o.deletion()
 	return v
 }
 
+// deletion returns the body of a delete request, which is optional.
 func (o operations) deletion() *Body {
 	of := o.kind.GroupVersion().WithKind("DeleteOptions")
-	return &Body{Content: content(o.models.addKind(&metav1.DeleteOptions{}, of))}
+	return &Body{Content: jsonContent(o.models.addKind(&metav1.DeleteOptions{}, of))}
 }

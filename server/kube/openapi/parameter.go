@@ -14,9 +14,9 @@ type Parameter struct {
 	Schema      *Schema `json:"schema"`
 }
 
-// query returns a parameter for every scalar field of options. A list field is a
+// queryParameters returns a parameter for every scalar field of options. A list field is a
 // parameter that may be repeated.
-func query(options any) []Parameter {
+func queryParameters(options any) []Parameter {
 	var all []Parameter
 	if options == nil {
 		return nil
@@ -29,7 +29,7 @@ func query(options any) []Parameter {
 		if of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
 			of = of.Elem()
 		}
-		if s := scalar(of.Kind()); name != "" && s.Type != "" {
+		if s := scalarSchema(of.Kind()); name != "" && s.Type != "" {
 			all = append(all, Parameter{
 				Name: name, In: "query", Description: description(t, name),
 				Schema: &Schema{Type: s.Type, UniqueItems: true},
@@ -43,15 +43,16 @@ func query(options any) []Parameter {
 func pathParameters(path, kind string) []Parameter {
 	var all []Parameter
 	if strings.Contains(path, "{name}") {
-		all = append(all, inPath("name", "name of the "+kind))
+		all = append(all, pathParameter("name", "name of the "+kind))
 	}
 	if strings.Contains(path, "{namespace}") {
-		all = append(all, inPath("namespace", "namespace of the "+kind))
+		all = append(all, pathParameter("namespace", "namespace of the "+kind))
 	}
 	return all
 }
 
-func inPath(name, text string) Parameter {
+// pathParameter returns a parameter that is part of the path. text is its description.
+func pathParameter(name, text string) Parameter {
 	return Parameter{
 		Name: name, In: "path", Description: text, Required: true,
 		Schema: &Schema{Type: "string", UniqueItems: true},

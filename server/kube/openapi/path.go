@@ -22,7 +22,7 @@ type paths struct {
 
 // add adds the paths of a resource.
 func (p *paths) add(r *Resource) {
-	whole := "/" + root(r.Kind.GroupVersion()) + "/"
+	whole := "/" + groupVersionPath(r.Kind.GroupVersion()) + "/"
 	base := whole
 	o := operations{models: p.models, resourceKind: r.Kind.Kind, kind: r.Kind, object: p.models.addKind(r.Object, r.Kind)}
 	if r.Namespaced {
@@ -74,14 +74,14 @@ func (o operations) objectPath(r *Resource) *Path {
 }
 
 func (o operations) subresourcePath(s *Subresource) *Path {
-	o.kind, o.suffix, o.object = s.Kind, capital(s.Name), nil
+	o.kind, o.suffix, o.object = s.Kind, capitalize(s.Name), nil
 	if s.Object != nil {
 		o.object = o.models.addKind(s.Object, s.Kind)
 	}
 	p := o.readWrite(s.has, s.Options)
 	if s.has("create") {
 		p.Post = o.create()
-		p.Post.Parameters = append(query(s.Options), p.Post.Parameters...)
+		p.Post.Parameters = append(queryParameters(s.Options), p.Post.Parameters...)
 	}
 	return p
 }

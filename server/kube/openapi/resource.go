@@ -25,8 +25,8 @@ type Subresource struct {
 	Kind schema.GroupVersionKind
 	// Object is the type that is read and written; nil for plain text or a stream.
 	Object any
-	// Options is a struct with fields that are the query parameters of a read request, such as
-	// &v1.PodLogOptions{}. It may be nil.
+	// Options is a struct with fields that are the query parameters of a read request, such
+	// as &v1.PodLogOptions{}. It may be nil.
 	Options any
 	Verbs   []string // get, create, update, patch
 }
@@ -34,8 +34,8 @@ type Subresource struct {
 func (r *Resource) has(verb string) bool    { return slices.Contains(r.Verbs, verb) }
 func (s *Subresource) has(verb string) bool { return slices.Contains(s.Verbs, verb) }
 
-// root returns the path of a group version, such as "api/v1" or "apis/apps/v1".
-func root(gv schema.GroupVersion) string {
+// groupVersionPath returns the path of a group version, such as "api/v1" or "apis/apps/v1".
+func groupVersionPath(gv schema.GroupVersion) string {
 	if gv.Group == "" {
 		return "api/" + gv.Version
 	}

@@ -99,7 +99,7 @@ func (h *Handler) Find(ctx context.Context, res *resource.Definition, key server
 // Select returns the objects in a namespace that match the label and field selectors of a
 // query, and the revision of the list. The namespace "" selects all namespaces.
 func (h *Handler) Select(ctx context.Context, res *resource.Definition, namespace string, q url.Values) (selected []*resource.Entry, rev uint64, err error) {
-	s, err := selector(res, namespace, q)
+	s, err := parseSelection(res, namespace, q)
 	if err != nil {
 		return nil, 0, err
 	}

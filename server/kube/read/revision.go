@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// revision returns the resourceVersion in a query. given is false if resourceVersion is
+// parseRevision returns the resourceVersion in a query. given is false if resourceVersion is
 // missing or 0, which means any version.
-func revision(q url.Values) (rev uint64, given bool, err error) {
+func parseRevision(q url.Values) (rev uint64, given bool, err error) {
 	s := q.Get("resourceVersion")
 	if s == "" || s == "0" {
 		return 0, false, nil
@@ -26,7 +26,7 @@ func revision(q url.Values) (rev uint64, given bool, err error) {
 // checkListRevision returns an error unless the current state satisfies the
 // resourceVersion parameters of a list.
 func checkListRevision(q url.Values, now uint64) error {
-	rev, given, err := revision(q)
+	rev, given, err := parseRevision(q)
 	match := metav1.ResourceVersionMatch(q.Get("resourceVersionMatch"))
 	switch {
 	case err != nil:
@@ -36,22 +36,22 @@ func checkListRevision(q url.Values, now uint64) error {
 	case match != "" && q.Get("resourceVersion") == "":
 		return apierrors.NewBadRequest("resourceVersionMatch is forbidden unless resourceVersion is provided")
 	case given && rev > now:
-		return tooNew(rev, now)
+		return newTooNewError(rev, now)
 	case given && match == metav1.ResourceVersionMatchExact && rev != now:
-		return expired(rev)
+		return newExpiredError(rev)
 	}
 	return nil
 }
 
-// expired returns the error for a revision that is no longer retained.
+// newExpiredError returns the error for a revision that is no longer retained.
 // The client must list again.
-func expired(rev uint64) error {
+func newExpiredError(rev uint64) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d", rev))
 }
 
-// tooNew returns the error for a revision in the future. Clients recognize the error by
-// its cause and list again.
-func tooNew(rev, now uint64) error {
+// newTooNewError returns the error for a revision in the future. Clients recognize the
+// error by its cause and list again.
+func newTooNewError(rev, now uint64) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", rev, now), 1)
 	err.ErrStatus.Code = http.StatusGatewayTimeout
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}

@@ -20,9 +20,9 @@ type selection struct {
 	resource  *resource.Definition
 }
 
-// selector parses the label and field selectors of a query. It returns an error for an
+// parseSelection parses the label and field selectors of a query. It returns an error for an
 // unsupported field, because ignoring the field would select all objects.
-func selector(res *resource.Definition, namespace string, q url.Values) (selection, error) {
+func parseSelection(res *resource.Definition, namespace string, q url.Values) (selection, error) {
 	s := selection{namespace: namespace, resource: res}
 	if res.Name == "namespaces" {
 		s.namespace = ""

@@ -53,7 +53,7 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, res *resource.De
 	o, err := readWatchOptions(q)
 	watcher := &watcher{store: h.store, res: res, reader: h.newReader(r, res, i), w: w, rev: o.rev}
 	if err == nil {
-		watcher.selection, err = selector(res, i.Namespace, q)
+		watcher.selection, err = parseSelection(res, i.Namespace, q)
 	}
 	if err == nil {
 		watcher.form, err = resource.NewForm(r, h.now, request.AsTable, request.AsMetadata)
@@ -78,11 +78,11 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, res *resource.De
 }
 
 func readWatchOptions(q url.Values) (o watchOptions, err error) {
-	rev, given, err := revision(q)
+	rev, given, err := parseRevision(q)
 	if err != nil {
 		return o, err
 	}
-	o.rev, o.bookmarks = rev, request.Boolean(q, "allowWatchBookmarks")
+	o.rev, o.bookmarks = rev, request.BoolParameter(q, "allowWatchBookmarks")
 	if s := q.Get("timeoutSeconds"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 31)
 		if err != nil {
@@ -101,7 +101,7 @@ func readWatchOptions(q url.Values) (o watchOptions, err error) {
 	if match != metav1.ResourceVersionMatchNotOlderThan {
 		return o, apierrors.NewBadRequest("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
 	}
-	o.initial = request.Boolean(q, "sendInitialEvents")
+	o.initial = request.BoolParameter(q, "sendInitialEvents")
 	if o.initial && !o.bookmarks {
 		return o, apierrors.NewBadRequest("sendInitialEvents requires setting allowWatchBookmarks to true")
 	}
@@ -116,9 +116,9 @@ func (s *store) checkRevision(r *resource.Definition, rev uint64) error {
 	case rev == 0: // any later change
 		return nil
 	case rev > now:
-		return tooNew(rev, now)
+		return newTooNewError(rev, now)
 	case !retained:
-		return expired(rev)
+		return newExpiredError(rev)
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (w *watcher) run(ctx context.Context, o watchOptions) {
 	for {
 		changes, now, more, retained := w.store.after(w.res, w.rev)
 		if !retained {
-			w.add(watch.Error, resource.Encode(server.KubeStatus(expired(w.rev))))
+			w.add(watch.Error, resource.Encode(server.KubeStatus(newExpiredError(w.rev))))
 			return
 		}
 		for _, c := range changes {

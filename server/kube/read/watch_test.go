@@ -31,7 +31,7 @@ type handler struct {
 
 func serve(o Options) *handler {
 	o.Now = time.Now
-	return &handler{New(o), resource.All(resource.Options{})}
+	return &handler{New(o), resource.Definitions(resource.Options{})}
 }
 
 func (h *handler) resource(name string) *resource.Definition {

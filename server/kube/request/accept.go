@@ -32,13 +32,13 @@ var errNotAcceptable = &apierrors.StatusError{ErrStatus: metav1.Status{
 
 // Negotiate returns the offered representation that the client prefers. "" stands for the
 // objects themselves, which are always available. All representations are JSON.
-func Negotiate(r *http.Request, offered ...string) (string, error) {
+func Negotiate(r *http.Request, offered ...string) (representation string, err error) {
 	return negotiate(strings.Join(r.Header.Values("Accept"), ","), offered...)
 }
 
 // negotiate returns the first of the representations with the highest q value in an
 // Accept header.
-func negotiate(accept string, offered ...string) (string, error) {
+func negotiate(accept string, offered ...string) (representation string, err error) {
 	if strings.TrimSpace(accept) == "" {
 		return "", nil
 	}

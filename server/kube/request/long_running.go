@@ -12,7 +12,7 @@ func IsLongRunning(r *http.Request) bool {
 	i, q := Parse(r), r.URL.Query()
 	switch firstSegment(r.URL.Path) {
 	case "api", "apis":
-		return i.Connects() || i.Verb == "watch" || i.Verb == "get" && i.Subresource == "log" && Boolean(q, "follow") || isLongRunningPath(i.Proxied, q)
+		return i.Connects() || i.Verb == "watch" || i.Verb == "get" && i.Subresource == "log" && BoolParameter(q, "follow") || isLongRunningPath(i.Proxied, q)
 	}
 	return isLongRunningPath(i.Path, q)
 }
@@ -24,15 +24,15 @@ func isLongRunningPath(path string, q url.Values) bool {
 	case "exec", "attach", "portForward", "debug":
 		return true
 	case "containerLogs":
-		return Boolean(q, "follow")
+		return BoolParameter(q, "follow")
 	}
 	switch path {
 	case "/page/state":
 		return true
 	case "/v1/state", "/v1/events":
-		return Boolean(q, "watch")
+		return BoolParameter(q, "watch")
 	case "/v1/logs", "/page/logs":
-		return Boolean(q, "follow")
+		return BoolParameter(q, "follow")
 	}
 	return false
 }

@@ -106,7 +106,7 @@ func (i *Info) verb(method string, q url.Values) string {
 			return "get"
 		}
 		i.Name = selectedName(q)
-		if Boolean(q, "watch") {
+		if BoolParameter(q, "watch") {
 			return "watch"
 		}
 		return "list"
@@ -142,9 +142,9 @@ func selectedName(q url.Values) string {
 	return name
 }
 
-// Boolean returns the value of a boolean parameter as an API server parses it: true unless
-// the parameter is missing, "false" or "0".
-func Boolean(q url.Values, name string) bool {
+// BoolParameter returns the value of a boolean parameter as an API server parses it: true
+// unless the parameter is missing, "false" or "0".
+func BoolParameter(q url.Values, name string) bool {
 	s := q.Get(name)
 	return q.Has(name) && !strings.EqualFold(s, "false") && s != "0"
 }

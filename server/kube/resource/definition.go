@@ -62,8 +62,8 @@ type goType struct {
 	copy func(server.Object) server.Object
 }
 
-// typed returns the goType of objects with the Go type T.
-func typed[T any, P interface {
+// newGoType returns the goType of objects with the Go type T.
+func newGoType[T any, P interface {
 	*T
 	server.Object
 }]() goType {
@@ -143,35 +143,35 @@ var (
 	changeVerbs = []string{"get", "patch", "update"}
 )
 
-// status returns the subresource status. Reading it returns the whole object.
-func status(kind string) Subresource { return Subresource{"status", kind, getVerbs} }
+// statusSubresource returns the subresource status. Reading it returns the whole object.
+func statusSubresource(kind string) Subresource { return Subresource{"status", kind, getVerbs} }
 
-// All returns the resources of a node, in the order of discovery.
-func All(o Options) []*Definition {
+// Definitions returns the resources of a node, in the order of discovery.
+func Definitions(o Options) []*Definition {
 	all := []*Definition{
-		{Name: "configmaps", Kind: "ConfigMap", Short: []string{"cm"}, Namespaced: true, goType: typed[v1.ConfigMap](),
+		{Name: "configmaps", Kind: "ConfigMap", Short: []string{"cm"}, Namespaced: true, goType: newGoType[v1.ConfigMap](),
 			Listed: func(o *server.Objects) []*server.ObjectView { return o.ConfigMaps }},
-		{Name: "events", Kind: "Event", Short: []string{"ev"}, Namespaced: true, goType: typed[v1.Event](), Events: true, selectable: eventFields},
-		{Name: "namespaces", Kind: "Namespace", Short: []string{"ns"}, goType: typed[v1.Namespace](), Items: namespaces,
-			selectable: namespaceFields, Subresources: []Subresource{status("Namespace")}},
-		{Name: "nodes", Kind: "Node", Short: []string{"no"}, goType: typed[v1.Node](), Items: nodes, selectable: nodeFields,
-			Subresources: []Subresource{{"proxy", "NodeProxyOptions", proxyVerbs}, status("Node")}},
-		{Name: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", Short: []string{"pvc"}, Namespaced: true, goType: typed[v1.PersistentVolumeClaim](),
+		{Name: "events", Kind: "Event", Short: []string{"ev"}, Namespaced: true, goType: newGoType[v1.Event](), Events: true, selectable: eventFields},
+		{Name: "namespaces", Kind: "Namespace", Short: []string{"ns"}, goType: newGoType[v1.Namespace](), Items: namespaces,
+			selectable: namespaceFields, Subresources: []Subresource{statusSubresource("Namespace")}},
+		{Name: "nodes", Kind: "Node", Short: []string{"no"}, goType: newGoType[v1.Node](), Items: nodes, selectable: nodeFields,
+			Subresources: []Subresource{{"proxy", "NodeProxyOptions", proxyVerbs}, statusSubresource("Node")}},
+		{Name: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", Short: []string{"pvc"}, Namespaced: true, goType: newGoType[v1.PersistentVolumeClaim](),
 			Listed:       func(o *server.Objects) []*server.ObjectView { return o.Claims },
-			Subresources: []Subresource{status("PersistentVolumeClaim")}},
-		{Name: "persistentvolumes", Kind: "PersistentVolume", Short: []string{"pv"}, goType: typed[v1.PersistentVolume](),
+			Subresources: []Subresource{statusSubresource("PersistentVolumeClaim")}},
+		{Name: "persistentvolumes", Kind: "PersistentVolume", Short: []string{"pv"}, goType: newGoType[v1.PersistentVolume](),
 			Listed:       func(o *server.Objects) []*server.ObjectView { return o.Volumes },
-			Subresources: []Subresource{status("PersistentVolume")}},
-		{Name: "pods", Kind: "Pod", Short: []string{"po"}, Categories: []string{"all"}, Namespaced: true, goType: typed[v1.Pod](),
+			Subresources: []Subresource{statusSubresource("PersistentVolume")}},
+		{Name: "pods", Kind: "Pod", Short: []string{"po"}, Categories: []string{"all"}, Namespaced: true, goType: newGoType[v1.Pod](),
 			Items: pods, selectable: podFields, created: podCreated, Subresources: podSubresources(o.Writable)},
-		{Name: "secrets", Kind: "Secret", Namespaced: true, goType: typed[v1.Secret](), selectable: secretFields,
+		{Name: "secrets", Kind: "Secret", Namespaced: true, goType: newGoType[v1.Secret](), selectable: secretFields,
 			Listed: func(o *server.Objects) []*server.ObjectView { return o.Secrets }},
 		{Group: "authentication.k8s.io", Name: "selfsubjectreviews", Kind: "SelfSubjectReview", Verbs: createVerbs},
 		{Group: "authorization.k8s.io", Name: "selfsubjectaccessreviews", Kind: "SelfSubjectAccessReview", Verbs: createVerbs},
 		{Group: "authorization.k8s.io", Name: "selfsubjectrulesreviews", Kind: "SelfSubjectRulesReview", Verbs: createVerbs},
 	}
 	if o.Measured {
-		all = append(all, metrics()...)
+		all = append(all, metricsDefinitions()...)
 	}
 	for _, d := range all {
 		d.complete()
@@ -189,7 +189,7 @@ func podSubresources(writable bool) []Subresource {
 		{"exec", "PodExecOptions", streamVerbs},
 		{"log", "Pod", getVerbs},
 		{"portforward", "PodPortForwardOptions", streamVerbs},
-		status("Pod"),
+		statusSubresource("Pod"),
 	}
 	if writable {
 		all = append(all, Subresource{"resize", "Pod", changeVerbs})
@@ -209,7 +209,7 @@ func (d *Definition) complete() {
 		d.Singular = strings.ToLower(d.Kind)
 	}
 	if d.Listed != nil {
-		d.Items = objects(d.Listed)
+		d.Items = itemsOf(d.Listed)
 	}
 	if d.selectable == nil {
 		d.selectable = func(server.Object) fields.Set { return nil }

@@ -51,8 +51,8 @@ func Encode(v any) []byte {
 // MetadataType is the kind and version of a representation that consists of metadata.
 var MetadataType = metav1.TypeMeta{Kind: request.AsMetadata, APIVersion: metav1.SchemeGroupVersion.String()}
 
-// metadata returns the metadata of an object as a PartialObjectMetadata.
-func metadata(o server.Object) *metav1.PartialObjectMetadata {
+// metadataOf returns the metadata of an object as a PartialObjectMetadata.
+func metadataOf(o server.Object) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{
 		TypeMeta: MetadataType,
 		ObjectMeta: metav1.ObjectMeta{

@@ -37,7 +37,7 @@ func (f Form) Encode(e *Entry, headers bool) []byte {
 		}
 		return Encode(t)
 	case request.AsMetadata:
-		return Encode(metadata(e.Object))
+		return Encode(metadataOf(e.Object))
 	}
 	return e.JSON()
 }
@@ -48,7 +48,7 @@ func (f Form) EncodeList(d *Definition, entries []*Entry, rev uint64) []byte {
 	case request.AsTable:
 		return Encode(newTable(entries, f.now(), rev, f.include))
 	case request.AsMetadataList:
-		return EncodeList(metav1.TypeMeta{Kind: f.As, APIVersion: metav1.SchemeGroupVersion.String()}, entries, rev, func(e *Entry) []byte { return Encode(metadata(e.Object)) })
+		return EncodeList(metav1.TypeMeta{Kind: f.As, APIVersion: metav1.SchemeGroupVersion.String()}, entries, rev, func(e *Entry) []byte { return Encode(metadataOf(e.Object)) })
 	}
 	return EncodeList(d.ListType(), entries, rev, func(e *Entry) []byte { return e.JSON() })
 }

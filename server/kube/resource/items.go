@@ -40,14 +40,15 @@ func nodes(v *server.View) []Item {
 	return []Item{{server.Key{Name: v.NodeObject.Name}, v.NodeObject}}
 }
 
-// objects returns a function that returns the objects of a View that of selects.
-func objects(of func(*server.Objects) []*server.ObjectView) func(*server.View) []Item {
+// itemsOf returns a function that returns the objects that selectObjects
+// selects from a View.
+func itemsOf(selectObjects func(*server.Objects) []*server.ObjectView) func(*server.View) []Item {
 	return func(v *server.View) []Item {
 		if v.Objects == nil {
 			return nil
 		}
 		var all []Item
-		for _, o := range of(v.Objects()) {
+		for _, o := range selectObjects(v.Objects()) {
 			all = append(all, Item{server.Key{Namespace: o.Object.GetNamespace(), Name: o.Object.GetName()}, o.Object})
 		}
 		return all

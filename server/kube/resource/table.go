@@ -25,7 +25,7 @@ func newTable(entries []*Entry, now time.Time, rev uint64, include metav1.Includ
 		case metav1.IncludeObject:
 			t.Rows[n].Object = runtime.RawExtension{Raw: e.JSON()}
 		case metav1.IncludeMetadata:
-			t.Rows[n].Object = runtime.RawExtension{Raw: Encode(metadata(e.Object))}
+			t.Rows[n].Object = runtime.RawExtension{Raw: Encode(metadataOf(e.Object))}
 		}
 	}
 	return t

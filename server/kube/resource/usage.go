@@ -44,12 +44,12 @@ func (m *nodeMetrics) DeepCopyObject() runtime.Object { c := *m; return &c }
 // measurements are immutable.
 func (m *podMetrics) DeepCopyObject() runtime.Object { c := *m; return &c }
 
-// metrics returns the resources of metrics.k8s.io.
-func metrics() []*Definition {
+// metricsDefinitions returns the resources of metrics.k8s.io.
+func metricsDefinitions() []*Definition {
 	const group, version = "metrics.k8s.io", "v1beta1"
 	return []*Definition{
-		{Group: group, Version: version, Name: "nodes", Kind: "NodeMetrics", Singular: "node", Verbs: metricsVerbs, goType: typed[nodeMetrics](), Measure: nodeMetricsItems},
-		{Group: group, Version: version, Name: "pods", Kind: "PodMetrics", Singular: "pod", Namespaced: true, Verbs: metricsVerbs, goType: typed[podMetrics](), Measure: podMetricsItems},
+		{Group: group, Version: version, Name: "nodes", Kind: "NodeMetrics", Singular: "node", Verbs: metricsVerbs, goType: newGoType[nodeMetrics](), Measure: nodeMetricsItems},
+		{Group: group, Version: version, Name: "pods", Kind: "PodMetrics", Singular: "pod", Namespaced: true, Verbs: metricsVerbs, goType: newGoType[podMetrics](), Measure: podMetricsItems},
 	}
 }
 

@@ -13,15 +13,15 @@ func eventColumns() []metav1.TableColumnDefinition {
 	name := nameColumn()
 	name.Priority = 1
 	return []metav1.TableColumnDefinition{
-		column("Last Seen", field(e, "lastTimestamp")),
-		column("Type", field(e, "type")),
-		column("Reason", field(e, "reason")),
-		column("Object", field(e, "involvedObject")),
-		wide("Subobject", field(e.InvolvedObject, "fieldPath")),
-		wide("Source", field(e, "source")),
-		column("Message", field(e, "message")),
-		wide("First Seen", field(e, "firstTimestamp")),
-		wide("Count", field(e, "count")),
+		newColumn("Last Seen", fieldDescription(e, "lastTimestamp")),
+		newColumn("Type", fieldDescription(e, "type")),
+		newColumn("Reason", fieldDescription(e, "reason")),
+		newColumn("Object", fieldDescription(e, "involvedObject")),
+		newWideColumn("Subobject", fieldDescription(e.InvolvedObject, "fieldPath")),
+		newWideColumn("Source", fieldDescription(e, "source")),
+		newColumn("Message", fieldDescription(e, "message")),
+		newWideColumn("First Seen", fieldDescription(e, "firstTimestamp")),
+		newWideColumn("Count", fieldDescription(e, "count")),
 		name,
 	}
 }
@@ -33,8 +33,8 @@ func eventCells(e *v1.Event, now time.Time) []any {
 		object += "/" + e.InvolvedObject.Name
 	}
 	return []any{
-		since(last, now), e.Type, e.Reason, object, e.InvolvedObject.FieldPath, eventSource(e),
-		strings.TrimSpace(e.Message), since(first, now), count, e.Name,
+		formatAge(last, now), e.Type, e.Reason, object, e.InvolvedObject.FieldPath, eventSource(e),
+		strings.TrimSpace(e.Message), formatAge(first, now), count, e.Name,
 	}
 }
 
@@ -59,8 +59,8 @@ func occurrences(e *v1.Event) (first, last time.Time, count int64) {
 }
 
 func eventSource(e *v1.Event) string {
-	source := or(e.Source.Component, e.ReportingController)
-	if at := or(e.Source.Host, e.ReportingInstance); at != "" {
+	source := nonEmpty(e.Source.Component, e.ReportingController)
+	if at := nonEmpty(e.Source.Host, e.ReportingInstance); at != "" {
 		source += ", " + at
 	}
 	return source

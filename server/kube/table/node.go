@@ -12,24 +12,24 @@ import (
 func nodeColumns() []metav1.TableColumnDefinition {
 	return []metav1.TableColumnDefinition{
 		nameColumn(),
-		column("Status", "Whether the node is ready, and whether it accepts new pods."),
-		column("Roles", "The node's roles, from its labels."),
+		newColumn("Status", "Whether the node is ready, and whether it accepts new pods."),
+		newColumn("Roles", "The node's roles, from its labels."),
 		ageColumn(),
-		column("Version", field(v1.NodeSystemInfo{}, "kubeletVersion")),
-		wide("Internal-IP", field(v1.NodeStatus{}, "addresses")),
-		wide("External-IP", field(v1.NodeStatus{}, "addresses")),
-		wide("OS-Image", field(v1.NodeSystemInfo{}, "osImage")),
-		wide("Kernel-Version", field(v1.NodeSystemInfo{}, "kernelVersion")),
-		wide("Container-Runtime", field(v1.NodeSystemInfo{}, "containerRuntimeVersion")),
+		newColumn("Version", fieldDescription(v1.NodeSystemInfo{}, "kubeletVersion")),
+		newWideColumn("Internal-IP", fieldDescription(v1.NodeStatus{}, "addresses")),
+		newWideColumn("External-IP", fieldDescription(v1.NodeStatus{}, "addresses")),
+		newWideColumn("OS-Image", fieldDescription(v1.NodeSystemInfo{}, "osImage")),
+		newWideColumn("Kernel-Version", fieldDescription(v1.NodeSystemInfo{}, "kernelVersion")),
+		newWideColumn("Container-Runtime", fieldDescription(v1.NodeSystemInfo{}, "containerRuntimeVersion")),
 	}
 }
 
 func nodeCells(n *v1.Node, now time.Time) []any {
 	i := n.Status.NodeInfo
 	return []any{
-		n.Name, nodeStatus(n), or(strings.Join(roles(n), ","), none), ageOf(n, now), i.KubeletVersion,
+		n.Name, nodeStatus(n), nonEmpty(strings.Join(nodeRoles(n), ","), none), ageOf(n, now), i.KubeletVersion,
 		nodeAddress(n, v1.NodeInternalIP), nodeAddress(n, v1.NodeExternalIP),
-		or(i.OSImage, unknown), or(i.KernelVersion, unknown), or(i.ContainerRuntimeVersion, unknown),
+		nonEmpty(i.OSImage, unknown), nonEmpty(i.KernelVersion, unknown), nonEmpty(i.ContainerRuntimeVersion, unknown),
 	}
 }
 
@@ -50,9 +50,9 @@ func nodeStatus(n *v1.Node) string {
 	return status
 }
 
-// roles returns the suffixes of the node-role labels, and the value of the older
+// nodeRoles returns the suffixes of the node-role labels, and the value of the older
 // role label, sorted.
-func roles(n *v1.Node) []string {
+func nodeRoles(n *v1.Node) []string {
 	var all []string
 	for name, value := range n.Labels {
 		role, ok := strings.CutPrefix(name, "node-role.kubernetes.io/")

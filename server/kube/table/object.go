@@ -9,7 +9,7 @@ import (
 
 func namespaceColumns() []metav1.TableColumnDefinition {
 	return []metav1.TableColumnDefinition{
-		nameColumn(), column("Status", field(v1.NamespaceStatus{}, "phase")), ageColumn(),
+		nameColumn(), newColumn("Status", fieldDescription(v1.NamespaceStatus{}, "phase")), ageColumn(),
 	}
 }
 
@@ -19,7 +19,7 @@ func namespaceCells(n *v1.Namespace, now time.Time) []any {
 
 func configMapColumns() []metav1.TableColumnDefinition {
 	return []metav1.TableColumnDefinition{
-		nameColumn(), column("Data", field(v1.ConfigMap{}, "data")), ageColumn(),
+		nameColumn(), newColumn("Data", fieldDescription(v1.ConfigMap{}, "data")), ageColumn(),
 	}
 }
 
@@ -30,7 +30,7 @@ func configMapCells(c *v1.ConfigMap, now time.Time) []any {
 func secretColumns() []metav1.TableColumnDefinition {
 	s := v1.Secret{}
 	return []metav1.TableColumnDefinition{
-		nameColumn(), column("Type", field(s, "type")), column("Data", field(s, "data")), ageColumn(),
+		nameColumn(), newColumn("Type", fieldDescription(s, "type")), newColumn("Data", fieldDescription(s, "data")), ageColumn(),
 	}
 }
 

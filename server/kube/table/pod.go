@@ -11,14 +11,14 @@ import (
 func podColumns() []metav1.TableColumnDefinition {
 	return []metav1.TableColumnDefinition{
 		nameColumn(),
-		column("Ready", "Number of ready containers, and of all regular containers and sidecars."),
-		column("Status", "Phase of the pod, or the reason why it or one of its containers is not running."),
-		column("Restarts", "Number of container restarts, and the time since the last one."),
+		newColumn("Ready", "Number of ready containers, and of all regular containers and sidecars."),
+		newColumn("Status", "Phase of the pod, or the reason why it or one of its containers is not running."),
+		newColumn("Restarts", "Number of container restarts, and the time since the last one."),
 		ageColumn(),
-		wide("IP", field(v1.PodStatus{}, "podIP")),
-		wide("Node", field(v1.PodSpec{}, "nodeName")),
-		wide("Nominated Node", field(v1.PodStatus{}, "nominatedNodeName")),
-		wide("Readiness Gates", field(v1.PodSpec{}, "readinessGates")),
+		newWideColumn("IP", fieldDescription(v1.PodStatus{}, "podIP")),
+		newWideColumn("Node", fieldDescription(v1.PodSpec{}, "nodeName")),
+		newWideColumn("Nominated Node", fieldDescription(v1.PodStatus{}, "nominatedNodeName")),
+		newWideColumn("Readiness Gates", fieldDescription(v1.PodSpec{}, "readinessGates")),
 	}
 }
 
@@ -30,15 +30,15 @@ func podRow(p *v1.Pod, now time.Time) metav1.TableRow {
 	return metav1.TableRow{
 		Cells: []any{
 			p.Name, w.Ready, w.Status, w.Restarts, w.Age,
-			or(ip, none), or(p.Spec.NodeName, none), or(p.Status.NominatedNodeName, none), gates(p),
+			nonEmpty(ip, none), nonEmpty(p.Spec.NodeName, none), nonEmpty(p.Status.NominatedNodeName, none), readinessGates(p),
 		},
 		Conditions: rowConditions(p.Status.Phase),
 	}
 }
 
-// gates returns the number of true readiness gates and the number of all readiness gates,
-// such as "1/2".
-func gates(p *v1.Pod) string {
+// readinessGates returns the number of true readiness gates and the number of all readiness
+// gates, such as "1/2".
+func readinessGates(p *v1.Pod) string {
 	if len(p.Spec.ReadinessGates) == 0 {
 		return none
 	}

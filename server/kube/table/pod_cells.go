@@ -33,7 +33,7 @@ func NewPodCells(pod *v1.Pod, now time.Time) PodCells {
 	if !r.initializing || isTrue(condition(pod, v1.PodInitialized)) {
 		r.readContainers()
 	}
-	if r.ownReason() {
+	if r.hasSpecificReason() {
 		r.status = pod.Status.Reason
 	}
 	r.readDeletion()
@@ -41,7 +41,7 @@ func NewPodCells(pod *v1.Pod, now time.Time) PodCells {
 		Ready:    fmt.Sprintf("%d/%d", r.ready, r.total),
 		Status:   r.status,
 		Restarts: r.restartsText(now),
-		Age:      age(pod, now),
+		Age:      podAge(pod, now),
 	}
 }
 
@@ -140,11 +140,11 @@ func terminationReason(t *v1.ContainerStateTerminated) string {
 	return fmt.Sprintf("ExitCode:%d", t.ExitCode)
 }
 
-// ownReason reports whether the reason of the pod is more specific than the reasons of its
-// containers. It is more specific if it states why the pod was stopped, or why the pod is
-// not admitted while its containers wait to be created. If a pod waits for the network,
-// the reason is in the status of its containers.
-func (r *row) ownReason() bool {
+// hasSpecificReason reports whether the reason of the pod is more specific than the reasons
+// of its containers. It is more specific if it states why the pod was stopped, or why the
+// pod is not admitted while its containers wait to be created. If a pod waits for the
+// network, the reason is in the status of its containers.
+func (r *row) hasSpecificReason() bool {
 	switch reason := r.pod.Status.Reason; {
 	case reason == "" || reason == "NetworkNotReady":
 		return false
@@ -166,13 +166,13 @@ func (r *row) readDeletion() {
 	switch phase := r.pod.Status.Phase; {
 	case r.pod.Status.Reason == "NodeLost":
 		r.status = "Unknown"
-	case phase != v1.PodSucceeded && phase != v1.PodFailed || r.endedByRemoval():
+	case phase != v1.PodSucceeded && phase != v1.PodFailed || r.wasRunningWhenDeleted():
 		r.status = "Terminating"
 	}
 }
 
-// endedByRemoval reports whether the pod was still running when it was deleted.
-func (r *row) endedByRemoval() bool {
+// wasRunningWhenDeleted reports whether the pod was still running when it was deleted.
+func (r *row) wasRunningWhenDeleted() bool {
 	later := func(c v1.ContainerStatus) bool {
 		t := c.State.Terminated
 		return t != nil && t.FinishedAt.After(r.pod.DeletionTimestamp.Time)
@@ -184,16 +184,16 @@ func (r *row) restartsText(now time.Time) string {
 	if r.restarts.n == 0 || r.restarts.last.IsZero() {
 		return strconv.Itoa(r.restarts.n)
 	}
-	return fmt.Sprintf("%d (%s ago)", r.restarts.n, since(r.restarts.last, now))
+	return fmt.Sprintf("%d (%s ago)", r.restarts.n, formatAge(r.restarts.last, now))
 }
 
-// age returns the time since the creation of a pod or, if it has no creation
+// podAge returns the time since the creation of a pod or, if it has no creation
 // timestamp, since its start.
-func age(pod *v1.Pod, now time.Time) string {
+func podAge(pod *v1.Pod, now time.Time) string {
 	if pod.CreationTimestamp.IsZero() && pod.Status.StartTime != nil {
-		return since(pod.Status.StartTime.Time, now)
+		return formatAge(pod.Status.StartTime.Time, now)
 	}
-	return since(pod.CreationTimestamp.Time, now)
+	return formatAge(pod.CreationTimestamp.Time, now)
 }
 
 // condition returns the condition of type t, or nil if pod has no such condition.

@@ -33,6 +33,7 @@ type kind struct {
 	row     func(o metav1.Object, now time.Time) metav1.TableRow
 }
 
+// kindOf returns the columns and the row function for the Go type of o.
 func kindOf(o metav1.Object) kind {
 	switch o.(type) {
 	case *v1.Pod:
@@ -74,18 +75,21 @@ var others = kind{
 	},
 }
 
-func ageOf(o metav1.Object, now time.Time) string { return since(o.GetCreationTimestamp().Time, now) }
+// ageOf returns the age of an object as kubectl prints it.
+func ageOf(o metav1.Object, now time.Time) string {
+	return formatAge(o.GetCreationTimestamp().Time, now)
+}
 
 // since formats the time between t and now with at most two units.
-func since(t, now time.Time) string {
+func formatAge(t, now time.Time) string {
 	if t.IsZero() {
 		return "<unknown>"
 	}
 	return duration.HumanDuration(now.Sub(t))
 }
 
-// or returns s, or absent if s is empty.
-func or(s, absent string) string {
+// nonEmpty returns s, or absent if s is empty.
+func nonEmpty(s, absent string) string {
 	if s == "" {
 		return absent
 	}

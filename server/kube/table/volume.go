@@ -13,16 +13,16 @@ func volumeColumns() []metav1.TableColumnDefinition {
 	spec, status := v1.PersistentVolumeSpec{}, v1.PersistentVolumeStatus{}
 	return []metav1.TableColumnDefinition{
 		nameColumn(),
-		column("Capacity", field(spec, "capacity")),
-		column("Access Modes", field(spec, "accessModes")),
-		column("Reclaim Policy", field(spec, "persistentVolumeReclaimPolicy")),
-		column("Status", field(status, "phase")),
-		column("Claim", field(spec, "claimRef")),
-		column("StorageClass", field(spec, "storageClassName")),
-		column("VolumeAttributesClass", field(spec, "volumeAttributesClassName")),
-		column("Reason", field(status, "reason")),
+		newColumn("Capacity", fieldDescription(spec, "capacity")),
+		newColumn("Access Modes", fieldDescription(spec, "accessModes")),
+		newColumn("Reclaim Policy", fieldDescription(spec, "persistentVolumeReclaimPolicy")),
+		newColumn("Status", fieldDescription(status, "phase")),
+		newColumn("Claim", fieldDescription(spec, "claimRef")),
+		newColumn("StorageClass", fieldDescription(spec, "storageClassName")),
+		newColumn("VolumeAttributesClass", fieldDescription(spec, "volumeAttributesClassName")),
+		newColumn("Reason", fieldDescription(status, "reason")),
 		ageColumn(),
-		wide("VolumeMode", field(spec, "volumeMode")),
+		newWideColumn("VolumeMode", fieldDescription(spec, "volumeMode")),
 	}
 }
 
@@ -43,14 +43,14 @@ func claimColumns() []metav1.TableColumnDefinition {
 	spec, status := v1.PersistentVolumeClaimSpec{}, v1.PersistentVolumeClaimStatus{}
 	return []metav1.TableColumnDefinition{
 		nameColumn(),
-		column("Status", field(status, "phase")),
-		column("Volume", field(spec, "volumeName")),
-		column("Capacity", field(status, "capacity")),
-		column("Access Modes", field(status, "accessModes")),
-		column("StorageClass", field(spec, "storageClassName")),
-		column("VolumeAttributesClass", field(spec, "volumeAttributesClassName")),
+		newColumn("Status", fieldDescription(status, "phase")),
+		newColumn("Volume", fieldDescription(spec, "volumeName")),
+		newColumn("Capacity", fieldDescription(status, "capacity")),
+		newColumn("Access Modes", fieldDescription(status, "accessModes")),
+		newColumn("StorageClass", fieldDescription(spec, "storageClassName")),
+		newColumn("VolumeAttributesClass", fieldDescription(spec, "volumeAttributesClassName")),
 		ageColumn(),
-		wide("VolumeMode", field(spec, "volumeMode")),
+		newWideColumn("VolumeMode", fieldDescription(spec, "volumeMode")),
 	}
 }
 

@@ -26,16 +26,16 @@ func (c *call) apply() error {
 		return err
 	}
 	if _, _, exists := c.origin(c.res, c.key()); exists || c.i.Subresource != "" {
-		return c.change(func(s stored) (server.Object, error) { return c.merged(s.shown(), config) })
+		return c.change(func(s stored) (server.Object, error) { return c.merge(s.servedObject(), config) })
 	}
-	o, err := c.merged(c.blank(), config)
+	o, err := c.merge(c.newObject(), config)
 	if err != nil {
 		return err
 	}
 	if o.GetUID() != "" {
 		return apierrors.NewConflict(c.res.GroupResource(), c.i.Name, fmt.Errorf("uid mismatch: the provided object specified uid %.80s, and no existing object was found", o.GetUID()))
 	}
-	return c.add(o)
+	return c.createObject(o)
 }
 
 // configuration reads and validates the body.
@@ -51,7 +51,7 @@ func (c *call) configuration() (configuration, error) {
 	if n := bytes.Count(text, []byte(",")); n > maxFields {
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("too many fields and items in the configuration: %d (limit %d)", n, maxFields))
 	}
-	o, err := c.decoded(text, duplicates)
+	o, err := c.decodeJSON(text, duplicates)
 	if err != nil {
 		return nil, err
 	}
@@ -68,14 +68,14 @@ func (c *call) configuration() (configuration, error) {
 	return config, nil
 }
 
-// merged returns the result of merging a configuration into an object, with its
+// merge returns the result of merging a configuration into an object, with its
 // managed fields.
-func (c *call) merged(live server.Object, config configuration) (server.Object, error) {
+func (c *call) merge(live server.Object, config configuration) (server.Object, error) {
 	text, managers, err := c.fields.Apply(c.changes(live), config, c.force)
 	if err != nil {
 		return nil, err
 	}
-	o, err := c.decoded(text, nil)
+	o, err := c.decodeJSON(text, nil)
 	if err != nil {
 		return nil, err
 	}

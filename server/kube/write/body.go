@@ -30,13 +30,13 @@ func (c *call) object() (server.Object, error) {
 	mediaType, _, _ := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	switch mediaType {
 	case "", runtime.ContentTypeJSON:
-		return c.decoded(body, nil)
+		return c.decodeJSON(body, nil)
 	case mediaYAML:
 		text, duplicates, err := fromYAML(body)
 		if err != nil {
 			return nil, err
 		}
-		return c.decoded(text, duplicates)
+		return c.decodeJSON(text, duplicates)
 	case runtime.ContentTypeProtobuf:
 		o := c.res.Blank()
 		err := request.DecodeProtobuf(body, o.(request.Message))
@@ -48,9 +48,9 @@ func (c *call) object() (server.Object, error) {
 	return nil, request.UnsupportedMediaType(runtime.ContentTypeJSON, mediaYAML, runtime.ContentTypeProtobuf)
 }
 
-// decoded decodes JSON. It reports unknown fields and problems, which were found earlier, as
-// the parameter fieldValidation requests.
-func (c *call) decoded(text []byte, problems []error) (server.Object, error) {
+// decodeJSON decodes JSON. It reports unknown fields and problems, which were found
+// earlier, as the parameter fieldValidation requests.
+func (c *call) decodeJSON(text []byte, problems []error) (server.Object, error) {
 	o := c.res.Blank()
 	unknown, err := kjson.UnmarshalStrict(text, o)
 	if err != nil {

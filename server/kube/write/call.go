@@ -111,7 +111,7 @@ func (c *call) ownEntry(key server.Key) (*resource.Entry, error) {
 	path, _, _ := c.origin(c.res, key)
 	ends := path == "" && e.Object.GetDeletionTimestamp() != nil
 	if !ends && path != c.manifests.Path(c.res.Kind, key) {
-		return nil, c.unsupported(c.res, i)
+		return nil, c.newUnsupportedError(c.res, i)
 	}
 	return e, nil
 }

@@ -29,11 +29,11 @@ func (c *call) create() error {
 	if err != nil {
 		return err
 	}
-	return c.add(o)
+	return c.createObject(o)
 }
 
-// add creates an object.
-func (c *call) add(o server.Object) error {
+// createObject creates an object.
+func (c *call) createObject(o server.Object) error {
 	if err := c.setNamespace(o); err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (c *call) add(o server.Object) error {
 	}
 	o.SetUID(uuid.NewUUID())
 	o.SetCreationTimestamp(metav1.NewTime(c.now().Truncate(time.Second)))
-	checked, text, err := c.managedNew(o)
+	checked, text, err := c.encodeNewObject(o)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ const maxGrace = int64(100 * 365 * 24 * 3600)
 func (c *call) deletion() (deletion, error) {
 	o, err := c.deleteOptions()
 	if err == nil {
-		err = fromQuery(c.r.URL.Query(), o)
+		err = addQueryOptions(c.r.URL.Query(), o)
 	}
 	if err != nil {
 		return deletion{}, err
@@ -84,8 +84,8 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	return o, nil
 }
 
-// fromQuery sets the options in the query. Options that were set by the body are kept.
-func fromQuery(q url.Values, o *metav1.DeleteOptions) error {
+// addQueryOptions sets the options in the query. Options that were set by the body are kept.
+func addQueryOptions(q url.Values, o *metav1.DeleteOptions) error {
 	if s := q.Get("gracePeriodSeconds"); s != "" && o.GracePeriodSeconds == nil {
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil {
@@ -197,8 +197,8 @@ func (c *call) removeFile(e *resource.Entry, d deletion) error {
 	}
 	if err := c.manifests.Remove(c.res.Kind, e.Key); err != nil {
 		if c.res.Name == "pods" && d.grace != nil {
-			// The pod continues to run and must later be stopped with its own grace period. The
-			// Delete is canceled even if the client has disconnected.
+			// The pod continues to run and must later be stopped with its own grace period.
+			// The Delete is canceled even if the client has disconnected.
 			err = errors.Join(err, c.manifests.CancelDelete(context.WithoutCancel(c.r.Context()), e.Key, e.Object.GetUID()))
 		}
 		return fmt.Errorf("deleting %s %q: %w", c.res.Singular, e.Key.Name, err)

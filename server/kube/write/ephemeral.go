@@ -58,7 +58,7 @@ func (h *Handler) addEphemeral(w http.ResponseWriter, r *http.Request, res *reso
 	if err != nil {
 		return err
 	}
-	e, err = h.debug(r.Context(), res, e, p.Spec.EphemeralContainers, dry)
+	e, err = h.addContainers(r.Context(), res, e, p.Spec.EphemeralContainers, dry)
 	if err != nil {
 		return err
 	}
@@ -66,9 +66,9 @@ func (h *Handler) addEphemeral(w http.ResponseWriter, r *http.Request, res *reso
 	return nil
 }
 
-// debug adds the containers and returns the entry of the pod as soon as the View contains
-// the containers.
-func (h *Handler) debug(ctx context.Context, res *resource.Definition, was *resource.Entry, containers []v1.EphemeralContainer, dry bool) (*resource.Entry, error) {
+// addContainers adds the containers and returns the entry of the pod as soon as the View
+// contains the containers.
+func (h *Handler) addContainers(ctx context.Context, res *resource.Definition, was *resource.Entry, containers []v1.EphemeralContainer, dry bool) (*resource.Entry, error) {
 	key, uid := types.NamespacedName(was.Key), was.Object.GetUID()
 	if err := h.debugger.Debug(ctx, key, uid, containers, dry); err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func decodePod(w http.ResponseWriter, r *http.Request, e *resource.Entry, change
 	case p.UID != "" && p.UID != e.Object.GetUID():
 		return nil, apierrors.NewConflict(gr, e.Key.Name, fmt.Errorf("precondition failed: UID in precondition: %.80s, UID in object meta: %s", p.UID, e.Object.GetUID()))
 	case p.ResourceVersion != "" && p.ResourceVersion != e.Object.GetResourceVersion():
-		return nil, modified(gr, e.Key.Name)
+		return nil, newConflictError(gr, e.Key.Name)
 	}
 	return p, nil
 }

@@ -126,7 +126,7 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, res *resource.De
 	case isSupported(res, i):
 		err = writeError((&call{Handler: h, w: w, r: r, res: res, i: i}).serve())
 	default:
-		err = h.unsupported(res, i)
+		err = h.newUnsupportedError(res, i)
 	}
 	if err != nil {
 		server.ReplyStatus(w, err)

@@ -38,14 +38,14 @@ func (c *call) readManager(q url.Values) error {
 		return apierrors.NewInvalid(metav1.Kind("PatchOptions"), "", errs)
 	}
 	if c.manager = o.FieldManager; c.manager == "" {
-		c.manager = program(c.r.UserAgent())
+		c.manager = programName(c.r.UserAgent())
 	}
 	return nil
 }
 
-// program returns the program name at the beginning of a User-Agent, shortened to the
+// programName returns the program name at the beginning of a User-Agent, shortened to the
 // maximum length of a manager's name and without unprintable characters.
-func program(userAgent string) string {
+func programName(userAgent string) string {
 	name, _, _ := strings.Cut(userAgent, "/")
 	var b strings.Builder
 	for _, r := range name {
@@ -66,10 +66,10 @@ func (c *call) changes(live server.Object) managed.Change {
 	return managed.Change{Live: live, Manager: c.manager, Subresource: c.i.Subresource}
 }
 
-// managers returns the managed fields of o, which replaces live. defaulted is o with
+// managedFields returns the managed fields of o, which replaces live. defaulted is o with
 // defaults. If the client has changed the managed fields, the result starts from the
 // client's managed fields; kubectl changes them to migrate from client-side apply.
-func (c *call) managers(live, o, defaulted server.Object) ([]metav1.ManagedFieldsEntry, error) {
+func (c *call) managedFields(live, o, defaulted server.Object) ([]metav1.ManagedFieldsEntry, error) {
 	all := o.GetManagedFields()
 	if !c.applied {
 		next := defaulted.DeepCopyObject().(server.Object)
@@ -84,16 +84,16 @@ func (c *call) managers(live, o, defaulted server.Object) ([]metav1.ManagedField
 	return all, nil
 }
 
-// blank returns an empty object of the resource's kind.
-func (c *call) blank() server.Object {
+// newObject returns an empty object of the resource's kind.
+func (c *call) newObject() server.Object {
 	o := c.res.Blank()
 	o.GetObjectKind().SetGroupVersionKind(c.res.GroupVersionKind())
 	return o
 }
 
-// managedNew sets the managed fields of a new object. It returns the object as podd parses
-// it, and the text of its file.
-func (c *call) managedNew(o server.Object) (ParsedManifest, []byte, error) {
+// encodeNewObject sets the managed fields of a new object. It returns the object as podd
+// parses it, and the text of its file.
+func (c *call) encodeNewObject(o server.Object) (ParsedManifest, []byte, error) {
 	checked, err := c.check(o.GetName(), manifestText(o))
 	if err != nil {
 		return checked, nil, err
@@ -102,7 +102,7 @@ func (c *call) managedNew(o server.Object) (ParsedManifest, []byte, error) {
 	if p, ok := defaulted.(*v1.Pod); ok { // the node is not set by a manager
 		p.Spec.NodeName = o.(*v1.Pod).Spec.NodeName
 	}
-	managers, err := c.managers(c.blank(), o, defaulted)
+	managers, err := c.managedFields(c.newObject(), o, defaulted)
 	if err != nil {
 		return checked, nil, err
 	}
@@ -110,8 +110,9 @@ func (c *call) managedNew(o server.Object) (ParsedManifest, []byte, error) {
 	return c.encodeManifest(o)
 }
 
-// encodeManifest returns the object as podd parses it, and the text of its file. If the text
-// is too large, encodeManifest removes the managed fields; for an apply, it returns an error.
+// encodeManifest returns the object as podd parses it, and the text of its file. If the
+// text is too large, encodeManifest removes the managed fields; for an apply, it returns an
+// error.
 func (c *call) encodeManifest(o server.Object) (ParsedManifest, []byte, error) {
 	b := manifestText(o)
 	if len(b) > maxText && (c.applied || o.GetManagedFields() == nil) {

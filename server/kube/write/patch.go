@@ -79,13 +79,13 @@ func (p patch) apply(o server.Object) ([]byte, error) {
 		return p.applyOperations(was)
 	case types.MergePatchType:
 		is, err := jsonpatch.MergePatch(was, p.body)
-		return is, badPatch(err)
+		return is, newBadPatchError(err)
 	}
 	is, err := strategicpatch.StrategicMergePatch(was, p.body, o)
 	if slices.Contains(malformedErrors, err) {
-		return nil, badPatch(err)
+		return nil, newBadPatchError(err)
 	}
-	return is, unprocessable(err)
+	return is, newUnprocessableError(err)
 }
 
 // malformedErrors are the errors for a strategic merge patch that is invalid for every
@@ -100,26 +100,26 @@ var malformedErrors = []error{
 func (p patch) applyOperations(was []byte) ([]byte, error) {
 	operations, err := jsonpatch.DecodePatch(p.body)
 	if err != nil {
-		return nil, badPatch(err)
+		return nil, newBadPatchError(err)
 	}
 	if n := len(operations); n > maxOperations {
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the allowed maximum operations in a JSON patch is %d, got %d", maxOperations, n))
 	}
 	is, err := operations.Apply(was)
-	return is, unprocessable(err)
+	return is, newUnprocessableError(err)
 }
 
-// badPatch returns the error for a body that is not a patch.
-func badPatch(err error) error {
+// newBadPatchError returns the error for a body that is not a patch.
+func newBadPatchError(err error) error {
 	if err == nil {
 		return nil
 	}
 	return apierrors.NewBadRequest("error decoding patch: " + err.Error())
 }
 
-// unprocessable returns the error for a patch that cannot be applied to the object,
+// newUnprocessableError returns the error for a patch that cannot be applied to the object,
 // for example because of a failed test or a missing path.
-func unprocessable(err error) error {
+func newUnprocessableError(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -19,7 +19,7 @@ const (
 	strategicPatch = "application/strategic-merge-patch+json"
 )
 
-// patched returns the result of applying the body of a PATCH request to o.
+// applyPatch returns the result of applying the body of a PATCH request to o.
 func patched(o server.Object, mediaType, body string) ([]byte, error) {
 	r := httptest.NewRequest("PATCH", "/", strings.NewReader(body))
 	r.Header.Set("Content-Type", mediaType)

@@ -13,12 +13,12 @@ import (
 	"podd/server/kube/resource"
 )
 
-// unsupported returns the error for a request that is not supported. The error names the file
-// of the object, which users can edit instead.
-func (h *Handler) unsupported(res *resource.Definition, i request.Info) error {
+// newUnsupportedError returns the error for a request that is not supported. The error
+// names the file of the object, which users can edit instead.
+func (h *Handler) newUnsupportedError(res *resource.Definition, i request.Info) error {
 	key := res.Key(i.Namespace, i.Name)
 	if isAllNamespaces(res, i) && slices.Contains(res.Verbs, i.Verb) && (i.Verb == "create" || i.Verb == "deletecollection") {
-		return notAllowed(res, i, fmt.Sprintf("%s of %s is supported for one namespace only; name it in the path", i.Verb, res.Name))
+		return newMethodNotAllowedError(res, i, fmt.Sprintf("%s of %s is supported for one namespace only; name it in the path", i.Verb, res.Name))
 	}
 	message := fmt.Sprintf("%s is not supported for %s", verbName(i), res.Name)
 	switch i.Verb {
@@ -39,16 +39,18 @@ func (h *Handler) unsupported(res *resource.Definition, i request.Info) error {
 			message = fmt.Sprintf("changing %s through this API is not enabled; edit their manifests%s%s", res.Name, h.sourceHint(), h.flagHint())
 		}
 	}
-	return notAllowed(res, i, message)
+	return newMethodNotAllowedError(res, i, message)
 }
 
-func notAllowed(res *resource.Definition, i request.Info, message string) error {
+// newMethodNotAllowedError returns the API's error MethodNotAllowed with a message.
+func newMethodNotAllowedError(res *resource.Definition, i request.Info, message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusMethodNotAllowed, Reason: metav1.StatusReasonMethodNotAllowed, Message: message,
 		Details: &metav1.StatusDetails{Group: res.Group, Kind: res.Name, Name: i.Name},
 	}}
 }
 
+// verbName returns the verb of a request for an error message.
 func verbName(i request.Info) string {
 	if i.Verb == "" {
 		return "this method"
@@ -56,8 +58,8 @@ func verbName(i request.Info) string {
 	return i.Verb
 }
 
-// flagHint returns the part of an error that recommends the flag --api-manifest-dir, or "" if
-// the flag has no effect.
+// flagHint returns the part of an error that recommends the flag --api-manifest-dir, or ""
+// if the flag has no effect.
 func (h *Handler) flagHint() string {
 	if h.manifests != nil || h.inCluster {
 		return ""
@@ -105,6 +107,7 @@ func (h *Handler) origin(res *resource.Definition, key server.Key) (path string,
 	return "", 0, slices.ContainsFunc(res.Items(v), func(i resource.Item) bool { return i.Key == key })
 }
 
+// position returns file:line, or the path alone if line is 0.
 func position(path string, line int) string {
 	if path == "" || line <= 0 {
 		return path

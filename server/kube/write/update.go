@@ -45,21 +45,21 @@ func (c *call) patch() error {
 	if err != nil {
 		return err
 	}
-	return c.change(func(s stored) (server.Object, error) { return c.patched(p, s) })
+	return c.change(func(s stored) (server.Object, error) { return c.applyPatch(p, s) })
 }
 
-// patched returns the result of applying a patch to an object.
-func (c *call) patched(p patch, s stored) (server.Object, error) {
-	text, err := p.apply(s.shown())
+// applyPatch returns the result of applying a patch to an object.
+func (c *call) applyPatch(p patch, s stored) (server.Object, error) {
+	text, err := p.apply(s.servedObject())
 	if err != nil {
 		return nil, err
 	}
-	return c.decoded(text, nil)
+	return c.decodeJSON(text, nil)
 }
 
-// shown returns the object that clients read, without the fields of claims and volumes that
-// podd adds to the object and that are not in the file.
-func (s stored) shown() server.Object {
+// servedObject returns the object that clients read, without the fields of claims and
+// volumes that podd adds to the object and that are not in the file.
+func (s stored) servedObject() server.Object {
 	o := s.read.Object.DeepCopyObject().(server.Object)
 	o.SetUID(s.entry.Object.GetUID())
 	o.SetCreationTimestamp(s.entry.Object.GetCreationTimestamp())
@@ -95,7 +95,7 @@ func (c *call) change(update func(stored) (server.Object, error)) error {
 	if err := c.checkIdentity(o, s); err != nil {
 		return err
 	}
-	next, err := c.next(o, s)
+	next, err := c.nextVersion(o, s)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (c *call) storeNext(s stored, next server.Object) error {
 	switch {
 	case err != nil:
 		return err
-	case unchanged(checked.Object, s.read.Object):
+	case isUnchanged(checked.Object, s.read.Object):
 		return c.reply(http.StatusOK, s.entry)
 	case checked.Version != s.read.Version:
 		return c.forbid(s, "spec", "this update would require a restart of the pod; delete it and create it again")
@@ -116,7 +116,7 @@ func (c *call) storeNext(s stored, next server.Object) error {
 	c.warn(checked.Warnings...)
 	if c.dry {
 		s.read = checked
-		return c.reply(http.StatusOK, c.res.Entry(resource.Item{Key: s.key, Object: s.shown()}, s.entry.Rev))
+		return c.reply(http.StatusOK, c.res.Entry(resource.Item{Key: s.key, Object: s.servedObject()}, s.entry.Rev))
 	}
 	if err := c.manifests.Write(c.res.Kind, s.key, text); err != nil {
 		return fmt.Errorf("changing %s %q: %w", c.res.Singular, s.key.Name, err)
@@ -128,9 +128,9 @@ func (c *call) storeNext(s stored, next server.Object) error {
 	return c.reply(http.StatusOK, e)
 }
 
-// unchanged reports whether two versions of an object are equal except for the times of
+// isUnchanged reports whether two versions of an object are equal except for the times of
 // their managed fields, so that applying the same stringData again is not a change.
-func unchanged(is, was server.Object) bool {
+func isUnchanged(is, was server.Object) bool {
 	now, then := is.GetManagedFields(), was.GetManagedFields()
 	if len(now) != len(then) {
 		return false
@@ -187,19 +187,20 @@ func (c *call) checkIdentity(o server.Object, s stored) error {
 	case o.GetUID() != "" && o.GetUID() != was.GetUID():
 		return apierrors.NewConflict(c.res.GroupResource(), s.key.Name, fmt.Errorf("precondition failed: UID in precondition: %.80s, UID in object meta: %s", o.GetUID(), was.GetUID()))
 	case o.GetResourceVersion() != "" && o.GetResourceVersion() != was.GetResourceVersion():
-		return modified(c.res.GroupResource(), s.key.Name)
+		return newConflictError(c.res.GroupResource(), s.key.Name)
 	}
 	return nil
 }
 
-// modified returns the API's error Conflict for a change of an older version.
-func modified(gr schema.GroupResource, name string) error {
+// newConflictError returns the API's error Conflict for a change of an older version.
+func newConflictError(gr schema.GroupResource, name string) error {
 	return apierrors.NewConflict(gr, name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 }
 
-// next returns the object to write. For a pod, it is the stored pod with the allowed changes
-// of o, because all other fields of a running pod must not change. For other kinds, it is o.
-func (c *call) next(o server.Object, s stored) (server.Object, error) {
+// nextVersion returns the object to write. For a pod, it is the stored pod with the allowed
+// changes of o, because all other fields of a running pod must not change. For other kinds,
+// it is o.
+func (c *call) nextVersion(o server.Object, s stored) (server.Object, error) {
 	o.SetUID(s.written.GetUID())
 	o.SetCreationTimestamp(s.written.GetCreationTimestamp())
 	undecorate(o, s)
@@ -207,20 +208,20 @@ func (c *call) next(o server.Object, s stored) (server.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	managers, err := c.managers(s.shown(), o, checked.Object)
+	managers, err := c.managedFields(s.servedObject(), o, checked.Object)
 	if err != nil {
 		return nil, err
 	}
-	next, err := c.permitted(o, checked.Object, s)
+	next, err := c.checkUpdate(o, checked.Object, s)
 	if err == nil {
 		next.SetManagedFields(managers)
 	}
 	return next, err
 }
 
-// permitted returns the object to write after validating the change. defaulted is o
+// checkUpdate returns the object to write after validating the change. defaulted is o
 // with defaults.
-func (c *call) permitted(o, defaulted server.Object, s stored) (server.Object, error) {
+func (c *call) checkUpdate(o, defaulted server.Object, s stored) (server.Object, error) {
 	switch was := s.read.Object.(type) {
 	case *v1.Pod:
 		if c.i.Subresource == "resize" {

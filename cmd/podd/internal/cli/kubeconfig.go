@@ -41,7 +41,7 @@ func (c *KubeconfigCmd) Validate(*kong.Context) error {
 	case c.Output != nil && *c.Output == "":
 		return errors.New("--output: missing file name")
 	case c.Duration != nil:
-		if err := server.CheckCredentialLife(*c.Duration); err != nil {
+		if err := server.CheckCredentialLifetime(*c.Duration); err != nil {
 			return fmt.Errorf("--duration: %w", err)
 		}
 	}

@@ -213,7 +213,7 @@ func (c *TopCmd) hasUnsampled(v *server.View, all []usage, queries []query) bool
 // runningStatuses returns the statuses of the running containers of a pod.
 func runningStatuses(p *server.PodView) []v1.ContainerStatus {
 	var all []v1.ContainerStatus
-	for s := range server.Statuses(p.Pod) {
+	for s := range server.ContainerStatuses(p.Pod) {
 		if isRunning(*s) {
 			all = append(all, *s)
 		}

@@ -87,7 +87,7 @@ func (p *parts) servePodResources(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &podresources.Server{Source: &resourceSource{p.view.Latest, p.devices}, Requested: p.metrics.RecordPodResourcesRequest}
+	s := &podresources.Server{Source: &resourceSource{p.view.Latest, p.devices}, OnRequest: p.metrics.RecordPodResourcesRequest}
 	return s.Serve(ctx, ln)
 }
 

@@ -42,13 +42,13 @@ type lineAuthor struct {
 func (o *output) copyLog(ctx context.Context, dir, name string, c *logCopy) error {
 	var first uint32
 	emit := func(e logs.Entry) error { return o.writeEntry(c, e) }
-	joiner := logs.Joiner{To: emit}
+	joiner := logs.Joiner{Output: emit}
 	if o.hasSeveral {
 		emit = joiner.Emit
 	}
 	err := logs.Read(ctx, logs.Options{
-		Dir: dir, Container: name, Attempt: &first, Restarts: true,
-		Follow: true, Notifier: &o.notifier, Ended: logs.Closed(c.stopped), Idle: o.flush,
+		Dir: dir, Container: name, Attempt: &first, LaterAttempts: true,
+		Follow: true, Notifier: &o.notifier, HasExited: logs.ExitedWhenClosed(c.stopped), OnIdle: o.flush,
 	}, emit)
 	if errors.Is(err, fs.ErrNotExist) { // the container never ran
 		err = nil

@@ -27,7 +27,7 @@ func Dial(cfg *config.Config, log *slog.Logger, onCall func(method string, took 
 		}
 		endpoint = found
 	}
-	return cri.Dial(cri.Options{Endpoint: endpoint, ImageEndpoint: cfg.ImageEndpoint, Timeout: cfg.RuntimeRequestTimeout, Called: onCall})
+	return cri.Dial(cri.Options{Endpoint: endpoint, ImageEndpoint: cfg.ImageEndpoint, Timeout: cfg.RuntimeRequestTimeout, OnCall: onCall})
 }
 
 // DialReady calls Dial and waits until the runtime responds. It returns an error if no runtime

@@ -62,23 +62,23 @@ func newAccess(c config.KubeletAPI, cluster *Cluster, own *pki.Authority, log *s
 // the configured certificates and tokens and, unless cluster is nil, the tokens of the
 // cluster.
 func newAuthenticator(c config.KubeletAPI, cluster *Cluster, own *pki.Authority, log *slog.Logger) (*auth.Authenticator, error) {
-	a := &auth.Authenticator{Anonymous: c.Anonymous, CAs: own.Roots(nil)}
+	a := &auth.Authenticator{Anonymous: c.Anonymous, CAs: own.RootPoolFunc(nil)}
 	if cluster != nil {
 		a.Review = cluster.TokenReview
 	}
 	if c.ClientCAFile != "" {
 		valid := func(text []byte) ([]byte, error) {
-			_, err := own.Trust(text)
+			_, err := own.RootPool(text)
 			return text, err
 		}
-		f, err := reload.Open(log, reload.Single(valid), c.ClientCAFile)
+		f, err := reload.Open(log, reload.SingleFile(valid), c.ClientCAFile)
 		if err != nil {
 			return nil, fmt.Errorf("--client-ca-file: %w", err)
 		}
-		a.CAs = own.Roots(f.Get)
+		a.CAs = own.RootPoolFunc(f.Get)
 	}
 	if c.TokenFile != "" {
-		f, err := reload.Open(log, reload.Single(auth.ParseTokens), c.TokenFile)
+		f, err := reload.Open(log, reload.SingleFile(auth.ParseTokens), c.TokenFile)
 		if err != nil {
 			return nil, fmt.Errorf("--token-auth-file: %w", err)
 		}
@@ -93,7 +93,7 @@ func newAuthorizer(c config.KubeletAPI, log *slog.Logger) (auth.Authorizer, erro
 	case c.AlwaysAllow:
 		return auth.AllowAll{}, nil
 	case c.PolicyFile != "":
-		f, err := reload.Open(log, reload.Single(auth.ParsePolicy), c.PolicyFile)
+		f, err := reload.Open(log, reload.SingleFile(auth.ParsePolicy), c.PolicyFile)
 		if err != nil {
 			return nil, fmt.Errorf("--authorization-policy-file: %w", err)
 		}

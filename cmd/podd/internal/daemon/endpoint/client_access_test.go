@@ -144,7 +144,7 @@ func authority(t *testing.T) *pki.Authority {
 // certificate returns a client certificate of a group that ca has issued.
 func certificate(t *testing.T, ca *pki.Authority, group string) *x509.Certificate {
 	t.Helper()
-	cert, key, err := ca.Client("user", []string{group}, time.Hour)
+	cert, key, err := ca.SignClient("user", []string{group}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,7 +84,7 @@ func Open(ctx context.Context, o Options) ([]Endpoint, error) {
 		kubelet = o.kubeletServer(access.guard(o.Node, server.LimitConcurrency(api)), certificate)
 	}
 	creds := &credentials{Options: o, certificate: certificate, kubelet: kubelet}
-	socket, err := h.openSocket(ctx, creds, auth.ServeAs(auth.Root(), server.LimitConcurrency(api)))
+	socket, err := h.openSocket(ctx, creds, auth.ServeAs(auth.RootUser(), server.LimitConcurrency(api)))
 	if err != nil {
 		return nil, err
 	}

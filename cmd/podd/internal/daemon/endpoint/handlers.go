@@ -38,15 +38,15 @@ func (o *Options) statsHandler(certificate certificateFunc) http.Handler {
 
 // healthHandler returns the handler of /healthz and similar paths.
 func (h *handlers) healthHandler() *server.Health {
-	return &server.Health{Observed: h.Metrics.RecordHealthCheck, Checks: h.Checks}
+	return &server.Health{OnCheck: h.Metrics.RecordHealthCheck, Checks: h.Checks}
 }
 
 // cadvisorHandler returns the handler of the port for cAdvisor's metrics.
 func (h *handlers) cadvisorHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", stats.Cadvisor(h.Meter))
+	mux.Handle("GET /metrics", stats.CadvisorHandler(h.Meter))
 	mux.Handle("GET /", h.pageHandler(nil, nil))
-	return server.LimitConcurrency(h.trimAfter(server.OwnOrigin(server.KnownHosts(h.Node, mux))))
+	return server.LimitConcurrency(h.trimAfter(server.RequireSameOrigin(server.RequireKnownHost(h.Node, mux))))
 }
 
 // readOnlyHandler returns the handler of the read-only port.
@@ -68,9 +68,9 @@ func (h *handlers) commonHandler(authorizer auth.Authorizer) http.Handler {
 	mux.Handle("GET /{$}", page)
 	mux.Handle("GET /page/", page)
 	if h.Cluster != nil {
-		return server.OwnOriginOrForwarded(mux)
+		return server.RequireSameOriginOrForwarded(mux)
 	}
-	return server.OwnOrigin(mux)
+	return server.RequireSameOrigin(mux)
 }
 
 // trimAfter returns a handler that calls next and then returns memory to the operating

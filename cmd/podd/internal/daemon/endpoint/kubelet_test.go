@@ -106,7 +106,7 @@ func (f *certFiles) write(name string) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	cert, key, err := ca.Client(name, nil, time.Hour)
+	cert, key, err := ca.SignClient(name, nil, time.Hour)
 	if err != nil {
 		f.t.Fatal(err)
 	}

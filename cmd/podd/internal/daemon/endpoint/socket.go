@@ -29,7 +29,7 @@ func (h *handlers) openSocket(ctx context.Context, c *credentials, others http.H
 		Accept: h.Accept, Orphans: orphans{h.Router, rootdir.PodDirs(h.RootDir)},
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/v1/", server.OwnOrigin(api.Handler()))
+	mux.Handle("/v1/", server.RequireSameOrigin(api.Handler()))
 	mux.Handle("/", others)
 	s := &server.Server{
 		Handler: h.Metrics.CountRequests("readwrite", rejectForeignHosts(mux)), Streams: true, MaxConns: maxKubeletConns,
@@ -45,7 +45,7 @@ func (h *handlers) openSocket(ctx context.Context, c *credentials, others http.H
 // on its network can resolve a name without a dot (LLMNR). Programs may use any name without a
 // dot, because such a name is not public.
 func rejectForeignHosts(h http.Handler) http.Handler {
-	localOnly := server.KnownHosts("localhost", h)
+	localOnly := server.RequireKnownHost("localhost", h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if server.IsFromBrowser(r) || strings.Contains(r.Host, ".") {
 			localOnly.ServeHTTP(w, r)

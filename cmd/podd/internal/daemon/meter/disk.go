@@ -123,7 +123,7 @@ func (m *diskMeter) podDisk(ctx context.Context, p *stats.Pod, spec *v1.Pod, lay
 	for _, v := range volumes {
 		f := part(v.Used)
 		f.Space = &stats.Space{Capacity: v.Capacity, Available: v.Available, Inodes: v.Inodes, InodesFree: v.InodesFree}
-		d.Volumes = append(d.Volumes, stats.Volume{Name: v.Name, Claim: v.Claim, Own: v.Own, Abnormal: v.Abnormal, Filesystem: f})
+		d.Volumes = append(d.Volumes, stats.Volume{Name: v.Name, Claim: v.Claim, Ephemeral: v.Own, Abnormal: v.Abnormal, Filesystem: f})
 	}
 	if files, err := pods.FileUsage(p.UID); err == nil {
 		all := files.Hosts
@@ -133,14 +133,14 @@ func (m *diskMeter) podDisk(ctx context.Context, p *stats.Pod, spec *v1.Pod, lay
 		f := part(all)
 		d.Files = &f
 	}
-	d.At, d.Cut = time.Now(), ctx.Err() != nil
+	d.At, d.Incomplete = time.Now(), ctx.Err() != nil
 	return d
 }
 
 // Disks returns the disk usage of pods for podd's metrics. If a measurement is in progress,
 // Disks returns the previous usage, because alerts do not fire on a series with gaps.
 func (m *Meter) Disks(ctx context.Context) (*metrics.Disks, error) {
-	disk, err := m.sampler.DiskSoon(ctx)
+	disk, err := m.sampler.DisksWithin(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func TestMeasure_Timeout(t *testing.T) {
 		pods = append(pods, stats.Pod{Key: types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, UID: p.UID})
 	}
 	d, err := m.measure(t.Context(), pods)
-	if err != nil || len(d.Pods) != 2 || d.Pods["u1"].Layers != nil || d.Pods["u1"].Cut || d.Pods["u1"].At.IsZero() {
+	if err != nil || len(d.Pods) != 2 || d.Pods["u1"].Layers != nil || d.Pods["u1"].Incomplete || d.Pods["u1"].At.IsZero() {
 		t.Errorf("unresponsive runtime: got %+v, %v, want both pods without layers", d, err)
 	}
 	canceled, cancel := context.WithCancel(t.Context())
@@ -45,7 +45,7 @@ func TestMeasure_Timeout(t *testing.T) {
 	if d, err = m.measure(canceled, pods); err != nil || len(d.Pods) > 0 || d.Root.Space == nil {
 		t.Errorf("canceled context: got %+v, %v, want no pods", d, err)
 	}
-	if p := m.podDisk(canceled, &pods[0], one.Pod, nil, d.Root); !p.Cut {
-		t.Errorf("canceled context: got %+v, want Cut", p)
+	if p := m.podDisk(canceled, &pods[0], one.Pod, nil, d.Root); !p.Incomplete {
+		t.Errorf("canceled context: got %+v, want Incomplete", p)
 	}
 }

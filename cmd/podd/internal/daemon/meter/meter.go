@@ -61,7 +61,7 @@ func New(o Options) *Meter {
 			Runtime: func(ctx context.Context) (map[string]runtime.Usage, error) {
 				return o.Runtime.ContainerUsages(ctx, o.Node.Instances())
 			},
-			AllPods: all, Classes: classes, Own: stats.OwnCgroup(), Disk: disks.measure,
+			AllPods: all, Classes: classes, OwnCgroup: stats.OwnCgroup(), Disk: disks.measure,
 		}),
 	}
 }
@@ -84,7 +84,7 @@ func sampledPods(v *server.View, root string) []stats.Pod {
 		if t := p.Pod.Status.StartTime; t != nil {
 			s.Started = t.Time
 		}
-		for c := range server.Statuses(p.Pod) {
+		for c := range server.ContainerStatuses(p.Pod) {
 			if r, ok := sampledContainer(c); ok {
 				s.Containers = append(s.Containers, r)
 			}
@@ -107,17 +107,17 @@ func sampledContainer(c *v1.ContainerStatus) (_ stats.Container, isRunning bool)
 // Summary implements server.Meter.
 func (m *Meter) Summary(ctx context.Context, cpuAndMemory bool) (*api.Summary, error) {
 	if cpuAndMemory {
-		s, err := m.sampler.Basic(ctx)
+		s, err := m.sampler.SampleBasic(ctx)
 		if err != nil {
 			return nil, err
 		}
 		return stats.Summarize(m.node, s, nil), nil
 	}
-	d, err := m.sampler.Disk(ctx)
+	d, err := m.sampler.MeasureDisks(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s, err := m.sampler.Whole(ctx)
+	s, err := m.sampler.SampleAll(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (m *Meter) Summary(ctx context.Context, cpuAndMemory bool) (*api.Summary, e
 
 // Containers implements server.Meter.
 func (m *Meter) Containers(ctx context.Context) (map[string]*model.ContainerInfo, error) {
-	s, err := m.sampler.Whole(ctx)
+	s, err := m.sampler.SampleAll(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -135,12 +135,12 @@ func (m *Meter) Containers(ctx context.Context) (map[string]*model.ContainerInfo
 
 // Machine implements server.Meter.
 func (m *Meter) Machine(ctx context.Context) (*model.MachineInfo, error) {
-	return m.sampler.Machine(ctx)
+	return m.sampler.MachineInfo(ctx)
 }
 
 // Usage implements server.Meter.
 func (m *Meter) Usage(ctx context.Context) (*server.Usage, error) {
-	s, err := m.sampler.Basic(ctx)
+	s, err := m.sampler.SampleBasic(ctx)
 	if err != nil {
 		return nil, err
 	}

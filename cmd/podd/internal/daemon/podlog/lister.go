@@ -44,7 +44,7 @@ func podLogs(p *server.PodView) []rotate.Log {
 	var all []rotate.Log
 	key := types.NamespacedName{Namespace: p.Pod.Namespace, Name: p.Pod.Name}
 	dir := logs.DirName(key, p.Pod.UID)
-	for c := range server.Statuses(p.Pod) {
+	for c := range server.ContainerStatuses(p.Pod) {
 		if l, ok := containerLog(dir, c, p.Attempts); ok {
 			all = append(all, l)
 		}

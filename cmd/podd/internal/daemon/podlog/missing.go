@@ -53,7 +53,7 @@ func containerStatus(p *server.PodView, container string) *v1.ContainerStatus {
 	if p == nil {
 		return nil
 	}
-	for s := range server.Statuses(p.Pod) {
+	for s := range server.ContainerStatuses(p.Pod) {
 		if s.Name == container {
 			return s
 		}

@@ -34,8 +34,8 @@ func (l *Reader) Logs(ctx context.Context, req server.LogRequest, w io.Writer) e
 		return err
 	}
 	lines := lineBuffer{to: w}
-	out := logs.Joiner{To: func(e logs.Entry) error { return lines.writeEntry(e, req.Timestamps) }}
-	o.Idle = lines.Flush
+	out := logs.Joiner{Output: func(e logs.Entry) error { return lines.writeEntry(e, req.Timestamps) }}
+	o.OnIdle = lines.Flush
 	err = logs.Read(ctx, *o, out.Emit)
 	err = errors.Join(err, out.Flush(), lines.Flush())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -63,7 +63,7 @@ func (l *Reader) options(req server.LogRequest) (*logs.Options, error) {
 		Since: req.Since, Limit: req.Limit, Stream: logs.Stream(req.Stream),
 	}
 	if follow {
-		o.Ended = l.exitedFunc(p, req.Container, first)
+		o.HasExited = l.exitedFunc(p, req.Container, first)
 	}
 	return o, nil
 }

@@ -28,7 +28,7 @@ func TestFollow_EndsWithContainer(t *testing.T) {
 	next := poddtest.ViewOf(restarted)
 	next.Revision++
 	state.Publish(next)
-	if ended, _ := o.Ended(); !ended {
+	if ended, _ := o.HasExited(); !ended {
 		t.Error("got false for a container that was replaced by its next run")
 	}
 }

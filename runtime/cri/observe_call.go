@@ -1,0 +1,129 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"podd/runtime"
+)
+
+// maxLate limits how many status calls of one kind may continue after their pass, so that a
+// slow runtime is not overloaded.
+const maxLate = 16
+
+// errLate is the result of a status call to which the runtime has not responded yet.
+var errLate = errors.New("the runtime has not responded yet")
+
+// statusCalls manages the status calls for sandboxes or for containers. If the runtime does
+// not respond within the pass that makes a call, the call continues and a later pass uses
+// its result. Therefore a runtime that is slow for every call can still be observed. At
+// most one call per object is in progress. statusCalls is safe for concurrent use.
+type statusCalls[T any] struct {
+	query func(ctx context.Context, id string) (T, error)
+
+	mu    sync.Mutex // guards all following fields and the fields of each statusCall
+	byID  map[string]*statusCall[T]
+	late  int            // number of calls in progress that have outlived their pass
+	calls sync.WaitGroup // all calls in progress
+}
+
+// A statusCall is one status call.
+type statusCall[T any] struct {
+	listedState any           // the object's state in the list when the call was made
+	done        chan struct{} // closed when the call has returned
+	isLate,
+	isDone bool
+	found T
+	err   error
+}
+
+func newStatusCalls[T any](query func(context.Context, string) (T, error)) *statusCalls[T] {
+	return &statusCalls[T]{query: query, byID: map[string]*statusCall[T]{}}
+}
+
+// get returns the status of an object. listedState is the object's state in the list. If
+// the runtime does not respond until pass is done, get returns errLate. The call then
+// continues until ctx is done, and onLate is called when it has returned. If a call from an
+// earlier pass is in progress, get does not wait for it and returns errLate.
+func (q *statusCalls[T]) get(ctx, pass context.Context, id string, listedState any, onLate func()) (T, error) {
+	i, isNew := q.start(ctx, pass, id, listedState, onLate)
+	if isNew {
+		select {
+		case <-i.done:
+		case <-pass.Done():
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if i.isDone {
+		if q.byID[id] == i {
+			delete(q.byID, id)
+		}
+		if !isNew && errors.Is(i.err, runtime.ErrUnavailable) {
+			// The runtime was unreachable then. In this pass it was reachable, so the result
+			// must not match ErrUnavailable.
+			return i.found, errors.New(i.err.Error())
+		}
+		return i.found, i.err
+	}
+	if !i.isLate {
+		i.isLate = true
+		q.late++
+	}
+	return i.found, errLate
+}
+
+// start returns the call in progress for an object in this state, or starts a new one.
+func (q *statusCalls[T]) start(ctx, pass context.Context, id string, listedState any, onLate func()) (i *statusCall[T], isNew bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if i = q.byID[id]; i != nil && i.listedState == listedState {
+		return i, false
+	}
+	i = &statusCall[T]{listedState: listedState, done: make(chan struct{})}
+	if pass.Err() != nil || q.late >= maxLate {
+		i.isDone, i.err = true, errLate // not started; the next pass tries again
+		return i, false
+	}
+	q.byID[id] = i
+	q.calls.Go(func() {
+		found, err := q.query(ctx, id)
+		if q.finish(i, found, err) {
+			onLate()
+		}
+	})
+	return i, true
+}
+
+// finish records the result of a call. wasLate reports whether the call has outlived its
+// pass.
+func (q *statusCalls[T]) finish(i *statusCall[T], found T, err error) (wasLate bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i.found, i.err, i.isDone = found, err, true
+	close(i.done)
+	if i.isLate {
+		q.late--
+	}
+	return i.isLate
+}
+
+// forget drops the calls for all objects that are not in failed. Their status is no longer
+// needed.
+func (q *statusCalls[T]) forget(failed map[string]failedQuery) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for id := range q.byID {
+		if _, kept := failed[id]; !kept {
+			delete(q.byID, id)
+		}
+	}
+}
+
+// inProgress reports whether there is a call for an object whose result was not used yet.
+func (q *statusCalls[T]) inProgress(id string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.byID[id] != nil
+}
