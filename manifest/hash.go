@@ -29,12 +29,12 @@ type Hashes struct {
 // the user wrote it. pod is the same pod with defaults. writtenByAPI has the meaning of
 // decode.Options.WrittenByAPI.
 func HashManifest(user map[string]any, pod *v1.Pod, writtenByAPI bool) Hashes {
-	user = canonical(user)
+	user = canonicalize(user)
 	hashed := user
 	if writtenByAPI {
 		hashed = immutablePart(user)
 	}
-	version := version(hashed, pod)
+	version := versionInput(hashed, pod)
 	return Hashes{
 		Pod: hashVersion + Digest("pod", version), Sandbox: hashSandbox(user),
 		Containers: hashContainers(user, &pod.Spec), version: version,
@@ -84,9 +84,9 @@ func UserPart(tree map[string]any) map[string]any {
 	return pod
 }
 
-// canonical returns a copy of the user's part of a pod without nulls and without metadata that
+// canonicalize returns a copy of the user's part of a pod without nulls and without metadata that
 // podd does not use. It adds kind and apiVersion, because an item of a PodList may omit them.
-func canonical(user map[string]any) map[string]any {
+func canonicalize(user map[string]any) map[string]any {
 	pod := withoutNulls(user).(map[string]any)
 	pod["apiVersion"], pod["kind"] = "v1", "Pod"
 	if meta, ok := pod["metadata"].(map[string]any); ok {
@@ -136,12 +136,12 @@ func withoutImage(v any) any {
 	return c
 }
 
-// version returns the values that distinguish two versions of a pod: the fields that the user
-// wrote, and the QoS class, because the parent of the cgroup depends on the class. If the
-// restart policy is Always, version omits the amounts of cpu and memory of the containers,
+// versionInput returns the values that distinguish two versions of a pod: the fields that the
+// user wrote, and the QoS class, because the parent of the cgroup depends on the class. If the
+// restart policy is Always, versionInput omits the amounts of cpu and memory of the containers,
 // because podd changes these amounts in place. With other restart policies the pod can finish,
-// so version includes the amounts and a changed amount runs the pod again.
-func version(user map[string]any, p *v1.Pod) []any {
+// so versionInput includes the amounts and a changed amount runs the pod again.
+func versionInput(user map[string]any, p *v1.Pod) []any {
 	class := QoS(p)
 	if p.Spec.RestartPolicy != v1.RestartPolicyAlways {
 		return []any{user, class}

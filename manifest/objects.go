@@ -112,6 +112,5 @@ func NewKey(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-// CompareKeys compares keys by their text, "namespace/name". The result is like that of
-// strings.Compare.
+// CompareKeys compares two keys by their text, "namespace/name", and returns -1, 0 or 1.
 func CompareKeys(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestSafeUID(t *testing.T) {
+func TestIsSafeUID(t *testing.T) {
 	long := strings.Repeat("a", 63)
 	for uid, want := range map[types.UID]bool{
 		"a": true, "0": true, "-": true, "Az9-": true, types.UID(long): true,
@@ -22,7 +22,7 @@ func TestSafeUID(t *testing.T) {
 	}
 }
 
-func TestSafeUID_Property(t *testing.T) {
+func TestIsSafeUID_Property(t *testing.T) {
 	safe := regexp.MustCompile(`\A[A-Za-z0-9-]{1,63}\z`)
 	rapid.Check(t, func(t *rapid.T) {
 		uid := rapid.OneOf(rapid.String(), rapid.StringMatching(`[A-Za-z0-9-]{1,70}`)).Draw(t, "uid")

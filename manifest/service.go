@@ -22,7 +22,7 @@ type Service struct {
 	Ports []ServicePort
 }
 
-// A ServicePort is a port of a Service. Only the first one may have no Name.
+// A ServicePort is a port of a Service. Only the first port of a Service may have no Name.
 type ServicePort struct {
 	Name     string
 	Protocol v1.Protocol

@@ -16,8 +16,8 @@ import (
 	"podd/runtime/runtimetest/golden"
 )
 
-// TestReferencePages compares the pages about flags and about the configuration file with
-// the grammar and the tables of package config. With -update it writes them.
+// TestReferencePages compares the pages about flags and about the configuration file with the
+// grammar and the tables of package config. With -update, it writes the pages.
 func TestReferencePages(t *testing.T) {
 	for name, page := range map[string]string{"flags": flagsPage(t), "configuration": configurationPage(t)} {
 		golden.Compare(t, filepath.Join("docs", name+".md"), page)
@@ -55,7 +55,7 @@ func flagText(f *kong.Flag) string {
 	return text
 }
 
-// row returns a row of a table.
+// row returns a row of a Markdown table.
 func row(cells ...string) string {
 	for i := range cells {
 		cells[i] = strings.ReplaceAll(cells[i], "|", `\|`)
@@ -73,11 +73,11 @@ func code(text string) string {
 
 // flagsPage returns the page about flags.
 func flagsPage(t *testing.T) string {
-	theirs, err := os.ReadFile("internal/config/testdata/kubelet-flags.txt")
+	names, err := os.ReadFile("internal/config/testdata/kubelet-flags.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	isKubelet := strings.Fields(string(theirs))
+	isKubelet := strings.Fields(string(names))
 	var b strings.Builder
 	b.WriteString(`# Flags
 
@@ -105,13 +105,14 @@ func flagsPage(t *testing.T) string {
 		}
 		b.WriteString(row(code(flagText(f))+own, code(f.Tag.Get("field")), f.Help))
 	}
-	otherFlags(t, &b, hidden)
-	verbsFlags(t, &b)
+	writeOtherFlags(t, &b, hidden)
+	writeVerbFlags(t, &b)
 	return b.String()
 }
 
-// otherFlags adds the flags of the kubelet that podd help does not list.
-func otherFlags(t *testing.T, b *strings.Builder, hidden []*kong.Flag) {
+// writeOtherFlags writes the flags of the kubelet that podd help does not list. hidden contains the
+// hidden flags of podd run.
+func writeOtherFlags(t *testing.T, b *strings.Builder, hidden []*kong.Flag) {
 	support := map[string]config.Support{}
 	for _, f := range config.Fields() {
 		support[f.Path] = f.Support
@@ -144,8 +145,8 @@ func otherFlags(t *testing.T, b *strings.Builder, hidden []*kong.Flag) {
 	b.WriteString("\nThe following flags have no field and no effect. podd warns about them:\n" + wrap(strings.Join(without, ", ")+".") + "\n")
 }
 
-// verbsFlags adds the flags of all verbs except run.
-func verbsFlags(t *testing.T, b *strings.Builder) {
+// writeVerbFlags writes the flags of all verbs except run.
+func writeVerbFlags(t *testing.T, b *strings.Builder) {
 	k, err := newParser(newVerbs(), streams())
 	if err != nil {
 		t.Fatal(err)
@@ -194,14 +195,14 @@ func wrap(text string) string {
 	return strings.Join(append(lines, line), "\n")
 }
 
-// defaultInHelp matches the default in the help of a flag, because the page has a column
-// for defaults.
+// defaultInHelp matches the default in the help of a flag. The page about the configuration file
+// omits it, because the page has a column for defaults.
 var defaultInHelp = regexp.MustCompile(` \(default [^)]*\)`)
 
 // configurationPage returns the page about the configuration file.
 func configurationPage(t *testing.T) string {
-	alone := effective(t, config.Flags{})
-	inCluster := effective(t, config.Flags{ClusterFlags: config.ClusterFlags{Kubeconfig: "/kubeconfig"}})
+	alone := loadEffective(t, config.Flags{})
+	inCluster := loadEffective(t, config.Flags{ClusterFlags: config.ClusterFlags{Kubeconfig: "/kubeconfig"}})
 	flags := map[string]*kong.Flag{}
 	for _, f := range verbFlags(t, "run") {
 		if field := f.Tag.Get("field"); field != "" {
@@ -237,7 +238,7 @@ func configurationPage(t *testing.T) string {
 	}
 	for path := range fieldEffects {
 		if _, ok := explained[path]; !ok {
-			t.Errorf("fieldEffects has %s, which KubeletConfiguration does not have", path)
+			t.Errorf("fieldEffects contains %s, which is not a field of KubeletConfiguration", path)
 		}
 	}
 	b.WriteString(configurationGates)
@@ -284,15 +285,15 @@ gates. These feature gates have an effect:
 crashLoopBackOff is served without the feature gate ` + "`KubeletCrashLoopBackOffMax`" + `.
 `
 
-// effective returns the configuration that is in effect with flags.
-func effective(t *testing.T, flags config.Flags) map[string]any {
+// loadEffective returns the effective configuration with flags as a JSON object.
+func loadEffective(t *testing.T, flags config.Flags) map[string]any {
 	t.Helper()
-	cfg, _, err := config.Load(flags, config.Machine{Program: "podd", Hostname: "node-1", CgroupV2: true})
+	cfg, _, err := config.Load(flags, config.HostFacts{Program: "podd", Hostname: "node-1", CgroupV2: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var tree map[string]any
-	if err := json.Unmarshal(cfg.Shown.Kubelet, &tree); err != nil {
+	if err := json.Unmarshal(cfg.Redacted.Kubelet, &tree); err != nil {
 		t.Fatal(err)
 	}
 	return tree
@@ -331,9 +332,9 @@ func TestRejectedValues(t *testing.T) {
 			t.Fatal(err)
 		}
 		flags := config.Flags{FileFlags: config.FileFlags{Config: file}, ClusterFlags: config.ClusterFlags{Kubeconfig: "/kubeconfig"}}
-		_, _, err := config.Load(flags, config.Machine{Program: "podd", Hostname: "node-1", CgroupV2: true})
+		_, _, err := config.Load(flags, config.HostFacts{Program: "podd", Hostname: "node-1", CgroupV2: true})
 		if err == nil || !strings.Contains(err.Error(), field) {
-			t.Errorf("%s: %s: got error %v, want one about the field", field, value, err)
+			t.Errorf("%s: %s: got error %v, want an error that names the field", field, value, err)
 		}
 	}
 }

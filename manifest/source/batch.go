@@ -15,7 +15,7 @@ func (f *follower) publish() {
 		return
 	}
 	f.changed = false
-	b := f.batch()
+	b := f.newBatch()
 	if f.last != nil && sameBatch(*f.last, b) {
 		return
 	}
@@ -23,9 +23,9 @@ func (f *follower) publish() {
 	f.emit(b)
 }
 
-// batch returns a Batch of the current state.
-func (f *follower) batch() manifest.Batch {
-	b := manifest.Batch{Source: f.path, Kind: manifest.KindFile, Problems: f.sourceProblems(), Complete: f.complete()}
+// newBatch returns a Batch of the current state.
+func (f *follower) newBatch() manifest.Batch {
+	b := manifest.Batch{Source: f.path, Kind: manifest.KindFile, Problems: f.sourceProblems(), Complete: f.isComplete()}
 	var present, missing []*manifest.File
 	for _, path := range slices.Sorted(maps.Keys(f.files)) {
 		file := f.files[path]
@@ -46,10 +46,10 @@ func (f *follower) batch() manifest.Batch {
 	return b
 }
 
-// complete reports whether a pod that is not in the Batch is not desired. This is so after all
+// isComplete reports whether a pod that is not in the Batch is not desired. This is so after all
 // files were listed and read, or were loaded from the cache. A file that a process is writing
 // while podd starts delays this by at most CheckFrequency.
-func (f *follower) complete() bool {
+func (f *follower) isComplete() bool {
 	if f.last != nil && f.last.Complete {
 		return true
 	}

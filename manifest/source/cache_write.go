@@ -97,8 +97,8 @@ func (c *cache) hasContent(path string) bool {
 	return ch != nil || !isPending && r.Digest != ""
 }
 
-// retry repeats a failed write. If the store is not open, retry opens it. opened reports whether
-// it did: then the caller has not yet seen any content of the cache.
+// retry repeats a failed write. If the store is not open, retry opens the store. opened reports
+// whether retry has opened the store. If so, the caller must load the contents of the cache.
 func (c *cache) retry() (opened bool) {
 	if c.dir == "" || c.readOnly {
 		return false
@@ -175,7 +175,7 @@ func (c *cache) flush() {
 	if err == nil {
 		c.records = next
 	} else {
-		maps.Copy(changes, c.pending) // newer changes replace older ones
+		maps.Copy(changes, c.pending) // newer changes replace older changes
 		c.pending, c.mustWriteIndex = changes, mustWriteIndex || c.mustWriteIndex
 	}
 	if fmt.Sprint(err) != fmt.Sprint(c.storeErr) {

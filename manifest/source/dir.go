@@ -31,7 +31,7 @@ func NewDir(path string, o Options) *Dir {
 		path = abs
 	}
 	return &Dir{
-		path: path, opts: o.complete(manifest.KindFile, path),
+		path: path, opts: o.withDefaults(manifest.KindFile, path),
 		reader: reader{checkLease}, removeDelay: removeDelay, settleDelay: settleDelay, acceptRequests: make(chan chan error),
 	}
 }
@@ -100,6 +100,6 @@ func (d *Dir) Run(ctx context.Context, emit func(manifest.Batch)) error {
 		case <-timer.C:
 			f.check(d.opts.Now())
 		}
-		timer.Reset(f.next().Sub(d.opts.Now()))
+		timer.Reset(f.nextCheck().Sub(d.opts.Now()))
 	}
 }

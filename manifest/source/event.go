@@ -84,8 +84,8 @@ func (f *follower) directories() []string {
 	return dirs
 }
 
-// nearestExistingDir returns the closest existing directory above path. The creation of path is first
-// visible there.
+// nearestExistingDir returns the closest existing directory above path. The creation of path is
+// first visible there.
 func nearestExistingDir(path string) string {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		if info, err := os.Stat(dir); err == nil && info.IsDir() || dir == filepath.Dir(dir) {

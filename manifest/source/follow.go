@@ -79,8 +79,8 @@ func (f *follower) scanBy(t time.Time) {
 	}
 }
 
-// next returns the time of the next check if no event arrives earlier.
-func (f *follower) next() time.Time {
+// nextCheck returns the time of the next check if no event arrives earlier.
+func (f *follower) nextCheck() time.Time {
 	at := f.scanAt
 	for _, file := range f.files {
 		if !file.retryAt.IsZero() && file.retryAt.Before(at) {

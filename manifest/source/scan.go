@@ -14,14 +14,14 @@ import (
 func (f *follower) scan(now time.Time) {
 	f.scanAt = now.Add(f.opts.CheckFrequency)
 	f.changed = true
-	f.listen()
+	f.updateWatches()
 	if f.cache.retry() {
 		f.addCached()
 	}
 	f.listErr = f.list(now)
 	clear(f.touched)
 	f.touchAll = false
-	if f.listen() { // earlier changes in a newly watched directory may have been missed
+	if f.updateWatches() { // earlier changes in a newly watched directory may have been missed
 		f.scanBy(now.Add(eventDelay))
 	}
 	if f.watchErr != nil || f.listErr != nil || f.remote || f.mayRecover() {
@@ -29,8 +29,8 @@ func (f *follower) scan(now time.Time) {
 	}
 }
 
-// listen updates the watched directories. It reports whether it added a directory.
-func (f *follower) listen() (added bool) {
+// updateWatches updates the watched directories. It reports whether it added a directory.
+func (f *follower) updateWatches() (added bool) {
 	added, f.watchErr = f.notify.Watch(f.directories())
 	return added
 }

@@ -22,7 +22,7 @@ type script struct {
 	cache   string
 	dir     *Dir
 	source  *running
-	mark    int // throughout ignores the batches before this one
+	mark    int // index of the first Batch that throughout checks
 	writers map[string]*writer
 }
 

@@ -95,9 +95,9 @@ func (o Options) cache(name string) *cache {
 	return openCache(o.Cache, name)
 }
 
-// complete returns o with defaults for the fields that are not set. kind and name are those of
+// withDefaults returns o with defaults for the fields that are not set. kind and name are those of
 // the source.
-func (o Options) complete(kind, name string) Options {
+func (o Options) withDefaults(kind, name string) Options {
 	if o.CheckFrequency <= 0 {
 		o.CheckFrequency = defaultFrequency
 	}

@@ -20,8 +20,8 @@ type URLOptions struct {
 	Options
 	// Header is sent with every request. No message or log contains its values.
 	Header http.Header
-	// HeaderFile contains additional headers, one "Name: value" per line, which override
-	// Header. It is read for every request.
+	// HeaderFile is the path of a file with additional headers, one "Name: value" per line. They
+	// override Header. The file is read for every request.
 	HeaderFile string
 	// CAFile contains the certificate authorities to trust; "" means the system's authorities.
 	CAFile string
@@ -70,7 +70,7 @@ func NewURL(raw string, o URLOptions) (*URL, error) {
 	if o.Label != "" {
 		u.name += "#" + o.Label
 	}
-	u.opts.Options = o.Options.complete(manifest.KindURL, u.name)
+	u.opts.Options = o.Options.withDefaults(manifest.KindURL, u.name)
 	u.opts.machineIDFile = cmp.Or(o.machineIDFile, "/etc/machine-id")
 	u.opts.Header = o.Header.Clone()
 	if o.Timeout <= 0 {

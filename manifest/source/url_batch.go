@@ -12,7 +12,7 @@ func (f *urlFollower) publish() {
 	if f.last == nil && !f.waiting && f.fetchErr == nil && f.offered == "" {
 		return
 	}
-	b := f.batch()
+	b := f.newBatch()
 	if f.last != nil && sameBatch(*f.last, b) {
 		return
 	}
@@ -20,8 +20,8 @@ func (f *urlFollower) publish() {
 	f.emit(b)
 }
 
-// batch returns a Batch of the current state.
-func (f *urlFollower) batch() manifest.Batch {
+// newBatch returns a Batch of the current state.
+func (f *urlFollower) newBatch() manifest.Batch {
 	b := manifest.Batch{
 		Source: f.name, Kind: manifest.KindURL,
 		Files: []manifest.FileState{f.state()}, Problems: append(f.sourceProblems(), f.problems...),
@@ -36,7 +36,7 @@ func (f *urlFollower) batch() manifest.Batch {
 	return b
 }
 
-// sourceProblems returns the Problems other than those of the content.
+// sourceProblems returns the Problems of requests, of the header file and of the cache.
 func (f *urlFollower) sourceProblems() []manifest.Problem {
 	var problems []manifest.Problem
 	problem := func(s manifest.Severity, format string, args ...any) {

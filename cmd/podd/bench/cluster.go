@@ -100,12 +100,10 @@ func (b *bench) measureClusterPods(ctx context.Context, n int, alone idleUsage) 
 	}
 	of := podCount(n) + ", from files and a cluster"
 	b.table.add(row{name: "RSS, " + of, unit: megabytes, bare: samples{alone.resident}, podd: samples{i.resident}, goal: goal{factor: 1, plus: 15e6}})
-	b.table.add(row{name: "  of it RssAnon, " + of, unit: megabytes, bare: samples{alone.anonymous}, podd: samples{i.anonymous}})
+	b.table.add(row{name: "RssAnon, " + of, unit: megabytes, bare: samples{alone.anonymous}, podd: samples{i.anonymous}})
 	b.table.add(row{name: "idle CPU, " + of, unit: percent, bare: samples{alone.cpu}, podd: samples{i.cpu}, goal: goal{plus: 0.8}})
-	if n == clusterPods && b.Traffic > 0 {
-		if err := b.measureTraffic(ctx, c, n); err != nil {
-			return err
-		}
+	if err := b.compareWithKubelet(ctx, c, n); err != nil {
+		return err
 	}
 	if err := c.removePods(ctx, own); err != nil {
 		return err
@@ -113,8 +111,9 @@ func (b *bench) measureClusterPods(ctx context.Context, n int, alone idleUsage) 
 	return b.leaveCluster()
 }
 
-// measureTraffic counts the requests of an idle podd and an idle kubelet with n pods each.
-func (b *bench) measureTraffic(ctx context.Context, c *cluster, n int) (err error) {
+// compareWithKubelet compares podd and a kubelet, which each have n pods and are idle: their memory
+// and, with many pods, their requests.
+func (b *bench) compareWithKubelet(ctx context.Context, c *cluster, n int) (err error) {
 	k, err := newKubelet(ctx, filepath.Join(b.dir, "k"), c)
 	if err != nil {
 		return err
@@ -130,6 +129,30 @@ func (b *bench) measureTraffic(ctx context.Context, c *cluster, n int) (err erro
 	if err := rest(ctx, time.Minute); err != nil { // until statuses, images and events have been sent
 		return err
 	}
+	if n == clusterPods && b.Traffic > 0 {
+		if err := b.measureTraffic(ctx, c, k); err != nil {
+			return err
+		}
+	}
+	theirs, err := b.measureIdle(ctx, k.cmd.Process.Pid)
+	if err != nil {
+		return err
+	}
+	own, err := b.measureIdle(ctx, b.daemon.cmd.Process.Pid)
+	if err != nil {
+		return err
+	}
+	for _, r := range []struct {
+		name         string
+		theirs, podd float64
+	}{{"RssAnon", theirs.anonymous, own.anonymous}, {"RSS", theirs.resident, own.resident}, {"peak RSS", theirs.peak, own.peak}} {
+		b.table.add(row{name: r.name + ", " + podCount(n) + " of a cluster, kubelet and podd", unit: megabytes, bare: samples{r.theirs}, podd: samples{r.podd}})
+	}
+	return nil
+}
+
+// measureTraffic counts the requests of podd and of the kubelet k, which each have many pods.
+func (b *bench) measureTraffic(ctx context.Context, c *cluster, k *kubeletNode) error {
 	began, used, ours := time.Now(), cpuSince(k.cmd.Process.Pid), cpuSince(b.daemon.cmd.Process.Pid)
 	progress("traffic", "counting for "+b.Traffic.String())
 	if err := rest(ctx, b.Traffic); err != nil {
@@ -159,14 +182,5 @@ func (b *bench) measureTraffic(ctx context.Context, c *cluster, n int) (err erro
 	b.table.add(r)
 	share := 100 / (60 * minutes)
 	b.table.add(row{name: "CPU meanwhile, kubelet and podd", unit: percent, bare: samples{used() * share}, podd: samples{ours() * share}})
-	m, err := memoryOf(k.cmd.Process.Pid)
-	if err != nil {
-		return err
-	}
-	o, err := memoryOf(b.daemon.cmd.Process.Pid)
-	if err != nil {
-		return err
-	}
-	b.table.add(row{name: "RSS then, kubelet and podd", unit: megabytes, bare: samples{m.resident}, podd: samples{o.resident}})
 	return nil
 }

@@ -11,8 +11,13 @@ import (
 )
 
 // memory is the memory of a process in bytes.
-type memory struct{ resident, anonymous float64 }
+type memory struct {
+	resident  float64 // RSS: anonymous memory and pages of files
+	anonymous float64 // RssAnon, which the kernel cannot reclaim without swap
+	peak      float64 // maximum of the RSS since the start of the process
+}
 
+// memoryOf reads the memory of a process from /proc.
 func memoryOf(pid int) (memory, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -20,7 +25,7 @@ func memoryOf(pid int) (memory, error) {
 	}
 	var m memory
 	for line := range strings.Lines(string(text)) {
-		for name, to := range map[string]*float64{"VmRSS:": &m.resident, "RssAnon:": &m.anonymous} {
+		for name, to := range map[string]*float64{"VmRSS:": &m.resident, "RssAnon:": &m.anonymous, "VmHWM:": &m.peak} {
 			rest, ok := strings.CutPrefix(line, name)
 			if !ok {
 				continue

@@ -164,7 +164,7 @@ func testUnresponsiveServer(t *testing.T) {
 		if err := areReady("other"); err != nil {
 			return err
 		}
-		return explains("late", "127.0.0.1:"+exported, "did not answer within")
+		return explains("late", "127.0.0.1:"+exported, "did not respond within")
 	})
 	remove(t, "idle", "reader", "writer")
 	eventually(t, "the pods without unwritten data are removed", func() error { return areRemoved("idle", "reader") })

@@ -51,7 +51,7 @@ func (n *completer) state(ctx context.Context) *server.View {
 	}
 	n.view = &server.View{}
 	if p := n.connect(ctx); p != nil {
-		if v, err := p.State(ctx); err == nil {
+		if v, err := p.FetchView(ctx); err == nil {
 			n.view = v
 		}
 	}
@@ -144,7 +144,7 @@ func (n *completer) resourceChoices(ctx context.Context) []choice {
 		return nil
 	}
 	previous := n.prefix[:strings.LastIndex(n.prefix, ",")+1]
-	kinds, err := p.KubeResources(ctx)
+	kinds, err := p.ListResources(ctx)
 	if err != nil {
 		return nil
 	}
@@ -183,7 +183,7 @@ func (n *completer) listChoices(ctx context.Context, kind, namespace string) []c
 	if p == nil {
 		return nil
 	}
-	kinds, err := p.KubeResources(ctx)
+	kinds, err := p.ListResources(ctx)
 	if err != nil {
 		return nil
 	}

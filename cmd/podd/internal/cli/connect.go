@@ -9,7 +9,7 @@ import (
 
 // findPod requests the state of podd, and returns the state and the pod that word selects.
 func findPod(ctx context.Context, p *client.Client, s PodSelector, word string) (state *server.View, pod *server.PodView, err error) {
-	v, err := p.State(ctx)
+	v, err := p.FetchView(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -23,7 +23,7 @@ func connectState(ctx context.Context, c client.Flags) (p *client.Client, state 
 	if err != nil {
 		return nil, nil, err
 	}
-	state, err = p.State(ctx)
+	state, err = p.FetchView(ctx)
 	return p, state, err
 }
 

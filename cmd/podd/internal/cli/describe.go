@@ -33,7 +33,7 @@ func (c *DescribeCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return err
 	}
-	list, err := p.Events(ctx)
+	list, err := p.ListEvents(ctx)
 	if err != nil {
 		return err
 	}

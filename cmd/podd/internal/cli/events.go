@@ -38,7 +38,7 @@ func (c *EventsCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return err
 	}
-	list, err := p.Events(ctx)
+	list, err := p.ListEvents(ctx)
 	if err != nil {
 		return err
 	}
@@ -139,5 +139,5 @@ func (t *eventTable) printObject(v any, w io.Writer) error {
 			return err
 		}
 	}
-	return printer.Data(w, t.Output, v)
+	return printer.WriteData(w, t.Output, v)
 }

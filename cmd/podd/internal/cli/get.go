@@ -64,7 +64,7 @@ func (c *GetCmd) Run(ctx context.Context, s iostreams.Streams) error {
 
 // queries returns the queries for the arguments.
 func (c *GetCmd) queries(ctx context.Context, p *client.Client) ([]query, error) {
-	all, err := p.KubeResources(ctx)
+	all, err := p.ListResources(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -148,9 +148,9 @@ func (o *objects) paint(r client.Resource) func(int, string) string {
 		switch {
 		case cell == header[column]:
 		case column == status:
-			return printer.Status(cell)
+			return printer.ColorStatus(cell)
 		case column == kind:
-			return printer.EventType(cell)
+			return printer.ColorEventType(cell)
 		}
 		return cell
 	}

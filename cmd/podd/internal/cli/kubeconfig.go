@@ -70,7 +70,7 @@ func (c *KubeconfigCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if c.Duration != nil {
 		query.Set("duration", c.Duration.String())
 	}
-	if err := p.Credential(ctx, http.MethodPost, query, &cred); err != nil {
+	if err := p.RequestCredential(ctx, http.MethodPost, query, &cred); err != nil {
 		return err
 	}
 	text, err := yaml.Marshal(newKubeconfig(cred))
@@ -92,7 +92,7 @@ func (c *KubeconfigCmd) Run(ctx context.Context, s iostreams.Streams) error {
 // revokeCredentials revokes all credentials that podd has issued and prints the result.
 func revokeCredentials(ctx context.Context, p *client.Client, out io.Writer) error {
 	var done server.Revocation
-	if err := p.Credential(ctx, http.MethodDelete, nil, &done); err != nil {
+	if err := p.RequestCredential(ctx, http.MethodDelete, nil, &done); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(out, "all earlier credentials are revoked; connections closed: %d\n", done.Connections)

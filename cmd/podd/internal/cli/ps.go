@@ -42,7 +42,7 @@ func (c *PsCmd) Run(ctx context.Context, s iostreams.Streams) error {
 			return false, l.follow(v, s)
 		})
 	}
-	v, err := p.State(ctx)
+	v, err := p.FetchView(ctx)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (l *listing) print(v *server.View, s iostreams.Streams) error {
 	v = l.filtered(v)
 	switch l.Output {
 	case "json", "yaml":
-		return printer.Data(s.Out, l.Output, v)
+		return printer.WriteData(s.Out, l.Output, v)
 	}
 	if _, err := io.WriteString(s.Out, l.rows(v)); err != nil {
 		return err

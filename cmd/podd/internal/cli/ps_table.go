@@ -30,7 +30,7 @@ func paintStatus(column int, cell string) string {
 	if column != 3 || cell == "STATUS" || cell == "-" {
 		return cell
 	}
-	return printer.Status(cell)
+	return printer.ColorStatus(cell)
 }
 
 // cells returns the row of a pod.
@@ -77,7 +77,7 @@ func (l *listing) fromCell(v *server.View, p *server.PodView, now time.Time) str
 	if l.Output == "wide" && p.Line > 0 {
 		place += ":" + strconv.Itoa(p.Line)
 	}
-	notes := []string{behindText(findFile(v, p.Path), now), "", progress.Text(podPulls(p), now)}
+	notes := []string{behindText(findFile(v, p.Path), now), "", progress.FormatPulls(podPulls(p), now)}
 	if notes[0] == "" && p.HasPendingEdit() {
 		notes[1] = "edit waits"
 	}

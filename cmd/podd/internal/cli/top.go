@@ -128,7 +128,7 @@ const sampleTimeout = 2 * time.Second
 // started.
 func (c *TopCmd) waitUsage(ctx context.Context, p *client.Client, queries []query) ([]usage, error) {
 	for deadline := time.Now().Add(sampleTimeout); ; {
-		v, err := p.State(ctx)
+		v, err := p.FetchView(ctx)
 		if err != nil {
 			return nil, err
 		}

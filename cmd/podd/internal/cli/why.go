@@ -34,7 +34,7 @@ func (c *WhyCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	w := newExplainer(ctx, p, v)
-	if list, err := p.Events(ctx); err == nil { // podd why also works without events
+	if list, err := p.ListEvents(ctx); err == nil { // podd why also works without events
 		w.events = list.Items
 	}
 	var texts []string

@@ -66,7 +66,7 @@ func (u *volumesInUse) names(present []v1.UniqueVolumeName, here []csi.VolumeID)
 	if u.desired.withoutAttachment != nil {
 		for _, use := range here {
 			if !u.desired.withoutAttachment[use.Driver] {
-				all[refs.UniqueVolume(use.Driver, use.Handle)] = true
+				all[refs.UniqueVolumeName(use.Driver, use.Handle)] = true
 			}
 		}
 	}

@@ -26,7 +26,7 @@ func TestVolumesInUse(t *testing.T) {
 			}
 			return all
 		}
-		nameOf := func(h string) v1.UniqueVolumeName { return refs.UniqueVolume("d", h) }
+		nameOf := func(h string) v1.UniqueVolumeName { return refs.UniqueVolumeName("d", h) }
 		var u volumesInUse
 		var status []v1.UniqueVolumeName // in the API server
 		var desired, here []string

@@ -12,7 +12,7 @@ import (
 	"podd/manifest"
 )
 
-// reservable are the resources that can be reserved.
+// reservable contains the resources that kubeReserved and systemReserved can reserve.
 var reservable = []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, "pid"}
 
 // checkReserved checks the names and amounts of kubeReserved and systemReserved.
@@ -20,7 +20,7 @@ func (c *checker) checkReserved() {
 	for _, r := range []struct {
 		field string
 		list  map[string]string
-	}{{"kubeReserved", c.k.KubeReserved}, {"systemReserved", c.k.SystemReserved}} {
+	}{{"kubeReserved", c.kubelet.KubeReserved}, {"systemReserved", c.kubelet.SystemReserved}} {
 		for _, name := range slices.Sorted(maps.Keys(r.list)) {
 			message := ""
 			quantity, err := resource.ParseQuantity(r.list[name])
@@ -32,14 +32,14 @@ func (c *checker) checkReserved() {
 			default:
 				continue
 			}
-			o := c.m.origin(joinKey(r.field, name))
+			o := c.merged.origin(joinKey(r.field, name))
 			c.problems = append(c.problems, o.keyProblem(manifest.Error, r.field, name, message))
 		}
 	}
 }
 
-// sumReserved returns the sum of kubeReserved and systemReserved, which must have been
-// checked.
+// sumReserved returns the sum of kubeReserved and systemReserved. checkReserved must have
+// found no error in k.
 func sumReserved(k *kubelet.KubeletConfiguration) v1.ResourceList {
 	sum := v1.ResourceList{}
 	for _, list := range []map[string]string{k.KubeReserved, k.SystemReserved} {

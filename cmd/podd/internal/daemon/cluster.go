@@ -29,11 +29,11 @@ func newCluster(b base, t telemetry) (*cluster.Cluster, *csi.Drivers, error) {
 	}
 	return cluster.New(cluster.Options{
 		Kubeconfig: c.Kubeconfig, Version: b.version, OriginFile: filepath.Join(b.cfg.RootDir, "cluster.json"),
-		BootstrapKubeconfig: c.BootstrapKubeconfig, CertDir: c.CertDir, RotateCertificates: c.Rotate,
+		BootstrapKubeconfig: c.BootstrapKubeconfig, CertDir: c.CertDir, RotateCertificates: c.RotateClientCert,
 		QPS: c.QPS, Burst: c.Burst, EventQPS: c.EventQPS, EventBurst: c.EventBurst, ContentType: c.ContentType,
-		Node: b.cfg.NodeName, Register: c.Register, Taints: c.Taints, ProviderID: c.ProviderID,
+		Node: b.cfg.NodeName, Register: c.RegisterNode, Taints: c.Taints, ProviderID: c.ProviderID,
 		ExternalCloud: c.ExternalCloud, ProvidedIP: providedIP(b.cfg.NodeIPs), AttachDetach: c.AttachDetach,
-		UpdateFrequency: c.UpdateFrequency, ReportFrequency: c.ReportFrequency, LeaseDuration: c.Lease,
+		UpdateFrequency: c.StatusUpdateFrequency, ReportFrequency: c.StatusReportFrequency, LeaseDuration: c.LeaseDuration,
 		Events: t.events, CSI: drivers, Log: b.log,
 		OnRenewal: func(serving bool, made time.Time, err error) {
 			t.metrics.RecordCertificateRequest(serving, made, time.Now(), err)

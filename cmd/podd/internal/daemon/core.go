@@ -51,7 +51,7 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 	published := newView(b, t, in, on, slices.Concat(contestedProblems(b.instance), unreadable))
 	reports, pulled := eviction.NewReportCache(), make(chan struct{}, 1)
 	qos := newQOSSyncer(qosOptions{Node: on, Limit: cgroup.Make, OnResult: enforcementRecorder(cfg.EnforceReserved, t.events), Log: b.log})
-	stored := shutdown.Load(cfg.RunDir, host.FirstLine("/proc/sys/kernel/random/boot_id"), b.log)
+	stored := shutdown.Load(cfg.RunDir, host.ReadFirstLine("/proc/sys/kernel/random/boot_id"), b.log)
 	p := &publisher{events: t.events, view: published, reports: reports, qos: qos, touch: t.trimmer.Touch, log: b.log}
 	status := &statusNotifier{state: published.Latest, beats: t.beats, log: b.log}
 	router := reconcile.NewRouter(reconcile.Options{
@@ -62,7 +62,7 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 		}),
 		Devices: devices, Journals: rootdir.Journals(cfg.RootDir),
 		Log: b.log, Refresh: pods.Refresh, Publish: p.publish,
-		SourceKinds: sources.Kinds(in.sources), Limits: host.Limits(cfg, on.Allocatable),
+		SourceKinds: sources.Kinds(in.sources), Limits: host.AdmissionLimits(cfg, on.Allocatable),
 		KeptClaims: claim.Store{Root: rootdir.Claims(cfg.RootDir)}.Kept,
 		Render:     on, Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
 		EarlierNodes:      b.name.record.Earlier,
@@ -81,16 +81,16 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 func newView(b base, t telemetry, in inputs, on render.Node, initial []manifest.Problem) *view.Publisher {
 	cfg := b.cfg
 	object := nodestatus.NewObject(nodestatus.ObjectOptions{
-		Node: on, Limits: host.Limits(cfg, on.Allocatable), Info: host.SystemInfo(cfg.AsKubelet),
+		Node: on, Limits: host.AdmissionLimits(cfg, on.Allocatable), Info: host.SystemInfo(cfg.AsKubelet),
 		Instance: b.instance.ID, RootDir: cfg.RootDir, Listen: cfg.API.Listen,
 	})
 	return view.New(view.Options{
 		Self: server.View{
 			Node: cfg.NodeName, Version: b.version, Root: cfg.RootDir,
-			Endpoint: cfg.RuntimeEndpoint, RestartRules: cfg.RestartRules, Sources: sources.Names(in.sources), WritableSource: sources.APIName(cfg),
+			Endpoint: cfg.RuntimeEndpoint, RestartRules: cfg.RestartRules, Sources: sources.Names(in.sources), WritableSource: sources.APISourceName(cfg),
 		},
 		Node: view.NewNode(object, on.HostIPs), State: t.state, Initial: initial,
-		APISource: sources.APIName(cfg), Changed: t.metrics.UpdatePod, Removed: t.metrics.DeletePod,
+		APISource: sources.APISourceName(cfg), Changed: t.metrics.UpdatePod, Removed: t.metrics.DeletePod,
 		Advisor: view.NewAdvisor(on, cfg.ResolvConf, func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) }),
 	})
 }

@@ -54,7 +54,7 @@ func newNodeNamer(cfg *config.Config, log *slog.Logger) (*nodeNamer, error) {
 		}
 	}
 	configured := cmp.Or(cfg.NodeName, cfg.InvalidHostname)
-	record, differs := stored.Resolve(configured, cfg.Named)
+	record, differs := stored.Resolve(configured, cfg.NodeNameSetByUser)
 	if differs {
 		log.Warn("node name differs from the stored one; using the stored one", "found", configured, "stored", record.Name)
 	}
@@ -64,7 +64,7 @@ func newNodeNamer(cfg *config.Config, log *slog.Logger) (*nodeNamer, error) {
 		}
 	}
 	return &nodeNamer{
-		root: cfg.RootDir, record: record, configured: configured, isNamed: cfg.Named, cloud: cfg.Cloud,
+		root: cfg.RootDir, record: record, configured: configured, isNamed: cfg.NodeNameSetByUser, cloud: cfg.Cloud,
 		inCluster: cfg.Cluster.Kubeconfig != "", renamed: make(chan string, 1),
 	}, nil
 }
@@ -80,7 +80,7 @@ func (n *nodeNamer) problem(found string) *manifest.Problem {
 		from = "the name in cloud " + n.cloud + " is"
 	}
 	rename := "podd accept node-name renames the node and replaces its pods"
-	if _, err := config.NodeName(found); err != nil {
+	if _, err := config.NormalizeNodeName(found); err != nil {
 		rename = fmt.Sprintf("%q cannot name a node (letters, digits, - and .)", found)
 	} else if n.inCluster {
 		rename = renameInCluster(found)
@@ -107,7 +107,7 @@ func (n *nodeNamer) currentName() (name string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the hostname: %w", err)
 	}
-	name, err = config.NodeName(host)
+	name, err = config.NormalizeNodeName(host)
 	if err != nil {
 		return host, err
 	}

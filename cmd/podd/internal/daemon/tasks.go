@@ -78,12 +78,12 @@ func (p *parts) tasks(sets <-chan *manifest.Set) []task {
 		p.shutdown.Run,
 		func(ctx context.Context) error { return p.router.Run(ctx, in) },
 		func(ctx context.Context) error { p.serveDevices(ctx); return nil },
-		func(ctx context.Context) error { p.address.Run(ctx, wiring.Send(ctx, addresses)); return nil },
+		func(ctx context.Context) error { p.address.Run(ctx, wiring.NewSender(ctx, addresses)); return nil },
 		func(ctx context.Context) error {
-			return wiring.IgnoreCanceled(p.pods.Run(ctx, wiring.Send(ctx, snapshots)))
+			return wiring.IgnoreCanceled(p.pods.Run(ctx, wiring.NewSender(ctx, snapshots)))
 		},
 		func(ctx context.Context) error {
-			return wiring.IgnoreCanceled(p.nodeObserver.Run(ctx, wiring.Send(ctx, nodes)))
+			return wiring.IgnoreCanceled(p.nodeObserver.Run(ctx, wiring.NewSender(ctx, nodes)))
 		},
 		p.republish,
 	}
@@ -111,7 +111,7 @@ func (p *parts) sweep(ctx context.Context) error {
 	tick := time.NewTicker(sweepInterval)
 	defer tick.Stop()
 	for {
-		if dead, err := runs.Dead(); err == nil && len(dead) == 0 {
+		if dead, err := runs.ListDead(); err == nil && len(dead) == 0 {
 			return nil
 		}
 		podrunner.Sweep(ctx, p.cfg, runs, p.client, p.log)
@@ -154,7 +154,7 @@ func (p *parts) rotateLogs(ctx context.Context) error {
 		return nil
 	}
 	return rotate.New(rotate.Options{
-		Root: p.cfg.PodLogsDir, MaxSize: p.cfg.LogMaxSize, MaxFiles: p.cfg.LogMaxFiles, Every: p.cfg.LogEvery,
+		Root: p.cfg.PodLogsDir, MaxSize: p.cfg.LogMaxSize, MaxFiles: p.cfg.LogMaxFiles, Every: p.cfg.LogCheckInterval,
 		Logs: podlog.NewLister(p.view.Latest), Reopen: p.client.ReopenContainerLog, Log: p.log,
 	}).Run(ctx)
 }

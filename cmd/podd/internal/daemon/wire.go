@@ -107,7 +107,7 @@ func wire(b base) (_ *parts, err error) {
 	})
 	o := endpoint.Options{
 		Node: cfg.NodeName, RootDir: cfg.RootDir, RunDir: cfg.RunDir, Began: b.began,
-		Server: cfg.Server, Shown: cfg.Shown, PKI: authority, Cluster: clusterEndpoint(cfg, in.cluster, authority != nil),
+		Server: cfg.Server, Redacted: cfg.Redacted, PKI: authority, Cluster: clusterEndpoint(cfg, in.cluster, authority != nil),
 		ServingIPs: servingIPs(address), State: c.view.Latest, Router: c.router, Shutdown: c.shutdown, Runtime: client,
 		Logs:   podlog.NewReader(c.view.Latest, cfg.PodLogsDir, &logs.Notifier{Log: log}),
 		Events: t.events, Metrics: t.metrics, Meter: usage, Checks: healthChecks(t.beats, c.pods),
@@ -115,7 +115,7 @@ func wire(b base) (_ *parts, err error) {
 	}
 	if in.apiDir != nil {
 		o.Manifests = endpoint.NewManifests(in.apiDir, c.router, decode.Options{
-			Node: cfg.NodeName, Labels: host.Labels(cfg), RestartRules: cfg.RestartRules, WrittenByAPI: true,
+			Node: cfg.NodeName, Labels: host.NodeLabels(cfg), RestartRules: cfg.RestartRules, WrittenByAPI: true,
 		})
 	}
 	return &parts{

@@ -47,7 +47,7 @@ func (c *PlanCmd) KubeletFlags() *config.Flags { return &c.Flags }
 // names of pods, or manifests that are read in addition to the sources. With targets, Run prints
 // only their pods and the pods that came from the same files.
 func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
-	cfg, err := config.LoadHere(c.Flags, s.Err)
+	cfg, err := config.LoadForHost(c.Flags, s.Err)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	}
 	in := reconcile.PreviewInput{
 		Set: set, Journals: rootdir.Journals(cfg.RootDir),
-		Limits: host.Limits(&cfg, allocatable), Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
+		Limits: host.AdmissionLimits(&cfg, allocatable), Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
 		SourceKinds: sources.Kinds(all),
 	}
 	if cfg.Cluster.Kubeconfig != "" || running != nil && slices.Contains(running.Sources, server.ClusterSource) {
@@ -111,7 +111,7 @@ func planSources(ctx context.Context, cfg *config.Config) ([]source.Source, *man
 	if err != nil {
 		return nil, nil, err
 	}
-	set, err := sources.Wait(ctx, all)
+	set, err := sources.ReadComplete(ctx, all)
 	return all, set, err
 }
 

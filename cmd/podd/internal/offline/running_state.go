@@ -30,7 +30,7 @@ func runningState(ctx context.Context, flags *config.Flags, cfg *config.Config, 
 	p, err := client.Flags{RunDir: cmp.Or(flags.RunDir, os.Getenv("PODD_RUN_DIR"))}.Connect(ctx)
 	var v *server.View
 	if err == nil {
-		v, err = p.State(ctx)
+		v, err = p.FetchView(ctx)
 	}
 	if err != nil {
 		if absent := (client.NotRunning{}); !errors.As(err, &absent) {
@@ -48,8 +48,8 @@ func runningState(ctx context.Context, flags *config.Flags, cfg *config.Config, 
 	if flags.ContainerRuntimeEndpoint == nil && v.Endpoint != "" {
 		cfg.RuntimeEndpoint = v.Endpoint
 	}
-	isFeatureGates := func(k config.Known) bool { return k.Name == "feature-gates" }
-	if !slices.ContainsFunc(flags.Known, isFeatureGates) {
+	isFeatureGates := func(f config.UnservedFlag) bool { return f.Name == "feature-gates" }
+	if !slices.ContainsFunc(flags.Unserved, isFeatureGates) {
 		cfg.RestartRules = cfg.RestartRules || v.RestartRules
 	}
 	return v

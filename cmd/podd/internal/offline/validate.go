@@ -39,8 +39,8 @@ func (c *ValidateCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return err
 	}
-	r := filecheck.Check(filecheck.Read(ctx, c.Paths, s.In), decode.Options{Node: node, RestartRules: config.RestartRules(c.FeatureGates), Strict: c.Strict})
-	r.Add(config.UnknownGates(c.FeatureGates))
+	r := filecheck.Check(filecheck.Read(ctx, c.Paths, s.In), decode.Options{Node: node, RestartRules: config.RestartRulesEnabled(c.FeatureGates), Strict: c.Strict})
+	r.Add(config.CheckFeatureGates(c.FeatureGates))
 	r.Add(refs.CheckMissing(r.Pods, r.Set.Objects, manifest.Warning)) // the referenced object may be added later
 	out := &checkOutput{r, c.Version}
 	if err := out.print(c.Output, s); err != nil {
@@ -63,7 +63,7 @@ func (c *ValidateCmd) nodeName() (string, error) {
 		}
 		host = h
 	}
-	name, err := config.NodeName(host)
+	name, err := config.NormalizeNodeName(host)
 	if err != nil && c.HostnameOverride == "" {
 		return "localhost", nil // the check of files does not depend on a valid hostname
 	}

@@ -90,7 +90,7 @@ func (r *checkOutput) printJSON(w io.Writer) error {
 			p.Severity, p.Path, p.Position.Line, p.Position.Column, podName(p), p.Field, p.Message,
 		})
 	}
-	return printer.JSON(w, out)
+	return printer.WriteJSON(w, out)
 }
 
 // podName returns the namespace and name of the pod of a problem, or "" if the problem concerns

@@ -72,7 +72,7 @@ func (r *checkOutput) printSARIF(w io.Writer) error {
 			run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, rule)
 		}
 	}
-	return printer.JSON(w, sarifLog{
+	return printer.WriteJSON(w, sarifLog{
 		Schema:  "https://json.schemastore.org/sarif-2.1.0.json",
 		Version: "2.1.0",
 		Runs:    []sarifRun{run},

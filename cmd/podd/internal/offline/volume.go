@@ -53,7 +53,7 @@ func (c *VolumeCmd) Validate(*kong.Context) error {
 // desired or in use. The running podd defines the desired claims; if podd is not running, the
 // configured sources do. A claim is in use if a pod that refers to it has a directory.
 func (c *VolumeCmd) Run(ctx context.Context, s iostreams.Streams) error {
-	cfg, err := config.LoadHere(c.Flags, s.Err)
+	cfg, err := config.LoadForHost(c.Flags, s.Err)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (v *volumeCommand) claimRequest(name types.NamespacedName) (size, position 
 // directory for each run to completion.
 func (v *volumeCommand) podRoots() []string {
 	roots := []string{rootdir.Pods(v.cfg.RootDir)}
-	for _, run := range (podrunner.Dirs{Root: v.cfg.RootDir}).All() {
+	for _, run := range (podrunner.Dirs{Root: v.cfg.RootDir}).ListAll() {
 		roots = append(roots, rootdir.Pods(run))
 	}
 	return roots
@@ -165,7 +165,7 @@ func (v *volumeCommand) print(format string) error {
 	case err != nil:
 		return err
 	case format != "":
-		return printer.Data(v.out, format, all)
+		return printer.WriteData(v.out, format, all)
 	case len(all) == 0:
 		fmt.Fprintln(v.err, "podd: no volumes of claims")
 		return nil

@@ -81,7 +81,7 @@ func (r *execution) readPods(ctx context.Context) (*inputSet, []manifest.Problem
 		if err != nil {
 			return nil, nil, err
 		}
-		c := filecheck.Check(texts, decode.Options{Node: r.cfg.NodeName, Labels: host.Labels(r.cfg), Suffix: r.suffix, RestartRules: r.cfg.RestartRules, Strict: r.cfg.Strict})
+		c := filecheck.Check(texts, decode.Options{Node: r.cfg.NodeName, Labels: host.NodeLabels(r.cfg), Suffix: r.suffix, RestartRules: r.cfg.RestartRules, Strict: r.cfg.Strict})
 		in := &inputSet{set: c.Set}
 		for _, p := range c.Pods {
 			in.order = append(in.order, p.Key)
@@ -93,8 +93,8 @@ func (r *execution) readPods(ctx context.Context) (*inputSet, []manifest.Problem
 
 // readFiles reads the named manifests. It returns when ctx is done, although a goroutine
 // may still be reading stdin.
-func (r *execution) readFiles(ctx context.Context) ([]filecheck.Text, error) {
-	done := make(chan []filecheck.Text, 1)
+func (r *execution) readFiles(ctx context.Context) ([]filecheck.Input, error) {
+	done := make(chan []filecheck.Input, 1)
 	go func() { done <- filecheck.Read(ctx, r.cmd.Files, r.streams.In) }()
 	select {
 	case texts := <-done:
@@ -112,7 +112,7 @@ func (r *execution) readSources(ctx context.Context) (*inputSet, []manifest.Prob
 	}
 	for _, path := range r.cfg.ManifestPaths {
 		if _, err := os.Stat(path); err != nil { // a daemon would wait until the path exists
-			return nil, nil, fmt.Errorf("reading %s: %w; nothing was started", path, filecheck.ReadError(err))
+			return nil, nil, fmt.Errorf("reading %s: %w; nothing was started", path, filecheck.NewReadError(err))
 		}
 	}
 	limited, cancel := context.WithTimeout(ctx, sourceTimeout)

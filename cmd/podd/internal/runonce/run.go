@@ -202,7 +202,7 @@ func (r *runDriver) pullProgress() func(time.Time) string {
 	if len(all) == 0 {
 		return nil
 	}
-	return func(now time.Time) string { return withoutControlChars(progress.Text(all, now)) }
+	return func(now time.Time) string { return withoutControlChars(progress.FormatPulls(all, now)) }
 }
 
 // warn prints messages about a pod.

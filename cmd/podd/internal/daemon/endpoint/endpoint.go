@@ -31,8 +31,8 @@ type Options struct {
 	Began   time.Time // when podd started
 
 	Server config.Server
-	// Shown is the configuration that /configz and /flagz show.
-	Shown config.Shown
+	// Redacted is the configuration that /configz and /flagz show.
+	Redacted config.RedactedConfig
 	// PKI issues podd's own certificates; nil disables the kubelet API.
 	PKI *pki.Authority
 	// Cluster is nil if the node is in no cluster.

@@ -59,7 +59,7 @@ func (m *diskMeter) measure(ctx context.Context, pods []stats.Pod) (*stats.Disk,
 			d.Pods[pods[i].UID] = m.podDisk(ctx, &pods[i], p.Pod, layers, d.Root)
 		}
 	}
-	d.MaxPIDs, d.Processes = host.MaxPids("/proc/sys/kernel"), host.Processes("/proc/loadavg")
+	d.MaxPIDs, d.Processes = host.MaxPids("/proc/sys/kernel"), host.CountProcesses("/proc/loadavg")
 	return d, nil
 }
 

@@ -20,7 +20,7 @@ func observe(ctx context.Context, root string, client *cri.Client) (observations
 		return observations{}, err
 	}
 	pids := host.MaxPids("/proc/sys/kernel")
-	r := observations{memory: memory, pids: observation{pids, max(pids-host.Processes("/proc/loadavg"), 0)}}
+	r := observations{memory: memory, pids: observation{pids, max(pids-host.CountProcesses("/proc/loadavg"), 0)}}
 	disk, err := host.StatFilesystem(root)
 	if err != nil {
 		return observations{}, err
@@ -42,7 +42,7 @@ func observeMemory(path string) (observation, error) {
 	var all [3]int64
 	for i, field := range []string{"MemTotal", "MemFree", "Inactive(file)"} {
 		var err error
-		if all[i], err = host.MemInfo(path, field); err != nil {
+		if all[i], err = host.ReadMemInfo(path, field); err != nil {
 			return observation{}, err
 		}
 	}

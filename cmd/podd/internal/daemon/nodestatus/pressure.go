@@ -28,7 +28,7 @@ type observation struct{ capacity, available int64 }
 
 // isBelow reports whether the available amount is less than a threshold.
 func (s observation) isBelow(t config.Threshold) bool {
-	return s.capacity > 0 && s.available < t.Of(s.capacity)
+	return s.capacity > 0 && s.available < t.AmountFor(s.capacity)
 }
 
 // pressureConditions returns whether each kind of pressure exists.
@@ -59,7 +59,7 @@ func (p *pressures) update(r observations, now time.Time) map[v1.NodeConditionTy
 			p.last[kind] = now
 		}
 		last, existed := p.last[kind]
-		published[kind] = existed && now.Sub(last) < p.thresholds.Transition
+		published[kind] = existed && now.Sub(last) < p.thresholds.TransitionPeriod
 	}
 	return published
 }

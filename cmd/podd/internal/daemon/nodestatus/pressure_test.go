@@ -14,7 +14,7 @@ var kubeletThresholds = config.Pressure{
 	Memory: config.Threshold{Amount: 100 << 20},
 	Nodefs: config.Threshold{Share: .1}, NodefsInodes: config.Threshold{Share: .05},
 	Imagefs: config.Threshold{Share: .15}, ImagefsInodes: config.Threshold{Share: .05},
-	Transition: 5 * time.Minute,
+	TransitionPeriod: 5 * time.Minute,
 }
 
 // TestPressureConditions checks each threshold. The base case has exactly the required amounts.
@@ -65,7 +65,7 @@ func TestPressureConditions(t *testing.T) {
 // after it has ended.
 func TestPressures_Transition(t *testing.T) {
 	began := time.Unix(1000, 0)
-	p := pressures{thresholds: config.Pressure{Memory: kubeletThresholds.Memory, Transition: 30 * time.Second}}
+	p := pressures{thresholds: config.Pressure{Memory: kubeletThresholds.Memory, TransitionPeriod: 30 * time.Second}}
 	for _, step := range []struct {
 		after     time.Duration
 		available int64

@@ -63,7 +63,7 @@ func TestWatcher(t *testing.T) {
 	step("memory pressure", status("NodeHasInsufficientMemory"), "true false false 1")
 	now.memory.available, now.disk.inodes.available = 1<<30, 4
 	step("disk pressure", status("NodeHasDiskPressure"), "true true false 1")
-	at = at.Add(kubeletThresholds.Transition - 3*checkInterval)
+	at = at.Add(kubeletThresholds.TransitionPeriod - 3*checkInterval)
 	step("within the transition period", "", "")
 	step("after the transition period", status("NodeHasSufficientMemory"), "false true false 1")
 	now.disk, now.images = plenty, diskObservation{isKnown: true}

@@ -112,7 +112,7 @@ func (v *Publisher) Publish(c reconcile.Change) Findings {
 	if c.SetChanged {
 		v.showDesired(c.Set, now)
 		v.findings = v.findingsIn(c.Set)
-		next.Files, next.Claims = fileViews(c.Set.Files), claims.Views(c.Set)
+		next.Files, next.Claims = fileViews(c.Set.Files), claims.List(c.Set)
 		next.UnreadSources = slices.DeleteFunc(slices.Clone(next.Sources), func(s string) bool { return c.Set.Complete[s] })
 		next.AppliedBatches = c.Set.Versions
 		set := c.Set
