@@ -3,25 +3,21 @@ package reconcile_test
 import (
 	"cmp"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
 	"podd/reconcile/event"
 	"podd/reconcile/plan"
 	"podd/runtime/runtimetest"
+	"podd/runtime/runtimetest/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the expected events")
 
 // takeEvents returns the events since its last call, sorted by their objects. Repeated events
 // are counted.
@@ -189,19 +185,7 @@ func TestEvents(t *testing.T) {
 				var b strings.Builder
 				tale(t, m, func(what string) { b.WriteString("# " + what + "\n" + m.takeEvents()) })
 				text := strings.ReplaceAll(b.String(), string(pod(t, "web", readsConf).UID), "UID")
-				path := filepath.Join("../testdata/event", name+".txt")
-				if *update {
-					if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
-				want, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := gocmp.Diff(string(want), text); diff != "" {
-					t.Errorf("events (-want +got):\n%s", diff)
-				}
+				golden.Compare(t, filepath.Join("../testdata/event", name+".txt"), text)
 			})
 		})
 	}

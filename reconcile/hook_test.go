@@ -243,7 +243,7 @@ containers: [{name: app, image: "web:1", lifecycle: {postStart: {exec: {command:
 }
 
 // TestHook_NotCanceled checks that the command of a hook is not canceled (see
-// plan.Cancellable), but that nothing waits for it and its result is ignored.
+// plan.IsCancellable), but that nothing waits for it and its result is ignored.
 func TestHook_NotCanceled(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		c := newCommands(m)

@@ -21,7 +21,6 @@ import (
 	"podd/manifest"
 	"podd/manifest/decode"
 	"podd/reconcile"
-	"podd/reconcile/clock"
 	"podd/reconcile/device/allocation"
 	"podd/reconcile/effect"
 	"podd/reconcile/event"
@@ -30,6 +29,7 @@ import (
 	"podd/reconcile/plan"
 	"podd/reconcile/pull"
 	"podd/reconcile/render"
+	"podd/reconcile/state"
 	"podd/reconcile/volume"
 	"podd/runtime"
 	"podd/runtime/cri"
@@ -61,7 +61,7 @@ type machine struct {
 	node             render.Resources                     // as published last
 	devicesPublished map[v1.ResourceName]allocation.Count // likewise
 	podd             *podd                                // nil before the first start
-	reports          map[types.NamespacedName]*reconcile.Report
+	reports          map[types.NamespacedName]*state.Report
 	removed          []types.NamespacedName
 	events           []event.Event
 	// problems are the problems of the node as a whole, as last published.
@@ -120,7 +120,7 @@ func (m *machine) start() {
 	if err != nil {
 		m.t.Error(err)
 	}
-	observer := m.NewObserver(cri.ObserverOptions{Instance: m.instance, Adopted: m.adopted, Nobodys: m.adopt || took, Logger: slog.New(m.log)})
+	observer := m.NewObserver(cri.ObserverOptions{Instance: m.instance, Adopted: m.adopted, IncludeUnlabelled: m.adopt || took, Logger: slog.New(m.log)})
 	node := m.NewNodeObserver(cri.NodeObserverOptions{Logger: slog.New(m.log)})
 	d.router = m.newRouter(observer.Refresh)
 	d.parts.Go(func() {
@@ -133,7 +133,7 @@ func (m *machine) start() {
 	})
 	d.parts.Go(func() { node.Run(d.ctx, func(n runtime.Node) { send(d.ctx, d.nodes, n) }) })
 	m.mu.Lock()
-	m.podd, m.reports, m.firstPods = d, map[types.NamespacedName]*reconcile.Report{}, nil
+	m.podd, m.reports, m.firstPods = d, map[types.NamespacedName]*state.Report{}, nil
 	set := m.set
 	m.mu.Unlock()
 	if set.Complete != nil {
@@ -145,7 +145,7 @@ func (m *machine) newRouter(refresh func(types.NamespacedName, bool)) *reconcile
 	o := reconcile.Options{
 		Effects: &effect.Runner{
 			Runtime: m.Client, Images: pull.New(pull.Options{Runtime: m.Client}),
-			Disk: m.disk, Leftovers: m.leftovers, Gate: effect.NewGate(4),
+			Disk: m.disk, LogsAndCgroups: m.leftovers, Gate: effect.NewGate(4),
 		},
 		Journals: journal.Store{Root: filepath.Join(m.root, "pods"), Clock: m.clock, HasData: volume.Dir{Root: filepath.Join(m.root, "pods")}.HasData},
 		Log:      slog.New(m.log), Refresh: refresh, Publish: m.publish,
@@ -159,11 +159,11 @@ func (m *machine) newRouter(refresh func(types.NamespacedName, bool)) *reconcile
 }
 
 // clock reads the host's clocks.
-func (m *machine) clock() clock.Reading {
+func (m *machine) clock() state.ClockReading {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	return clock.Reading{Now: now, Boot: m.boot, Up: now.Sub(m.booted)}
+	return state.ClockReading{Now: now, Boot: m.boot, Up: now.Sub(m.booted)}
 }
 
 // current returns the podd that runs, or the last that did; nil before the first start.
@@ -212,7 +212,7 @@ func (m *machine) publish(c reconcile.Change) {
 	for _, r := range c.Reports {
 		m.reports[r.Key] = r
 	}
-	for _, key := range c.Gone {
+	for _, key := range c.Removed {
 		delete(m.reports, key)
 		m.removed = append(m.removed, key)
 	}
@@ -232,7 +232,7 @@ func (m *machine) podsAfterStart() []string {
 }
 
 // report returns the published report of a pod; nil if there is none.
-func (m *machine) report(name string) *reconcile.Report {
+func (m *machine) report(name string) *state.Report {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.reports[key(name)]

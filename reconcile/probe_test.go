@@ -317,7 +317,7 @@ func TestProbes_FailedPod(t *testing.T) {
 }
 
 // TestProbes_NotCanceled checks that a command that is being started when the pod is stopped
-// is not canceled; see plan.Cancellable.
+// is not canceled; see plan.IsCancellable.
 func TestProbes_NotCanceled(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		c := newCommands(m)

@@ -9,22 +9,16 @@ import (
 	"podd/reconcile/state"
 )
 
-// A Report is the state of a pod that a worker publishes after a decision.
-type Report = state.Report
-
-// A Pull is an image that is being pulled, or is queued for that.
-type Pull = state.Pull
-
-// update is what a worker sends to the router.
+// update is a message from a worker to the router.
 type update struct {
 	key    types.NamespacedName
 	worker *worker
-	seq    uint64        // of the newest message that the worker received
+	seq    uint64        // sequence number of the newest message that the worker has received
 	report *state.Report // nil if there are only events
 	events []event.Event // since the previous update
 }
 
-// newReport returns the report of a decision.
+// newReport returns the report of decision d, and stores the pod of the report in w.state.
 func (w *worker) newReport(d plan.Decision) *state.Report {
 	s := &w.state
 	r := &state.Report{
@@ -33,15 +27,15 @@ func (w *worker) newReport(d plan.Decision) *state.Report {
 		UIDs:       s.UIDs(),
 		Pulls:      w.pulls(),
 		Exists:     len(s.In.Observed)+len(s.In.Dirs)+len(w.actions) > 0,
-		OnDiskOnly: s.OnDiskOnly(),
+		OnDiskOnly: s.IsOnDiskOnly(),
 	}
-	w.state, r.Pod = s.Publish(d)
+	w.state, r.Pod = s.PodWithStatus(d)
 	if s.In.Desired == nil {
 		return r
 	}
 	r.Finished = s.In.History.Finished
-	allocated, actual := plan.Allocated(&s.In), plan.Actual(&s.In)
-	r.Held, r.Unsized = []*manifest.Pod{allocated}, plan.ResizePending(&s.In)
+	allocated, actual := plan.WithAllocatedSizes(&s.In), plan.WithActualSizes(&s.In)
+	r.Held, r.ResizePending = []*manifest.Pod{allocated}, plan.ResizePending(&s.In)
 	if actual != allocated {
 		r.Held = append(r.Held, actual)
 	}

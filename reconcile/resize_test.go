@@ -99,8 +99,8 @@ func TestResize(t *testing.T) {
 		m.settle()
 		m.wantMemory("web", "128Mi", 128<<20)
 		m.wantCalls("UpdateContainerResources web/app")
-		if r := m.report("web"); r.Unsized || len(r.Held) != 1 {
-			t.Errorf("got resize pending %t and held versions %v, want no pending resize and one version", r.Unsized, r.Held)
+		if r := m.report("web"); r.ResizePending || len(r.Held) != 1 {
+			t.Errorf("got resize pending %t and held versions %v, want no pending resize and one version", r.ResizePending, r.Held)
 		}
 		m.restart()
 		m.wantCalls("UpdateContainerResources web/app")
@@ -183,7 +183,7 @@ func TestResizeBelowUse(t *testing.T) {
 			m.start()
 			m.setPods(sizedPod(t, "web", "64Mi", ""))
 			m.settle()
-			m.Use("default/web/app", 40<<20)
+			m.SetMemoryUsage("default/web/app", 40<<20)
 			m.Forget()
 			m.setPods(sizedPod(t, "web", "32Mi", ""))
 			m.settle()
@@ -194,7 +194,7 @@ func TestResizeBelowUse(t *testing.T) {
 			if got := m.condition("web", v1.PodResizeInProgress); !strings.HasPrefix(got, "Error: ") || !strings.Contains(got, want) {
 				t.Errorf("cgroup v2 %t: the condition says %q, want %q in it", v2, got, want)
 			}
-			m.Use("default/web/app", 20<<20)
+			m.SetMemoryUsage("default/web/app", 20<<20)
 			m.advance(2 * time.Minute)
 			m.wantMemory("web", "32Mi", 32<<20)
 		})
@@ -213,7 +213,7 @@ func TestResizeBelowUse_AffectsWholePod(t *testing.T) {
 		m.start()
 		m.setPods(two("64Mi", "64Mi"))
 		m.settle()
-		m.Use("default/web/db", 40<<20)
+		m.SetMemoryUsage("default/web/db", 40<<20)
 		m.Forget()
 		m.setPods(two("128Mi", "32Mi"))
 		m.settle()
@@ -222,7 +222,7 @@ func TestResizeBelowUse_AffectsWholePod(t *testing.T) {
 		if got := m.condition("web", v1.PodResizeInProgress); !strings.Contains(got, want) {
 			t.Errorf("the condition says %q, want %q in it", got, want)
 		}
-		m.Use("default/web/db", 0)
+		m.SetMemoryUsage("default/web/db", 0)
 		m.advance(2 * time.Minute)
 		m.wantCallsWith("UpdateContainerResources web/db", "UpdateContainerResources web/app")
 	})
@@ -268,7 +268,7 @@ func TestResizeBelowUse_OfPod(t *testing.T) {
 		more := `containers: [{name: app, image: "web:1", resources: {limits: {memory: 32Mi, cpu: 2}, requests: {cpu: 100m}}}]`
 		m.setPods(pod(t, "web", more))
 		m.settle()
-		if r := m.report("web"); r.Unsized {
+		if r := m.report("web"); r.ResizePending {
 			t.Errorf("resize of the CPU: got it pending, want it complete: %+v", r.Decision.Steps)
 		}
 	})
@@ -290,7 +290,7 @@ func TestResizeByRestart(t *testing.T) {
 		if m.memoryOf("web") != 128<<20 {
 			t.Errorf("memory limit: got %d, want %d", m.memoryOf("web"), 128<<20)
 		}
-		if r := m.report("web"); r.Unsized {
+		if r := m.report("web"); r.ResizePending {
 			t.Error("resize: got it pending, want it complete")
 		}
 	})

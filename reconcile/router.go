@@ -41,19 +41,19 @@ type Options struct {
 	// SourceKinds maps the name of every configured source to its kind.
 	SourceKinds map[string]string
 	Limits      admission.Limits
-	// Kept returns the PersistentVolumeClaims whose data is in a directory of podd; nil
+	// KeptClaims returns the PersistentVolumeClaims whose data is in a directory of podd; nil
 	// means that there are none.
-	Kept func() (map[types.NamespacedName]bool, error)
+	KeptClaims func() (map[types.NamespacedName]bool, error)
 	// Devices manages the devices by which pods are admitted; nil means the devices in
 	// Limits.
-	Devices Holdings
+	Devices DeviceManager
 	// Render is the node as pods see it. If the runtime reports its cgroup driver or the
 	// features of its handlers, these replace the values in Render.
 	Render render.Node
 	Adopt  bool
-	// InstanceRuns reports whether another process runs the instance with this ID. If
-	// InstanceRuns is nil, pods of other instances are not checked.
-	InstanceRuns func(id string) bool
+	// IsInstanceRunning reports whether another process runs the instance with this ID. If
+	// IsInstanceRunning is nil, pods of other instances are not checked.
+	IsInstanceRunning func(id string) bool
 	// EarlierNodes are the earlier names of the node. A pod whose name ends with one of them
 	// is stopped before its successor starts.
 	EarlierNodes []string
@@ -68,12 +68,13 @@ type Options struct {
 	Shutdown []plan.ShutdownGroup
 }
 
-// A Change contains the state that the Router publishes. Reports, Gone and Events contain
-// only what is new since the previous Change; all other fields contain the present state.
+// A Change contains the state that the Router publishes. Reports, Removed and Events
+// contain only what is new since the previous Change. All other fields contain the present
+// state.
 type Change struct {
-	Reports []*state.Report        // changed or new
-	Gone    []types.NamespacedName // pods that were removed
-	Set     *manifest.Set          // in effect; nil before the first
+	Reports []*state.Report        // new and changed reports
+	Removed []types.NamespacedName // pods that were removed
+	Set     *manifest.Set          // the set in effect; nil before the first set
 	// SetChanged reports whether Set differs from the Set of the previous Change.
 	SetChanged bool
 	Node       runtime.Node
@@ -105,7 +106,7 @@ type Router struct {
 	o        Options
 	updates  chan update
 	requests chan request
-	ended    chan struct{} // closed when Run returns
+	runDone  chan struct{} // closed when Run returns
 
 	entries       map[types.NamespacedName]*entry
 	desired       *desiredSet                             // nil before the first set
@@ -146,6 +147,7 @@ type Router struct {
 	removed             []types.NamespacedName        // not published yet
 	dirty               bool                          // something other than an event was not published
 	reservationsChanged bool                          // since the last orderAll
+	nextOrder           time.Time                     // of the next orderAll if only reservations have changed; see orderPause
 	events              []event.Event                 // not published yet
 	setChanged          bool
 	workers             sync.WaitGroup
@@ -171,7 +173,7 @@ func NewRouter(o Options) *Router {
 		entries:   map[types.NamespacedName]*entry{},
 		retiredAt: map[types.NamespacedName]time.Time{},
 		removals:  map[types.NamespacedName]chan error{},
-		ended:     make(chan struct{}),
+		runDone:   make(chan struct{}),
 		changed:   map[types.NamespacedName]bool{},
 	}
 	if o.Shutdown != nil {
@@ -198,7 +200,7 @@ type Inputs struct {
 // Run routes until ctx is done, and returns when every worker has ended. It stops no
 // container.
 func (r *Router) Run(ctx context.Context, in Inputs) error {
-	defer close(r.ended)
+	defer close(r.runDone)
 	past, orphans, err := r.o.Journals.ReadAll()
 	if err != nil {
 		return err
@@ -222,15 +224,11 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 		// are sent once for all of them. It is bounded, so that a busy node still publishes.
 		for n := 0; (r.dirty || r.reservationsChanged) && n < len(r.entries) && r.receivePending(); n++ {
 		}
-		if r.reservationsChanged {
-			r.orderAll()
-		}
+		r.orderIfDue()
 		r.removeDiscarded(ctx)
 		r.markStarted()
 		r.terminateNext()
-		if r.reservationsChanged { // a pod that is being stopped gets less grace
-			r.orderAll()
-		}
+		r.orderIfDue() // a pod that is being stopped gets less grace
 		if r.dirty || len(r.events) > 0 {
 			r.publish()
 		}
@@ -259,6 +257,7 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 			r.applyUpdate(u)
 		case a := <-r.requests:
 			a.reply <- a.do()
+		case <-r.orderDue():
 		case <-r.shutdown.due():
 		case <-beat:
 			r.o.Beat()
@@ -328,10 +327,10 @@ func (r *Router) resolve(received *manifest.Set) {
 // keptClaims returns the PersistentVolumeClaims whose data is in a directory of podd. It is
 // called for every set, because directories of claims may be created between two sets.
 func (r *Router) keptClaims(s *manifest.Set) map[types.NamespacedName]bool {
-	if r.o.Kept == nil || !refs.HasClaims(s) {
+	if r.o.KeptClaims == nil || !refs.HasClaims(s) {
 		return nil
 	}
-	kept, err := r.o.Kept()
+	kept, err := r.o.KeptClaims()
 	if err != nil { // not fatal, because preparing a volume reads the record of its claim
 		r.o.Log.Warn("listing the data of claims failed; a claim that a PersistentVolume matches may wait", "err", err)
 	}
@@ -385,10 +384,10 @@ func (r *Router) entry(ctx context.Context, key types.NamespacedName, past []sta
 		case <-ctx.Done():
 		}
 	}
-	e := &entry{worker: w, cancel: cancel, ended: make(chan struct{}), past: past}
+	e := &entry{worker: w, cancel: cancel, workerDone: make(chan struct{}), past: past}
 	r.entries[key] = e
 	r.workers.Go(func() {
-		defer close(e.ended)
+		defer close(e.workerDone)
 		w.run(ctx)
 	})
 	return e
@@ -442,7 +441,7 @@ func (r *Router) markStarted() {
 		}
 	}
 	r.started, r.dirty = true, true
-	r.orderAll() // reservations that no worker reported are free, and missing objects are known
+	r.orderAll() // reservations that no worker has reported are free from now on, and unresolved objects are missing
 }
 
 // shortName returns a pod's name as in its manifest, without the suffix for the node.
@@ -452,7 +451,7 @@ func (r *Router) shortName(key types.NamespacedName) string {
 
 // publish calls Publish with everything that changed since the previous call.
 func (r *Router) publish() {
-	c := Change{Set: r.desired.set(), SetChanged: r.setChanged, Node: r.node, Capacity: r.render.Capacity, Allocatable: r.render.Allocatable, Devices: r.devices, Addresses: r.addresses, Gone: r.removed, Down: r.down, ShuttingDown: r.shutdown != nil, Starting: !r.started, Problems: r.problems, Events: r.events, EventsOnly: !r.dirty}
+	c := Change{Set: r.desired.set(), SetChanged: r.setChanged, Node: r.node, Capacity: r.render.Capacity, Allocatable: r.render.Allocatable, Devices: r.devices, Addresses: r.addresses, Removed: r.removed, Down: r.down, ShuttingDown: r.shutdown != nil, Starting: !r.started, Problems: r.problems, Events: r.events, EventsOnly: !r.dirty}
 	for key := range r.changed {
 		if e := r.entries[key]; e != nil {
 			c.Reports = append(c.Reports, e.report)

@@ -9,19 +9,19 @@ import (
 	"podd/reconcile/device/allocation"
 )
 
-// Holdings manages the devices of device plugins, as a *device.Manager does. Its methods do
+// A DeviceManager manages the devices of device plugins, as a *device.Manager does. Its methods do
 // not block.
-type Holdings interface {
-	// HasAllocations reports whether any pod holds devices.
+type DeviceManager interface {
+	// HasAllocations reports whether devices are allocated to any pod, or are being allocated.
 	HasAllocations() bool
-	// SetHolders sets which pods may hold devices. If complete is true, all other pods lose their
-	// devices.
+	// SetHolders sets which pods may have devices. If complete is true, the devices of all other pods
+	// are released.
 	SetHolders(holders map[allocation.PodVersion]allocation.IDs, complete bool)
 	// Counts returns the available devices by resource.
 	Counts() map[v1.ResourceName]allocation.Count
 }
 
-var _ Holdings = (*device.Manager)(nil)
+var _ DeviceManager = (*device.Manager)(nil)
 
 // holdDevices sets which pods may hold devices, and returns the available devices. Until
 // every worker has reported on its first observation, no pod loses devices.

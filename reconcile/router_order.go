@@ -12,8 +12,33 @@ import (
 	"podd/reconcile/state"
 )
 
+// orderPause limits the share of time that the router spends on orderAll because of changed
+// reservations: after each orderAll, the next one waits orderPause times as long as the last
+// one took, so the share is at most 5 %. Without the limit, the removal of n pods would call
+// orderAll, whose cost grows with the number of pods, up to n times.
+const orderPause = 19
+
+// orderIfDue calls orderAll if reservations have changed and the pause after the last call
+// is over. A shutdown, whose steps have deadlines, does not wait for the pause.
+func (r *Router) orderIfDue() {
+	if r.reservationsChanged && (r.shutdown != nil || !time.Now().Before(r.nextOrder)) {
+		r.orderAll()
+	}
+}
+
+// orderDue returns a channel that receives when orderIfDue must be called; nil if no
+// reservation has changed.
+func (r *Router) orderDue() <-chan time.Time {
+	if !r.reservationsChanged {
+		return nil
+	}
+	return time.After(time.Until(r.nextOrder))
+}
+
 // orderAll admits all pods, and posts a new order to every worker whose order changed.
 func (r *Router) orderAll() {
+	begin := time.Now()
+	defer func() { r.nextOrder = time.Now().Add(orderPause * time.Since(begin)) }()
 	r.reservationsChanged = false
 	memories, requests := r.decide()
 	for key, e := range r.entries {
@@ -44,14 +69,14 @@ func (r *Router) orderChangedAnswers() {
 
 // decide returns the decision of package admission about every name.
 func (r *Router) decide() (map[types.NamespacedName]admission.Memory, []admission.Request) {
-	names := make([]admission.Name, 0, len(r.entries))
+	names := make([]admission.NameFacts, 0, len(r.entries))
 	for key, e := range r.entries {
 		names = append(names, e.name(key, r.observed[key]))
 	}
 	return admission.Decide(r.admissionNode(), names, time.Now())
 }
 
-// admissionNode returns what admission needs to know of the node.
+// admissionNode returns the input of admission.
 func (r *Router) admissionNode() admission.Input {
 	n := admission.Input{
 		Set: r.desired.set(), Instance: r.o.Render.Instance, SourceKinds: r.o.SourceKinds, EarlierNodes: r.o.EarlierNodes,

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -45,6 +46,30 @@ func TestReservations_OneAdmission(t *testing.T) {
 	if n := orders(); n != 3 || r.reservationsChanged {
 		t.Errorf("after the admission: got %d orders and changed reservations %v, want 3 and false", n, r.reservationsChanged)
 	}
+}
+
+// TestOrderPause checks that changed reservations wait for the end of the pause, except in a
+// shutdown.
+func TestOrderPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRouter(Options{Log: slog.New(slog.DiscardHandler)})
+		if r.orderDue() != nil {
+			t.Error("without changed reservations: got a channel, want nil")
+		}
+		r.reservationsChanged, r.nextOrder = true, time.Now().Add(time.Second)
+		if r.orderIfDue(); !r.reservationsChanged {
+			t.Error("during the pause: got an admission, want none")
+		}
+		<-r.orderDue()
+		if r.orderIfDue(); r.reservationsChanged {
+			t.Error("after the pause: got no admission, want one")
+		}
+		r.reservationsChanged, r.nextOrder = true, time.Now().Add(time.Second)
+		r.shutdown = newShutdown(nil)
+		if r.orderIfDue(); r.reservationsChanged {
+			t.Error("in a shutdown: got no admission, want one")
+		}
+	})
 }
 
 // TestApplySnapshot_Unchanged checks that a relist passes on only pods that changed, and

@@ -21,7 +21,7 @@ func (r *Router) call(ctx context.Context, f func() error) error {
 	select {
 	case r.requests <- q:
 		return <-q.reply
-	case <-r.ended:
+	case <-r.runDone:
 		return errors.New("sending a request to the router: podd is stopping")
 	case <-ctx.Done():
 		return fmt.Errorf("sending a request to the router: %w", ctx.Err())
@@ -77,7 +77,7 @@ func (r *Router) Delete(ctx context.Context, key types.NamespacedName, uid types
 		if e == nil || e.memory.Deletion != nil && e.memory.Deletion.UID == uid && e.memory.Deletion.Grace <= grace {
 			return nil
 		}
-		e.memory.Deletion = &plan.Delete{UID: uid, Grace: grace, At: time.Now()}
+		e.memory.Deletion = &plan.Deletion{UID: uid, Grace: grace, At: time.Now()}
 		r.orderAll()
 		return nil
 	})
@@ -95,11 +95,11 @@ func (r *Router) CancelDelete(ctx context.Context, key types.NamespacedName, uid
 	})
 }
 
-// Disk sets the capacity of the node's ephemeral storage and the part of it for pods, in
+// SetDiskCapacity sets the capacity of the node's ephemeral storage and the part of it for pods, in
 // bytes; 0 means unknown. Pods that were rejected because of missing storage are admitted if
 // they fit now. All workers get new orders if a value differs by more than a tenth from the
 // value in their present orders.
-func (r *Router) Disk(ctx context.Context, capacity, allocatable int64) error {
+func (r *Router) SetDiskCapacity(ctx context.Context, capacity, allocatable int64) error {
 	return r.call(ctx, func() error {
 		amounts := admission.Amounts{}
 		maps.Copy(amounts, r.o.Limits.Amounts)
@@ -157,7 +157,7 @@ func (r *Router) await(ctx context.Context, done <-chan error, doing string) err
 	select {
 	case err := <-done:
 		return err
-	case <-r.ended:
+	case <-r.runDone:
 		return errors.New(doing + ": podd is stopping; the pods keep running")
 	case <-ctx.Done():
 		return ctx.Err()

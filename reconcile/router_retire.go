@@ -11,10 +11,10 @@ import (
 	"podd/runtime"
 )
 
-// retire ends a worker that has nothing left to do.
+// retire stops the worker of a name whose pod was removed.
 func (r *Router) retire(key types.NamespacedName, e *entry) {
 	e.cancel()
-	<-e.ended
+	<-e.workerDone
 	r.markRetired(key, e)
 	delete(r.entries, key)
 	delete(r.changed, key)

@@ -1,6 +1,7 @@
 package runtime
 
-// FindSandbox returns the observed incarnation with the sandbox id; nil if there is none.
+// FindSandbox returns the observed incarnation whose sandbox ID is id, or nil if there is
+// none.
 func FindSandbox(observed []Incarnation, id string) *Incarnation {
 	for i := range observed {
 		if observed[i].ID == id {
@@ -10,9 +11,9 @@ func FindSandbox(observed []Incarnation, id string) *Incarnation {
 	return nil
 }
 
-// FindContainer returns the observed container with an ID, and its incarnation; nil if there
-// is none.
-func FindContainer(observed []Incarnation, id string) (*Incarnation, *Container) {
+// FindContainer returns the observed container with an ID, and the incarnation that
+// contains the container. If there is none, it returns nil, nil.
+func FindContainer(observed []Incarnation, id string) (inc *Incarnation, c *Container) {
 	for i := range observed {
 		for j := range observed[i].Containers {
 			if c := &observed[i].Containers[j]; c.ID == id {

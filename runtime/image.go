@@ -4,21 +4,22 @@ import "time"
 
 // An Image is an image that is present on the node.
 type Image struct {
-	// ID is the runtime's ID of the image, usually the digest of its config. Containers are
-	// created from it.
+	// ID is the runtime's ID of the image, usually the digest of the image's config. podd
+	// creates containers from this ID.
 	ID string
-	// Tags and Digests are the names of the image, including the repository.
+	// Tags and Digests are the names of the image, including the repository:
+	// "docker.io/library/busybox:1.36" and "docker.io/library/busybox@sha256:…".
 	Tags    []string
 	Digests []string
 	Size    uint64
-	// User is the user that containers of the image run as.
+	// User is the user of containers that specify none.
 	User ImageUser
-	// Pinned images must not be removed; the sandbox image is one.
+	// Pinned reports whether the image must not be removed. The sandbox image is pinned.
 	Pinned bool
 }
 
-// An ImageUser is the user in an image's config: a number or a name. If it has neither, it
-// is root.
+// An ImageUser is the user in an image's config, as a number or a name. If UID is nil and
+// Name is empty, the user is root.
 type ImageUser struct {
 	UID  *int64
 	Name string
@@ -34,24 +35,26 @@ type Filesystem struct {
 // An ExecResult is the result of a command that was run in a container.
 type ExecResult struct {
 	ExitCode int32
-	// Stdout and Stderr are the beginnings of the streams, up to the length that the caller
-	// requested.
+	// Stdout and Stderr are the beginnings of the two streams. The caller specifies the
+	// maximum length.
 	Stdout, Stderr []byte
-	// Truncated reports that one of the streams was longer.
+	// Truncated reports whether one of the streams was longer than the maximum.
 	Truncated bool
 }
 
 // Usage is the resource usage of a container as reported by the runtime.
 type Usage struct {
-	// At is when CPU and memory were read; zero: they are not reported.
+	// At is when CPU and memory were measured. If At is zero, the runtime does not report
+	// CPU and memory.
 	At time.Time
 	// CPU is the total CPU time in nanoseconds.
 	CPU uint64
-	// Memory is the charged memory, WorkingSet the part that the kernel cannot reclaim, RSS
-	// the anonymous part. In bytes.
+	// Memory is the charged memory in bytes. WorkingSet is the part of Memory that the
+	// kernel cannot reclaim, RSS the anonymous part.
 	Memory, WorkingSet, RSS uint64
-	// Layer is the usage of the writable layer; nil: not reported. Runtimes measure it
-	// periodically; LayerAt is when.
-	Layer   *Filesystem
-	LayerAt time.Time
+	// WritableLayer is the disk usage of the container's writable layer, or nil if the
+	// runtime does not report it. Runtimes measure the layer periodically. WritableLayerAt
+	// is when they did.
+	WritableLayer   *Filesystem
+	WritableLayerAt time.Time
 }

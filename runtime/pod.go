@@ -1,5 +1,6 @@
-// Package runtime defines the actual state: pods as a CRI runtime reports them, as
-// immutable values. Package runtime/cri reads them.
+// Package runtime defines the actual state of the node: pods, containers and images as a
+// CRI runtime reports them. All types are immutable values. Package runtime/cri reads them
+// from the runtime.
 package runtime
 
 import (
@@ -12,17 +13,17 @@ import (
 )
 
 // A Pod contains all sandboxes of one pod name, newest first. There are several while an
-// old incarnation is being replaced, and after crashes.
+// incarnation is being replaced, and sometimes after a crash of the runtime or of podd.
 type Pod struct {
 	Key          types.NamespacedName
 	Incarnations []Incarnation
 }
 
 // An Incarnation is one sandbox with its containers. If ID is empty, the sandbox no longer
-// exists but containers of it are still listed.
+// exists but the runtime still lists containers of the sandbox.
 type Incarnation struct {
 	Sandbox
-	// Containers in the order of creation, including exited ones.
+	// Containers is in the order of creation and includes exited containers.
 	Containers []Container
 }
 
@@ -31,20 +32,22 @@ type Sandbox struct {
 	ID      string
 	UID     types.UID
 	Attempt uint32
-	// Ready means SANDBOX_READY: its namespaces exist and containers can start.
+	// Ready means SANDBOX_READY: the sandbox's namespaces exist and containers can start.
 	Ready     bool
 	CreatedAt time.Time // wall clock of the runtime
-	// IPs in the pod network, the primary one first; empty for host network.
+	// IPs contains the addresses in the pod network, the primary one first. It is empty if
+	// the pod uses the host network.
 	IPs         []string
 	Labels      map[string]string
 	Annotations map[string]string
-	// Foreign reports that podd, or this instance of it, did not create the sandbox. podd
-	// observes such a sandbox and never changes it, unless it adopts pods.
+	// Foreign reports whether another program, or another instance of podd, created the
+	// sandbox. podd observes a foreign sandbox and never changes it, unless podd adopts it.
 	Foreign bool
 }
 
-// UserIDs returns the first host UID of the sandbox's user namespace; 0 if it has none.
-func (s *Sandbox) UserIDs() uint32 {
+// FirstHostUID returns the host UID that is root in the sandbox's user namespace. It
+// returns 0 if the sandbox has no user namespace.
+func (s *Sandbox) FirstHostUID() uint32 {
 	first, err := strconv.ParseUint(s.Annotations[AnnotationUserIDs], 10, 32)
 	if err != nil {
 		return 0
@@ -63,14 +66,15 @@ const (
 	Unknown ContainerState = "Unknown"
 )
 
-// ExitUnknown is the state of a container that the runtime lists as exited, but without an
-// exit code, because the query of its status failed, has not returned yet, or returned no
-// code. The container does not run. Decisions that depend on its exit code must wait.
-// Message is the reason why the code is unknown.
+// ExitUnknown is the state of a container that the runtime lists as exited, but with an
+// unknown exit code. The code is unknown while the query of the container's status has
+// failed, has not returned yet, or returned no code. The container is not running.
+// Decisions that depend on the exit code must wait. Message contains the reason why the
+// code is unknown.
 const ExitUnknown ContainerState = "ExitUnknown"
 
-// A Container is a CRI container. Times are the runtime's wall clock, and zero if the state
-// has not been reached.
+// A Container is a CRI container. Its times are from the runtime's wall clock. A time is
+// zero if the container has not reached that state.
 type Container struct {
 	ID        string
 	SandboxID string
@@ -82,22 +86,23 @@ type Container struct {
 	// FinishedAt, ExitCode, Reason and Message are set when State is Exited.
 	FinishedAt  time.Time
 	ExitCode    int32
-	Reason      string // the runtime's: Completed, Error, OOMKilled, …
+	Reason      string // set by the runtime: Completed, Error, OOMKilled, …
 	Message     string
-	Image       string // as the user named it, or only an ID: see ImageName
-	ImageRef    string // status.containerStatuses[].imageID
+	Image       string // as the user named it, or only an ID; see ImageName
+	ImageRef    string // shown as status.containerStatuses[].imageID
 	LogPath     string
 	Labels      map[string]string
 	Annotations map[string]string
-	// User is the identity of the first process when it starts; nil if the runtime does not
-	// report it.
+	// User is the user and groups of the first process when the process starts. User is nil
+	// if the runtime does not report it.
 	User *User
 }
 
-// A User is a Linux identity. It is immutable.
+// A User is the identity of a Linux process. It is immutable.
 type User struct {
 	UID, GID int64
-	// Groups contains the supplemental groups in the runtime's order.
+	// Groups contains the supplemental groups in the order in which the runtime reports
+	// them.
 	Groups []int64
 }
 
@@ -109,9 +114,10 @@ type Resources struct {
 	Memory    int64 // bytes
 }
 
-// Restarts returns how often a container of this name was started before in its pod: the
-// restart count recorded at creation, or else Attempt. An attempt number that was skipped
-// because its name was reserved counts only for Attempt.
+// Restarts returns how often a container of this name was started before in its pod. This
+// is the restart count recorded when the container was created, or Attempt if no valid
+// count was recorded. Attempt can be higher, because attempt numbers with a reserved name
+// are skipped.
 func (c *Container) Restarts() uint32 {
 	n, err := strconv.ParseUint(c.Annotations[AnnotationRestartCount], 10, 32)
 	if err != nil || uint32(n) > c.Attempt {
@@ -120,19 +126,19 @@ func (c *Container) Restarts() uint32 {
 	return uint32(n)
 }
 
-// Kind returns the kind of a container and its index among those of the same list, as
-// recorded at its creation. The kind is "" if it was not recorded.
+// Kind returns the kind of a container and the container's index in its list of the pod
+// spec, as recorded at its creation. kind is "" if it was not recorded.
 func (c *Container) Kind() (kind string, index int) {
-	kind, place, _ := strings.Cut(c.Annotations[AnnotationKind], ":")
-	index, err := strconv.Atoi(place)
+	kind, number, _ := strings.Cut(c.Annotations[AnnotationKind], ":")
+	index, err := strconv.Atoi(number)
 	if err != nil {
 		return kind, 0
 	}
 	return kind, index
 }
 
-// ImageName returns the image as the user named it. It is empty if the runtime reports
-// only the ID that the container was created with, as CRI-O does.
+// ImageName returns the image as the user named it. It returns "" if the runtime reports
+// only the image ID from which the container was created, as CRI-O does.
 func (c *Container) ImageName() string {
 	if imageID.MatchString(c.Image) {
 		return ""
@@ -140,70 +146,74 @@ func (c *Container) ImageName() string {
 	return c.Image
 }
 
-// imageID matches an image ID, which CRI-O writes without the algorithm.
+// imageID matches an image ID. CRI-O omits the algorithm "sha256:".
 var imageID = regexp.MustCompile(`^(sha256:)?[0-9a-f]{64}$`)
 
-// CutShort reports whether the start of the container was interrupted by its caller, for
-// example because podd was killed. Its exit then says nothing about its program, which did
-// not run.
-func (c *Container) CutShort() bool {
+// StartInterrupted reports whether the container exited because its start was interrupted,
+// for example because podd was killed. The container's program did not run, so the exit
+// code is not the program's.
+func (c *Container) StartInterrupted() bool {
 	if c.State != Exited || !c.StartedAt.IsZero() {
 		return false
 	}
-	// containerd 1.6 kills the program that starts its shim.
+	// If the client disconnects, containerd 1.6 kills the command that starts its shim.
 	killed := strings.Contains(c.Message, "failed to start shim") && strings.Contains(c.Message, "signal: killed")
-	// A container that containerd 1.6 was creating when its caller was killed may lack the
-	// sandbox's process, and use the namespaces of process 0.
-	homeless := strings.Contains(c.Message, "/proc/0/ns/")
-	return killed || homeless || strings.Contains(c.Message, "context canceled")
+	// If containerd 1.6 was creating the container when the client was killed, the process
+	// of the sandbox may be missing. runc then tries to join the namespaces of process 0.
+	orphaned := strings.Contains(c.Message, "/proc/0/ns/")
+	return killed || orphaned || strings.Contains(c.Message, "context canceled")
 }
 
-// A Snapshot is one observation of pods. A nil map entry means that the pod does not exist.
+// A Snapshot is one observation of pods. If Pods contains a key with a nil value, that pod
+// does not exist.
 type Snapshot struct {
-	// AsOf is the monotonic time at which the first call for it was sent. An effect that
-	// ended after AsOf may be missing from it.
+	// AsOf is the monotonic time at which the first call of the observation was sent. An
+	// effect that ended after AsOf may be missing from the snapshot.
 	AsOf time.Time
-	// Pods contains the observed pods. A pod that did not change keeps its pointer.
+	// Pods contains the observed pods. If a pod did not change since the previous snapshot,
+	// its pointer is the same.
 	Pods map[types.NamespacedName]*Pod
-	// Whole reports that Pods contains all pods; otherwise only the pods in its keys were
-	// observed.
+	// Whole reports whether all pods were observed. If it is false, only the pods whose keys
+	// are in Pods were observed.
 	Whole bool
 }
 
-// A Node is the state of the runtime as it reports it.
+// A Node is the state of the runtime as the runtime itself reports it.
 type Node struct {
 	Name, Version string // "containerd", "v2.4.2"
 	APIVersion    string // version of the CRI: "v1"
-	// Reachable reports that the runtime responded to the last call.
+	// Reachable reports whether the runtime responded to the last call.
 	Reachable bool
-	Ready     bool // condition RuntimeReady
-	// NetworkReady is the condition NetworkReady. Pods of the pod network wait for it.
+	Ready     bool // the condition RuntimeReady
+	// NetworkReady is the condition NetworkReady. Pods that use the pod network wait until
+	// it is true.
 	NetworkReady   bool
-	Message        string // the runtime's reason why it is not ready
+	Message        string // why the runtime is not ready
 	NetworkMessage string
-	// CgroupDriver is "cgroupfs" or "systemd"; "" if the runtime does not report it.
+	// CgroupDriver is "cgroupfs" or "systemd", or "" if the runtime does not report it.
 	CgroupDriver string
-	// Handlers has names as keys; "" is the default handler. It is nil if the runtime does
-	// not list handlers. A handler without features supports none.
+	// Handlers contains the runtime handlers by name; the default handler has the name "".
+	// It is nil if the runtime does not list its handlers.
 	Handlers map[string]Handler
-	// Fine-grained supplemental groups, from CRI RuntimeFeatures.
+	// SupplementalGroupsPolicy reports whether the runtime supports the pod field
+	// supplementalGroupsPolicy. The source is the CRI message RuntimeFeatures.
 	SupplementalGroupsPolicy bool
 }
 
-// A Handler contains the features of a runtime handler.
+// A Handler contains the features that a runtime handler supports.
 type Handler struct {
 	UserNamespaces          bool
 	RecursiveReadOnlyMounts bool
 }
 
-// Labels and annotations of everything that podd creates. The io.kubernetes ones are the
-// kubelet's, which crictl, cAdvisor and log agents read.
+// Labels and annotations of the sandboxes and containers that podd creates. The keys below
+// io.kubernetes are the kubelet's, because crictl, cAdvisor and log agents read them.
 const (
 	LabelPodName       = "io.kubernetes.pod.name"
 	LabelPodNamespace  = "io.kubernetes.pod.namespace"
 	LabelPodUID        = "io.kubernetes.pod.uid"
 	LabelContainerName = "io.kubernetes.container.name"
-	// LabelInstance is the random ID of the podd that owns a sandbox.
+	// LabelInstance contains the random ID of the podd instance that owns a sandbox.
 	LabelInstance = "podd.instance"
 
 	AnnotationContainerHash             = "io.kubernetes.container.hash"
@@ -214,31 +224,34 @@ const (
 	AnnotationContainerPorts            = "io.kubernetes.container.ports"
 	AnnotationPodDeletionGracePeriod    = "io.kubernetes.pod.deletionGracePeriod"
 	AnnotationPodTerminationGracePeriod = "io.kubernetes.pod.terminationGracePeriod"
-	// AnnotationStart is manifest.ContainerHash.Digits of a container. The annotation above
-	// has the kubelet's own hash, so that a kubelet can take the container over.
-	AnnotationStart = "podd/start"
-	// AnnotationHash is manifest.Pod.Hash of the version that runs in the sandbox.
+	// AnnotationStartHash contains manifest.ContainerHash.Digits of a container.
+	// AnnotationContainerHash contains the kubelet's own hash, so that a kubelet can adopt
+	// the container.
+	AnnotationStartHash = "podd/start"
+	// AnnotationHash contains manifest.Pod.Hash of the pod version that runs in the sandbox.
 	AnnotationHash = "podd/hash"
-	// AnnotationSize is manifest.ContainerHash.Size of a container or manifest.Pod.PodSize
-	// of a sandbox at its creation.
+	// AnnotationSize contains the resources at creation: manifest.ContainerHash.Size of a
+	// container, or manifest.Pod.PodSize of a sandbox.
 	AnnotationSize = "podd/size"
-	// AnnotationBackoff is the back-off step at which a container was started.
+	// AnnotationBackoff contains the back-off step with which a container was started.
 	AnnotationBackoff = "podd/backoff-step"
-	// AnnotationKind is the kind of a container, "init", "sidecar", "container" or
-	// "ephemeral", and its index. It is used if the manifest no longer exists.
+	// AnnotationKind contains the kind of a container ("init", "sidecar", "container" or
+	// "ephemeral") and its index. It is needed when the manifest no longer exists.
 	AnnotationKind = "podd/kind"
-	// AnnotationUserIDs is the host UID of root in a sandbox with a user namespace, which
-	// is the first UID of its range.
+	// AnnotationUserIDs contains the first host UID of a sandbox's user namespace, which is
+	// the host UID of root in the namespace.
 	AnnotationUserIDs = "podd/user-ids"
-	// AnnotationDevices contains the IDs of a container's plugin devices by resource, as
-	// JSON.
+	// AnnotationDevices contains the IDs of a container's device plugin devices by resource
+	// name, as JSON.
 	AnnotationDevices = "podd/devices"
-	// AnnotationEphemeral is the v1.EphemeralContainer from which an ephemeral container
-	// was created, as JSON, because no manifest contains it.
+	// AnnotationEphemeral contains the v1.EphemeralContainer from which an ephemeral
+	// container was created, as JSON. No manifest contains it.
 	AnnotationEphemeral = "podd/ephemeral"
-	// AnnotationGrace is the pod's grace period in seconds, on the sandbox.
+	// AnnotationGrace contains the pod's termination grace period in seconds. It is set on
+	// the sandbox.
 	AnnotationGrace = "podd/grace"
 )
 
-// Streams are the streams of a command or container that a client attaches to.
+// Streams selects the standard streams of a command or container that a client attaches to.
+// TTY means that the process has a terminal.
 type Streams struct{ Stdin, Stdout, Stderr, TTY bool }

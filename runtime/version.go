@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Since contains, by a runtime's name, the first version (major, minor) with a behavior
-// that the runtime does not report as a feature.
-type Since map[string][2]int
+// MinVersions contains the first version (major, minor) of each runtime, by name, that has
+// a certain behavior. It is for behavior that runtimes do not report as a feature.
+type MinVersions map[string][2]int
 
-// Reaches reports whether the node's runtime has at least this version. It returns false
-// for a runtime that is not in s, and for a version that cannot be parsed.
-func (n Node) Reaches(s Since) bool {
-	first, known := s[n.Name]
+// HasVersion reports whether the node's runtime has at least the version in min. It returns
+// false if min does not contain the runtime, or if the runtime's version cannot be parsed.
+func (n Node) HasVersion(min MinVersions) bool {
+	first, ok := min[n.Name]
 	var major, minor int
-	if _, err := fmt.Sscanf(strings.TrimPrefix(n.Version, "v"), "%d.%d", &major, &minor); err != nil || !known {
+	if _, err := fmt.Sscanf(strings.TrimPrefix(n.Version, "v"), "%d.%d", &major, &minor); err != nil || !ok {
 		return false
 	}
 	return major > first[0] || major == first[0] && minor >= first[1]

@@ -51,7 +51,7 @@ func TestDir_WriteReadRemove(t *testing.T) {
 		}
 	}
 	if got := list(t, d); !slices.Equal(got, []string{"pod_default_web.json"}) {
-		t.Errorf("files in the directory: got %q", got)
+		t.Errorf("files in the directory: got %q, want one per object", got)
 	}
 	for path, want := range map[string]fs.FileMode{d.path: fs.ModeDir | 0o700, d.Path(web): 0o600} {
 		if info, err := os.Stat(path); err != nil || info.Mode() != want {
@@ -68,9 +68,9 @@ func TestDir_WriteReadRemove(t *testing.T) {
 	}
 }
 
-// TestDir_Vanished checks that a directory which existed before is not created again,
-// because an empty one would delete its pods.
-func TestDir_Vanished(t *testing.T) {
+// TestOpen_ExistedBefore checks that Open does not create a directory that existed before,
+// because the listing of an empty directory would delete the pods of the missing directory.
+func TestOpen_ExistedBefore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "api")
 	d, err := Open(path, true)
 	if err != nil {
@@ -84,8 +84,8 @@ func TestDir_Vanished(t *testing.T) {
 	}
 }
 
-// TestOpen_OtherUsers checks that a directory which other users can open is refused and not
-// changed.
+// TestOpen_OtherUsers checks that Open refuses a directory to which other users have access, and
+// does not change its mode.
 func TestOpen_OtherUsers(t *testing.T) {
 	for _, mode := range []fs.FileMode{0o755, 0o710, 0o701, 0o777 | fs.ModeSticky} {
 		path := t.TempDir()
@@ -93,10 +93,10 @@ func TestOpen_OtherUsers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := Open(path, false); err == nil || !strings.Contains(err.Error(), "chmod 700") {
-			t.Errorf("%v: got %v", mode, err)
+			t.Errorf("Open with mode %v: got error %v, want one that contains chmod 700", mode, err)
 		}
 		if info, err := os.Stat(path); err != nil || info.Mode() != mode|fs.ModeDir {
-			t.Errorf("mode %v was changed to %v, %v", mode, info.Mode(), err)
+			t.Errorf("mode after Open: want %v, got %v, %v", mode, info.Mode(), err)
 		}
 	}
 	path := t.TempDir()
@@ -121,7 +121,7 @@ func TestDir_KeepsOtherFiles(t *testing.T) {
 		t.Errorf("writing through a link: got %v, want %v", err, errIrregular)
 	}
 	if _, err := d.Read(web); err == nil {
-		t.Error("reading through a link: got no error")
+		t.Error("Read through a link: got no error, want one")
 	}
 	if err := d.Remove(web); !errors.Is(err, errIrregular) {
 		t.Errorf("removing a link: got %v, want %v", err, errIrregular)
@@ -169,7 +169,7 @@ func TestObject_FileName(t *testing.T) {
 	} {
 		err := c.object.check()
 		if (err == nil) != (c.file != "") {
-			t.Errorf("%+v: got %v", c.object, err)
+			t.Errorf("check of %+v: got error %v, want file name %q", c.object, err, c.file)
 			continue
 		}
 		if err == nil && c.object.fileName() != c.file {
@@ -189,7 +189,8 @@ func TestObject_FileName(t *testing.T) {
 	}
 }
 
-// TestDir_Write_Concurrent checks that a reader gets one complete content or the other.
+// TestDir_Write_Concurrent checks that a concurrent reader gets the complete old content or the
+// complete new content.
 func TestDir_Write_Concurrent(t *testing.T) {
 	d := open(t)
 	contents := []string{strings.Repeat("a", 100_000), strings.Repeat("b", 50_000)}

@@ -16,8 +16,8 @@ import (
 	"podd/manifest/refs"
 )
 
-// scheduled returns a pod of a Deployment as an API server stores it, with everything that
-// admission and the scheduler add.
+// scheduled returns a pod of a Deployment as an API server stores it, with the fields that
+// admission and the scheduler set.
 func scheduled() *v1.Pod {
 	is, seconds, mode := true, int64(300), int32(0o644)
 	token := v1.Volume{Name: "kube-api-access-x", VolumeSource: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{DefaultMode: &mode, Sources: []v1.VolumeProjection{
@@ -57,33 +57,34 @@ func scheduled() *v1.Pod {
 
 var ofAPI = decode.Options{Kind: manifest.KindAPI, Source: "the cluster", Path: "the cluster", Node: "n1", Now: time.Unix(1_700_000_100, 0)}
 
-// TestFromAPI checks that podd uses a pod of an API server as it is and does not change it.
+// TestFromAPI checks that the Pod has the identity, metadata and spec of the API server's pod,
+// and that FromAPI does not modify the latter.
 func TestFromAPI(t *testing.T) {
 	pod := scheduled()
 	before := pod.DeepCopy()
 	p := decode.FromAPI(pod, ofAPI)
 	if p.Refused != "" || p.Key.String() != "default/web-7d4b-x2x9z" || p.UID != pod.UID || p.Origin.Kind != manifest.KindAPI || p.Origin.Source != "the cluster" || p.Deletion != nil || p.FinishedAtSource() {
-		t.Fatalf("got %+v", p)
+		t.Fatalf("FromAPI: got %+v, want the key, UID and traits of the given pod", p)
 	}
 	if want := manifest.KindTraits(manifest.KindAPI); p.Traits != want {
 		t.Errorf("got traits %+v, want %+v", p.Traits, want)
 	}
 	if a := p.Spec.Annotations; a[manifest.AnnotationConfigSource] != "api" || a[manifest.AnnotationConfigSeen] == "" || a[manifest.AnnotationConfigHash] != "" {
-		t.Errorf("annotations: got %v", a)
+		t.Errorf("annotations: got %v, want the source api, a time and no hash", a)
 	}
 	if p.Spec.Generation != 1 || p.Spec.OwnerReferences == nil || p.Spec.Spec.NodeName != "n1" || len(p.Spec.Spec.Tolerations) != 2 {
-		t.Errorf("got %+v", p.Spec)
+		t.Errorf("Spec: got %+v, want the metadata and spec of the given pod", p.Spec)
 	}
 	if !equality.Semantic.DeepEqual(pod, before) {
-		t.Error("the given pod was changed")
+		t.Error("FromAPI changed the given pod")
 	}
 	if uses := refs.List(p); len(uses) != 2 || uses[0].Token == nil || uses[1].Object.Name != "kube-root-ca.crt" {
-		t.Errorf("references: got %v", uses)
+		t.Errorf("references: got %v, want a token and kube-root-ca.crt", uses)
 	}
 }
 
-// TestFromAPI_Changes checks which hashes a change in the API server changes. Fields that are
-// mutable there do not change the version of the pod.
+// TestFromAPI_Changes checks which hashes a change of a pod in the API server changes. A change
+// of a mutable field does not change the version of the pod.
 func TestFromAPI_Changes(t *testing.T) {
 	const same, image, size, another = "same", "image", "size", "another"
 	for _, test := range []struct {
@@ -161,7 +162,7 @@ func TestFromAPI_Refused(t *testing.T) {
 	pod := scheduled()
 	pod.UID = "../x"
 	if p := decode.FromAPI(pod, ofAPI); p != nil {
-		t.Errorf("got %+v", p)
+		t.Errorf("FromAPI with an unsafe UID: got %+v, want nil", p)
 	}
 }
 
@@ -179,8 +180,8 @@ func TestFromAPI_Deleted(t *testing.T) {
 			t.Errorf("grace period %v: got %+v, want %s", test.grace, p.Deletion, test.want)
 		}
 		set := merge.Batches([]manifest.Batch{{Source: "the cluster", Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Version: 3}})
-		if len(set.Pods) > 0 || set.Leaving[p.Key] != p || set.Versions["the cluster"] != 3 {
-			t.Errorf("got %+v", set)
+		if len(set.Pods) > 0 || set.Terminating[p.Key] != p || set.Versions["the cluster"] != 3 {
+			t.Errorf("set: got %+v, want the pod only in Terminating", set)
 		}
 	}
 	pod := scheduled()

@@ -12,8 +12,8 @@ import (
 	"podd/manifest/decode"
 )
 
-// BenchmarkDecode decodes a minimal pod, a pod of kubeadm, and 100 of these as a list and as
-// documents.
+// BenchmarkDecode decodes a minimal pod, a pod of kubeadm, and 100 copies of the kubeadm pod as
+// a list and as YAML documents.
 func BenchmarkDecode(b *testing.B) {
 	apiserver, err := os.ReadFile(filepath.Join(manifests, "kubeadm", "kube-apiserver.yaml"))
 	if err != nil {
@@ -46,7 +46,7 @@ func BenchmarkDecode(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if f := decode.File(c.text, decode.Options{Path: "f", Node: "n"}); len(f.Pods) != c.pods {
-					b.Fatalf("%d pods, problems %v", len(f.Pods), f.Problems)
+					b.Fatalf("got %d pods and problems %v, want only valid pods", len(f.Pods), f.Problems)
 				}
 			}
 		})

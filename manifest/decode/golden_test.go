@@ -1,7 +1,6 @@
 package decode_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,20 +8,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"podd/manifest"
 	"podd/manifest/decode"
+	"podd/runtime/runtimetest/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 const manifests = "../../testdata/manifests"
 
-// TestGolden decodes every text in testdata/manifests and compares problems,
-// identities and defaulted pods with the file of the same name and ".golden". Those
-// of restart_rules*.yaml have the gate on.
+// TestGolden decodes every text in testdata/manifests and compares problems, identities and
+// defaulted pods with the file of the same name and ".golden". For restart_rules*.yaml the
+// feature gate ContainerRestartRules is enabled.
 func TestGolden(t *testing.T) {
 	for _, path := range texts(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
@@ -32,19 +29,7 @@ func TestGolden(t *testing.T) {
 			}
 			name := filepath.Base(path)
 			got := transcript(t, data, decode.Options{Path: name, Node: "Node1", RestartRules: strings.HasPrefix(name, "restart_rules")})
-			golden := path + ".golden"
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("%s (-want +got; go test ./manifest/decode -update rewrites it):\n%s", golden, diff)
-			}
+			golden.Compare(t, path+".golden", got)
 		})
 	}
 }

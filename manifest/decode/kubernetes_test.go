@@ -19,8 +19,9 @@ import (
 )
 
 // TestKubernetes compares decoding, defaults and validation with the recorded results of
-// Kubernetes: the same pods must be refused for the same fields, and valid pods must get the
-// same defaults. Unsupported fields are refused in addition; -v lists how often.
+// Kubernetes. podd must refuse the same pods because of the same fields, and must set the same
+// defaults in valid pods. In addition, podd refuses unsupported fields; with -v the test prints
+// how often.
 func TestKubernetes(t *testing.T) {
 	cases, differ := 0, map[string][]string{}
 	unsupported, own := map[string]int{}, map[string]int{}
@@ -35,7 +36,7 @@ func TestKubernetes(t *testing.T) {
 		}
 	})
 	for _, d := range slices.SortedFunc(maps.Keys(differ), func(a, b string) int { return len(differ[b]) - len(differ[a]) }) {
-		t.Errorf("%d cases: %s, for example\n\t%s", len(differ[d]), d, differ[d][0])
+		t.Errorf("%d pods differ from Kubernetes: %s, for example\n\t%s", len(differ[d]), d, differ[d][0])
 	}
 	if cases < 10000 {
 		t.Errorf("the recording has %d cases, want at least 10000", cases)
@@ -43,7 +44,7 @@ func TestKubernetes(t *testing.T) {
 	t.Logf("%d cases; unsupported fields:%s\nintended differences to Kubernetes:%s", cases, formatCounts(unsupported), formatCounts(own))
 	for _, e := range append(slices.Clone(stricter), laxer...) {
 		if own[e.field] == 0 {
-			t.Errorf("%s: no case needs this exception; remove it", e.field)
+			t.Errorf("%s: no recorded pod needs this exception; remove it", e.field)
 		}
 	}
 }
@@ -56,24 +57,24 @@ type replayed struct {
 	defaulted   *v1.Pod
 }
 
-// replay decodes a pod like decoder.pod and records the intermediate results.
+// replay decodes a pod like decoder.decodePod and records the intermediate results.
 func replay(text []byte) replayed {
 	var r replayed
 	var tree map[string]any
 	if err := utiljson.Unmarshal(text, &tree); err != nil {
 		panic(err)
 	}
-	n, written := &notes{}, manifest.UserPart(tree)
-	known := podSchema().Check(written, n.addFault)
+	n, user := &notes{}, manifest.UserPart(tree)
+	checked := podSchema().Check(user, n.addFault)
 	r.mistyped = len(n.mistyped) > 0
 	pod := &v1.Pod{}
-	n.unmarshal(known, pod)
+	n.unmarshal(checked, pod)
 	defaults.Pod(pod)
 	r.defaulted = pod.DeepCopy()
-	n.invalid(validate.Pod(pod, validate.Options{}))
+	n.addInvalid(validate.Pod(pod, validate.Options{}))
 	validated := len(n.list)
-	n.addAll(supported.Pod(known))
-	checkSources(written, known, n)
+	n.addAll(supported.Pod(checked))
+	checkSources(user, checked, n)
 	for i, problem := range n.list {
 		if problem.Severity == manifest.Error && i >= validated {
 			r.unsupported = append(r.unsupported, strings.TrimSuffix(problem.Field, ".type"))
@@ -112,7 +113,7 @@ func compare(c *kubernetes.Case, got replayed, own map[string]int) (list []strin
 		if isCovered(field, got.unsupported) || slices.ContainsFunc(names, func(name string) bool { return theirs[name] || hasSeveralSources(theirs, name) }) {
 			continue
 		}
-		if s := find(stricter, field); s != "" {
+		if s := findException(stricter, field); s != "" {
 			own[s]++
 			continue
 		}
@@ -122,7 +123,7 @@ func compare(c *kubernetes.Case, got replayed, own map[string]int) (list []strin
 		if ours[field] || ours[volumeSource.ReplaceAllString(field, "$1")] || isCovered(field, got.unsupported) || isConsequence(field, theirs, got.unsupported) {
 			continue
 		}
-		if s := find(laxer, field); s != "" {
+		if s := findException(laxer, field); s != "" {
 			own[s]++
 			continue
 		}
@@ -168,8 +169,8 @@ func changedField(c *kubernetes.Case) string {
 	return strings.Join(c.Set[len(c.Set)-1].Path, ".")
 }
 
-// isCovered reports whether a field, its parent or a field below it is unsupported. For these
-// podd reports no other error.
+// isCovered reports whether a field, a field above it or a field below it is unsupported. podd
+// reports no other error about such a field.
 func isCovered(field string, unsupported []string) bool {
 	for _, u := range unsupported {
 		if within(field, u) || within(u, field) {

@@ -19,8 +19,9 @@ func lines(problems []manifest.Problem) []string {
 	return out
 }
 
-// TestBatches_Precedence checks the precedence of files over URLs over the API, then of
-// earlier batches and pods. The Problem of the ignored pod names both places.
+// TestBatches_Precedence checks that files take precedence over URLs, URLs over the API, and
+// earlier batches and pods over later ones. The Problem of an ignored pod must contain the
+// positions of both pods.
 func TestBatches_Precedence(t *testing.T) {
 	file, url, api := manifesttest.Pod("web", ""), "#\n"+manifesttest.Pod("web", "")+manifesttest.Pod("db", ""), manifesttest.Pod("web-n", "")+manifesttest.Pod("db-n", "")
 	set := merge.Batches([]manifest.Batch{
@@ -51,12 +52,12 @@ func TestBatches_Precedence(t *testing.T) {
 		t.Errorf("complete (-want +got):\n%s", diff)
 	}
 	if len(set.Files) != 4 || set.Files[0].Path != "a.yaml" || set.Files[3].Path != "https://x" {
-		t.Errorf("files: got %v", set.Files)
+		t.Errorf("files: got %v, want the files of all batches by path", set.Files)
 	}
 }
 
-// TestBatches_SharedUID checks that only one of two pods with the same UID is used, because
-// they would share a directory.
+// TestBatches_SharedUID checks that only the first of two pods with the same UID is used,
+// because both would have the same directory.
 func TestBatches_SharedUID(t *testing.T) {
 	set := merge.Batches([]manifest.Batch{manifesttest.Batch(manifest.KindFile, "a.yaml", manifesttest.Pod("web", ", uid: u")+manifesttest.Pod("db", ", uid: u"))})
 	want := []string{"a.yaml:9:22: error: metadata.uid: pod default/web (a.yaml:2) has the same uid; remove it from one"}
@@ -65,8 +66,8 @@ func TestBatches_SharedUID(t *testing.T) {
 	}
 }
 
-// TestBatches_Objects checks that a pod uses only objects of its own source, and that the
-// first of two equal names in a source is used.
+// TestBatches_Objects checks that the objects of different sources stay separate, and that the
+// first of two objects with the same name in one source is used.
 func TestBatches_Objects(t *testing.T) {
 	conf := func(value string) string {
 		return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {k: " + value + "}\n"
@@ -84,7 +85,7 @@ func TestBatches_Objects(t *testing.T) {
 			}
 		}
 		if len(set.Objects[source].ConfigMaps) != 1 {
-			t.Errorf("%s: got %d ConfigMaps", source, len(set.Objects[source].ConfigMaps))
+			t.Errorf("%s: got %d ConfigMaps, want those of this source only", source, len(set.Objects[source].ConfigMaps))
 		}
 	}
 	want := []string{"/etc/m/b.yaml:3: error: ConfigMap default/c is also defined at /etc/m/a.yaml:2, which takes precedence; remove one"}
@@ -102,8 +103,8 @@ func TestBatches_EqualProblems(t *testing.T) {
 	}
 }
 
-// TestBatches_ChangesNothing checks that Batches and Conflicts do not change their input.
-func TestBatches_ChangesNothing(t *testing.T) {
+// TestBatches_KeepsInput checks that Batches and HostPortConflicts do not change their input.
+func TestBatches_KeepsInput(t *testing.T) {
 	text := manifesttest.Pod("web", ", uid: u, labels: {a: b}") + manifesttest.Pod("web", "") + manifesttest.Pod("db", ", uid: u") +
 		"---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: b}\n" + "---\nkind: What\n"
 	make := func() []manifest.Batch {
@@ -115,12 +116,12 @@ func TestBatches_ChangesNothing(t *testing.T) {
 		p.Short()
 	}
 	for i := range batches {
-		manifest.Conflicts(batches[i].Pods)
+		manifest.HostPortConflicts(batches[i].Pods)
 	}
 	if diff := cmp.Diff(untouched, batches); diff != "" {
-		t.Errorf("the input was changed (-before +after):\n%s", diff)
+		t.Errorf("Batches or HostPortConflicts changed the input (-before +after):\n%s", diff)
 	}
 	if diff := cmp.Diff(set, merge.Batches(batches)); diff != "" {
-		t.Errorf("the second merge differs (-first +second):\n%s", diff)
+		t.Errorf("merging again (-first +second):\n%s", diff)
 	}
 }

@@ -5,18 +5,20 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
 
 	"podd/manifest/redact/redacttest"
 )
 
-// TestFields_AreDecided checks that every field of text of a pod is either listed as
-// public or, in redacttest, as private, and that nothing else is.
+// TestFields_AreDecided checks that every text field of a pod is listed either as public in this
+// package or as private in redacttest, and that no other field is listed.
 func TestFields_AreDecided(t *testing.T) {
 	fields := redacttest.Fill(&v1.Pod{}).Fields
 	for field := range fields {
@@ -48,8 +50,8 @@ func TestFields_AreDecided(t *testing.T) {
 	}
 }
 
-// TestPod_HidesPrivate puts a marker into every field of text and looks for it in
-// the copy.
+// TestPod_HidesPrivate puts a marker into every text field of a pod. The redacted copy must
+// contain the markers of public fields only.
 func TestPod_HidesPrivate(t *testing.T) {
 	var p v1.Pod
 	marks := redacttest.Fill(&p)
@@ -59,20 +61,20 @@ func TestPod_HidesPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found := redacttest.Found(marks.Private, string(text)); len(found) > 0 {
-		t.Errorf("private fields are shown: %q", found)
+		t.Errorf("private fields in the copy: got %q, want none", found)
 	}
 	if found := redacttest.Found(marks.Public, string(text)); len(found) != len(marks.Public) {
 		for marker, field := range marks.Public {
 			if !strings.Contains(string(text), marker) {
-				t.Errorf("the public field %s is not shown", field)
+				t.Errorf("public field %s: got no marker in the copy, want it", field)
 			}
 		}
 	}
 	if diff := cmp.Diff(before, &p); diff != "" {
-		t.Errorf("the pod was written to (-before +after):\n%s", diff)
+		t.Errorf("Pod changed its argument (-before +after):\n%s", diff)
 	}
 	if len(marks.Private) < 50 || len(marks.Public) < 500 {
-		t.Errorf("only %d private and %d public markers", len(marks.Private), len(marks.Public))
+		t.Errorf("got only %d private and %d public markers, want at least 50 and 500", len(marks.Private), len(marks.Public))
 	}
 }
 
@@ -82,12 +84,12 @@ func TestPod_KeepsConfigAnnotations(t *testing.T) {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
 	if got := Pod(&v1.Pod{}).Annotations; got != nil {
-		t.Errorf("a pod without annotations has %v", got)
+		t.Errorf("annotations of a pod without annotations: got %v, want none", got)
 	}
 }
 
-// TestText_HidesPrivate looks for the marker of every field, but for those of the
-// status, in a text that quotes them all.
+// TestText_HidesPrivate puts the markers of all fields into one text. Text must remove the
+// markers of private fields, except those of the status.
 func TestText_HidesPrivate(t *testing.T) {
 	var p v1.Pod
 	marks := redacttest.Fill(&p)
@@ -96,15 +98,15 @@ func TestText_HidesPrivate(t *testing.T) {
 	quoted := strings.Join(slices.Concat(private, public), `", "`)
 	got := Text(quoted, nil, &p)
 	if found := redacttest.Found(marks.Private, got); len(found) > 0 {
-		t.Errorf("private fields are quoted: %q", found)
+		t.Errorf("private fields in the text: got %q, want none", found)
 	}
 	if found := redacttest.Found(marks.Public, got); len(found) != len(public) {
-		t.Errorf("%d of %d public fields are quoted", len(found), len(public))
+		t.Errorf("public fields in the text: got %d, want all %d", len(found), len(public))
 	}
 }
 
-// TestStatusText_HidesPrivate looks for the marker of every field, including those of the
-// status.
+// TestStatusText_HidesPrivate is like TestText_HidesPrivate, but StatusText must also remove the
+// markers of private fields of the status.
 func TestStatusText_HidesPrivate(t *testing.T) {
 	for form, fill := range map[string]func(any, ...string) *redacttest.Marks{`%q`: redacttest.Fill, `\"%s\"`: redacttest.FillShort} {
 		var p v1.Pod
@@ -120,10 +122,10 @@ func TestStatusText_HidesPrivate(t *testing.T) {
 		}
 		got := StatusText(strings.Join(quoted, " "), nil, &p)
 		if found := redacttest.Found(marks.Private, got); len(found) > 0 {
-			t.Errorf("%s: private fields are quoted: %q", form, found)
+			t.Errorf("%s: private fields in the text: got %q, want none", form, found)
 		}
 		if found := redacttest.Found(marks.Public, got); len(found) != len(marks.Public) {
-			t.Errorf("%s: %d of %d public fields are quoted", form, len(found), len(marks.Public))
+			t.Errorf("%s: public fields in the text: got %d, want all %d", form, len(found), len(marks.Public))
 		}
 	}
 }
@@ -146,9 +148,9 @@ func TestStatusText(t *testing.T) {
 	}
 }
 
-// TestText_HidesShort looks for short lowercase markers of all fields, except those of the
-// status, in the forms in which a text quotes a value. Elsewhere they stay. The JSON of
-// managed fields is omitted, because its marker is only a part of the value.
+// TestText_HidesShort is like TestText_HidesPrivate, with short lowercase markers. Text must
+// remove a short marker where the text marks it as a value, and must keep it elsewhere. The test
+// omits the JSON of managed fields, because its marker is only a part of the value.
 func TestText_HidesShort(t *testing.T) {
 	var p v1.Pod
 	marks := redacttest.FillShort(&p)
@@ -164,14 +166,14 @@ func TestText_HidesShort(t *testing.T) {
 		}
 		got := Text(strings.Join(text, " "), nil, &p)
 		if found := redacttest.Found(marks.Private, got); len(found) > 0 {
-			t.Errorf("%s: private fields are quoted: %q", form, found)
+			t.Errorf("%s: private fields in the text: got %q, want none", form, found)
 		}
 		if found := redacttest.Found(marks.Public, got); len(found) != len(public) {
-			t.Errorf("%s: %d of %d public fields are quoted", form, len(found), len(public))
+			t.Errorf("%s: public fields in the text: got %d, want all %d", form, len(found), len(public))
 		}
 	}
 	if text := strings.Join(all, " "); Text(text, &p) != text {
-		t.Error("words are masked")
+		t.Error("text with ordinary words: got a masked word, want none masked")
 	}
 }
 
@@ -255,6 +257,19 @@ func TestText(t *testing.T) {
 		}
 	}
 	if got := Text("hunter2-and-more"); got != "hunter2-and-more" {
-		t.Errorf("without a pod: got %q", got)
+		t.Errorf("without a pod: got %q, want the text unchanged", got)
+	}
+}
+
+func TestIsPlain(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.OneOf(rapid.String(), rapid.StringMatching(`[ -~]*`)).Draw(t, "s")
+		quoted := strconv.Quote(s)
+		if isPlain(s) && (quoted != `"`+s+`"` || onOneLine(s) != s) {
+			t.Errorf("isPlain(%s): got true, want false, because it is shown as %s or %q", quoted, quoted, onOneLine(s))
+		}
+	})
+	if !isPlain("https://example.com/a?b=c d") {
+		t.Error("a URL: got false, want true")
 	}
 }

@@ -2,7 +2,6 @@ package supported
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -12,18 +11,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"podd/manifest/manifesttest/kubernetes"
+	"podd/runtime/runtimetest/golden"
 	"podd/runtime/runtimetest/recording"
 )
 
 // fieldsTable is the path of the table of all fields of a PodSpec.
 const fieldsTable = "../../testdata/render/fields.txt"
-
-var update = flag.Bool("update", false, "rewrite the table of fields")
 
 // fieldTests lists the test data that sets each field, by the path of the field.
 type fieldTests struct {
@@ -53,24 +50,13 @@ func TestFields(t *testing.T) {
 			fmt.Fprintf(&b, "    %s\n", r.note)
 		}
 		if r.verdict == unsupported {
-			t.Errorf("%s is not supported and has no reason", r.path)
+			t.Errorf("field %s is not supported, but the table has no reason", r.path)
 		}
 		if r.verdict == supported && tests.kubelet[r.path]+len(tests.files[r.path]) == 0 {
-			t.Errorf("%s is supported, but no recorded CRI request or golden file has it", r.path)
+			t.Errorf("field %s is supported, but no recorded CRI request or golden file contains it", r.path)
 		}
 	}
-	if *update {
-		if err := os.WriteFile(fieldsTable, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(fieldsTable)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Errorf("%s (-want +got; -update rewrites it):\n%s", fieldsTable, diff)
-	}
+	golden.Compare(t, fieldsTable, b.String())
 }
 
 // fieldRows returns the rows for a field of type typ and all fields below it. Fields without a
@@ -82,7 +68,7 @@ func fieldRows(r *rule, typ reflect.Type, path string) []row {
 		}
 		return []row{{path, r.verdict, r.note}}
 	}
-	names := slices.Collect(maps.Keys(r.fields)) // the only step of a list or map
+	names := slices.Collect(maps.Keys(r.fields)) // of a list or map: its only step
 	if typ = elem(typ); typ.Kind() == reflect.Struct {
 		names = slices.Collect(maps.Keys(jsonFields(typ)))
 	}

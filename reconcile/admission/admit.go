@@ -19,44 +19,46 @@ import (
 // versions have.
 type candidate struct {
 	Key types.NamespacedName
-	// Desired is the newest desired version; nil if the pod is to be deleted.
+	// Desired is the newest desired version; nil if the pod is not desired any more.
 	Desired *manifest.Pod
-	// Held contains the versions that may still run, including those that were admitted
-	// and are being started.
+	// Held contains the versions that may still run, including versions that were admitted and
+	// are being started.
 	Held []*manifest.Pod
 	// UIDs contains the UIDs for which the name has a directory or sandbox on this node.
 	UIDs []types.UID
 	// Releasing reports whether reservations that Desired does not request are being released.
 	// Otherwise a running version keeps its reservations until it has stopped.
 	Releasing bool
-	// Finished reports whether the desired version has finished and nothing of it runs, so it
-	// reserves nothing.
+	// Finished reports whether the desired version has finished and none of its containers
+	// runs. Then it reserves nothing.
 	Finished bool
 	// WindingDown reports whether the desired version has finished and its reservations are being
 	// released.
 	WindingDown bool
 	// Active reports whether the name counts toward Limits.MaxPods.
 	Active bool
-	// EarlierNames contains the names of the same pod under earlier names of the node.
+	// EarlierNames contains the names that the pod had under earlier names of the node.
 	EarlierNames []types.NamespacedName
-	// Unconfirmed reports a pod of a cluster that has not confirmed yet whether it desires the
-	// pod.
+	// Unconfirmed reports whether the pod belongs to a cluster, and its API server has not
+	// reported yet whether the pod is still desired.
 	Unconfirmed bool
 }
 
-// hasFinished reports whether the desired version has finished, so that nothing is kept.
+// hasFinished reports whether the desired version has finished, so that c keeps none of its
+// reservations.
 func (c *candidate) hasFinished() bool { return c.Finished || c.WindingDown }
 
 // Limits are the limits of the node.
 type Limits struct {
 	MaxPods int // 0: no limit
-	// Amounts limits the requests of all pods together. A resource that is not in it has no
-	// limit.
+	// Amounts contains the maximum sum of the requests of all pods, by resource. A resource
+	// that is missing in Amounts has no limit.
 	Amounts Amounts
 	// Devices contains the number of plugin devices by resource; nil: device plugins are not
 	// supported.
 	Devices map[v1.ResourceName]allocation.Count
-	// DevicesUnknown reports that Devices were not counted, so no pod waits for devices.
+	// DevicesUnknown reports whether the devices were not counted. Then no pod waits for
+	// devices.
 	DevicesUnknown bool
 	Features       Features
 	// ShuttingDown prevents the admission of pods that are not present yet.
@@ -72,8 +74,8 @@ const (
 	shutdownMessage = "Pod was rejected as the node is shutting down."
 )
 
-// portHolder is a pod that has reserved a host port. The pod keeps the ports in retained when
-// its other reservations are released.
+// portHolder is a pod that has reserved a host port. When the pod releases reservations, it
+// keeps the reservations in retained.
 type portHolder struct {
 	manifest.PortReservation
 	key      types.NamespacedName
@@ -81,17 +83,16 @@ type portHolder struct {
 	retained []manifest.PortReservation
 }
 
-// isRetained reports whether the pod still desires the port, or another reservation that
-// conflicts with claim.
-func (b *portHolder) isRetained(claim manifest.PortReservation) bool {
-	return slices.ContainsFunc(b.retained, claim.ConflictsWith)
+// isRetained reports whether the pod keeps a reservation that conflicts with requested.
+func (h *portHolder) isRetained(requested manifest.PortReservation) bool {
+	return slices.ContainsFunc(h.retained, requested.ConflictsWith)
 }
 
-// admitAll returns a verdict for every candidate with a desired version. Active pods come
-// first, then the others ordered by name. A reservation is free once its holder is deleted;
-// while the holder is being stopped, the verdict is Wait. If an edit of the holder is
-// rejected, the holder is not stopped, which may reject others. Therefore the computation
-// is repeated until nothing changes, at most once for each candidate.
+// admitAll returns a verdict for every candidate with a desired version. It admits active pods
+// first, and then the other pods in the order of createdAt and name. A candidate that requests
+// the reservation of a pod that is being stopped gets the verdict Wait. If an edit of that pod
+// is rejected, the pod is not stopped and keeps its reservations. Therefore the computation is
+// repeated until no verdict changes, at most once for each candidate.
 func admitAll(candidates []candidate, limits Limits) map[types.NamespacedName]plan.Verdict {
 	ordered := slices.Clone(candidates)
 	slices.SortStableFunc(ordered, func(a, b candidate) int {
@@ -124,8 +125,8 @@ func (c *candidate) traits() manifest.Traits {
 	return c.Desired.Traits
 }
 
-// createdAt returns when the cluster created the desired pod, because pods of a cluster are
-// ordered by that time, after all others.
+// createdAt returns when the cluster created the desired pod; zero for a pod of a file or URL.
+// Therefore the pods of files and URLs are admitted first.
 func createdAt(c *candidate) (at time.Time) {
 	if c.traits().FailsIfRejected {
 		at = c.Desired.Spec.CreationTimestamp.Time
@@ -146,6 +147,7 @@ type admitter struct {
 	removed  removedTable
 }
 
+// admitInOrder returns the verdicts of one computation of admitAll.
 func admitInOrder(ordered []candidate, limits Limits) map[types.NamespacedName]plan.Verdict {
 	a := admitter{
 		all: ordered, limits: limits, ports: heldPorts(ordered), pods: countPods(ordered, limits),
@@ -171,8 +173,9 @@ func admitInOrder(ordered []candidate, limits Limits) map[types.NamespacedName]p
 	return verdicts
 }
 
+// admit returns the verdict for a pod of a file or URL.
 func (a *admitter) admit(c candidate) plan.Verdict {
-	pods, taken := *a.pods, a.requests.taken
+	pods, requested := *a.pods, a.requests.requested
 	v := firstNotAdmitted(
 		func() plan.Verdict { return a.limits.Features.admit(c.Desired) },
 		func() plan.Verdict { return a.pods.admit(c) },
@@ -181,20 +184,19 @@ func (a *admitter) admit(c candidate) plan.Verdict {
 		func() plan.Verdict { return a.admitExclusive(c) },
 	)
 	if v.Answer == plan.Reject { // a rejected pod reserves nothing
-		*a.pods, a.requests.taken = pods, taken
+		*a.pods, a.requests.requested = pods, requested
 	}
 	if v.Answer == plan.Reject && isOutOf(v.Reason) && !c.isResize() {
 		v = a.preemptForStatic(c, v)
 	}
 	if v.Answer == plan.Admit {
-		a.ports.take(c)
-		a.claims.take(c)
+		a.ports.reserve(c)
+		a.claims.reserve(c)
 	}
 	return v
 }
 
-// admitExclusive checks the resources that only one pod at a time can have, if there is
-// room for the pod.
+// admitExclusive checks the resources that only one pod at a time can have.
 func (a *admitter) admitExclusive(c candidate) plan.Verdict {
 	return firstNotAdmitted(
 		func() plan.Verdict { return a.ports.check(c) },
@@ -204,9 +206,11 @@ func (a *admitter) admitExclusive(c candidate) plan.Verdict {
 	)
 }
 
-// uidTable contains the holder of each UID.
+// uidTable contains the name for which the node has a directory or sandbox, by UID. It omits
+// the UIDs of desired versions.
 type uidTable map[types.UID]types.NamespacedName
 
+// heldUIDs returns the UIDs of versions that are not desired any more.
 func heldUIDs(candidates []candidate) uidTable {
 	t := uidTable{}
 	for _, c := range candidates {
@@ -219,8 +223,8 @@ func heldUIDs(candidates []candidate) uidTable {
 	return t
 }
 
-// admit makes a pod wait until nothing is left of another name that had its UID before an
-// edit.
+// admit makes a pod wait while another name has a directory or sandbox with the UID of the pod.
+// That is the case after an edit that moves a UID to another name.
 func (t uidTable) admit(c candidate) plan.Verdict {
 	holder, held := t[c.Desired.UID]
 	if !held || holder == c.Key {
@@ -229,10 +233,11 @@ func (t uidTable) admit(c candidate) plan.Verdict {
 	return plan.Verdict{Answer: plan.Wait, Reason: "UIDInUse", Message: fmt.Sprintf("metadata.uid %s is still used by %s, which is being stopped", c.Desired.UID, holder)}
 }
 
-// removedTable contains the names that are not desired any more and have left something on
-// this node.
+// removedTable contains the names that are not desired any more and still have containers, a
+// sandbox or a directory on this node.
 type removedTable map[types.NamespacedName]bool
 
+// removedNames returns the table for the candidates.
 func removedNames(candidates []candidate) removedTable {
 	t := removedTable{}
 	for _, c := range candidates {
@@ -243,8 +248,8 @@ func removedNames(candidates []candidate) removedTable {
 	return t
 }
 
-// admit makes a pod wait for its own earlier incarnations if the node was renamed, because
-// all have one manifest and must not run at the same time.
+// admit makes a pod wait until its incarnations under earlier names of the node have stopped.
+// They come from the same manifest and must not run at the same time.
 func (t removedTable) admit(c candidate) plan.Verdict {
 	for _, name := range c.EarlierNames {
 		if t[name] {
@@ -254,9 +259,10 @@ func (t removedTable) admit(c candidate) plan.Verdict {
 	return plan.Verdict{}
 }
 
+// portTable contains the reservations of host ports, by port number.
 type portTable map[int32][]portHolder
 
-// heldPorts returns the ports of all versions that may run.
+// heldPorts returns the reservations of all versions that may run.
 func heldPorts(candidates []candidate) portTable {
 	t := portTable{}
 	for _, c := range candidates {
@@ -274,73 +280,78 @@ func heldPorts(candidates []candidate) portTable {
 	return t
 }
 
+// add adds the reservations of version p. The pod keeps the reservations in retained when it releases
+// the others.
 func (t portTable) add(key types.NamespacedName, p *manifest.Pod, retained []manifest.PortReservation) {
-	for _, claim := range manifest.PortReservations(p) {
-		t[claim.Number] = append(t[claim.Number], portHolder{PortReservation: claim, key: key, pod: p, retained: retained})
+	for _, r := range manifest.PortReservations(p) {
+		t[r.Number] = append(t[r.Number], portHolder{PortReservation: r, key: key, pod: p, retained: retained})
 	}
 }
 
-// take adds the ports of the desired version.
-func (t portTable) take(c candidate) { t.add(c.Key, c.Desired, manifest.PortReservations(c.Desired)) }
+// reserve adds the reservations of the desired version.
+func (t portTable) reserve(c candidate) {
+	t.add(c.Key, c.Desired, manifest.PortReservations(c.Desired))
+}
 
-// check checks the ports without reserving them.
+// check returns the verdict for the host ports of the desired version, without reserving them.
 func (t portTable) check(c candidate) plan.Verdict {
-	answer := plan.Verdict{}
-	for _, claim := range manifest.PortReservations(c.Desired) {
-		for _, b := range t[claim.Number] {
-			if b.key == c.Key || !claim.ConflictsWith(b.PortReservation) {
+	worst := plan.Verdict{}
+	for _, requested := range manifest.PortReservations(c.Desired) {
+		for _, h := range t[requested.Number] {
+			if h.key == c.Key || !requested.ConflictsWith(h.PortReservation) {
 				continue
 			}
 			v := plan.Verdict{Answer: plan.Reject, Reason: "HostPortConflict"}
-			v.Message = fmt.Sprintf("host port %d/%s is taken by %s (%s)", claim.Number, claim.Protocol, b.key, b.pod.Origin)
-			if !b.isRetained(claim) {
+			v.Message = fmt.Sprintf("host port %d/%s is taken by %s (%s)", requested.Number, requested.Protocol, h.key, h.pod.Origin)
+			if !h.isRetained(requested) {
 				v.Answer = plan.Wait
-				v.Message = fmt.Sprintf("host port %d/%s is still used by %s, which is being stopped", claim.Number, claim.Protocol, b.key)
+				v.Message = fmt.Sprintf("host port %d/%s is still used by %s, which is being stopped", requested.Number, requested.Protocol, h.key)
 			}
-			if v.Answer > answer.Answer || v.Answer == answer.Answer && v.Message < answer.Message {
-				answer = v
+			if v.Answer > worst.Answer || v.Answer == worst.Answer && v.Message < worst.Message {
+				worst = v
 			}
 		}
 	}
-	if answer.Answer == plan.Reject && c.traits().FailsIfRejected {
+	if worst.Answer == plan.Reject && c.traits().FailsIfRejected {
 		return predicate("NodePorts", true, "node(s) didn't have free ports for the requested pod ports")
 	}
-	return answer
+	return worst
 }
 
-// podCount counts active pods. taken includes the leaving pods, which are being stopped. max is
-// Limits.MaxPods.
-type podCount struct{ max, taken, leaving int }
+// podCount counts pods: count is the number of active and admitted pods, and stopping is the number of
+// those pods that are being stopped. max is Limits.MaxPods.
+type podCount struct{ max, count, stopping int }
 
-// countPods counts the active pods, and the active pods that are being stopped.
+// countPods returns the count of the active pods.
 func countPods(candidates []candidate, limits Limits) *podCount {
 	p := &podCount{max: limits.MaxPods}
 	for _, c := range candidates {
 		if c.Active {
-			p.taken++
+			p.count++
 			if c.Desired == nil && !c.Unconfirmed || c.WindingDown {
-				p.leaving++
+				p.stopping++
 			}
 		}
 	}
 	return p
 }
 
+// admit counts a pod that is not active yet, if there is room for it.
 func (p *podCount) admit(c candidate) plan.Verdict {
 	if c.Active || p.max <= 0 {
 		return plan.Verdict{}
 	}
-	if p.taken < p.max {
-		p.taken++
+	if p.count < p.max {
+		p.count++
 		return plan.Verdict{}
 	}
 	v := plan.Verdict{Answer: plan.Reject, Reason: "OutOfpods"}
-	v.Message = fmt.Sprintf("the node is full: %d of %d pods (--max-pods)", p.taken, p.max)
+	v.Message = fmt.Sprintf("the node is full: %d of %d pods (--max-pods)", p.count, p.max)
 	if c.traits().FailsIfRejected {
-		v.Message = kubeletMessage(v1.ResourcePods, 1, int64(p.taken), int64(p.max))
+		v.Message = kubeletMessage(v1.ResourcePods, 1, int64(p.count), int64(p.max))
 	}
-	if p.leaving > 0 {
-		p.leaving--
+	if p.stopping > 0 {
+		p.stopping--
 		v.Answer = plan.Wait
 		v.Message += ", one of them is being stopped"
 	}

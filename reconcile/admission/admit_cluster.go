@@ -13,10 +13,11 @@ import (
 	"podd/reconcile/plan"
 )
 
-// admitOfCluster returns the verdict for a pod of a cluster, with the order, reasons and
-// messages of a kubelet. Reject fails the pod. Temporary conditions, and those for which a
-// kubelet does not reject, make it wait. A pod that was admitted before is checked only for
-// larger requests.
+// admitOfCluster returns the verdict for a pod of a cluster. The order of the checks, the
+// reasons and the messages are the kubelet's. The verdict Reject fails the pod. For a temporary
+// condition, or a condition for which a kubelet does not reject pods, the verdict is Wait. For a
+// pod that was admitted before, only its requests are checked, because a resize may increase
+// them.
 func (a *admitter) admitOfCluster(c candidate) plan.Verdict {
 	f, pod := &a.limits.Features, c.Desired.Spec
 	if slices.ContainsFunc(c.Held, func(p *manifest.Pod) bool { return p.UID == c.Desired.UID }) {
@@ -24,7 +25,7 @@ func (a *admitter) admitOfCluster(c candidate) plan.Verdict {
 		v.Resize = v.Answer != plan.Admit
 		return v
 	}
-	pods, taken := *a.pods, a.requests.taken
+	pods, requested := *a.pods, a.requests.requested
 	v := firstNotAdmitted(
 		func() plan.Verdict { return rejectIf("UnexpectedAdmissionError", c.Desired.Refused) },
 		func() plan.Verdict { return rejectIf("SysctlForbidden", f.kubeletSysctl(pod)) },
@@ -39,7 +40,7 @@ func (a *admitter) admitOfCluster(c candidate) plan.Verdict {
 		func() plan.Verdict { return a.admitExceptRoom(c) },
 	)
 	if v.Answer == plan.Reject { // a rejected pod reserves nothing
-		*a.pods, a.requests.taken = pods, taken
+		*a.pods, a.requests.requested = pods, requested
 	}
 	if v.Answer == plan.Reject && isCritical(c.Desired) && isOutOf(v.Reason) {
 		if other := a.admitExceptRoom(c); other.Answer == plan.Reject {
@@ -48,13 +49,13 @@ func (a *admitter) admitOfCluster(c candidate) plan.Verdict {
 		return a.preempt(c)
 	}
 	if v.Answer == plan.Admit {
-		a.ports.take(c)
-		a.claims.take(c)
+		a.ports.reserve(c)
+		a.claims.reserve(c)
 	}
 	return v
 }
 
-// admitExceptRoom checks everything except the amounts.
+// admitExceptRoom checks everything except the number of pods, devices and amounts.
 func (a *admitter) admitExceptRoom(c candidate) plan.Verdict {
 	f, pod := &a.limits.Features, c.Desired.Spec
 	return firstNotAdmitted(
@@ -72,10 +73,11 @@ func (a *admitter) admitExceptRoom(c candidate) plan.Verdict {
 	)
 }
 
-// isOutOf reports whether a pod was rejected because of insufficient resources.
+// isOutOf reports whether reason is the reason of a pod that was rejected because a resource is
+// insufficient.
 func isOutOf(reason string) bool { return strings.HasPrefix(reason, "OutOf") }
 
-// firstNotAdmitted returns the first verdict that is not Admit.
+// firstNotAdmitted returns the first verdict of checks that is not Admit; Admit if there is none.
 func firstNotAdmitted(checks ...func() plan.Verdict) (v plan.Verdict) {
 	for _, check := range checks {
 		if v = check(); v.Answer != plan.Admit {
@@ -93,8 +95,8 @@ func rejectIf(reason, message string) plan.Verdict {
 	return plan.Verdict{Answer: plan.Reject, Reason: reason, Message: message}
 }
 
-// predicate returns the kubelet's verdict of a scheduler predicate that fails; Admit if fails is
-// false.
+// predicate returns the verdict of a kubelet for the scheduler predicate name: Reject if fails is
+// true, otherwise Admit.
 func predicate(name string, fails bool, why string) plan.Verdict {
 	if !fails {
 		return plan.Verdict{}
@@ -102,7 +104,8 @@ func predicate(name string, fails bool, why string) plan.Verdict {
 	return rejectIf(name, "Predicate "+name+" failed: "+why)
 }
 
-// rejectToWait turns Reject into Wait for conditions after which a kubelet retries too.
+// rejectToWait returns v with the answer Wait instead of Reject. It is used for conditions after
+// which a kubelet retries.
 func rejectToWait(v plan.Verdict) plan.Verdict {
 	if v.Answer == plan.Reject {
 		v.Answer = plan.Wait
@@ -110,6 +113,8 @@ func rejectToWait(v plan.Verdict) plan.Verdict {
 	return v
 }
 
+// kubeletSysctl returns the kubelet's message for a pod with a sysctl that the node does not
+// allow; "" if there is none.
 func (f *Features) kubeletSysctl(pod *v1.Pod) string {
 	if name := f.unsafeSysctl(pod); name != "" {
 		return fmt.Sprintf("forbidden sysctl: %q not allowlisted", name)
@@ -117,6 +122,8 @@ func (f *Features) kubeletSysctl(pod *v1.Pod) string {
 	return ""
 }
 
+// kubeletOSLabel returns the kubelet's message for a pod whose label names another operating
+// system; "" otherwise.
 func kubeletOSLabel(pod *v1.Pod) string {
 	if label, ok := pod.Labels[v1.LabelOSStable]; ok && label != goruntime.GOOS {
 		return "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"
@@ -124,6 +131,8 @@ func kubeletOSLabel(pod *v1.Pod) string {
 	return ""
 }
 
+// kubeletOS returns the kubelet's message for a pod whose spec names another operating system;
+// "" otherwise.
 func kubeletOS(pod *v1.Pod) string {
 	if pod.Spec.OS != nil && string(pod.Spec.OS.Name) != goruntime.GOOS {
 		return "Failed to admit pod as the OS field doesn't match node OS"
@@ -131,6 +140,8 @@ func kubeletOS(pod *v1.Pod) string {
 	return ""
 }
 
+// kubeletStrictGroups returns the kubelet's message for a pod that needs an unsupported
+// supplementalGroupsPolicy; "" otherwise.
 func (f *Features) kubeletStrictGroups(pod *v1.Pod) string {
 	if f.missingStrictGroups(pod) == "" {
 		return ""
@@ -145,6 +156,8 @@ func (f *Features) hasUntoleratedTaint(pod *v1.Pod) bool {
 	})
 }
 
+// kubeletAppArmor returns the kubelet's message for a pod that needs AppArmor if AppArmor is
+// disabled; "" otherwise.
 func (f *Features) kubeletAppArmor(pod *v1.Pod) string {
 	if f.disabledAppArmor(pod) == "" {
 		return ""
@@ -160,11 +173,11 @@ func kubeletMessage(name v1.ResourceName, requested, used, capacity int64) strin
 	return fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d", name, requested, used, capacity)
 }
 
-// inKubeletOrder sorts resources in the order in which a kubelet checks them.
+// inKubeletOrder sorts names in the order in which a kubelet checks resources, and returns names.
 func inKubeletOrder(names []v1.ResourceName) []v1.ResourceName {
-	known := []v1.ResourceName{v1.ResourceEphemeralStorage, v1.ResourceMemory, v1.ResourceCPU}
+	first := []v1.ResourceName{v1.ResourceEphemeralStorage, v1.ResourceMemory, v1.ResourceCPU} // in reverse
 	slices.SortFunc(names, func(a, b v1.ResourceName) int {
-		return cmp.Or(cmp.Compare(slices.Index(known, b), slices.Index(known, a)), strings.Compare(string(a), string(b)))
+		return cmp.Or(cmp.Compare(slices.Index(first, b), slices.Index(first, a)), strings.Compare(string(a), string(b)))
 	})
 	return names
 }

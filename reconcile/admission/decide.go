@@ -14,67 +14,68 @@ import (
 	"podd/runtime"
 )
 
-// An Input contains the facts that Decide decides by, as of one moment.
+// An Input contains the facts on which Decide depends, as of one moment.
 type Input struct {
-	// Set has the desired pods; nil before the first set. Refs has the objects of each, and
-	// Instance is the argument of refs.Resolve.
+	// Set contains the desired pods; nil before the first set. Refs contains the objects that
+	// each of them refers to. Instance is an argument of refs.Resolve.
 	Set      *manifest.Set
 	Refs     map[types.NamespacedName]*refs.Resolved
 	Instance string
 	// SourceKinds maps the name of every configured source to its kind.
 	SourceKinds map[string]string
-	// EarlierNodes are the earlier names of the node. A pod with a name that ends with one
-	// of them stops before its successor starts.
+	// EarlierNodes contains the earlier names of the node. A pod whose name ends with an
+	// earlier name is stopped before the pod with the present name starts.
 	EarlierNodes []string
-	// Observed has the pods of the runtime, also those of other agents. HasSnapshot reports
-	// whether the runtime was observed, and Started whether every worker has reported, too.
-	Observed             map[types.NamespacedName]*runtime.Pod
+	// Observed contains the pods of the runtime, including pods of other agents.
+	Observed map[types.NamespacedName]*runtime.Pod
+	// HasSnapshot reports whether the runtime was observed. Started reports whether, in
+	// addition, every worker has reported on its first observation.
 	HasSnapshot, Started bool
-	// Down stops every pod, ForceStop without grace.
+	// Down stops every pod. ForceStop stops pods without a grace period.
 	Down, ForceStop bool
 	Limits          Limits
-	// Plan, RuntimeName, Render and DriverChanges are parts of every order.
+	// Plan, RuntimeName, Render and DriverChanges are copied into every order.
 	Plan          plan.Node
 	RuntimeName   string
 	Render        *render.Node
 	DriverChanges uint64
 }
 
-// A Request is what the worker of a name must do once.
+// A Request contains requests to the worker of one pod name.
 type Request struct {
 	Key      types.NamespacedName
 	Requests state.Requests
 }
 
-// Decide returns the memory of every name with its present order, and requests to stop the
-// pods that must give way to critical ones.
-func Decide(in Input, names []Name, now time.Time) (map[types.NamespacedName]Memory, []Request) {
+// Decide returns the new memory of every name, which contains the order for its worker, and
+// requests to evict the pods that are preempted.
+func Decide(in Input, names []NameFacts, now time.Time) (memories map[types.NamespacedName]Memory, evictions []Request) {
 	d := decider{in: &in, names: names, now: now}
 	verdicts := d.admit()
-	memories := make(map[types.NamespacedName]Memory, len(names))
+	memories = make(map[types.NamespacedName]Memory, len(names))
 	for i := range names {
 		memories[names[i].Key] = d.order(&names[i], verdicts[names[i].Key])
 	}
 	return memories, d.preempt(memories, verdicts)
 }
 
-// decider is one call of Decide.
+// decider contains the data of one call of Decide.
 type decider struct {
-	in    *Input
-	names []Name
-	now   time.Time
-	taken map[uint32]bool // first IDs of user namespaces; nil until they are needed
+	in      *Input
+	names   []NameFacts
+	now     time.Time
+	usedIDs map[uint32]bool // the first ID of each user namespace in use; nil until isUsedID fills it
 }
 
-// admit returns the admission verdict of every name.
+// admit returns the verdict of every name with a desired version.
 func (d *decider) admit() map[types.NamespacedName]plan.Verdict {
 	in := d.in
 	candidates := make([]candidate, 0, len(d.names))
 	for i := range d.names {
 		name := &d.names[i]
-		wants := in.desired(name.Key)
-		c := name.candidate(wants, wants == nil && in.isRemoved(name))
-		c.EarlierNames = in.earlierNames(wants)
+		desired := in.desired(name.Key)
+		c := name.candidate(desired, desired == nil && in.isRemoved(name))
+		c.EarlierNames = in.earlierNames(desired)
 		candidates = append(candidates, c)
 	}
 	verdicts := admitAll(candidates, in.Limits)
@@ -82,8 +83,8 @@ func (d *decider) admit() map[types.NamespacedName]plan.Verdict {
 		return verdicts
 	}
 	for key, v := range verdicts {
-		// A rejected pod of a cluster fails for good, and a preempted one, too. Neither may
-		// happen while the reservations of other pods are not known yet.
+		// A rejected or preempted pod of a cluster fails permanently. That must not happen
+		// while the reservations of other pods are not known yet.
 		if v.Victim = (types.NamespacedName{}); v.Answer == plan.Reject && in.desired(key).Traits.FailsIfRejected {
 			v.Answer = plan.Wait
 		}
@@ -92,13 +93,13 @@ func (d *decider) admit() map[types.NamespacedName]plan.Verdict {
 	return verdicts
 }
 
-// order returns the memory of a name with its order for a verdict.
-func (d *decider) order(name *Name, v plan.Verdict) Memory {
+// order returns the new memory of a name with verdict v.
+func (d *decider) order(name *NameFacts, v plan.Verdict) Memory {
 	in, m := d.in, name.Memory
-	desired, leaving := in.desired(name.Key), in.leaving(name.Key)
+	desired, terminating := in.desired(name.Key), in.terminating(name.Key)
 	m.clearDeletion(desired)
-	if leaving != nil {
-		m.setDeletion(leaving.UID, leaving.Deletion.Grace, d.now)
+	if terminating != nil {
+		m.setDeletion(terminating.UID, terminating.Deletion.Grace, d.now)
 	}
 	if desired != nil {
 		m.kind, m.source = desired.Origin.Kind, desired.Origin.Source
@@ -108,22 +109,22 @@ func (d *decider) order(name *Name, v plan.Verdict) Memory {
 		}
 	}
 	o := state.Order{
-		Desired: desired, Verdict: v, Leaving: leaving, Deletion: m.Deletion, ForceStop: in.ForceStop,
+		Desired: desired, Verdict: v, Terminating: terminating, Deletion: m.Deletion, ForceStop: in.ForceStop,
 		Node: in.Plan, RuntimeName: in.RuntimeName, Render: in.Render, DriverChanges: in.DriverChanges,
 		UserIDs: d.userIDs(name, desired),
 	}
 	d.addRefs(name, &o)
 	present := *name
 	present.Memory = m
-	o.Certain = desired == nil && in.isRemoved(&present)
+	o.SourcesRead = desired == nil && in.isRemoved(&present)
 	m.Order = o
 	return m
 }
 
-// addRefs adds the objects of the desired version to an order, and those of an earlier
-// version that is still in force. The files of that one are updated, too, unless it is to
-// be replaced because they changed.
-func (d *decider) addRefs(name *Name, o *state.Order) {
+// addRefs adds to o the objects that the desired version refers to. If an earlier version is
+// still in force, it also adds the objects of that version, so that the files in its volumes
+// are updated. It omits them if a change of these files restarts the pod.
+func (d *decider) addRefs(name *NameFacts, o *state.Order) {
 	if d.in.Refs == nil || o.Desired == nil {
 		return
 	}
@@ -132,7 +133,7 @@ func (d *decider) addRefs(name *Name, o *state.Order) {
 		return
 	}
 	before := &name.Order
-	if v := name.Report.Version; state.SameVersion(v, o.Desired) {
+	if v := name.Report.Version; state.EqualVersion(v, o.Desired) {
 		if len(v.Spec.Spec.EphemeralContainers) > 0 { // ephemeral containers read objects, too
 			o.Refs = refs.Resolve(v, d.in.Set, d.in.Instance, before.Refs)
 		}
@@ -146,15 +147,15 @@ func (d *decider) addRefs(name *Name, o *state.Order) {
 	o.EarlierRefs = refs.Resolve(o.Earlier, d.in.Set, d.in.Instance, before.EarlierRefs)
 }
 
-// preempt returns the requests to evict the pods that must give way to critical ones, once
-// for each version: an eviction does nothing if another version of the pod, even with the
-// same UID, is in force. It records the versions in memories.
+// preempt returns requests to evict the victims of verdicts. It requests the eviction of each
+// version only once, and records the evicted versions in memories. A new version of a victim
+// needs its own request, because an eviction applies to only one version.
 func (d *decider) preempt(memories map[types.NamespacedName]Memory, verdicts map[types.NamespacedName]plan.Verdict) (requests []Request) {
 	for _, v := range verdicts {
 		if v.Victim == (types.NamespacedName{}) {
 			continue
 		}
-		at := slices.IndexFunc(d.names, func(n Name) bool { return n.Key == v.Victim })
+		at := slices.IndexFunc(d.names, func(n NameFacts) bool { return n.Key == v.Victim })
 		m, ok := memories[v.Victim]
 		if at < 0 || !ok || m.Order.Desired == nil {
 			continue
@@ -163,7 +164,7 @@ func (d *decider) preempt(memories map[types.NamespacedName]Memory, verdicts map
 		if r := d.names[at].Report; r != nil && r.Version != nil {
 			p = r.Version // an edit may wait
 		}
-		if m.preempted != nil && state.SameVersion(m.preempted, p) {
+		if m.preempted != nil && state.EqualVersion(m.preempted, p) {
 			continue
 		}
 		m.preempted = p

@@ -11,7 +11,7 @@ import (
 	"podd/reconcile/plan"
 )
 
-// noDevices is the reason with which Kubernetes rejects a pod because of missing devices.
+// noDevices is the kubelet's reason for a pod that is rejected because devices are missing.
 const noDevices = "UnexpectedAdmissionError"
 
 // withDevices returns the amounts of the node including its devices.
@@ -29,22 +29,23 @@ func (l Limits) withDevices() Amounts {
 	return all
 }
 
-// admitDevices makes pods wait for devices that no plugin serves, because plugins start
-// late after a boot and may even be pods. A pod with devices keeps them, and a running
-// version is not stopped for one that cannot have devices.
+// admitDevices makes a pod wait while no plugin serves the devices that it requests. Plugins
+// start late after a boot, and a plugin may be a pod. A version that was admitted before keeps
+// its devices. If another version of the pod runs, the verdict is Reject, so that the running
+// version is not stopped.
 func (l Limits) admitDevices(c candidate) plan.Verdict {
 	if l.DevicesUnknown {
 		return plan.Verdict{}
 	}
-	wants := manifest.PodRequests(&c.Desired.Spec.Spec)
-	for _, name := range slices.Sorted(maps.Keys(wants)) {
-		n := wants[name]
+	requests := manifest.PodRequests(&c.Desired.Spec.Spec)
+	for _, name := range slices.Sorted(maps.Keys(requests)) {
+		n := requests[name]
 		if !manifest.IsExtended(name) || n.Sign() <= 0 {
 			continue
 		}
 		answer := plan.Wait
 		if _, known := l.Devices[name]; !known && c.traits().FailsIfRejected {
-			continue // the cluster counts it, or a driver outside the node does
+			continue // the cluster or a driver outside the node counts this resource
 		}
 		switch {
 		case l.Devices == nil:
@@ -59,7 +60,7 @@ func (l Limits) admitDevices(c candidate) plan.Verdict {
 	return plan.Verdict{}
 }
 
-// reasonOf returns the reason of a pod for which a resource is insufficient.
+// reasonOf returns the reason for rejecting a pod because a resource is insufficient.
 func reasonOf(name v1.ResourceName) string {
 	if manifest.IsExtended(name) {
 		return noDevices

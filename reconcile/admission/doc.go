@@ -1,7 +1,8 @@
-// Package admission decides which pods may run on the node: it knows the reservations of
-// all pods (places, ports, devices, amounts, claims, user IDs), and returns an order for the
-// worker of every pod name and the pods that are preempted.
+// Package admission decides which pods may run on the node. It compares the reservations of
+// all pods with the limits of the node: the number of pods, host ports, devices, requested
+// amounts, volume claims and user IDs. It returns an order for the worker of every pod name,
+// and requests to evict the pods that are preempted.
 //
-// Decide is a pure function. What it must remember of a name from one call to the next is
-// its Memory.
+// Decide is a pure function. A Memory contains the data about a name that Decide needs in its
+// next call.
 package admission

@@ -14,28 +14,31 @@ import (
 	"podd/runtime"
 )
 
-// Features are the properties of the node that pods can require. The zero value has only
-// features that every node has.
+// Features are the properties of the node that pods can require. The zero value means a node
+// without optional features.
 type Features struct {
-	// Runtime is the last status of the runtime. Its features are checked only when it has
-	// been reached.
+	// Runtime is the last status of the runtime. The features of the runtime are checked only
+	// if the runtime has responded.
 	Runtime runtime.Node
-	// UnsafeSysctls are allowed in addition to the safe ones; a name may end in *.
+	// UnsafeSysctls contains the unsafe sysctls that are allowed. A name may end with *.
 	UnsafeSysctls []string
-	// RuntimeClasses maps RuntimeClasses to handlers with a different name.
+	// RuntimeClasses contains the handler of each RuntimeClass that has another name than its
+	// handler.
 	RuntimeClasses map[string]string
-	// Labels of the node.
+	// Labels contains the labels of the node.
 	Labels map[string]string
-	// Taints of the node in its cluster. They apply only to pods of the cluster.
+	// Taints contains the taints of the node in its cluster. They apply only to pods of the
+	// cluster.
 	Taints []v1.Taint
-	// AppArmor reports that the kernel enforces AppArmor profiles.
+	// AppArmor reports whether the kernel enforces AppArmor profiles.
 	AppArmor bool
 }
 
 // requirement is a row of the table of features that pods can require.
 type requirement struct {
 	reason string // Kubernetes' reason for a rejected pod
-	// unmet returns the missing feature and the remedy, or "".
+	// unmet returns a message with the missing feature and the remedy; "" if the node has the
+	// feature or the pod does not require it.
 	unmet func(*Features, *v1.Pod) string
 }
 
@@ -59,8 +62,8 @@ var requirements = []requirement{
 	{"StopSignalNotSupported", (*Features).missingStopSignals},
 }
 
-// admit rejects a pod that could only run differently from its manifest, because a runtime
-// ignores unknown fields silently.
+// admit rejects a pod that requires a missing feature. A runtime ignores fields that it does not
+// know, so the pod would run differently from its manifest.
 func (f *Features) admit(p *manifest.Pod) plan.Verdict {
 	if p.Handler != nil { // the handler from the cluster takes precedence
 		withHandler := *f
@@ -69,7 +72,7 @@ func (f *Features) admit(p *manifest.Pod) plan.Verdict {
 	}
 	for _, r := range requirements {
 		if r.reason == missingHandlerReason && p.Traits.FailsIfRejected {
-			continue // it would fail; as in a kubelet, its start is retried
+			continue // a rejected pod would fail, but a kubelet retries the start of this pod
 		}
 		if why := r.unmet(f, p.Spec); why != "" {
 			return plan.Verdict{Answer: plan.Reject, Reason: r.reason, Message: why}
@@ -82,6 +85,7 @@ func (f *Features) admit(p *manifest.Pod) plan.Verdict {
 // added after its admission; "" if it can.
 func (f *Features) RejectEphemeral(pod *v1.Pod) string { return f.disabledAppArmor(pod) }
 
+// forbiddenSysctl implements requirement.unmet.
 func (f *Features) forbiddenSysctl(pod *v1.Pod) string {
 	if name := f.unsafeSysctl(pod); name != "" {
 		return fmt.Sprintf("sysctl %s is not safe and not allowed on this node; remove it, or allow it with --allowed-unsafe-sysctls", name)
@@ -102,6 +106,7 @@ func (f *Features) unsafeSysctl(pod *v1.Pod) string {
 	return ""
 }
 
+// unmatchedAffinity implements requirement.unmet.
 func (f *Features) unmatchedAffinity(pod *v1.Pod) string {
 	if manifest.MatchesNode(pod, pod.Spec.NodeName, f.Labels) {
 		return ""
@@ -109,28 +114,30 @@ func (f *Features) unmatchedAffinity(pod *v1.Pod) string {
 	return "the node does not match the nodeSelector or nodeAffinity of the pod; change them, or label the node with --node-labels"
 }
 
+// handler returns the runtime handler of a pod; "" means the default handler.
 func (f *Features) handler(pod *v1.Pod) string {
-	return manifest.RuntimeHandler(&pod.Spec, f.RuntimeClasses)
+	return manifest.RuntimeClassHandler(&pod.Spec, f.RuntimeClasses)
 }
 
-// missingHandler accepts every handler if the runtime does not list its handlers, because then
-// the runtime checks it.
+// missingHandler implements requirement.unmet. If the runtime does not list its handlers,
+// missingHandler accepts every handler, because the runtime checks the handler itself.
 func (f *Features) missingHandler(pod *v1.Pod) string {
 	handler := f.handler(pod)
 	_, known := f.Runtime.Handlers[handler]
 	if handler == "" || known || !f.hasReported() || len(f.Runtime.Handlers) == 0 {
 		return ""
 	}
-	var has []string
+	var available []string
 	for _, name := range slices.Sorted(maps.Keys(f.Runtime.Handlers)) {
 		if name != "" {
-			has = append(has, name)
+			available = append(available, name)
 		}
 	}
 	return fmt.Sprintf("runtimeClassName %q: %s has no handler %q, only %s; name one of them, or map the class with --runtime-class=%s=HANDLER",
-		*pod.Spec.RuntimeClassName, f.runtime(), handler, cmp.Or(strings.Join(has, ", "), "its default"), *pod.Spec.RuntimeClassName)
+		*pod.Spec.RuntimeClassName, f.runtime(), handler, cmp.Or(strings.Join(available, ", "), "its default"), *pod.Spec.RuntimeClassName)
 }
 
+// disabledAppArmor implements requirement.unmet.
 func (f *Features) disabledAppArmor(pod *v1.Pod) string {
 	if f.AppArmor {
 		return ""
@@ -147,6 +154,7 @@ func (f *Features) disabledAppArmor(pod *v1.Pod) string {
 	return ""
 }
 
+// missingUserNamespaces implements requirement.unmet.
 func (f *Features) missingUserNamespaces(pod *v1.Pod) string {
 	if !manifest.HasUserNamespace(&pod.Spec) || !f.hasReported() || f.Runtime.Handlers[f.handler(pod)].UserNamespaces {
 		return ""
@@ -154,6 +162,7 @@ func (f *Features) missingUserNamespaces(pod *v1.Pod) string {
 	return fmt.Sprintf("hostUsers: false needs a user namespace, which %s does not support; use containerd 2 or CRI-O 1.31, or later, with runc 1.2 on Linux 6.3, or remove it", f.runtime())
 }
 
+// missingStrictGroups implements requirement.unmet.
 func (f *Features) missingStrictGroups(pod *v1.Pod) string {
 	sc := pod.Spec.SecurityContext
 	if sc == nil || sc.SupplementalGroupsPolicy == nil || *sc.SupplementalGroupsPolicy != v1.SupplementalGroupsPolicyStrict ||
@@ -163,11 +172,13 @@ func (f *Features) missingStrictGroups(pod *v1.Pod) string {
 	return fmt.Sprintf("supplementalGroupsPolicy Strict is not supported by %s; use containerd 2 or CRI-O 1.31, or later, or remove it", f.runtime())
 }
 
-// stopSignals lists the runtimes that support stop signals of containers.
-var stopSignals = runtime.Since{"containerd": {2, 3}, "cri-o": {1, 34}}
+// stopSignals contains the lowest version of each runtime that supports stop signals of
+// containers.
+var stopSignals = runtime.MinVersions{"containerd": {2, 3}, "cri-o": {1, 34}}
 
+// missingStopSignals implements requirement.unmet.
 func (f *Features) missingStopSignals(pod *v1.Pod) string {
-	if !f.hasReported() || f.Runtime.Reaches(stopSignals) {
+	if !f.hasReported() || f.Runtime.HasVersion(stopSignals) {
 		return ""
 	}
 	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {

@@ -17,36 +17,38 @@ import (
 // criticalPriority is the lowest priority of a critical pod.
 const criticalPriority = 2_000_000_000
 
-// isCritical reports whether other pods can be stopped for p. A pod that is not preemptible
-// is critical, whatever its priority.
+// isCritical reports whether other pods may be stopped so that p can run. A pod that is not
+// preemptible is critical at any priority.
 func isCritical(p *manifest.Pod) bool {
 	return !p.Traits.Preemptible || p.Spec.Spec.Priority != nil && *p.Spec.Spec.Priority >= criticalPriority
 }
 
-// isPreemptible reports whether c may be stopped for the pod to. As in a kubelet, that is
-// only a pod of a cluster, which can run it on another node.
-func isPreemptible(c *candidate, to *manifest.Pod) bool {
-	if !c.traits().Preemptible || c.Finished || c.WindingDown || !c.Active || c.Desired.UID == to.UID {
+// isPreemptible reports whether c may be stopped so that the pod preemptor can run. As in a
+// kubelet, only pods of a cluster are preemptible, because the cluster can run them on another
+// node.
+func isPreemptible(c *candidate, preemptor *manifest.Pod) bool {
+	if !c.traits().Preemptible || c.Finished || c.WindingDown || !c.Active || c.Desired.UID == preemptor.UID {
 		return false
 	}
 	if !isCritical(c.Desired) {
 		return true
 	}
-	return to.Spec.Spec.Priority != nil && *to.Spec.Spec.Priority > *c.Desired.Spec.Spec.Priority
+	return preemptor.Spec.Spec.Priority != nil && *preemptor.Spec.Spec.Priority > *c.Desired.Spec.Spec.Priority
 }
 
-// preempt makes a critical pod wait while the next pod is stopped for it. It rejects the
-// critical pod if stopping all possible pods would not make enough room.
+// preempt returns the verdict for a critical pod for which resources are insufficient. The
+// verdict is Wait with the next pod to stop as its victim. It is Reject if stopping all
+// preemptible pods would not release enough resources.
 func (a *admitter) preempt(c candidate) plan.Verdict {
-	insufficient := a.insufficientAfterStops(c)
-	if len(insufficient) == 0 { // the pods that are being stopped are sufficient
+	shortage := a.shortageAfterStops(c)
+	if len(shortage) == 0 { // the pods that are being stopped are sufficient
 		return waitForPreempted("the pods that it preempts are being stopped")
 	}
-	next, ok := a.nextVictim(c.Desired, insufficient)
+	next, ok := a.nextVictim(c.Desired, shortage)
 	if !ok {
 		var resources strings.Builder
-		for _, name := range inKubeletOrder(slices.Collect(maps.Keys(insufficient))) {
-			fmt.Fprintf(&resources, "(res: %s, q: %d), ", name, insufficient[name])
+		for _, name := range inKubeletOrder(slices.Collect(maps.Keys(shortage))) {
+			fmt.Fprintf(&resources, "(res: %s, q: %d), ", name, shortage[name])
 		}
 		return rejectIf("UnexpectedAdmissionError",
 			"Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: ["+resources.String()+"]")
@@ -56,47 +58,48 @@ func (a *admitter) preempt(c candidate) plan.Verdict {
 	return v
 }
 
+// waitForPreempted returns the verdict for a pod that waits until preempted pods have stopped.
 func waitForPreempted(message string) plan.Verdict {
 	return plan.Verdict{Answer: plan.Wait, Reason: plan.Preempted, Message: message}
 }
 
-// insufficientAfterStops returns by how much resources are insufficient for a pod after all pods
-// that are being stopped have exited.
-func (a *admitter) insufficientAfterStops(c candidate) Amounts {
-	return a.insufficient(c, a.pods.leaving, a.requests.leaving)
+// shortageAfterStops returns the shortage of resources for a pod after all pods that are being
+// stopped have exited.
+func (a *admitter) shortageAfterStops(c candidate) Amounts {
+	return a.shortage(c, a.pods.stopping, a.requests.releasing)
 }
 
-// insufficient returns by how much each resource is insufficient for a pod if the other pods
-// release the places of that many pods and these amounts. A resource of which the pod requests no
-// more than it already has is sufficient.
-func (a *admitter) insufficient(c candidate, pods int, amounts Amounts) Amounts {
-	insufficient, limits := Amounts{}, a.requests.limits
-	if n := a.pods.taken - pods + 1 - a.pods.max; !c.Active && a.pods.max > 0 && n > 0 {
-		insufficient[v1.ResourcePods] = int64(n)
+// shortage returns by how much each resource is insufficient for a pod, if pods other pods are
+// deleted and release amounts. A resource of which the pod requests no more than it already has
+// is sufficient.
+func (a *admitter) shortage(c candidate, pods int, amounts Amounts) Amounts {
+	shortage, limits := Amounts{}, a.requests.limits
+	if n := a.pods.count - pods + 1 - a.pods.max; !c.Active && a.pods.max > 0 && n > 0 {
+		shortage[v1.ResourcePods] = int64(n)
 	}
 	held := c.held(limits)
 	for name, requested := range requestsOf(c.Desired, limits) {
-		others := a.requests.taken[name] - held[name] - amounts[name]
+		others := a.requests.requested[name] - held[name] - amounts[name]
 		if n := others + requested - limits[name]; n > 0 && requested > held[name] {
-			insufficient[name] = n
+			shortage[name] = n
 		}
 	}
-	return insufficient
+	return shortage
 }
 
-// insufficientWithout returns by how much resources are still insufficient after the other pods
-// were stopped.
-func (a *admitter) insufficientWithout(insufficient Amounts, others []candidate) Amounts {
-	left := maps.Clone(insufficient)
+// shortageWithout returns the part of shortage that remains after the other pods have stopped.
+func (a *admitter) shortageWithout(shortage Amounts, others []candidate) Amounts {
+	remaining := maps.Clone(shortage)
 	for i := range others {
-		for name := range left {
-			left[name] -= a.released(&others[i], name)
+		for name := range remaining {
+			remaining[name] -= a.released(&others[i], name)
 		}
 	}
-	maps.DeleteFunc(left, func(_ v1.ResourceName, n int64) bool { return n <= 0 })
-	return left
+	maps.DeleteFunc(remaining, func(_ v1.ResourceName, n int64) bool { return n <= 0 })
+	return remaining
 }
 
+// released returns the amount of a resource that c releases when it stops.
 func (a *admitter) released(c *candidate, name v1.ResourceName) int64 {
 	if name == v1.ResourcePods {
 		return 1
@@ -104,54 +107,58 @@ func (a *admitter) released(c *candidate, name v1.ResourceName) int64 {
 	return c.held(a.requests.limits)[name]
 }
 
-// nextVictim returns the pod to stop next: from the fewest pods that make enough room, of the
-// lowest QoS class if there is a choice, and small ones before large ones.
-func (a *admitter) nextVictim(to *manifest.Pod, insufficient Amounts) (candidate, bool) {
+// nextVictim returns the pod to stop next, so that preemptor can run. As in a kubelet, it
+// chooses from the smallest set of pods that release enough resources. It prefers lower QoS
+// classes, and small pods to large pods. ok is false if no such set exists.
+func (a *admitter) nextVictim(preemptor *manifest.Pod, shortage Amounts) (victim candidate, ok bool) {
 	classes := map[v1.PodQOSClass][]candidate{}
 	for i := range a.all {
-		if c := &a.all[i]; isPreemptible(c, to) {
+		if c := &a.all[i]; isPreemptible(c, preemptor) {
 			class := manifest.QoS(c.Desired.Spec)
 			classes[class] = append(classes[class], *c)
 		}
 	}
-	best, burst, sure := classes[v1.PodQOSBestEffort], classes[v1.PodQOSBurstable], classes[v1.PodQOSGuaranteed]
-	if len(a.insufficientWithout(insufficient, slices.Concat(best, burst, sure))) > 0 {
+	bestEffort, burstable, guaranteed := classes[v1.PodQOSBestEffort], classes[v1.PodQOSBurstable], classes[v1.PodQOSGuaranteed]
+	if len(a.shortageWithout(shortage, slices.Concat(bestEffort, burstable, guaranteed))) > 0 {
 		return candidate{}, false
 	}
-	sure = a.fewestVictims(sure, a.insufficientWithout(insufficient, slices.Concat(best, burst)))
-	burst = a.fewestVictims(burst, a.insufficientWithout(insufficient, slices.Concat(best, sure)))
-	best = a.fewestVictims(best, a.insufficientWithout(insufficient, slices.Concat(burst, sure)))
-	all := slices.Concat(sure, burst, best)
+	guaranteed = a.fewestVictims(guaranteed, a.shortageWithout(shortage, slices.Concat(bestEffort, burstable)))
+	burstable = a.fewestVictims(burstable, a.shortageWithout(shortage, slices.Concat(bestEffort, guaranteed)))
+	bestEffort = a.fewestVictims(bestEffort, a.shortageWithout(shortage, slices.Concat(burstable, guaranteed)))
+	all := slices.Concat(guaranteed, burstable, bestEffort)
 	return all[0], len(all) > 0
 }
 
-// fewestVictims repeatedly chooses the pod after which the least is lacking.
-func (a *admitter) fewestVictims(from []candidate, insufficient Amounts) (chosen []candidate) {
-	for from = slices.Clone(from); len(insufficient) > 0; {
+// fewestVictims chooses pods until shortage is covered. It always chooses the pod with the
+// smallest remainingShortage next.
+func (a *admitter) fewestVictims(from []candidate, shortage Amounts) (chosen []candidate) {
+	for from = slices.Clone(from); len(shortage) > 0; {
 		at := 0
 		for i := range from {
-			if d := cmp.Compare(a.distance(&from[i], insufficient), a.distance(&from[at], insufficient)); d < 0 || d == 0 && a.isSmaller(&from[i], &from[at]) {
+			if d := cmp.Compare(a.remainingShortage(&from[i], shortage), a.remainingShortage(&from[at], shortage)); d < 0 || d == 0 && a.isSmaller(&from[i], &from[at]) {
 				at = i
 			}
 		}
 		chosen = append(chosen, from[at])
-		insufficient = a.insufficientWithout(insufficient, from[at:at+1])
+		shortage = a.shortageWithout(shortage, from[at:at+1])
 		from = slices.Delete(from, at, at+1)
 	}
 	return chosen
 }
 
-// distance returns how much would still be lacking without c. All resources have the same
-// weight.
-func (a *admitter) distance(c *candidate, insufficient Amounts) (d float64) {
-	for name, n := range insufficient {
-		if left := n - a.released(c, name); left > 0 {
-			d += math.Pow(float64(left)/float64(n), 2)
+// remainingShortage returns a measure of the shortage that remains after c has stopped: the sum
+// of the squares of the remaining fractions of all resources, as in a kubelet.
+func (a *admitter) remainingShortage(c *candidate, shortage Amounts) (sum float64) {
+	for name, n := range shortage {
+		if remaining := n - a.released(c, name); remaining > 0 {
+			sum += math.Pow(float64(remaining)/float64(n), 2)
 		}
 	}
-	return d
+	return sum
 }
 
+// isSmaller reports whether c requests less memory than the candidate than or, if both request
+// equal memory, less cpu.
 func (a *admitter) isSmaller(c, than *candidate) bool {
 	for _, name := range []v1.ResourceName{v1.ResourceMemory, v1.ResourceCPU} {
 		if d := cmp.Compare(a.released(c, name), a.released(than, name)); d != 0 {

@@ -7,11 +7,12 @@ import (
 	"podd/reconcile/plan"
 )
 
-// preemptForStatic returns the verdict for a pod of a file or URL for which there is not enough
-// room. Pods that a cluster has bound to this node are stopped for it, as in a kubelet.
-// Pods that the cluster has not confirmed yet do not block it, because it may be what runs
-// the API server. Meanwhile an earlier version of it retained running.
-func (a *admitter) preemptForStatic(c candidate, why plan.Verdict) plan.Verdict {
+// preemptForStatic returns the verdict for a pod of a file or URL for which resources are
+// insufficient; rejection is the verdict without preemption. As in a kubelet, pods that a
+// cluster has bound to this node are stopped so that the pod can run. The reservations of
+// unconfirmed pods are ignored, because the pod may run the API server that must confirm them.
+// An earlier version of the pod keeps running while the pod waits.
+func (a *admitter) preemptForStatic(c candidate, rejection plan.Verdict) plan.Verdict {
 	if v := a.limits.admitDevices(c); v.Answer != plan.Admit {
 		return v // preemption would not help
 	}
@@ -27,23 +28,23 @@ func (a *admitter) preemptForStatic(c candidate, why plan.Verdict) plan.Verdict 
 			}
 		}
 	}
-	if len(a.insufficient(c, pods, amounts)) == 0 {
+	if len(a.shortage(c, pods, amounts)) == 0 {
 		if v := a.admitExclusive(c); v.Answer != plan.Admit {
 			return v
 		}
 		if !c.Active {
-			a.pods.taken++
+			a.pods.count++
 		}
-		a.requests.take(c)
+		a.requests.reserve(c)
 		return plan.Verdict{}
 	}
-	amounts.add(a.requests.leaving)
-	insufficient := a.insufficient(c, pods+a.pods.leaving, amounts)
+	amounts.add(a.requests.releasing)
+	shortage := a.shortage(c, pods+a.pods.stopping, amounts)
 	v := waitForPreempted("the pods that it preempts are being stopped")
-	if len(insufficient) > 0 {
-		next, ok := a.nextVictim(c.Desired, insufficient)
+	if len(shortage) > 0 {
+		next, ok := a.nextVictim(c.Desired, shortage)
 		if !ok {
-			return why
+			return rejection
 		}
 		v.Victim, v.Message = next.Key, "it preempts "+next.Key.String()
 	}
@@ -53,8 +54,8 @@ func (a *admitter) preemptForStatic(c candidate, why plan.Verdict) plan.Verdict 
 	return v
 }
 
-// isResize reports whether the pod already runs in another size. Other pods are not stopped
-// for a resize.
+// isResize reports whether the desired version may already run, perhaps with another size. No
+// other pod is stopped for a resize.
 func (c *candidate) isResize() bool {
 	return slices.ContainsFunc(c.Held, func(p *manifest.Pod) bool { return p.UID == c.Desired.UID && p.Hash == c.Desired.Hash })
 }

@@ -16,15 +16,15 @@ import (
 // Amounts are quantities of resources: millicores, bytes, or devices.
 type Amounts map[v1.ResourceName]int64
 
-// requestsOf returns what a pod requests from a node with these limits. The node has only the
-// sizes of huge pages that are in limits.
+// requestsOf returns the requests of a pod for the resources in limits and for huge pages. It
+// returns an empty result if there are no limits.
 func requestsOf(p *manifest.Pod, limits Amounts) Amounts {
 	n := Amounts{}
 	if len(limits) == 0 {
 		return n
 	}
 	for name, q := range manifest.PodRequests(&p.Spec.Spec) {
-		if _, shared := limits[name]; shared || manifest.IsHugePages(name) {
+		if _, limited := limits[name]; limited || manifest.IsHugePages(name) {
 			n[name] = amountOf(name, q)
 		}
 	}
@@ -35,6 +35,7 @@ func requestsOf(p *manifest.Pod, limits Amounts) Amounts {
 // overflow.
 const maxAmount = 1 << 52
 
+// amountOf returns q in the unit of Amounts, at most maxAmount.
 func amountOf(name v1.ResourceName, q resource.Quantity) int64 {
 	if q.CmpInt64(maxAmount/1000) > 0 && name == v1.ResourceCPU || q.CmpInt64(maxAmount) > 0 {
 		return maxAmount
@@ -45,48 +46,51 @@ func amountOf(name v1.ResourceName, q resource.Quantity) int64 {
 	return q.Value()
 }
 
-// maximum returns the maximum of both for each resource.
+// maximum returns the larger amount of a and b for each resource.
 func (a Amounts) maximum(b Amounts) Amounts {
-	sum := maps.Clone(a)
+	larger := maps.Clone(a)
 	for name, n := range b {
-		sum[name] = max(sum[name], n)
+		larger[name] = max(larger[name], n)
 	}
-	return sum
+	return larger
 }
 
+// add adds b to a.
 func (a Amounts) add(b Amounts) {
 	for name, n := range b {
 		a[name] += n
 	}
 }
 
-func (a Amounts) take(b Amounts) {
+// subtract subtracts b from a.
+func (a Amounts) subtract(b Amounts) {
 	for name, n := range b {
 		a[name] -= n
 	}
 }
 
-// nodeRequests contains the amounts in use on the node. Versions of one name never run at the
-// same time, so for each resource a name takes the maximum over its versions.
+// nodeRequests contains the amounts that pods on the node have reserved. Two versions of one name
+// never run at the same time, so a name reserves the maximum of its versions for each resource.
 type nodeRequests struct {
-	limits  Amounts
-	taken   Amounts
-	leaving Amounts // the part of taken that is being released
+	limits    Amounts
+	requested Amounts
+	releasing Amounts // the part of requested that is being released
 }
 
+// heldRequests returns the amounts that the candidates already have.
 func heldRequests(candidates []candidate, limits Amounts) *nodeRequests {
-	s := &nodeRequests{limits: limits, taken: Amounts{}, leaving: Amounts{}}
+	s := &nodeRequests{limits: limits, requested: Amounts{}, releasing: Amounts{}}
 	if len(limits) == 0 {
 		return s
 	}
 	for i := range candidates {
-		s.taken.add(candidates[i].held(limits))
-		s.leaving.add(candidates[i].leaving(limits))
+		s.requested.add(candidates[i].held(limits))
+		s.releasing.add(candidates[i].releasedAmounts(limits))
 	}
 	return s
 }
 
-// held returns what the name already has.
+// held returns the amounts that the name already has.
 func (c *candidate) held(limits Amounts) Amounts {
 	n := Amounts{}
 	for _, p := range c.Held {
@@ -95,8 +99,8 @@ func (c *candidate) held(limits Amounts) Amounts {
 	return n
 }
 
-// leaving returns the part of held that is being released.
-func (c *candidate) leaving(limits Amounts) Amounts {
+// releasedAmounts returns the part of held that is being released.
+func (c *candidate) releasedAmounts(limits Amounts) Amounts {
 	n := c.held(limits)
 	switch {
 	case c.Desired == nil && !c.Unconfirmed || c.hasFinished():
@@ -104,51 +108,53 @@ func (c *candidate) leaving(limits Amounts) Amounts {
 	case !c.Releasing:
 		return nil
 	}
-	for name, wants := range requestsOf(c.Desired, limits) {
-		n[name] = max(n[name]-wants, 0)
+	for name, requested := range requestsOf(c.Desired, limits) {
+		n[name] = max(n[name]-requested, 0)
 	}
 	return n
 }
 
-// admit checks the amounts. It never rejects what already runs because of its requests.
+// admit returns the verdict for the amounts of the desired version and, if it is Admit, reserves
+// them. Amounts that the name already has are always admitted.
 func (s *nodeRequests) admit(c candidate) plan.Verdict {
-	held, wants := c.held(s.limits), requestsOf(c.Desired, s.limits)
-	others, leaving := maps.Clone(s.taken), maps.Clone(s.leaving)
-	others.take(held)
-	leaving.take(c.leaving(s.limits))
-	names := slices.Sorted(maps.Keys(wants))
+	held, requests := c.held(s.limits), requestsOf(c.Desired, s.limits)
+	others, releasing := maps.Clone(s.requested), maps.Clone(s.releasing)
+	others.subtract(held)
+	releasing.subtract(c.releasedAmounts(s.limits))
+	names := slices.Sorted(maps.Keys(requests))
 	if c.traits().FailsIfRejected {
 		names = inKubeletOrder(names)
 	}
 	for _, name := range names {
 		limit := s.limits[name]
-		if wants[name] <= held[name] || others[name]+wants[name] <= limit {
+		if requests[name] <= held[name] || others[name]+requests[name] <= limit {
 			continue
 		}
-		v := plan.Verdict{Answer: plan.Reject, Reason: reasonOf(name), NeverFits: wants[name] > limit}
+		v := plan.Verdict{Answer: plan.Reject, Reason: reasonOf(name), NeverFits: requests[name] > limit}
 		v.Message = fmt.Sprintf("it requests %s of %s; the node has %s for pods, of which others request %s",
-			formatAmount(name, wants[name]), name, formatAmount(name, limit), formatAmount(name, others[name]))
+			formatAmount(name, requests[name]), name, formatAmount(name, limit), formatAmount(name, others[name]))
 		if c.traits().FailsIfRejected {
-			v.Message = kubeletMessage(name, wants[name], others[name], limit)
+			v.Message = kubeletMessage(name, requests[name], others[name], limit)
 		}
-		if others[name]-leaving[name]+wants[name] <= limit {
+		if others[name]-releasing[name]+requests[name] <= limit {
 			v.Answer = plan.Wait
 			v.Message += ", which are being stopped"
 		}
 		return v
 	}
-	s.take(c)
+	s.reserve(c)
 	return plan.Verdict{}
 }
 
-func (s *nodeRequests) take(c candidate) {
-	held, taken := c.held(s.limits), maps.Clone(s.taken)
-	taken.take(held)
-	taken.add(held.maximum(requestsOf(c.Desired, s.limits)))
-	s.taken = taken
+// reserve reserves the amounts of the desired version.
+func (s *nodeRequests) reserve(c candidate) {
+	held, requested := c.held(s.limits), maps.Clone(s.requested)
+	requested.subtract(held)
+	requested.add(held.maximum(requestsOf(c.Desired, s.limits)))
+	s.requested = requested
 }
 
-// formatAmount returns an amount in the format of manifests.
+// formatAmount returns an amount as a quantity in the format of manifests.
 func formatAmount(name v1.ResourceName, n int64) string {
 	if name == v1.ResourceCPU {
 		return resource.NewMilliQuantity(n, resource.DecimalSI).String()

@@ -18,29 +18,29 @@ func (in *Input) desired(key types.NamespacedName) *manifest.Pod {
 	return in.Set.Pods[key]
 }
 
-// leaving returns the pod of a name that its source reports as being deleted; nil if there
-// is none.
-func (in *Input) leaving(key types.NamespacedName) *manifest.Pod {
+// terminating returns the pod of a name that its source is deleting; nil if there is none.
+func (in *Input) terminating(key types.NamespacedName) *manifest.Pod {
 	if in.Set == nil {
 		return nil
 	}
-	return in.Set.Leaving[key]
+	return in.Set.Terminating[key]
 }
 
-// isRemoved reports whether a pod that is not in the set must be stopped. If its source
-// reports it as being deleted, that holds for its own UID only: the source of another pod
-// with the same name may not have been read yet.
-func (in *Input) isRemoved(name *Name) bool {
+// isRemoved reports whether a name without a desired pod must be stopped: no source contains the
+// pod, or its source is deleting it. In the second case, isRemoved returns false if podd has
+// incarnations of the name with another UID, because their source may not have been read yet.
+func (in *Input) isRemoved(name *NameFacts) bool {
 	if in.isAbsent(name) {
 		return true
 	}
-	p := in.leaving(name.Key)
+	p := in.terminating(name.Key)
 	return in.HasSnapshot && p != nil && !hasOther(name.Observed, p.UID)
 }
 
-// isAbsent reports whether it is known that no source has the pod: the source that had it
-// was read completely or, if it is not known which one that was, every source of its kind.
-func (in *Input) isAbsent(name *Name) bool {
+// isAbsent reports whether no source contains the pod. That is certain only if the source that
+// last contained the pod was read completely. If that source is unknown, all sources of its kind
+// must have been read completely.
+func (in *Input) isAbsent(name *NameFacts) bool {
 	if in.Down {
 		return true
 	}
@@ -53,12 +53,12 @@ func (in *Input) isAbsent(name *Name) bool {
 	return isComplete(in.Set, in.SourceKinds, cmp.Or(name.kind, kindOf(name.observed())))
 }
 
-// hasOther reports whether podd has incarnations of this name with another UID.
+// hasOther reports whether p has an incarnation of podd with another UID than uid. p may be nil.
 func hasOther(p *runtime.Pod, uid types.UID) bool {
 	return p != nil && slices.ContainsFunc(p.Incarnations, func(inc runtime.Incarnation) bool { return !inc.Foreign && inc.UID != uid })
 }
 
-// earlierNames returns the names that a pod had when the node had its earlier names.
+// earlierNames returns the names that pod p had under earlier names of the node. p may be nil.
 func (in *Input) earlierNames(p *manifest.Pod) (names []types.NamespacedName) {
 	if p == nil || p.Suffix == "" {
 		return nil
@@ -71,11 +71,11 @@ func (in *Input) earlierNames(p *manifest.Pod) (names []types.NamespacedName) {
 	return names
 }
 
-// isComplete reports whether set would contain a pod if only its sandbox is known.
-// That is so if every source of the kind, or every source if kind is "", was read
-// completely, and no file was rejected without a valid version to use instead. The pod may
-// be in such a file: a version that could not be stored, because the disk is full, is lost
-// when podd stops.
+// isComplete reports whether set contains all desired pods of the sources of a kind; kind ""
+// means all kinds. Then every source of the kind was read completely, and each rejected file has
+// an earlier valid content that is used instead. A file without such a content may contain any
+// pod. Its earlier content is missing if it could not be stored before podd was restarted, for
+// example because the disk was full.
 func isComplete(set *manifest.Set, kinds map[string]string, kind string) bool {
 	for name, k := range kinds {
 		if (kind == "" || k == kind) && !set.Complete[name] {
@@ -86,7 +86,7 @@ func isComplete(set *manifest.Set, kinds map[string]string, kind string) bool {
 }
 
 // kindOf returns the kind of source in the annotations of sandboxes; "" if there is none. It
-// ignores foreign sandboxes because their sources are not those of this instance.
+// ignores foreign sandboxes, because their pods come from the sources of another agent.
 func kindOf(incarnations []runtime.Incarnation) string {
 	for _, inc := range incarnations {
 		if kind := inc.Annotations[manifest.AnnotationConfigSource]; kind != "" && !inc.Foreign {

@@ -6,11 +6,11 @@ import (
 	"podd/runtime"
 )
 
-// userIDs returns the first of the host's IDs for the user namespaces of a name; 0 if it
-// needs none. No two names have the same, and none has those of another agent's sandboxes.
-// After a restart of podd, the sandboxes record them. A name retained its IDs from one version
-// to the next, because two versions of it never run at the same time.
-func (d *decider) userIDs(name *Name, desired *manifest.Pod) uint32 {
+// userIDs returns the first of the host's user IDs for the user namespaces of a name; 0 if the
+// name needs no user namespace. The IDs differ from the IDs of all other names and of the
+// sandboxes of other agents. After a restart of podd, they are read from the sandboxes. All
+// versions of a name use the same IDs, because two versions never run at the same time.
+func (d *decider) userIDs(name *NameFacts, desired *manifest.Pod) uint32 {
 	if !d.in.HasSnapshot || !name.needsUserIDs(desired) {
 		return 0
 	}
@@ -20,33 +20,33 @@ func (d *decider) userIDs(name *Name, desired *manifest.Pod) uint32 {
 	if own := idsOf(name.Observed, false); len(own) > 0 {
 		return own[0]
 	}
-	ids := uint32(render.IDsPerPod) // the first ones are the host's own users
-	for d.isTaken(ids) {
+	ids := uint32(render.IDsPerPod) // lower IDs belong to the users of the host
+	for d.isUsedID(ids) {
 		ids += render.IDsPerPod
 	}
-	d.taken[ids] = true
+	d.usedIDs[ids] = true
 	return ids
 }
 
-// isTaken reports whether a name or another agent's sandbox has IDs that start with ids.
-func (d *decider) isTaken(ids uint32) bool {
-	if d.taken == nil {
-		d.taken = map[uint32]bool{}
+// isUsedID reports whether the IDs of a name, or of a sandbox of another agent, start with ids.
+func (d *decider) isUsedID(ids uint32) bool {
+	if d.usedIDs == nil {
+		d.usedIDs = map[uint32]bool{}
 		for _, name := range d.names {
-			d.taken[name.Order.UserIDs] = true
+			d.usedIDs[name.Order.UserIDs] = true
 		}
 		for _, p := range d.in.Observed {
 			for _, ids := range append(idsOf(p, false), idsOf(p, true)...) {
-				d.taken[ids] = true
+				d.usedIDs[ids] = true
 			}
 		}
 	}
-	return d.taken[ids]
+	return d.usedIDs[ids]
 }
 
-// needsUserIDs reports whether the desired version of a name, or one that may still run,
-// has a user namespace.
-func (n *Name) needsUserIDs(desired *manifest.Pod) bool {
+// needsUserIDs reports whether the desired version of a name, or a version that may still run,
+// has a user namespace. desired may be nil.
+func (n *NameFacts) needsUserIDs(desired *manifest.Pod) bool {
 	versions := append([]*manifest.Pod{desired}, n.Held...)
 	if n.Report != nil {
 		versions = append(versions, n.Report.Version)
@@ -59,7 +59,8 @@ func (n *Name) needsUserIDs(desired *manifest.Pod) bool {
 	return false
 }
 
-// idsOf returns the IDs of a name's sandboxes: foreign ones or its own.
+// idsOf returns the first user ID of each foreign sandbox of p, or of each sandbox of podd if
+// foreign is false. p may be nil.
 func idsOf(p *runtime.Pod, foreign bool) []uint32 {
 	var all []uint32
 	if p == nil {
@@ -67,7 +68,7 @@ func idsOf(p *runtime.Pod, foreign bool) []uint32 {
 	}
 	for i := range p.Incarnations {
 		inc := &p.Incarnations[i]
-		if ids := inc.UserIDs(); inc.Foreign == foreign && ids >= render.IDsPerPod && ids%render.IDsPerPod == 0 {
+		if ids := inc.FirstHostUID(); inc.Foreign == foreign && ids >= render.IDsPerPod && ids%render.IDsPerPod == 0 {
 			all = append(all, ids)
 		}
 	}

@@ -10,51 +10,55 @@ import (
 	"podd/reconcile/plan"
 )
 
-// claimTable contains the users of the claims that only one pod at a time may use.
+// claimTable contains the users of PersistentVolumeClaims. single contains the claims that only
+// one pod at a time may use.
 type claimTable struct {
 	single map[refs.ClaimRef]bool
 	users  map[refs.ClaimRef][]claimUser
 }
 
-// claimUser is a pod that uses a claim; retained reports that it still desires it.
+// claimUser is a pod that uses a claim. retained reports whether the pod keeps the claim when it
+// releases reservations.
 type claimUser struct {
 	key      types.NamespacedName
 	retained bool
 }
 
+// heldClaims returns the claims of all versions that may run.
 func heldClaims(candidates []candidate, limits Limits) claimTable {
 	t := claimTable{limits.ReadWriteOncePod, map[refs.ClaimRef][]claimUser{}}
 	for _, c := range candidates {
-		wants := refs.ListClaims(c.Desired)
+		desired := refs.ListClaims(c.Desired)
 		for _, held := range c.Held {
 			for _, name := range refs.ListClaims(held) {
-				t.users[name] = append(t.users[name], claimUser{c.Key, !c.hasFinished() && (!c.Releasing || slices.Contains(wants, name))})
+				t.users[name] = append(t.users[name], claimUser{c.Key, !c.hasFinished() && (!c.Releasing || slices.Contains(desired, name))})
 			}
 		}
 	}
 	return t
 }
 
-func (t claimTable) take(c candidate) {
+// reserve adds the claims of the desired version.
+func (t claimTable) reserve(c candidate) {
 	for _, name := range refs.ListClaims(c.Desired) {
 		t.users[name] = append(t.users[name], claimUser{c.Key, true})
 	}
 }
 
-// check checks the claims without reserving them.
+// check returns the verdict for the claims of the desired version, without reserving them.
 func (t claimTable) check(c candidate) plan.Verdict {
-	answer := plan.Verdict{}
+	worst := plan.Verdict{}
 	for _, name := range refs.ListClaims(c.Desired) {
 		for _, u := range t.users[name] {
-			if !t.single[name] || u.key == c.Key || answer.Answer == plan.Reject {
+			if !t.single[name] || u.key == c.Key || worst.Answer == plan.Reject {
 				continue
 			}
-			answer = plan.Verdict{Answer: plan.Wait, Reason: "ReadWriteOncePodConflict", Message: fmt.Sprintf("claim %s is ReadWriteOncePod and still used by %s, which is being stopped", name.Name, u.key)}
+			worst = plan.Verdict{Answer: plan.Wait, Reason: "ReadWriteOncePodConflict", Message: fmt.Sprintf("claim %s is ReadWriteOncePod and still used by %s, which is being stopped", name.Name, u.key)}
 			if u.retained {
-				answer.Answer = plan.Reject
-				answer.Message = fmt.Sprintf("claim %s is ReadWriteOncePod and used by %s", name.Name, u.key)
+				worst.Answer = plan.Reject
+				worst.Message = fmt.Sprintf("claim %s is ReadWriteOncePod and used by %s", name.Name, u.key)
 			}
 		}
 	}
-	return answer
+	return worst
 }

@@ -1,5 +1,5 @@
-// Package clock reads the clocks of the host: the wall clock, which a user or an NTP
-// client may set, and the time since the boot, which nothing sets.
+// Package clock reads the clocks of the host: the wall clock, which a user or an NTP client may
+// set, and the time since the boot, which cannot be set.
 package clock
 
 import (
@@ -9,21 +9,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"podd/reconcile/state"
 )
 
-// A Reading contains the values of the clocks at one moment.
-type Reading struct {
-	// Now is the wall clock, with a monotonic reading.
-	Now time.Time
-	// Boot is the random ID of the present boot of the host; "" if it cannot be read.
-	Boot string
-	// Up is the time since the boot, including suspended time (CLOCK_BOOTTIME).
-	Up time.Duration
-}
-
-// Read returns the present values of the clocks.
-func Read() Reading {
-	r := Reading{Now: time.Now()}
+// Read returns the present values of the clocks. If the time since the boot cannot be read, only
+// Now is set.
+func Read() state.ClockReading {
+	r := state.ClockReading{Now: time.Now()}
 	var up unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err == nil {
 		r.Boot, r.Up = boot(), time.Duration(up.Nano())
@@ -31,7 +24,7 @@ func Read() Reading {
 	return r
 }
 
-// boot returns the kernel's random ID of this boot; "" if it cannot be read.
+// boot returns the kernel's random ID of the present boot; "" if it cannot be read.
 var boot = sync.OnceValue(func() string {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

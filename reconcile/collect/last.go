@@ -20,14 +20,14 @@ const (
 // LastLines returns the last lines, at most 80 lines and 2048 bytes, of the log of an attempt
 // whose container has exited. It waits until the runtime has written the whole log. It
 // returns "" if the log is empty or does not exist.
-func (l Leftovers) LastLines(ctx context.Context, key types.NamespacedName, uid types.UID, container string, attempt uint32) (string, error) {
+func (l LogsAndCgroups) LastLines(ctx context.Context, key types.NamespacedName, uid types.UID, container string, attempt uint32) (string, error) {
 	var text []byte
-	ended := make(chan struct{})
-	close(ended)
+	hasExited := make(chan struct{})
+	close(hasExited)
 	err := logs.Read(ctx, logs.Options{
 		Dir:       logs.Dir(l.Logs.Dir, key, uid),
 		Container: container, Attempt: &attempt, Tail: lastLines,
-		Follow: true, Ended: logs.Closed(ended),
+		Follow: true, Ended: logs.Closed(hasExited),
 	}, func(e logs.Entry) error {
 		text = append(text, e.Text...)
 		if !e.Partial {

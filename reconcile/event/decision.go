@@ -67,7 +67,7 @@ func (d Decision) waitEvents(s Subject) []Event {
 		return nil
 	}
 	switch {
-	case now.EditWaits():
+	case now.IsEditWaiting():
 		return []Event{s.Warning("FailedSync", "", now.Why)}
 	case d.Missing != "" && strings.HasPrefix(now.Why, d.Missing):
 		return []Event{d.missingEvent(s)}
@@ -120,7 +120,7 @@ func (d Decision) killingEvents() []Event {
 	for i := range d.Observed {
 		inc := &d.Observed[i]
 		whole := d.Now.Stopping != nil && d.Now.Stopping.SandboxID == inc.ID && inc.ID != "" ||
-			d.Now.Finished != nil && plan.Runs(d.Pod, inc)
+			d.Now.Finished != nil && plan.IsCreatedFrom(inc, d.Pod)
 		for j := range inc.Containers {
 			c := &inc.Containers[j]
 			_, stopping := d.Terminations[c.ID]

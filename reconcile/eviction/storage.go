@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
-	"podd/reconcile"
 	"podd/reconcile/collect"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
+	"podd/reconcile/state"
 	"podd/reconcile/volume"
 	"podd/runtime"
 	"podd/runtime/cri"
@@ -38,9 +38,9 @@ type StorageLimiter struct {
 
 // StorageOptions are the options of a StorageLimiter. Only Report may be nil.
 type StorageOptions struct {
-	Disk   volume.Dir                 // the pod directories
-	Node   render.Node                // names the log directory and instances of the pods
-	Pods   func() []*reconcile.Report // returns the current pods
+	Disk   volume.Dir             // the pod directories
+	Node   render.Node            // names the log directory and instances of the pods
+	Pods   func() []*state.Report // returns the current pods
 	Router evictor
 	Layers layerReader
 	Log    *slog.Logger
@@ -79,7 +79,7 @@ func (k *StorageLimiter) Run(ctx context.Context) error {
 
 // A measurement is the disk usage of a pod in one round.
 type measurement struct {
-	report  *reconcile.Report
+	report  *state.Report
 	storage bool // whether a limit of ephemeral-storage applies
 	used    plan.DiskUse
 	failed  map[string]error // errors by the part of the pod that could not be measured
@@ -135,13 +135,13 @@ func (k *StorageLimiter) evict(ctx context.Context, m *measurement) bool {
 // measure measures a pod without its writable layers. It returns nil if the pod needs no
 // check. A Pending pod is measured, too, because its init containers may run. Unless a limit
 // of ephemeral-storage applies, only volumes with a sizeLimit are measured.
-func (k *StorageLimiter) measure(ctx context.Context, r *reconcile.Report) *measurement {
+func (k *StorageLimiter) measure(ctx context.Context, r *state.Report) *measurement {
 	if r.Pod == nil { // it is being removed, and podd never had its manifest
 		return nil
 	}
 	spec := &r.Pod.Spec
-	m := &measurement{report: r, storage: plan.LimitsStorage(spec), failed: map[string]error{}}
-	if phase := r.Pod.Status.Phase; !m.storage && !plan.LimitsVolumes(spec) || phase != v1.PodRunning && phase != v1.PodPending {
+	m := &measurement{report: r, storage: plan.HasStorageLimit(spec), failed: map[string]error{}}
+	if phase := r.Pod.Status.Phase; !m.storage && !plan.HasVolumeLimit(spec) || phase != v1.PodRunning && phase != v1.PodPending {
 		return nil
 	}
 	m.used = plan.DiskUse{
@@ -153,7 +153,7 @@ func (k *StorageLimiter) measure(ctx context.Context, r *reconcile.Report) *meas
 		p = &manifest.Pod{Key: r.Key, UID: r.Pod.UID, Spec: r.Pod}
 	}
 	for i := range spec.Volumes {
-		if v := &spec.Volumes[i]; plan.OnDisk(v) && (m.storage || v.EmptyDir.SizeLimit != nil) {
+		if v := &spec.Volumes[i]; plan.IsOnDisk(v) && (m.storage || v.EmptyDir.SizeLimit != nil) {
 			m.addVolume(ctx, dir, p, v.Name)
 		}
 	}
@@ -193,7 +193,7 @@ func (m *measurement) addFiles(dir volume.Dir, uid types.UID) {
 
 func (m *measurement) addLogs(ctx context.Context, dir string) {
 	for _, name := range containerNames(&m.report.Pod.Spec) {
-		u, err := collect.Usage(ctx, dir, name)
+		u, err := collect.MeasureUsage(ctx, dir, name)
 		m.fail("the logs of container "+name, err)
 		m.used.Logs[name] = u.Bytes
 		if u.Excess != "" {

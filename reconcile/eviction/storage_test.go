@@ -21,9 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
-	"podd/reconcile"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
+	"podd/reconcile/state"
 	"podd/reconcile/volume"
 	"podd/runtime"
 	"podd/runtime/cri"
@@ -71,18 +71,18 @@ func (l *layers) WritableLayers(ctx context.Context, _ []string, uids []types.UI
 }
 
 // reportOf returns a report of a pod that runs as version v1:a.
-func reportOf(p *v1.Pod) *reconcile.Report {
+func reportOf(p *v1.Pod) *state.Report {
 	key := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
-	return &reconcile.Report{Key: key, Pod: p, Version: &manifest.Pod{Key: key, UID: p.UID, Hash: "v1:a", Spec: p, Origin: manifest.Origin{Path: "/m/p.yaml", Line: 3}}}
+	return &state.Report{Key: key, Pod: p, Version: &manifest.Pod{Key: key, UID: p.UID, Hash: "v1:a", Spec: p, Origin: manifest.Origin{Path: "/m/p.yaml", Line: 3}}}
 }
 
 // podsOf returns a function that returns the reports of pods.
-func podsOf(pods ...*v1.Pod) func() []*reconcile.Report {
-	var all []*reconcile.Report
+func podsOf(pods ...*v1.Pod) func() []*state.Report {
+	var all []*state.Report
 	for _, p := range pods {
 		all = append(all, reportOf(p))
 	}
-	return func() []*reconcile.Report { return all }
+	return func() []*state.Report { return all }
 }
 
 // diskPod returns a running pod whose container has an ephemeral-storage limit.
@@ -176,7 +176,7 @@ func TestStorageLimiter_Deleted(t *testing.T) {
 	}
 	got := evictions{}
 	NewStorageLimiter(StorageOptions{
-		Disk: podDirs(root), Node: render.Node{LogsDir: t.TempDir()}, Pods: func() []*reconcile.Report { return reports },
+		Disk: podDirs(root), Node: render.Node{LogsDir: t.TempDir()}, Pods: func() []*state.Report { return reports },
 		Router: got, Layers: &layers{reported: true}, Log: slog.New(slog.DiscardHandler),
 	}).check(t.Context())
 	want := evictions{"full": {UID: "uid-full", Reason: deleted, Grace: time.Second}}

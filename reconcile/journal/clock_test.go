@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"podd/reconcile/clock"
 	"podd/reconcile/plan"
 	"podd/reconcile/state"
 )
@@ -14,7 +13,7 @@ import (
 // TestClock checks how long ago the times of a journal were when podd reads it. The journal
 // was written 10 minutes after a boot, with times 60s before that.
 func TestClock(t *testing.T) {
-	written := clock.Reading{Now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Boot: "a", Up: 10 * time.Minute}
+	written := state.ClockReading{Now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Boot: "a", Up: 10 * time.Minute}
 	for name, test := range map[string]struct {
 		boot string
 		up   time.Duration
@@ -32,17 +31,17 @@ func TestClock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root, now := t.TempDir(), written
-			s := Store{Root: root, Clock: func() clock.Reading { return now }}
+			s := Store{Root: root, Clock: func() state.ClockReading { return now }}
 			at := written.Now.Add(-time.Minute)
 			j := state.Record{
 				UID: "u", StartTime: at, Started: at, Finished: &plan.Finished{At: at}, Stopping: &plan.Stopping{Since: at},
-				Terminations: map[string]plan.Termination{"c": {Since: at}, "hooked": {Hooked: true}},
+				Terminations: map[string]plan.Termination{"c": {Since: at}, "hooked": {HookDone: true}},
 			}
 			j.Key.Name = "web"
 			if err := s.Write(j, true); err != nil {
 				t.Fatal(err)
 			}
-			now = clock.Reading{Now: written.Now.Add(test.wall), Boot: test.boot, Up: test.up}
+			now = state.ClockReading{Now: written.Now.Add(test.wall), Boot: test.boot, Up: test.up}
 			got, err := s.Read("u")
 			if err != nil {
 				t.Fatal(err)
@@ -64,8 +63,8 @@ func TestClock(t *testing.T) {
 // TestClock_OlderFormat checks that a journal without times since the boot is
 // measured by the wall clock, and that a time in the future counts as now.
 func TestClock_OlderFormat(t *testing.T) {
-	now := clock.Reading{Now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Boot: "a", Up: time.Minute}
-	s := Store{Root: t.TempDir(), Clock: func() clock.Reading { return now }}
+	now := state.ClockReading{Now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Boot: "a", Up: time.Minute}
+	s := Store{Root: t.TempDir(), Clock: func() state.ClockReading { return now }}
 	if err := os.Mkdir(filepath.Join(s.Root, "u"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ const limit = 1 << 20
 type Store struct {
 	Root string
 	// Clock reads the host's clocks; nil means clock.Read.
-	Clock func() clock.Reading
+	Clock func() state.ClockReading
 	// HasData reports whether a pod directory contains data that must not be removed unless
 	// its pod is known; nil means that no directory contains data.
 	HasData func(ctx context.Context, uid types.UID) (bool, error)
@@ -40,14 +40,14 @@ const Name = "journal.json"
 
 // Write stores r. If durable is set, r is on disk when Write returns.
 func (s Store) Write(r state.Record, durable bool) error {
-	if !manifest.SafeUID(r.UID) {
+	if !manifest.IsSafeUID(r.UID) {
 		return fmt.Errorf("writing the journal of pod %s: its uid %q cannot be a directory name", r.Key, r.UID)
 	}
 	dir := s.Dir(r.UID)
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("writing the journal of pod %s: %w", r.Key, err)
 	}
-	data, err := encode(r.Stamped(s.Now()))
+	data, err := encode(r.WithClock(s.Now()))
 	if err != nil {
 		return fmt.Errorf("writing the journal of pod %s: %w", r.Key, err)
 	}
@@ -62,7 +62,7 @@ func (s Store) Write(r state.Record, durable bool) error {
 }
 
 // Now reads the host's clocks.
-func (s Store) Now() clock.Reading {
+func (s Store) Now() state.ClockReading {
 	if s.Clock != nil {
 		return s.Clock()
 	}
@@ -92,7 +92,7 @@ func Replace(dir string, data []byte, durable bool) error {
 	}
 	defer root.Close()
 	if !durable {
-		return atomicfile.Replace(root, Name, Name+".new", data)
+		return atomicfile.WriteInNoSync(root, Name, Name+".new", data)
 	}
 	if err := atomicfile.WriteIn(root, Name, Name+".new", data); err != nil {
 		return err
@@ -101,7 +101,7 @@ func Replace(dir string, data []byte, durable bool) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(atomicfile.Sync(parent), parent.Close())
+	return errors.Join(atomicfile.SyncDir(parent), parent.Close())
 }
 
 // HasTakenOver reports whether a journal records a pod that was taken over from a kubelet.

@@ -9,11 +9,15 @@ import (
 	"podd/runtime"
 )
 
-// An Action describes one effect. At most one action of each Subject is in progress. String
-// is for users and logs; it never prints env, headers or credentials.
+// An Action describes one effect.
 type Action interface {
+	// Subject returns the object that the action changes. At most one action of each subject
+	// is in progress.
 	Subject() string
+	// Verb returns the operation. Actions with equal subjects and verbs are the same operation.
 	Verb() string
+	// String returns a description for users and logs. It contains no environment variables,
+	// headers or credentials.
 	String() string
 	sealed()
 }
@@ -23,59 +27,60 @@ type EnsureImage struct {
 	Container string
 	Image     string
 	Policy    string
-	// Successor reports that the image is for the version that will replace the current
-	// one.
+	// Successor reports whether the image is for Input.Successor.
 	Successor bool
 }
 
-// PrepareVolumes creates the pod's directory and volumes. It is idempotent.
+// PrepareVolumes creates the directory and the volumes of the pod with a UID. It is idempotent.
 type PrepareVolumes struct{ UID types.UID }
 
-// UpdateVolumes writes the current content of a running pod's objects to its volumes. It is
-// idempotent.
+// UpdateVolumes writes the present content of ConfigMaps and Secrets to the volumes of a running
+// pod. It is idempotent.
 type UpdateVolumes struct {
 	UID   types.UID
 	Files string // see Objects.Files
 }
 
-// CheckVolumes checks without changes whether the volumes and profile files of a newer
-// version are available.
+// CheckVolumes checks whether the volumes and seccomp profiles of a newer version are available. It
+// changes nothing.
 type CheckVolumes struct {
 	UID  types.UID
 	Hash string
 }
 
-// RunSandbox creates and starts the pod's sandbox.
+// RunSandbox creates and starts the sandbox of the desired version.
 type RunSandbox struct{ Attempt uint32 }
 
-// StartContainer creates and starts a container, or starts the one with CreatedID that an
-// interrupted start has created.
+// StartContainer creates and starts a container. If CreatedID is set, it only starts the container
+// with that ID.
 type StartContainer struct {
 	Container string
 	SandboxID string
-	// Attempt is the attempt number, which is part of the container's name in the runtime,
-	// and Restarts the restart count.
+	// Attempt is the attempt number, which is part of the container's name in the runtime.
+	// Restarts is the restart count.
 	Attempt, Restarts uint32
-	Backoff           int
-	// ImageRef is the image to create the container from, and ImageUser the user of that
-	// image: a later start must not run as another user than the first (CVE-2019-11245).
-	// nil: unknown.
+	Backoff           int // number of consecutive crashes before this start
+	// ImageRef is the image to create the container from. ImageUser is the user of that image,
+	// because a later start must not run as another user than the first (CVE-2019-11245); nil
+	// if it is unknown.
 	ImageRef  string
 	ImageUser *runtime.ImageUser
-	// CreatedID is the container that an interrupted start has created; "" if there is
-	// none.
+	// CreatedID is the ID of the container that an interrupted start has created; "" if there
+	// is none.
 	CreatedID string
-	// TargetID is the container that shares its process namespace; "" if none does.
+	// TargetID is the ID of the container whose process namespace an ephemeral container
+	// joins; "" if there is none.
 	TargetID string
-	// PostStart reports that the postStart hook must run after the start.
+	// PostStart reports whether the postStart hook must run after the start.
 	PostStart bool
 	Why       string
 }
 
-// ResizeContainer gives a running container its size in Desired. It is idempotent.
+// ResizeContainer changes the resources of a running container to its size in Input.Desired. It is
+// idempotent.
 type ResizeContainer struct{ Container, ID string }
 
-// ResizePod gives the pod's cgroup the size of Desired. It is idempotent.
+// ResizePod changes the limits of the pod's cgroup to the size of Input.Desired. It is idempotent.
 type ResizePod struct{ SandboxID string }
 
 // StopContainer stops a container, with SIGTERM first unless Grace is zero.
@@ -84,8 +89,8 @@ type StopContainer struct {
 	ID        string
 	Grace     time.Duration
 	Why       string
-	// Again reports that the container must be restarted after it has exited.
-	Again bool
+	// Restart reports whether the container is restarted after it has exited.
+	Restart bool
 }
 
 // RemoveContainer removes an exited container.
@@ -94,25 +99,25 @@ type RemoveContainer struct{ Container, ID string }
 // StopSandbox stops all processes of a sandbox and releases its network.
 type StopSandbox struct{ ID, Why string }
 
-// StopForeign stops and removes a sandbox that podd did not create. It stops the containers
-// first, each with the grace period recorded at its creation.
+// StopForeign stops and removes a sandbox that another agent created. It stops the containers
+// first, each with the grace period that was recorded when the container was created.
 type StopForeign struct{ ID string }
 
 // RemoveSandbox removes a stopped sandbox with its containers.
 type RemoveSandbox struct {
 	ID string
-	// Released reports that podd has stopped the sandbox, so it need not be stopped again.
-	// containerd 2.x runs the network plugins at each stop.
+	// Released reports whether podd has stopped the sandbox. Then it is not stopped again,
+	// because containerd 2.x runs the network plugins at each stop.
 	Released bool
 }
 
 // ReleaseVolumes unmounts and removes the volumes of a finished pod.
 type ReleaseVolumes struct{ UID types.UID }
 
-// RemoveDir removes all files of a deleted pod: volumes, logs, journal.
+// RemoveDir removes the volumes, the logs and the journal of a deleted pod.
 type RemoveDir struct{ UID types.UID }
 
-// Subject returns the object that an action changes.
+// Subject implements Action.
 func (a EnsureImage) Subject() string {
 	if a.Successor {
 		return "next image/" + a.Container
@@ -133,8 +138,7 @@ func (a RemoveSandbox) Subject() string   { return "sandbox/" + a.ID }
 func (a ReleaseVolumes) Subject() string  { return "dir/" + string(a.UID) }
 func (a RemoveDir) Subject() string       { return "dir/" + string(a.UID) }
 
-// Verb returns the operation. Two actions with equal subject and verb are the same
-// operation.
+// Verb implements Action.
 func (EnsureImage) Verb() string     { return "pull" }
 func (PrepareVolumes) Verb() string  { return "prepare" }
 func (UpdateVolumes) Verb() string   { return "update" }
@@ -171,6 +175,7 @@ func (a RemoveSandbox) String() string   { return "remove stopped sandbox" }
 func (a ReleaseVolumes) String() string  { return "release volumes" }
 func (a RemoveDir) String() string       { return "remove the pod's directory and logs" }
 
+// Subject implements Action.
 func (a StopForeign) Subject() string { return "sandbox/" + a.ID }
 
 // Verb implements Action.
@@ -194,9 +199,9 @@ func (RemoveSandbox) sealed()   {}
 func (ReleaseVolumes) sealed()  {}
 func (RemoveDir) sealed()       {}
 
-// SameOperation reports whether a and b are the same operation, perhaps with other
-// reasons, so that an action in progress need not be replaced.
-func SameOperation(a, b Action) bool {
+// EqualOperation reports whether a and b have the same effect, so that b need not replace a
+// if a is in progress. For example, their reasons may differ.
+func EqualOperation(a, b Action) bool {
 	if a.Subject() != b.Subject() || a.Verb() != b.Verb() {
 		return false
 	}
@@ -207,12 +212,13 @@ func SameOperation(a, b Action) bool {
 	return true
 }
 
-// Cancellable reports whether an action is canceled when no decision names it any more.
-// Other actions are short or must complete. An attempt of a probe and the command of a hook
-// must complete too (the command ends with its container at the latest): if a client of
-// containerd disconnects while its command is being started, it removes the pipes for which
-// the shim waits up to 30 s, and meanwhile no exit of the container is reported.
-func Cancellable(a Action) bool {
+// IsCancellable reports whether an action is canceled when no decision contains it any more. Other
+// actions are short or must complete. An attempt of a probe and the command of a hook must
+// complete, because of containerd: if its client disconnects while a command is being started,
+// the client removes the pipes for which the shim waits. The shim waits for up to 30 s, and does
+// not report the exit of the container during that time. A command always exits with its
+// container.
+func IsCancellable(a Action) bool {
 	switch a := a.(type) {
 	case EnsureImage, PrepareVolumes, CheckVolumes, RunSandbox:
 		return true
@@ -224,9 +230,9 @@ func Cancellable(a Action) bool {
 	return false
 }
 
-// Observable reports whether an action can change observations. An observation that was
-// older than the end of such an action is out of date.
-func Observable(a Action) bool {
+// IsObservable reports whether an action can change what the runtime lists. An observation that was
+// requested before the end of such an action is out of date.
+func IsObservable(a Action) bool {
 	switch a.(type) {
 	case EnsureImage, PrepareVolumes, UpdateVolumes, CheckVolumes, ReleaseVolumes, RemoveDir, Probe, ReadMessage:
 		return false

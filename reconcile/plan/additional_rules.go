@@ -5,8 +5,8 @@ type additionalRule struct {
 	id       RuleID
 	verb     string
 	sentence string
-	// early reports that the rule applies before the pod rule's action, because container
-	// rules depend on what it does.
+	// early reports whether the rule applies before the action of the pod rule, because
+	// container rules depend on its actions.
 	early bool
 	when  func(*facts, *Decision) bool
 	then  func(*facts, *Decision)
@@ -16,10 +16,10 @@ type additionalRule struct {
 // in this order. If several of them set Decision.Why, the last one wins.
 var additionalRules = []additionalRule{
 	{RulePreparing, "prepare", "the preparation of the sandbox and the volumes is in progress and continues", true,
-		(*facts).inSandbox, (*facts).keepPreparing},
+		(*facts).containerRulesApply, (*facts).keepPreparing},
 	// Until all containers have their sizes, the cgroup has room for both sizes.
 	{RulePodResized, "resize", "the containers have been resized, and the cgroup of the pod follows", false,
-		(*facts).podResized, (*facts).resizePod},
+		(*facts).needsPodResize, (*facts).resizePod},
 	{RuleRunsWithoutObjects, "keep", "the pod keeps running although an object that it refers to is missing", false,
 		(*facts).runsWithoutObjects, (*facts).showMissing},
 	{RuleResizeNotAdmitted, "keep", "the pod keeps its size, because the node does not admit the new one", false,
@@ -33,12 +33,12 @@ var additionalRules = []additionalRule{
 	{RuleTerminationMessages, "read", "the termination messages of exited containers are read", false,
 		notReplaced, func(f *facts, d *Decision) { f.readMessages(d) }},
 	{RuleActiveDeadline, "wait", "the pod fails when activeDeadlineSeconds has passed", false,
-		(*facts).deadlineAhead, func(f *facts, d *Decision) { d.wakeAt(f.deadline()) }},
+		(*facts).hasDeadlineAhead, func(f *facts, d *Decision) { d.wakeAt(f.deadline()) }},
 	{RuleCleanup, "remove", "old sandboxes, containers and directories of the pod are removed", false,
 		(*facts).mayCleanUp, (*facts).cleanUp},
 }
 
-// applyAdditionalRules applies the additional rules that are early, or the others.
+// applyAdditionalRules applies the additional rules whose early field has this value.
 func (f *facts) applyAdditionalRules(d *Decision, early bool) {
 	for _, r := range additionalRules {
 		if r.early != early || !r.when(f, d) {
@@ -52,21 +52,24 @@ func (f *facts) applyAdditionalRules(d *Decision, early bool) {
 	}
 }
 
-// inSandbox reports whether container rules apply to a ready sandbox.
-func (f *facts) inSandbox(d *Decision) bool { return d.Phase == PhaseInit || d.Phase == PhaseRun }
+// containerRulesApply reports whether container rules apply to a ready sandbox.
+func (f *facts) containerRulesApply(d *Decision) bool {
+	return d.Phase == PhaseInit || d.Phase == PhaseRun
+}
 
-// keepPreparing names preparations that are in progress, even if no container currently
-// waits for them.
+// keepPreparing adds the preparations that are in progress to d, even if no container waits for
+// them now.
 func (f *facts) keepPreparing(d *Decision) {
 	prepare := PrepareVolumes{UID: f.in.Desired.UID}
 	if f.in.InFlight[prepare.Subject()] == Action(prepare) {
 		d.do(prepare)
 	}
-	// A runtime lists a sandbox shortly before the call that created it returns. If the
-	// call were canceled, the sandbox could be removed.
+	// A runtime lists a sandbox shortly before the call that creates it returns. If the call
+	// were canceled, the runtime could remove the sandbox.
 	if run, ok := f.in.InFlight[RunSandbox{}.Subject()].(RunSandbox); ok && run.Attempt == f.cur.Attempt {
 		d.do(run)
 	}
 }
 
+// notReplaced reports whether d does not replace the version in force.
 func notReplaced(_ *facts, d *Decision) bool { return !d.Replace }

@@ -7,16 +7,17 @@ import (
 	"podd/runtime"
 )
 
-// Crash back-off of Kubernetes: the first restart is immediate, then after 10s, doubling to
-// 5 minutes. Ten minutes without a crash reset it.
+// The crash back-off of Kubernetes: the first restart is immediate. The second restart is delayed
+// by backoffFirst, and the delay doubles with each crash up to backoffMax. A container that runs
+// for backoffReset starts with an immediate restart again.
 const (
-	backoffFirst   = 10 * time.Second
-	backoffMax     = 5 * time.Minute
-	backoffForgive = 10 * time.Minute
+	backoffFirst = 10 * time.Second
+	backoffMax   = 5 * time.Minute
+	backoffReset = 10 * time.Minute
 )
 
-// backoff returns the delay of the start that follows n consecutive crashes, at most limit;
-// a zero limit means 5 minutes.
+// backoff returns the delay of the start after n consecutive crashes, at most limit. A zero limit
+// means backoffMax.
 func backoff(n int, limit time.Duration) time.Duration {
 	if limit <= 0 {
 		limit = backoffMax
@@ -31,10 +32,10 @@ func backoff(n int, limit time.Duration) time.Duration {
 	return min(d, limit)
 }
 
-// crashes returns how many consecutive crashes preceded the container's exit: the back-off
-// step at which it was started, unless it ran long enough.
+// crashes returns the number of consecutive crashes before the start of container c; 0 if c ran for
+// at least backoffReset.
 func crashes(c *runtime.Container) int {
-	if !c.StartedAt.IsZero() && c.FinishedAt.Sub(c.StartedAt) >= backoffForgive {
+	if !c.StartedAt.IsZero() && c.FinishedAt.Sub(c.StartedAt) >= backoffReset {
 		return 0
 	}
 	n, err := strconv.Atoi(c.Annotations[runtime.AnnotationBackoff])
@@ -44,10 +45,10 @@ func crashes(c *runtime.Container) int {
 	return n
 }
 
-// restartAt returns when an exited container may be restarted. The wait is measured on the
-// monotonic clock from the first observation of the exit, minus the time that had passed
-// before by the runtime's wall clock. So a clock that jumps can shorten the wait but never
-// lengthen it.
+// restartAt returns when an exited container may be restarted. seen is when the exit was first
+// observed, with a monotonic clock reading. The delay is counted from seen, minus the time between
+// the exit and seen by the runtime's wall clock. So a step of the wall clock can shorten the delay
+// but never lengthen it.
 func restartAt(c *runtime.Container, seen time.Time, limit time.Duration) time.Time {
 	delay := backoff(crashes(c), limit)
 	if c.FinishedAt.IsZero() { // the time of the exit is unknown

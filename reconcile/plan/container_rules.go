@@ -20,94 +20,93 @@ type containerRule struct {
 }
 
 // containerRules apply to each container of a pod with a ready sandbox, except ephemeral
-// ones. The first row with a true condition applies.
+// containers. The first row with a true condition applies.
 var containerRules = []containerRule{
-	// A user requested the restart of this container, not of its successor.
+	// The request is for the running container, not for a later container of the same name.
 	{RuleRestartRequested, "stop", "a restart of the container was requested",
 		func(f *facts, m *member) bool { return m.restartRequested() && m.is(runtime.Running) }, stopForRestart},
-	// The container must stop, because only a new one gets a new result.
+	// The result of the probe stays the same until another container is started.
 	{RuleStartupProbeFailed, "stop", "the startup probe failed, so the container is stopped",
 		failing(Startup), stopUnhealthy(Startup)},
 	{RuleLivenessProbeFailed, "stop", "the liveness probe failed, so the container is stopped",
 		failing(Liveness), stopUnhealthy(Liveness)},
 	{RulePostStartHookFailed, "stop", "the postStart hook failed, so the container is stopped",
 		hookFailed, stopFailedHook},
-	// The reason of the stop may not apply any more.
+	// The stop continues even if its reason does not apply any more.
 	{RuleTerminating, "stop", "the stop of the container has begun and continues",
 		isTerminating, continueTermination},
-	// Until the hook is done, no probe runs and no later container starts.
+	// Until the hook is done, no probe of the container runs and no later container starts.
 	{RulePostStartHookPending, "run hook", "the postStart hook of the container is not done",
 		hookNotDone, runPostStart},
-	// Only its image changed. It runs until the new image is present.
+	// The sandbox is kept. The container runs until its new image is present.
 	{RuleContainerChanged, "restart", "the manifest of the container changed, so it is stopped to be started again",
-		(*facts).changed, stopChanged},
+		(*facts).isChanged, stopChanged},
 	{RuleResizeByRestart, "restart", "the cpu or memory of the container changed, and its resizePolicy requires a restart",
-		(*facts).resizedByRestart, stopToResize},
+		(*facts).needsRestartToResize, stopToResize},
 	{RuleResizeInPlace, "resize", "the cpu or memory of the container changed and is applied while it runs",
-		(*facts).resized, resize},
-	// Its other probes do not count yet.
+		(*facts).needsResize, resize},
+	// Its other probes do not run yet.
 	{RuleNotStarted, "probe", "the startup probe of the container has not passed yet",
-		unstarted, waitStarted},
+		isUnstarted, waitStarted},
 	{RuleNotReady, "probe", "the readiness probe of the container has not passed",
-		unready, waitReadiness},
+		isUnready, waitReadiness},
 	{RuleRunning, "keep", "the container runs",
 		func(f *facts, m *member) bool { return m.is(runtime.Running) }, keepRunning},
-	// Stopping it makes its state known.
+	// After the stop, the state of the container is known.
 	{RuleStateUnknown, "stop", "the runtime does not know the state of the container, so it is stopped",
 		func(f *facts, m *member) bool { return m.is(runtime.Unknown) }, stopUnknown},
 	{RuleExitCodeUnknown, "wait", "the container has exited, and what follows depends on an exit code that the runtime has not reported",
 		(*facts).needsExit, waitExit},
 	{RuleCompleted, "keep", "the container has exited and is not restarted",
-		(*facts).completed, keepRunning},
+		(*facts).isCompleted, keepRunning},
 	{RuleInitCompleted, "keep", "the init container has completed",
 		func(f *facts, m *member) bool { return m.kind == Init && f.initSatisfied(m) }, keepRunning},
-	// Its image is pulled meanwhile.
+	// The image is pulled while the container waits.
 	{RuleNotItsTurn, "wait", "containers that start before this one have not completed or started",
-		func(f *facts, m *member) bool { return !f.turn(m) }, waitTurn},
-	// It never ran, so it has no earlier size that is admitted.
+		func(f *facts, m *member) bool { return !f.isItsTurn(m) }, waitTurn},
+	// A container that ran before is started with its earlier size, which is admitted.
 	{RuleSizeNotAdmitted, "wait", "the node does not admit the cpu and memory of the container",
 		(*facts).hasNoAdmittedSize, waitSize},
 	{RuleCreated, "start", "an interrupted start created the container, which is started now",
-		func(f *facts, m *member) bool { return m.is(runtime.Created) && !f.starting(m) }, startCreated},
-	// See backoff for the delays.
+		func(f *facts, m *member) bool { return m.is(runtime.Created) && !f.isStarting(m) }, startCreated},
 	{RuleCrashBackOff, "wait", "the container crashed repeatedly; the delay of its restart doubles with each crash, up to a limit",
 		(*facts).backsOff, backOff},
 	{RuleStartFailed, "wait", "the last start of the container failed and is retried after a delay",
 		func(f *facts, m *member) bool { return f.in.Now.Before(m.hist.Start.Until) }, waitStart},
 	{RuleImageMissing, "pull", "the image of the container is not present",
-		func(f *facts, m *member) bool { return !f.starting(m) && !m.imagePresent() }, getImage},
+		func(f *facts, m *member) bool { return !f.isStarting(m) && !m.hasImage() }, getImage},
 	{RuleVolumesMissing, "prepare", "the volumes of the pod are not prepared",
 		func(f *facts, m *member) bool { return !f.in.History.VolumesReady }, waitVolumes},
-	// A start that failed, or whose result is unknown, may have created it.
+	// A start that failed, or whose result is unknown, may have created the container.
 	{RuleNotObserved, "wait", "an earlier start may have created the container, so the runtime is checked first",
-		func(f *facts, m *member) bool { return f.in.Unobserved && !f.starting(m) }, waitObservation},
+		func(f *facts, m *member) bool { return f.in.Unobserved && !f.isStarting(m) }, waitObservation},
 	{RuleStart, "start", "the container is started",
 		func(*facts, *member) bool { return true }, start},
 }
 
-// preparingRules apply to each container of a pod without a ready sandbox, whose images are
-// pulled meanwhile.
+// preparingRules apply to each container of a pod without a ready sandbox. The images are pulled
+// while the sandbox is created.
 var preparingRules = []containerRule{
 	{RuleCompleted, "keep", "",
-		(*facts).completed, keep},
+		(*facts).isCompleted, keep},
 	{RuleEphemeralRemoved, "keep", "",
 		func(f *facts, m *member) bool { return m.kind == Ephemeral && m.created }, keep},
 	{RuleImageMissing, "pull", "",
-		func(f *facts, m *member) bool { return !m.imagePresent() }, prefetchImage},
+		func(f *facts, m *member) bool { return !m.hasImage() }, prefetchImage},
 	{RuleSandboxNotReady, "wait", "the pod has no sandbox that is ready",
 		func(*facts, *member) bool { return true }, waitSandbox},
 }
 
-// keepEarlierRules apply to each container of a version that cannot start yet, while an
-// earlier one runs.
+// keepEarlierRules apply to each container of a version that cannot start yet, while an earlier
+// version runs.
 var keepEarlierRules = []containerRule{
 	{RuleImageMissing, "pull", "",
-		func(f *facts, m *member) bool { return !m.imagePresent() }, getImage},
+		func(f *facts, m *member) bool { return !m.hasImage() }, getImage},
 	{RuleEarlierVersionRuns, "wait", "an earlier version of the pod is kept running",
 		func(*facts, *member) bool { return true }, keep},
 }
 
-// decideContainers decides for each container of a pod with a ready sandbox.
+// decideContainers applies the container rules to a pod with a ready sandbox.
 func (f *facts) decideContainers(d *Decision) {
 	f.applyContainerRules(containerRules, f.members, d)
 	f.applyContainerRules(ephemeralRules, f.ephemeral, d)
@@ -129,9 +128,8 @@ func (f *facts) applyContainerRules(rules []containerRule, members []member, d *
 	}
 }
 
-// starting reports whether a start of the container is in progress. Observations of it are
-// handled by the start.
-func (f *facts) starting(m *member) bool {
+// isStarting reports whether a start of the container is in progress.
+func (f *facts) isStarting(m *member) bool {
 	a, ok := f.in.InFlight[StartContainer{Container: m.spec.Name}.Subject()]
 	if !ok {
 		return false
@@ -145,9 +143,9 @@ func keepRunning(f *facts, m *member, d *Decision, s *Step) {
 	if !m.is(runtime.Running) {
 		return
 	}
-	// A broken liveness probe would otherwise go unnoticed.
-	if f.trial(m, Liveness).needsUser() {
-		f.explain(m, Liveness, s)
+	// A liveness probe whose attempts cannot be carried out has no other effect.
+	if f.probeState(m, Liveness).needsUser() {
+		f.showProbe(m, Liveness, s)
 	}
 	f.probeStarted(m, d)
 }
@@ -157,33 +155,33 @@ func stopForRestart(f *facts, m *member, d *Decision, s *Step) {
 	f.stopOwn(d, m, graceOf(f.cur), s.Why)
 }
 
-// changed reports whether a running container differs from the manifest although its
-// sandbox can be kept. Init containers are excluded, because they have completed.
-func (f *facts) changed(m *member) bool {
-	return m.kind != Init && m.is(runtime.Running) && f.manifestChanged(m)
+// isChanged reports whether a running container was created from another manifest of the
+// container. Init containers are excluded, because they have completed.
+func (f *facts) isChanged(m *member) bool {
+	return m.kind != Init && m.is(runtime.Running) && f.hasChangedManifest(m)
 }
 
-// manifestChanged reports whether the container was created from another manifest than the
-// desired one.
-func (f *facts) manifestChanged(m *member) bool {
-	created, ours := m.last.Annotations[runtime.AnnotationStart]
-	if !ours { // created by a kubelet that ran the pod in between, or by an earlier podd
+// hasChangedManifest reports whether the newest container of m was created from another manifest of
+// the container than the desired manifest.
+func (f *facts) hasChangedManifest(m *member) bool {
+	created, known := m.last.Annotations[runtime.AnnotationStartHash]
+	if !known { // created by a kubelet that ran the pod in between, or by an earlier podd
 		created = m.last.Annotations[runtime.AnnotationContainerHash]
-		ours = created != "" && created != manifest.KubeletHash(m.spec)
+		known = created != "" && created != manifest.KubeletHash(m.spec)
 	}
-	return f.in.Desired.FixedUID && ours && created != f.in.Desired.Containers[m.spec.Name].Digits()
+	return f.in.Desired.FixedUID && known && created != f.in.Desired.Containers[m.spec.Name].Digits()
 }
 
 func stopChanged(f *facts, m *member, d *Decision, s *Step) {
-	if m.imagePresent() {
+	if m.hasImage() {
 		s.Why = "its manifest changed"
-		f.beginStop(d, m, stopBudget{grace: graceOf(f.cur), why: s.Why, again: true})
+		f.beginStop(d, m, stopBudget{grace: graceOf(f.cur), why: s.Why, restart: true})
 		return
 	}
 	getImage(f, m, d, s)
 	s.Reason = ""
-	if unstarted(f, m) {
-		f.attempt(m, d, Startup)
+	if isUnstarted(f, m) {
+		f.scheduleProbe(m, d, Startup)
 	} else {
 		f.probeStarted(m, d)
 	}
@@ -194,8 +192,8 @@ func stopUnknown(f *facts, m *member, d *Decision, s *Step) {
 	f.stopOwn(d, m, graceOf(f.cur), s.Why)
 }
 
-// needsExit reports whether a container exited with an unknown code on which the next step
-// depends.
+// needsExit reports whether a container has exited with an unknown code, and the next step depends
+// on the code.
 func (f *facts) needsExit(m *member) bool {
 	if !m.is(runtime.ExitUnknown) || m.restartRequested() {
 		return false
@@ -207,19 +205,19 @@ func waitExit(f *facts, m *member, d *Decision, s *Step) {
 	s.Why, s.Problem = exitMissing(m.last), true
 }
 
-// exitMissing returns the message for an exit that the runtime has not reported yet.
+// exitMissing returns the message for a container whose exit code the runtime has not reported.
 func exitMissing(c *runtime.Container) string {
 	return "it has exited, and the runtime has not reported its exit code; checking again: " + c.Message
 }
 
 func waitTurn(f *facts, m *member, d *Decision, s *Step) {
 	s.Reason = f.startingReason()
-	if m.last == nil && !m.imagePresent() {
+	if m.last == nil && !m.hasImage() {
 		d.tryImage(f.in, m.spec, m.hist.Image, false)
 	}
 }
 
-// startingReason returns the waiting reason of a container in a pod without problems.
+// startingReason returns the waiting reason of a container that waits without a problem.
 func (f *facts) startingReason() string {
 	if len(f.in.Desired.Spec.Spec.InitContainers) == 0 {
 		return "ContainerCreating"
@@ -239,7 +237,7 @@ func startCreated(f *facts, m *member, d *Decision, s *Step) {
 }
 
 func (f *facts) backsOff(m *member) bool {
-	return m.hasEnded() && !m.restartRequested() && !f.manifestChanged(m) && f.in.Now.Before(f.restartAt(m))
+	return m.hasExited() && !m.restartRequested() && !f.hasChangedManifest(m) && f.in.Now.Before(f.restartAt(m))
 }
 
 func (f *facts) restartAt(m *member) time.Time {
@@ -279,7 +277,8 @@ func getImage(f *facts, m *member, d *Decision, s *Step) {
 	d.tryImage(f.in, m.spec, img, false)
 }
 
-// tryImage names the pull unless it failed and its retry is not due.
+// tryImage adds the action that pulls the image of container c, unless the last pull img failed and
+// its retry is not due.
 func (d *Decision) tryImage(in *Input, c *v1.Container, img Image, successor bool) {
 	if img.Name == c.Image {
 		if img.Failure.Final {
@@ -293,14 +292,14 @@ func (d *Decision) tryImage(in *Input, c *v1.Container, img Image, successor boo
 	d.do(EnsureImage{Container: c.Name, Image: c.Image, Policy: string(c.ImagePullPolicy), Successor: successor})
 }
 
-// imagePresent reports whether the image for the next start is present.
-func (m *member) imagePresent() bool {
+// hasImage reports whether the image for the next start of m is present.
+func (m *member) hasImage() bool {
 	img := m.hist.Image
 	stale := img.Used && m.spec.ImagePullPolicy == v1.PullAlways
 	return img.Ref != "" && img.Name == m.spec.Image && !stale
 }
 
-// prefetch pulls all images while the sandbox is created or waited for.
+// prefetch pulls the images of all containers while the pod has no ready sandbox.
 func (f *facts) prefetch(d *Decision) {
 	f.applyContainerRules(preparingRules, f.members, d)
 	f.applyContainerRules(preparingRules, f.ephemeral, d)
@@ -332,11 +331,11 @@ func start(f *facts, m *member, d *Decision, s *Step) {
 	s.Reason = f.startingReason()
 	a := StartContainer{Container: m.spec.Name, SandboxID: f.cur.ID, Attempt: m.attempt, Restarts: m.restarts, PostStart: HasPostStart(m.spec), Why: "desired"}
 	a.ImageRef, a.ImageUser = m.hist.Image.Ref, m.hist.Image.User
-	if m.hasEnded() {
+	if m.hasExited() {
 		a.Backoff = crashes(m.last) + 1
 		a.Why = "exited with " + m.exitText()
 		switch {
-		case f.manifestChanged(m):
+		case f.hasChangedManifest(m):
 			a.Backoff, a.Why = 0, "its manifest changed"
 		case m.restartRequested():
 			a.Backoff, a.Why = 0, "restart requested"

@@ -5,25 +5,25 @@ import "time"
 // DeadlineExceeded is the reason of a pod that exceeded its activeDeadlineSeconds.
 const DeadlineExceeded = "DeadlineExceeded"
 
-// deadline returns when the pod fails because of activeDeadlineSeconds, counted from its
-// admission across restarts of podd and of containers; zero: never. If podd is killed
-// before it has recorded the failure, the pod fails again because of its start time, which
-// was recorded before the pod was started.
+// deadline returns when the pod fails because of activeDeadlineSeconds; zero means never. The time
+// is counted from the admission of the pod, and is not affected by restarts of podd and of
+// containers. If podd is killed before it has recorded the failure, the pod fails again, because
+// its start time was recorded before the pod was started.
 func (f *facts) deadline() time.Time {
 	p := f.in.Desired
 	if p == nil || p.Spec.Spec.ActiveDeadlineSeconds == nil || f.in.History.StartTime.IsZero() || f.notAdmitted() && f.cur == nil {
 		return time.Time{}
 	}
-	return f.in.History.StartTime.Add(Grace(*p.Spec.Spec.ActiveDeadlineSeconds))
+	return f.in.History.StartTime.Add(GraceDuration(*p.Spec.Spec.ActiveDeadlineSeconds))
 }
 
-func (f *facts) overDeadline() bool {
+// isPastDeadline reports whether the deadline has passed.
+func (f *facts) isPastDeadline() bool {
 	at := f.deadline()
 	return !at.IsZero() && !f.in.Now.Before(at)
 }
 
-// deadlineAhead reports whether the pod has a deadline that has not passed, and has not
-// finished.
-func (f *facts) deadlineAhead(d *Decision) bool {
+// hasDeadlineAhead reports whether the pod has not finished and its deadline has not passed.
+func (f *facts) hasDeadlineAhead(d *Decision) bool {
 	return !d.Replace && f.in.Now.Before(f.deadline()) && d.Phase != PhaseWindDown && d.Phase != PhaseRest
 }

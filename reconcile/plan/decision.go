@@ -20,56 +20,58 @@ const (
 	PhaseRest     Phase = "rest"
 )
 
-// A Decision is what to do now. It prints as one line per rule and action.
+// A Decision contains the actions that should be in progress for a pod now, with the rules that
+// chose them and the reasons.
 type Decision struct {
 	Phase Phase
-	// Rule is the pod rule that matched.
+	// Rule is the pod rule that applies.
 	Rule RuleID
-	// Why is the reason for the decision about this pod, or "". WhyRule is the additional
-	// rule that it comes from, or "" if it comes from Rule.
+	// Why is the reason for the decision about this pod; it may be "". WhyRule is the additional
+	// rule that has set Why; "" if Rule has set it.
 	Why     string
 	WhyRule RuleID
-	// Problem reports that a user must act, so Why is shown.
+	// Problem reports whether a user must act. Why describes the problem.
 	Problem bool
-	// Reason is a status reason for the whole pod, or "".
+	// Reason is the reason in the status of the whole pod; "" if there is none.
 	Reason string
-	// Failure is the failed operation of the pod that will be retried; zero: none.
+	// Failure is the failed operation of the pod that will be retried; zero if there is none.
 	Failure Failure
 	Actions []Action
-	// Steps contains the decision for each container, in spec order.
+	// Steps contains the decision for each container, in the order of the manifest.
 	Steps []Step
-	// Wake is when to decide again if nothing happens; zero: not needed.
+	// Wake is when Next must be called again if nothing happens; zero means never.
 	Wake time.Time
-	// ProbeAt is when the next attempt of a probe is due; zero: none. It is separate from
-	// Wake because nothing else depends on it.
+	// ProbeAt is when the next attempt of a probe is due; zero if there is none. It is separate
+	// from Wake, so that decisions that differ only in ProbeAt can be compared.
 	ProbeAt time.Time
-	// Releasing reports that reservations of an earlier version are being released, or would
-	// be if the newer version were admitted.
+	// Releasing reports whether reservations of an earlier version are being released, or
+	// would be released if the newer version were admitted.
 	Releasing bool
-	// Replace reports that Successor replaces Desired now: the worker makes it Desired and
-	// decides again.
+	// Replace reports whether Successor replaces Desired now. The worker makes Successor the
+	// new Desired and decides again.
 	Replace bool
-	// CancelStarts reports that the starts of containers in progress are canceled because
-	// the pod is stopped. The worker cancels them and removes those that have not called
+	// CancelStarts reports whether the starts of containers in progress are canceled because
+	// the pod is stopped. The worker cancels them. It removes the starts that have not called
 	// the runtime from InFlight.
 	CancelStarts bool
-	// Resume reports that Desired, which was stopped for a node shutdown that was canceled,
-	// runs again: the worker removes its Finished and decides again.
+	// Resume reports whether Desired runs again, because the node shutdown that stopped it was
+	// canceled. The worker removes History.Finished and decides again.
 	Resume bool
-	// Done reports that nothing is left of this name.
+	// Done reports whether no sandbox, directory or action of this name is left.
 	Done bool
-	// Finished must be recorded after the actions are started; nil: nothing new. A failed
-	// write is retried.
+	// Finished is the end of the pod that the worker must record after it has started the
+	// actions; nil if there is no new end. A failed write is retried.
 	Finished *Finished
-	// RecordFirst reports that the end of the pod must not be published before Finished is
-	// on disk. While messages of containers are read first, Finished is nil. The actions
-	// do not wait: they only stop what still runs of the pod and release its volumes,
-	// which may be what fills the disk.
+	// RecordFirst reports whether the end of the pod must not be published before Finished is
+	// on disk. Finished is nil while messages of containers are read first. The actions do
+	// not wait for the write: they only stop containers and release volumes, which may be
+	// what fills the disk.
 	RecordFirst bool
-	// Stopping must be recorded before the actions are started, which start even if that
-	// fails; nil: nothing new.
+	// Stopping is the termination that the worker must record before it starts the actions;
+	// nil if there is no new termination. The actions are started even if the write fails.
 	Stopping *Stopping
-	// Terminations, by container ID, must be recorded in the same way; nil: nothing new.
+	// Terminations contains the terminations of containers, by container ID, that the worker
+	// must record in the same way; nil if there are none.
 	Terminations map[string]Termination
 }
 
@@ -78,23 +80,23 @@ type Step struct {
 	Container string
 	Rule      RuleID
 	Why       string
-	// Reason is a container waiting reason ("CrashLoopBackOff"), or "".
+	// Reason is the waiting reason of the container, such as "CrashLoopBackOff"; "" if there is
+	// none.
 	Reason string
-	// Problem reports that a user must act.
+	// Problem reports whether a user must act.
 	Problem bool
-	// Crashes is the number of consecutive crashes that caused the back-off; 0: no
+	// Crashes is the number of consecutive crashes that caused the back-off; 0 if there is no
 	// back-off.
 	Crashes int
-	// Until is when the wait ends; zero: it does not depend on time.
+	// Until is when the wait ends; zero if it does not depend on the time.
 	Until time.Time
-	// Failure is the pull or start that will be retried; zero: none.
+	// Failure is the failed pull, start or resize that will be retried; zero if there is none.
 	Failure Failure
-	// Probe is the kind of the failing probe if it is the Problem; "" otherwise.
+	// Probe is the kind of the probe that causes the Problem; "" if no probe causes it.
 	Probe ProbeKind
 }
 
-// WithoutProbes returns the decision without the attempts of probes, because only
-// their results are of interest.
+// WithoutProbes returns the decision without the attempts of probes and without ProbeAt.
 func (d Decision) WithoutProbes() Decision {
 	d.ProbeAt = time.Time{}
 	var rest []Action
@@ -107,15 +109,15 @@ func (d Decision) WithoutProbes() Decision {
 	return d
 }
 
-// Next returns when to decide again if nothing happens; zero: not needed.
-func (d Decision) Next() time.Time {
+// NextWake returns the earlier of Wake and ProbeAt; zero means never.
+func (d Decision) NextWake() time.Time {
 	if d.Wake.IsZero() || !d.ProbeAt.IsZero() && d.ProbeAt.Before(d.Wake) {
 		return d.ProbeAt
 	}
 	return d.Wake
 }
 
-// do adds an action unless there is one with the same subject already.
+// do adds an action unless the decision contains an action with the same subject.
 func (d *Decision) do(a Action) {
 	for _, b := range d.Actions {
 		if a.Subject() == b.Subject() {
@@ -125,17 +127,18 @@ func (d *Decision) do(a Action) {
 	d.Actions = append(d.Actions, a)
 }
 
-func (d *Decision) editWaits(why string) {
+// explainEdit sets Why for an edit that waits because of why.
+func (d *Decision) explainEdit(why string) {
 	d.Why = "the edit waits: " + why + "; the earlier version keeps running"
 }
 
-// EditWaits reports whether Why is the reason why the newest version cannot replace the
-// running one.
-func (d *Decision) EditWaits() bool {
+// IsEditWaiting reports whether Why is the reason because of which the newest version cannot replace
+// the running version yet.
+func (d *Decision) IsEditWaiting() bool {
 	return d.WhyRule == "" && d.Rule == RuleKeepEarlierVersion || d.WhyRule == RuleEditWaits || d.WhyRule == RuleEditDuringShutdown
 }
 
-// recordTermination records the termination of a container.
+// recordTermination adds the termination of the container with ID id.
 func (d *Decision) recordTermination(id string, e Termination) {
 	if d.Terminations == nil {
 		d.Terminations = map[string]Termination{}
@@ -157,7 +160,7 @@ func (d *Decision) probeAt(t time.Time) {
 	}
 }
 
-// String returns a transcript: the rule, each step, each action.
+// String returns one line for the pod rule, each step and each action.
 func (d Decision) String() string {
 	var b strings.Builder
 	line := func(parts ...string) { b.WriteString(strings.Join(parts, "") + "\n") }
@@ -174,6 +177,7 @@ func (d Decision) String() string {
 	return b.String()
 }
 
+// because returns why in parentheses; "" if why is "".
 func because(why string) string {
 	if why == "" {
 		return ""

@@ -11,56 +11,58 @@ import (
 	"podd/manifest"
 )
 
-// DiskUse is the disk usage of a pod on the node, in bytes by name. Unknown usage is
-// omitted and counts as zero.
+// DiskUse is the disk usage of a pod on the node, in bytes. Usage that could not be measured is
+// omitted.
 type DiskUse struct {
-	// Volumes contains its emptyDirs.
+	// Volumes contains the usage of the emptyDirs, by volume name.
 	Volumes map[string]int64
-	// Layers contains the writable layers of its containers, Logs their logs, Messages
-	// their termination messages.
+	// Layers, Logs and Messages contain the usage of the writable layers, the logs and the
+	// termination messages, by container name.
 	Layers, Logs, Messages map[string]int64
-	// Hosts is its hosts file, to which all of its containers can write.
+	// Hosts is the size of the hosts file, to which all containers of the pod can write.
 	Hosts int64
 	// Excess contains the parts that could not be measured completely and may be larger.
 	Excess Excess
 }
 
-// Excess contains, by the name of a volume or container, the limit of the measurement that
-// was exceeded, for example "more than 1000 files and directories". Such a pod counts as
-// exceeding its storage limit, because it could hide any amount of data.
+// Excess contains, by the name of a volume or container, the limit of the measurement that was
+// exceeded, for example "more than 1000 files and directories". Such a pod counts as exceeding its
+// storage limit, because otherwise it could hide any amount of data.
 type Excess struct{ Volumes, Logs map[string]string }
 
-// LimitsVolumes reports whether a pod has an emptyDir on disk with a sizeLimit. For an
-// emptyDir in memory the file system enforces the limit.
-func LimitsVolumes(spec *v1.PodSpec) bool {
+// HasVolumeLimit reports whether a pod has an emptyDir on disk with a sizeLimit. The limit of an
+// emptyDir in memory is enforced by its file system.
+func HasVolumeLimit(spec *v1.PodSpec) bool {
 	return slices.ContainsFunc(spec.Volumes, func(v v1.Volume) bool {
-		return OnDisk(&v) && v.EmptyDir.SizeLimit != nil && v.EmptyDir.SizeLimit.Sign() > 0
+		return IsOnDisk(&v) && v.EmptyDir.SizeLimit != nil && v.EmptyDir.SizeLimit.Sign() > 0
 	})
 }
 
-// OnDisk reports whether a volume is an emptyDir on the node's disk.
-func OnDisk(v *v1.Volume) bool {
+// IsOnDisk reports whether a volume is an emptyDir on the node's disk.
+func IsOnDisk(v *v1.Volume) bool {
 	return v.EmptyDir != nil && v.EmptyDir.Medium == v1.StorageMediumDefault
 }
 
-// LimitsStorage reports whether a container of a pod has a limit of ephemeral storage. As
+// HasStorageLimit reports whether a container of a pod has a limit of ephemeral storage. As
 // with cpu and memory, a limit of 0 is no limit.
-func LimitsStorage(spec *v1.PodSpec) bool {
+func HasStorageLimit(spec *v1.PodSpec) bool {
 	limited := func(c v1.Container) bool { return c.Resources.Limits.StorageEphemeral().Sign() > 0 }
 	return slices.ContainsFunc(spec.Containers, limited) || slices.ContainsFunc(spec.InitContainers, limited)
 }
 
-// ExceededLimit returns why a pod must be evicted because of its disk usage, or "". A part that
-// could not be measured completely exceeds all limits that apply to it. Limits are checked
-// in the kubelet's order, and each reason begins with its words: the limit of a volume; the
-// limit of the pod, which is the sum of its containers' limits and applies to the whole
-// DiskUse, including ephemeral containers; the limit of a container, which applies to its
-// layer, logs and termination messages. Init containers have no limit of their own, except
-// sidecars, which the kubelet omits.
+// ExceededLimit returns why a pod must be evicted because of its disk usage; "" if it need not be
+// evicted. A part that could not be measured completely exceeds all limits that apply to it. Each
+// reason begins with the kubelet's words. The limits are checked in the kubelet's order:
+//
+//   - the limit of a volume;
+//   - the limit of the pod, which is the sum of its containers' limits. It applies to the whole
+//     DiskUse, including ephemeral containers;
+//   - the limit of a container, which applies to its layer, logs and termination messages. Init
+//     containers other than sidecars have no limit of their own. The kubelet also omits sidecars.
 func (u DiskUse) ExceededLimit(spec *v1.PodSpec) string {
 	for i := range spec.Volumes {
 		v := &spec.Volumes[i]
-		if !OnDisk(v) || v.EmptyDir.SizeLimit == nil {
+		if !IsOnDisk(v) || v.EmptyDir.SizeLimit == nil {
 			continue
 		}
 		limit, used, excess := v.EmptyDir.SizeLimit, u.Volumes[v.Name], u.Excess.Volumes[v.Name]
@@ -72,7 +74,7 @@ func (u DiskUse) ExceededLimit(spec *v1.PodSpec) string {
 			return fmt.Sprintf("Usage of EmptyDir volume %q cannot be measured and counts as above the limit %q: the volume has %s. ", v.Name, limit, excess) + excessAdvice(used)
 		}
 	}
-	if !LimitsStorage(spec) {
+	if !HasStorageLimit(spec) {
 		return ""
 	}
 	limit, used, excess := manifest.PodLimits(spec)[v1.ResourceEphemeralStorage], u.total(spec), u.excess(spec)
@@ -94,14 +96,16 @@ func (u DiskUse) ExceededLimit(spec *v1.PodSpec) string {
 	return ""
 }
 
+// container returns the usage of the container with this name.
 func (u DiskUse) container(name string) int64 {
 	return u.Layers[name] + u.Logs[name] + u.Messages[name]
 }
 
+// total returns the usage to which the limit of the pod applies.
 func (u DiskUse) total(spec *v1.PodSpec) int64 {
 	sum := u.Hosts
 	for i := range spec.Volumes {
-		if v := &spec.Volumes[i]; OnDisk(v) {
+		if v := &spec.Volumes[i]; IsOnDisk(v) {
 			sum += u.Volumes[v.Name]
 		}
 	}
@@ -114,10 +118,11 @@ func (u DiskUse) total(spec *v1.PodSpec) int64 {
 	return sum
 }
 
-// excess returns the first part of a pod that could not be measured completely, and why.
+// excess returns a description of the first part of the pod that could not be measured completely;
+// "" if there is none.
 func (u DiskUse) excess(spec *v1.PodSpec) string {
 	for i := range spec.Volumes {
-		if v := &spec.Volumes[i]; OnDisk(v) && u.Excess.Volumes[v.Name] != "" {
+		if v := &spec.Volumes[i]; IsOnDisk(v) && u.Excess.Volumes[v.Name] != "" {
 			return fmt.Sprintf("EmptyDir volume %q has %s", v.Name, u.Excess.Volumes[v.Name])
 		}
 	}
@@ -128,10 +133,12 @@ func (u DiskUse) excess(spec *v1.PodSpec) string {
 	return fmt.Sprintf("the log directory of container %s has %s", names[0], u.Excess.Logs[names[0]])
 }
 
+// advice returns the remedy for a pod that uses this number of bytes.
 func advice(used int64) string {
 	return fmt.Sprintf("It holds %s; raise the limit or write less, and edit the pod to start it again", quantity(used))
 }
 
+// excessAdvice returns the remedy for a pod that uses more than this number of bytes.
 func excessAdvice(used int64) string {
 	return fmt.Sprintf("It holds at least %s; write fewer files or remove the limit, and edit the pod to start it again", quantity(used))
 }

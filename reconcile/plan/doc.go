@@ -1,13 +1,13 @@
-// Package plan decides what to do next for one pod name. It is pure: values in, values out;
-// no clock, no I/O, no goroutine.
+// Package plan decides what to do next for one pod name. Its functions are pure: they depend only
+// on their arguments, read no clock, perform no I/O and start no goroutine.
 //
 //	desired  ─┐
 //	observed ─┼─▶ Next ─▶ Decision{Rule, Actions, Steps, Wake, Done}
 //	history  ─┘
 //
-// A Decision names every action that must be in progress, including those that already are.
-// The worker starts the ones with a free subject and cancels those that a Decision no longer
-// names.
+// A Decision contains every action that should be in progress now, including actions that already
+// are. The worker starts the actions whose subjects have no action in progress. It cancels the
+// actions in progress that the Decision does not contain.
 //
 // # Rules
 //
@@ -17,9 +17,9 @@
 //	{RuleNotAdmitted, PhaseWait, "the node does not admit the pod",
 //		(*facts).notAdmitted, (*facts).waitAdmission},
 //
-// Everything that refers to a rule uses its [RuleID]: [Decision.Rule], [Step.Rule], logs,
-// events, metrics and podd why. The sentence is the same for all pods ([RuleID.Sentence]).
-// Decision.Why and Step.Why have the details for one pod. No code parses either.
+// [Decision.Rule], [Step.Rule], logs, events, metrics and podd why refer to a rule by its
+// [RuleID]. The sentence is the same for all pods ([RuleID.Sentence]). Decision.Why and Step.Why
+// contain the details for one pod. No code parses these texts.
 //
 // Pod rules (pod_rules.go, with conditions and actions in pod_*.go) choose the phase of the
 // pod. The first row with a true condition applies:
@@ -37,71 +37,69 @@
 //
 // Additional rules (additional_rules.go) apply in addition to the pod rule, for example to
 // read termination messages, to fail a pod at its deadline, or to update volumes. All rows
-// with a true condition apply, in the order of the table. [Decision.WhyRule] is the one that
-// has replaced the reason of the pod rule.
+// with a true condition apply, in the order of the table. [Decision.WhyRule] is the rule that has
+// replaced the reason of the pod rule.
 //
 // # Ephemeral containers
 //
-// Ephemeral containers are not part of a manifest: they are added to a version while it
-// runs. They start as soon as there is a sandbox, independently of other containers, and are
-// never restarted. They do not affect whether a pod is ready or finished, and stop with it:
+// Ephemeral containers are not part of a manifest. They are added to a version while it runs. They
+// start as soon as there is a sandbox, independently of other containers, and are never restarted.
+// They do not affect whether a pod is ready or finished, and stop when the pod stops:
 //
 //	added ─▶ wait for image, target ─▶ start ─▶ runs ─▶ exited
 //
-// Each is created once. The runtime shows whether it was created, and every try uses the
-// same attempt number: if the result of a try was lost, the runtime rejects a second
-// container. A container that was removed, by itself or with its sandbox, is not created
-// again.
+// Each ephemeral container is created once. All attempts to create it use the same attempt number,
+// so that the runtime rejects a second container if the result of an attempt was lost. A container
+// that was removed, alone or with its sandbox, is not created again.
 //
-// Every other start has its own attempt number, which is part of the container's name. If
-// an interrupted call holds the name of a number for more than five seconds, the number is
-// skipped, and does not count as a restart. An ephemeral container waits until the runtime
-// releases its name.
+// For other containers, every start has its own attempt number, which is part of the container's
+// name. If an interrupted call holds the name for more than five seconds, the attempt number is
+// skipped and does not count as a restart. An ephemeral container waits until the runtime releases
+// its name.
 //
 // # Probes
 //
-// A probe (probe.go, probe_rules.go) consists of attempts, which are actions, and a result,
-// which is part of the history by container ID:
+// A probe (probe.go, probe_rules.go) consists of attempts, which are actions, and a result, which
+// the history contains by container ID:
 //
 //	runs ─▶ startup passed ─▶ liveness passed ─▶ …   readiness: in the status
 //	 ▲          │ failed         │ failed
 //	 └── stop ◀─┴────────────────┘
 //
-// The readiness probe of a container that is being stopped continues until it has exited.
-// In a pod that is being stopped this needs the manifest that the pod was created from,
-// which podd may not have after a restart. Nothing waits for the result.
+// The readiness probe of a container that is being stopped continues until the container has
+// exited. If the whole pod is being stopped, the probe needs the manifest from which the pod was
+// created, which podd may not have after a restart. No rule waits for the result.
 //
 // # Hooks and termination
 //
-// A hook (hook.go, hook_rules.go) is an action, except that a sleep is a wait. Until its
-// postStart hook is done, a container has not started: no probe runs, and the containers
-// after it in the manifest are not started. Before a container is stopped, its preStop hook
-// runs, and both share the grace period:
+// A hook (hook.go, hook_rules.go) is an action; a hook that sleeps is only a wait. A container
+// counts as started when its postStart hook is done. Before that, its probes do not run, and the
+// containers after it in the manifest are not started. Before a container is stopped, its preStop
+// hook runs. The hook and the stop share the grace period:
 //
 //	start ─▶ postStart ─▶ runs      stop: preStop ─▶ SIGTERM, with the rest ─▶ SIGKILL
 //	             │ failed                      │ grace period over ▲ two seconds
 //	             └─▶ stop                      └───────────────────┘
 //
-// All stops follow this procedure: of a pod, of a sidecar, of one container that is
-// unhealthy or must restart on request. A grace period only gets shorter, and with zero
-// grace no hook runs.
+// All stops follow this procedure: the stop of a pod, of a sidecar, of an unhealthy container, and
+// of a container whose restart was requested. A grace period is never extended. If it is zero, no
+// hook runs.
 //
-// The stop of a pod does not wait for starts of its containers. Those that have not called
-// the runtime are canceled at once: they create nothing, even if a volume keeps them from
-// returning, and only the removal of the pod's directory waits for them. The others are
-// canceled, and return within seconds ([Decision.CancelStarts]).
+// The stop of a pod cancels the starts of its containers in progress ([Decision.CancelStarts]). A
+// start that has not called the runtime creates no container any more. The stop does not wait for
+// it, even if a volume keeps it from returning; only the removal of the pod's directory waits. A
+// start that has called the runtime returns within seconds, and the stop waits for it.
 //
-// A hook runs once, or again if podd was killed while it ran. Three facts are recorded in
-// time: that a postStart hook is due, before its container is started; that a termination
-// has begun, before anything is done for it; that a hook is done, before the next step. So
-// podd after a restart repeats a hook that was in progress, within the rest of the grace
-// period, and no hook that was done. If no Decision names a hook in progress any more,
-// because its container exited or the grace period is over, an HTTP request is canceled, a
-// command continues, and the result of both is ignored.
+// A hook runs once. If podd is killed while the hook runs, it runs again. For this, three facts
+// are recorded: that a postStart hook is due, before its container is started; that a termination
+// has begun, before its first action; that a hook is done, before the next step. After a restart,
+// podd repeats a hook that was in progress, within the rest of the grace period. If no Decision
+// contains a hook in progress any more, because its container exited or the grace period has
+// passed, an HTTP request is canceled and a command continues. Their results are ignored.
 //
-// A node shutdown stops pods by groups of priority (shutdown.go): each pod becomes Failed
-// and rests. A pod of a manifest on this node resumes after the next boot, or when the
-// shutdown is canceled:
+// A node shutdown stops pods by groups of priority (shutdown.go). Each pod becomes Failed and
+// enters the phase rest. A pod of a manifest on this node runs again after the next boot, or when
+// the shutdown is canceled:
 //
 //	run ─▶ wind down ─▶ rest ─▶ resumes: as after the loss of its sandbox
 //

@@ -6,38 +6,38 @@ import (
 	"podd/runtime"
 )
 
-// ephemeralRules apply to each ephemeral container of a pod with a ready sandbox. The first
-// row with a true condition applies. A row without a sentence has that of containerRules.
+// ephemeralRules apply to each ephemeral container of a pod with a ready sandbox. The first row
+// with a true condition applies. The sentence of a row without a sentence is in containerRules.
 var ephemeralRules = []containerRule{
-	// The reason of the stop may not apply any more.
+	// The stop continues even if its reason does not apply any more.
 	{RuleTerminating, "stop", "",
 		isTerminating, continueTermination},
 	{RuleRunning, "keep", "",
 		func(f *facts, m *member) bool { return m.is(runtime.Running) }, showWarning},
-	// Stopping it makes its state known.
+	// After the stop, the state of the container is known.
 	{RuleStateUnknown, "stop", "",
 		func(f *facts, m *member) bool { return m.is(runtime.Unknown) }, stopUnknown},
 	{RuleExitCodeUnknown, "wait", "",
 		func(f *facts, m *member) bool { return m.is(runtime.ExitUnknown) }, waitExit},
-	// A user can add another one.
+	// A user can add another ephemeral container.
 	{RuleEphemeralExited, "keep", "the ephemeral container has exited and is never restarted",
 		func(f *facts, m *member) bool { return m.is(runtime.Exited) }, showWarning},
 	{RuleCreated, "start", "",
-		func(f *facts, m *member) bool { return m.is(runtime.Created) && !f.starting(m) }, startCreated},
+		func(f *facts, m *member) bool { return m.is(runtime.Created) && !f.isStarting(m) }, startCreated},
 	{RuleStarting, "start", "the start of the container is in progress",
-		(*facts).starting, continueStart},
+		(*facts).isStarting, continueStart},
 	{RuleEphemeralRemoved, "keep", "the ephemeral container was removed, by itself or with its sandbox, and is never restarted",
 		func(f *facts, m *member) bool { return m.created }, showWarning},
 	{RuleStartFailed, "wait", "",
 		func(f *facts, m *member) bool { return f.in.Now.Before(m.hist.Start.Until) }, waitStart},
 	{RuleImageMissing, "pull", "",
-		func(f *facts, m *member) bool { return !m.imagePresent() }, getImage},
-	// Its process namespace does not exist yet.
+		func(f *facts, m *member) bool { return !m.hasImage() }, getImage},
+	// The process namespace that the container joins does not exist yet.
 	{RuleTargetNotRunning, "wait", "the target of the ephemeral container does not run",
 		(*facts).targetNotRunning, waitTarget},
 	{RuleVolumesMissing, "prepare", "",
 		func(f *facts, m *member) bool { return !f.in.History.VolumesReady }, waitVolumes},
-	// It must not be created twice.
+	// An ephemeral container must not be created twice.
 	{RuleNotObserved, "wait", "",
 		func(f *facts, m *member) bool { return f.in.Unobserved }, waitTurn},
 	{RuleStart, "start", "",
@@ -53,8 +53,7 @@ func showWarning(f *facts, m *member, d *Decision, s *Step) {
 	s.Why, s.Problem = m.hist.Image.Warning, m.hist.Image.Warning != ""
 }
 
-// targetNotRunning reports whether the target of m does not run. A created container does
-// not need it any more.
+// targetNotRunning reports whether m has a target and the target does not run.
 func (f *facts) targetNotRunning(m *member) bool {
 	return m.target != "" && f.runningID(m.target) == ""
 }
@@ -74,7 +73,7 @@ func waitTarget(f *facts, m *member, d *Decision, s *Step) {
 	s.Why = fmt.Sprintf("its target container %s does not run", m.target)
 }
 
-// startEphemeral uses the same attempt number for every try.
+// startEphemeral starts an ephemeral container. All attempts use the same attempt number.
 func startEphemeral(f *facts, m *member, d *Decision, s *Step) {
 	s.Reason = f.startingReason()
 	d.do(StartContainer{

@@ -12,19 +12,21 @@ import (
 	"podd/runtime"
 )
 
-// facts are the data of an Input in the form that the rules use.
+// facts contains the data of an Input in the form that the rules use.
 type facts struct {
 	in *Input
-	// desired is Desired with the sizes in the manifest; in.Desired has the allocated sizes.
+	// desired is the desired version with the sizes in its manifest. in.Desired is the same
+	// version with the allocated sizes.
 	desired *manifest.Pod
-	// mine contains the incarnations of Desired's version, newest first.
+	// mine contains the incarnations of the desired version, newest first.
 	mine []runtime.Incarnation
-	// stale contains incarnations of this podd that must stop: those of another version,
-	// those that are being stopped, and older live ones of this version.
+	// stale contains the incarnations of this podd that must stop: incarnations of another
+	// version, incarnations that are being stopped, and live incarnations of the desired
+	// version other than the newest.
 	stale []runtime.Incarnation
 	// foreign contains the incarnations that this podd did not create.
 	foreign []runtime.Incarnation
-	// cur is the newest of mine; nil if there is none.
+	// cur is the newest incarnation in mine; nil if there is none.
 	cur     *runtime.Incarnation
 	members []member
 	// ephemeral contains the ephemeral containers. They do not affect decisions about the
@@ -32,21 +34,21 @@ type facts struct {
 	ephemeral []member
 }
 
-// member is one container of the desired pod with its observed state and history.
+// member is a container of the desired version with its observed state and history.
 type member struct {
 	spec *v1.Container
 	kind Kind
-	// last is its newest record in cur; nil if there is none.
+	// last is the newest container with this name in cur; nil if there is none.
 	last *runtime.Container
 	hist ContainerHistory
-	// again reports that last was stopped to be restarted.
-	again bool
-	// started reports that it ran at least once in cur.
+	// restartDue reports whether last was stopped to be restarted.
+	restartDue bool
+	// started reports whether a container with this name ran in cur.
 	started bool
-	// attempt is the number of its next start, restarts the restart count.
+	// attempt is the attempt number of the next start, and restarts is its restart count.
 	attempt, restarts uint32
-	// created reports that an ephemeral container was created; target is the container
-	// that shares its process namespace with it, "" for none.
+	// created reports whether an ephemeral container was created. target is the name of the
+	// container whose process namespace it joins; "" if there is none.
 	created bool
 	target  string
 }
@@ -54,7 +56,7 @@ type member struct {
 // Kind is the kind of a container, which determines what its exit means for the pod.
 type Kind string
 
-// The kinds, which are values of the annotation podd/kind before ":<index>".
+// The kinds. The annotation podd/kind contains the kind of a container, followed by ":<index>".
 const (
 	Init    Kind = "init"
 	Sidecar Kind = "sidecar"
@@ -63,8 +65,8 @@ const (
 	Ephemeral Kind = "ephemeral"
 )
 
-// KindOf returns the kind of a regular or init container.
-func KindOf(c *v1.Container, init bool) Kind {
+// ContainerKind returns the kind of a container. init reports whether it is an init container.
+func ContainerKind(c *v1.Container, init bool) Kind {
 	switch {
 	case !init:
 		return Regular
@@ -74,13 +76,14 @@ func KindOf(c *v1.Container, init bool) Kind {
 	return Init
 }
 
+// newFacts returns the facts of in.
 func newFacts(in *Input) *facts {
 	f := &facts{in: in}
 	for _, inc := range in.Observed {
 		switch {
 		case inc.Foreign:
 			f.foreign = append(f.foreign, inc)
-		case Runs(in.Desired, &inc) && !in.isStopping(inc.ID):
+		case IsCreatedFrom(&inc, in.Desired) && !in.isStopping(inc.ID):
 			f.mine = append(f.mine, inc)
 		default:
 			f.stale = append(f.stale, inc)
@@ -95,8 +98,8 @@ func newFacts(in *Input) *facts {
 	return f
 }
 
-// newestFirst sorts records without a sandbox last, because those with a
-// sandbox are newer.
+// newestFirst compares incarnations by attempt number, descending. An incarnation without a sandbox
+// is older than an incarnation with a sandbox.
 func newestFirst(a, b runtime.Incarnation) int {
 	if (a.ID == "") != (b.ID == "") {
 		if a.ID == "" {
@@ -107,12 +110,12 @@ func newestFirst(a, b runtime.Incarnation) int {
 	return cmp.Compare(b.Attempt, a.Attempt)
 }
 
-// markSuperseded marks live incarnations of this version other than the newest as stale. If the
-// result of a RunSandbox call is lost, two sandboxes can exist.
+// markSuperseded moves live incarnations other than the newest from mine to stale. Two sandboxes
+// can exist if the result of a RunSandbox call was lost.
 func (f *facts) markSuperseded() {
 	var kept []runtime.Incarnation
 	for i, inc := range f.mine {
-		if i > 0 && Live(&inc) {
+		if i > 0 && IsLive(&inc) {
 			f.stale = append(f.stale, inc)
 			continue
 		}
@@ -121,8 +124,8 @@ func (f *facts) markSuperseded() {
 	f.mine = kept
 }
 
-// Runs reports whether an incarnation was created by podd from exactly this version.
-func Runs(p *manifest.Pod, inc *runtime.Incarnation) bool {
+// IsCreatedFrom reports whether podd created incarnation inc from version p. p may be nil.
+func IsCreatedFrom(inc *runtime.Incarnation, p *manifest.Pod) bool {
 	if p == nil || inc.Foreign || inc.UID != p.UID {
 		return false
 	}
@@ -133,21 +136,22 @@ func Runs(p *manifest.Pod, inc *runtime.Incarnation) bool {
 	return inc.Annotations[runtime.AnnotationHash] == p.Hash
 }
 
-// VersionOf returns the version from which an incarnation was created, or nil if podd does
-// not have its manifest.
-func VersionOf(inc *runtime.Incarnation, known ...*manifest.Pod) *manifest.Pod {
-	for _, p := range known {
-		if Runs(p, inc) {
+// FindVersion returns the version in versions from which inc was created; nil if there is none.
+func FindVersion(inc *runtime.Incarnation, versions ...*manifest.Pod) *manifest.Pod {
+	for _, p := range versions {
+		if IsCreatedFrom(inc, p) {
 			return p
 		}
 	}
 	return nil
 }
 
+// isStopping reports whether the sandbox with ID id is being stopped.
 func (in *Input) isStopping(id string) bool {
 	return in.History.Stopping != nil && in.History.Stopping.SandboxID == id && id != ""
 }
 
+// addMembers sets members and ephemeral from the containers of the desired version.
 func (f *facts) addMembers() {
 	if f.in.Desired == nil {
 		return
@@ -155,7 +159,7 @@ func (f *facts) addMembers() {
 	spec := &f.in.Desired.Spec.Spec
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
-		f.members = append(f.members, f.newMember(c, KindOf(c, true)))
+		f.members = append(f.members, f.newMember(c, ContainerKind(c, true)))
 	}
 	for i := range spec.Containers {
 		f.members = append(f.members, f.newMember(&spec.Containers[i], Regular))
@@ -168,6 +172,7 @@ func (f *facts) addMembers() {
 	}
 }
 
+// newMember returns the member for container c.
 func (f *facts) newMember(c *v1.Container, kind Kind) member {
 	m := member{spec: c, kind: kind, hist: f.in.History.Containers[c.Name]}
 	m.attempt, m.restarts, m.created = m.hist.Attempt, m.hist.Restarts, m.hist.Created
@@ -182,7 +187,7 @@ func (f *facts) newMember(c *v1.Container, kind Kind) member {
 				m.restarts = max(m.restarts, rec.Restarts()+1)
 			}
 			m.created = true
-			if rec.CutShort() && kind != Ephemeral {
+			if rec.StartInterrupted() && kind != Ephemeral {
 				continue // counts only for the attempt number
 			}
 			m.started = m.started || i == 0 && rec.State != runtime.Created
@@ -192,15 +197,15 @@ func (f *facts) newMember(c *v1.Container, kind Kind) member {
 		}
 	}
 	if m.last != nil {
-		m.again = f.in.History.Terminations[m.last.ID].Again
+		m.restartDue = f.in.History.Terminations[m.last.ID].Restart
 	}
 	return m
 }
 
-// hasEnded reports whether the container has exited, with a known or unknown code.
-func (m *member) hasEnded() bool { return m.is(runtime.Exited) || m.is(runtime.ExitUnknown) }
+// hasExited reports whether the container has exited, with a known or an unknown exit code.
+func (m *member) hasExited() bool { return m.is(runtime.Exited) || m.is(runtime.ExitUnknown) }
 
-// exitText returns the exit code for messages.
+// exitText returns the exit code of the container for messages.
 func (m *member) exitText() string {
 	if m.is(runtime.ExitUnknown) {
 		return "unknown"
@@ -208,18 +213,22 @@ func (m *member) exitText() string {
 	return strconv.Itoa(int(m.last.ExitCode))
 }
 
+// is reports whether the container exists and has state s.
 func (m *member) is(s runtime.ContainerState) bool { return m.last != nil && m.last.State == s }
 
-// restartsAfter reports whether policy and rules restart m after an exit with this code.
+// restartsAfter reports whether the restart policy and the restart rules of m require a restart
+// after an exit with this code.
 func (f *facts) restartsAfter(m *member, code int32) bool {
 	return manifest.RestartsAfter(&f.in.Desired.Spec.Spec, m.spec, code)
 }
 
+// policy returns the restart policy of a container.
 func (f *facts) policy(m *member) v1.RestartPolicy {
 	return manifest.RestartPolicyOf(&f.in.Desired.Spec.Spec, m.spec)
 }
 
-// exit returns the container's last exit: from the runtime, or else from the history.
+// exit returns the last exit of the container; nil if it has not exited or its exit code is
+// unknown. It is read from the history if the runtime has no container.
 func (m *member) exit() *Exit {
 	if m.is(runtime.Exited) {
 		return exitOf(m.last)
@@ -230,6 +239,7 @@ func (m *member) exit() *Exit {
 	return nil
 }
 
+// exitOf returns the exit of container c.
 func exitOf(c *runtime.Container) *Exit {
 	return &Exit{
 		ID: c.ID, Code: c.ExitCode, Reason: c.Reason, Message: c.Message,
@@ -237,8 +247,8 @@ func exitOf(c *runtime.Container) *Exit {
 	}
 }
 
-// completed reports whether a regular container has exited and is not restarted.
-func (f *facts) completed(m *member) bool {
+// isCompleted reports whether m is a regular container that has exited and is not restarted.
+func (f *facts) isCompleted(m *member) bool {
 	e := m.exit()
 	if m.kind != Regular || e == nil || m.restartRequested() {
 		return false
@@ -246,17 +256,20 @@ func (f *facts) completed(m *member) bool {
 	return !f.restartsAfter(m, e.Code)
 }
 
+// restartRequested reports whether a user requested the restart of the newest container of m, or
+// the container was stopped to be restarted.
 func (m *member) restartRequested() bool {
-	return m.last != nil && m.hist.RestartID == m.last.ID || m.again && m.hasEnded()
+	return m.last != nil && m.hist.RestartID == m.last.ID || m.restartDue && m.hasExited()
 }
 
-// initSatisfied reports whether m lets later containers start.
+// initSatisfied reports whether the containers after m may start, if m is an init container or a
+// sidecar.
 func (f *facts) initSatisfied(m *member) bool {
 	switch m.kind {
 	case Init:
-		// If a regular container was created in this sandbox, init is complete, even if its
-		// record no longer exists (k/k#86531). An init container that was stopped to be
-		// restarted has not completed.
+		// If a regular container was created in this sandbox, all init containers have
+		// completed, even if the runtime no longer lists them (k/k#86531). An init container
+		// that was stopped to be restarted has not completed.
 		return m.is(runtime.Exited) && m.last.ExitCode == 0 && !m.restartRequested() || f.regularCreated()
 	case Sidecar:
 		return m.started && !f.hookPending(m) && (m.spec.StartupProbe == nil || f.passed(m, Startup)) || f.regularCreated()
@@ -264,6 +277,7 @@ func (f *facts) initSatisfied(m *member) bool {
 	return true
 }
 
+// regularCreated reports whether a regular container was created in the present sandbox.
 func (f *facts) regularCreated() bool {
 	for i := range f.members {
 		if m := &f.members[i]; m.kind == Regular && m.last != nil {
@@ -273,8 +287,9 @@ func (f *facts) regularCreated() bool {
 	return false
 }
 
-// turn reports whether the containers before m let it start.
-func (f *facts) turn(m *member) bool {
+// isItsTurn reports whether m may start, because the containers before it have completed or
+// started.
+func (f *facts) isItsTurn(m *member) bool {
 	for i := range f.members {
 		before := &f.members[i]
 		if before.spec == m.spec {
@@ -290,11 +305,12 @@ func (f *facts) turn(m *member) bool {
 	return true
 }
 
-// Live reports whether a process of an incarnation may still run.
-func Live(inc *runtime.Incarnation) bool {
+// IsLive reports whether a process of incarnation inc may still run.
+func IsLive(inc *runtime.Incarnation) bool {
 	return inc.Ready || len(running(inc)) > 0
 }
 
+// running returns the containers of inc that may still run.
 func running(inc *runtime.Incarnation) []runtime.Container {
 	var out []runtime.Container
 	for _, c := range inc.Containers {
@@ -305,8 +321,8 @@ func running(inc *runtime.Incarnation) []runtime.Container {
 	return out
 }
 
-// kindOfRecord returns the recorded kind and index of a container. A container without
-// them is a regular one.
+// kindOfRecord returns the kind and the index in the annotations of a container. If they are
+// missing, the container is a regular container.
 func kindOfRecord(c *runtime.Container) (Kind, int) {
 	kind, index := c.Kind()
 	if kind == "" {
@@ -315,6 +331,7 @@ func kindOfRecord(c *runtime.Container) (Kind, int) {
 	return Kind(kind), index
 }
 
+// startsInFlight reports whether a start of a container is in progress.
 func (f *facts) startsInFlight() bool {
 	for _, a := range f.in.InFlight {
 		if _, ok := a.(StartContainer); ok {
@@ -324,15 +341,15 @@ func (f *facts) startsInFlight() bool {
 	return false
 }
 
-// cancelStarts cancels the starts of containers in progress and reports whether there are
-// any. They may still create a container, and return soon: see Decision.CancelStarts.
-func (f *facts) cancelStarts(d *Decision) bool {
+// cancelStarts sets d.CancelStarts if starts of containers are in progress. anyInFlight reports
+// whether there are such starts, which may still create containers.
+func (f *facts) cancelStarts(d *Decision) (anyInFlight bool) {
 	d.CancelStarts = f.startsInFlight()
 	return d.CancelStarts
 }
 
-// mayAppear reports whether a sandbox or container that is not observed yet may come into
-// existence.
+// mayAppear reports whether a sandbox or container may exist, or be created soon, that has not been
+// observed.
 func (f *facts) mayAppear() bool {
 	for _, a := range f.in.InFlight {
 		if _, ok := a.(RunSandbox); ok {
@@ -342,19 +359,21 @@ func (f *facts) mayAppear() bool {
 	return f.in.Unobserved || f.startsInFlight()
 }
 
-// MaxGrace is the longest grace period, a hundred years: it does not overflow a Duration,
-// and is as good as any longer one.
+// MaxGrace is the maximum grace period, a hundred years. A longer period could overflow a
+// time.Duration.
 const MaxGrace = 100 * 365 * 24 * time.Hour
 
-// Grace returns a grace period in seconds as a Duration, at most MaxGrace.
-func Grace(seconds int64) time.Duration {
+// GraceDuration returns a number of seconds as a time.Duration, at most MaxGrace.
+func GraceDuration(seconds int64) time.Duration {
 	return time.Duration(min(seconds, int64(MaxGrace/time.Second))) * time.Second
 }
 
+// graceOf returns the grace period in the annotations of a sandbox; the default of Kubernetes if
+// there is none.
 func graceOf(inc *runtime.Incarnation) time.Duration {
 	n, err := strconv.ParseInt(inc.Annotations[runtime.AnnotationGrace], 10, 64)
 	if err != nil || n < 0 {
 		n = v1.DefaultTerminationGracePeriodSeconds
 	}
-	return Grace(n)
+	return GraceDuration(n)
 }

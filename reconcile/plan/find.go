@@ -2,12 +2,12 @@ package plan
 
 import v1 "k8s.io/api/core/v1"
 
-// FindContainer returns the container of a pod with a name, its kind and its index in the
-// list of that kind; nil if there is none.
+// FindContainer returns the container of a pod with this name, its kind, and its index in the list
+// of containers of this kind. c is nil if there is no such container.
 func FindContainer(pod *v1.Pod, name string) (c *v1.Container, kind Kind, index int) {
 	for i := range pod.Spec.InitContainers {
 		if c := &pod.Spec.InitContainers[i]; c.Name == name {
-			return c, KindOf(c, true), i
+			return c, ContainerKind(c, true), i
 		}
 	}
 	for i := range pod.Spec.EphemeralContainers {

@@ -155,7 +155,7 @@ func (w *world) orphan(o op, _ []*manifest.Pod) {
 	}
 	i := o.n % len(w.machine)
 	inc := w.machine[i]
-	if inc.Foreign || Live(&inc) || slices.ContainsFunc(w.machine, func(i runtime.Incarnation) bool { return i.ID == "" }) {
+	if inc.Foreign || IsLive(&inc) || slices.ContainsFunc(w.machine, func(i runtime.Incarnation) bool { return i.ID == "" }) {
 		return
 	}
 	inc.ID, inc.Attempt, inc.Annotations = "", 0, nil

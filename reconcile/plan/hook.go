@@ -15,16 +15,15 @@ type PostStart struct {
 	Container string
 	ID        string
 	Attempt   uint32
-	Exec      bool // the hook is a command in the container
+	Exec      bool // whether the hook is a command in the container
 }
 
-// PreStop runs the preStop hook of a container that is about to be stopped, within the rest
-// of its grace period.
+// PreStop runs the preStop hook of a container that is about to be stopped, for at most Grace.
 type PreStop struct {
 	Container string
 	ID        string
 	Grace     time.Duration
-	Exec      bool // the hook is a command in the container
+	Exec      bool // whether the hook is a command in the container
 }
 
 // Subject implements Action.
@@ -39,8 +38,10 @@ func (PostStart) Verb() string { return "run hook" }
 // Verb implements Action.
 func (PreStop) Verb() string { return "run hook" }
 
+// String implements Action.
 func (a PostStart) String() string { return "run the postStart hook of " + a.Container }
 
+// String implements Action.
 func (a PreStop) String() string {
 	return fmt.Sprintf("run the preStop hook of %s within %s", a.Container, a.Grace.Round(time.Second))
 }
@@ -48,8 +49,8 @@ func (a PreStop) String() string {
 func (PostStart) sealed() {}
 func (PreStop) sealed()   {}
 
-// IsHook reports whether an action is a hook. Once no decision names it any more, nothing
-// waits for it and its result is ignored.
+// IsHook reports whether an action is a hook. The result of a hook is ignored if no decision
+// contains the hook any more.
 func IsHook(a Action) bool {
 	switch a.(type) {
 	case PostStart, PreStop:
@@ -58,35 +59,35 @@ func IsHook(a Action) bool {
 	return false
 }
 
-// Hook is the state of the postStart hook of one container. The zero value means that none
-// is due, or that it succeeded. It is recorded before the container is started: if podd is
-// killed in between, the hook runs again; if the journal is lost, it does not. Fields with
-// a JSON name survive a restart of podd.
+// Hook is the state of the postStart hook of one container. The zero value means that no hook is
+// due, or that the hook succeeded. The state is recorded before the container is started, so that
+// the hook runs again if podd is killed before the hook is done. If the journal is lost, the hook
+// does not run again. Fields with a JSON name survive a restart of podd.
 type Hook struct {
 	// Attempt is the attempt number of the container.
 	Attempt uint32 `json:"attempt"`
-	// Failed reports that the hook ran and failed with Message.
+	// Failed reports whether the hook failed, with Message.
 	Failed  bool   `json:"failed,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Owed reports that the hook is not done.
-	Owed bool `json:"owed,omitempty"`
-	// Since is when the container was first observed running, monotonic. A sleep is
-	// measured from it.
+	// Due reports whether the hook must run, or has not finished.
+	Due bool `json:"owed,omitempty"`
+	// Since is when the container was first observed to run, with a monotonic clock reading.
+	// The duration of a sleep is counted from it.
 	Since time.Time `json:"-"`
 }
 
-// Pending reports whether a container with this hook has not started yet: the hook is not
-// done, or it failed and the container is being stopped.
+// Pending reports whether container c does not count as started because of its postStart hook: the
+// hook is not done, or it failed and the container is being stopped. c may be nil.
 func (h Hook) Pending(spec *v1.Container, c *runtime.Container, now time.Time) bool {
 	if c == nil || h.Attempt != c.Attempt || !HasPostStart(spec) {
 		return false
 	}
-	return h.Failed || h.Owed && h.rest(spec, c, now) > 0
+	return h.Failed || h.Due && h.remaining(spec, c, now) > 0
 }
 
-// rest returns the remaining time of the hook. For a hook other than a sleep it is unknown,
-// and MaxGrace is returned.
-func (h Hook) rest(spec *v1.Container, c *runtime.Container, now time.Time) time.Duration {
+// remaining returns the remaining duration of a hook that sleeps; MaxGrace for another hook, because
+// its duration is unknown.
+func (h Hook) remaining(spec *v1.Container, c *runtime.Container, now time.Time) time.Duration {
 	sleep := spec.Lifecycle.PostStart.Sleep
 	if sleep == nil {
 		return MaxGrace
@@ -95,9 +96,9 @@ func (h Hook) rest(spec *v1.Container, c *runtime.Container, now time.Time) time
 	if since.IsZero() {
 		since = now
 	}
-	// Minus the time that had passed by the runtime's clock before podd started.
+	// The part of the sleep before the first observation is measured by the runtime's clock.
 	before := max(since.Sub(c.StartedAt), 0)
-	return Grace(sleep.Seconds) - before - max(now.Sub(since), 0)
+	return GraceDuration(sleep.Seconds) - before - max(now.Sub(since), 0)
 }
 
 // HasPostStart reports whether a container has a postStart hook.
@@ -106,20 +107,20 @@ func HasPostStart(c *v1.Container) bool { return c.Lifecycle != nil && c.Lifecyc
 // A Termination is the stop of one container. Fields with a JSON name survive a restart of
 // podd.
 type Termination struct {
-	// Since is when it began for a reason of the container itself, with Grace; zero: it
-	// stops with its pod, see Stopping.
+	// Since is when a termination began that concerns only this container, with the grace
+	// period Grace. It is zero if the container stops with its pod; see Stopping.
 	Since time.Time     `json:"since,omitzero"`
 	Grace time.Duration `json:"grace,omitempty"`
 	Why   string        `json:"why,omitempty"`
-	// Again reports that the container must be restarted after it has exited.
-	Again bool `json:"again,omitempty"`
-	// Hooked reports that its preStop hook is done, successfully or not.
-	Hooked bool `json:"hooked,omitempty"`
+	// Restart reports whether the container is restarted after it has exited.
+	Restart bool `json:"again,omitempty"`
+	// HookDone reports whether the preStop hook has finished, successfully or not.
+	HookDone bool `json:"hooked,omitempty"`
 }
 
-// PreStopOf returns the hook with which a container was created, or nil if there is none.
-// It is read from the container because the manifest may no longer exist.
-func PreStopOf(c *runtime.Container) *v1.LifecycleHandler {
+// RecordedPreStop returns the preStop hook in the annotations of a container; nil if there is none.
+// The hook is read from the container because the manifest may no longer exist.
+func RecordedPreStop(c *runtime.Container) *v1.LifecycleHandler {
 	text := c.Annotations[runtime.AnnotationPreStopHandler]
 	if text == "" {
 		return nil

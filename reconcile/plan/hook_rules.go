@@ -6,75 +6,79 @@ import (
 	"podd/runtime"
 )
 
-// A stopBudget is the grace period of a stop, which the preStop hook and the stop share.
+// A stopBudget is the grace period of a termination, which the preStop hook and the stop share.
 type stopBudget struct {
-	since time.Time
-	grace time.Duration
-	why   string
-	again bool // restart it after it has exited
+	since   time.Time
+	grace   time.Duration
+	why     string
+	restart bool // restart it after it has exited
 }
 
-// passed returns how much of the grace period has passed. A start time in the future counts
+// elapsed returns the part of the grace period that has passed. A start time in the future counts
 // as now.
-func (t stopBudget) passed(now time.Time) time.Duration {
+func (t stopBudget) elapsed(now time.Time) time.Duration {
 	return min(max(now.Sub(t.since), 0), t.grace)
 }
 
-func (t stopBudget) left(now time.Time) time.Duration { return t.grace - t.passed(now) }
+// remaining returns the part of the grace period that has not passed.
+func (t stopBudget) remaining(now time.Time) time.Duration { return t.grace - t.elapsed(now) }
 
-// forStop returns the grace period for the runtime: the rest, but at least two seconds
-// unless the grace period is zero.
+// forStop returns the grace period that the runtime gets for the stop: the remaining part, at least
+// minGrace. It is zero if the whole grace period is zero.
 func (t stopBudget) forStop(now time.Time) time.Duration {
 	if t.grace == 0 {
 		return 0
 	}
-	return max(t.left(now), minGrace)
+	return max(t.remaining(now), minGrace)
 }
 
-// ownTermination returns the recorded termination of a container for a reason of its own.
-func (f *facts) ownTermination(id string) (stopBudget, bool) {
+// ownTermination returns the recorded termination that concerns only the container with ID id. ok is
+// false if there is none.
+func (f *facts) ownTermination(id string) (budget stopBudget, ok bool) {
 	e := f.in.History.Terminations[id]
-	return stopBudget{e.Since, e.Grace, e.Why, e.Again}, !e.Since.IsZero()
+	return stopBudget{e.Since, e.Grace, e.Why, e.Restart}, !e.Since.IsZero()
 }
 
-// stopOwn stops a container for a reason of its own. It records when the stop began, so that
-// the time used by the hook is subtracted from the grace period.
+// stopOwn stops a container for a reason that concerns only this container; see beginStop.
 func (f *facts) stopOwn(d *Decision, m *member, grace time.Duration, why string) {
 	f.beginStop(d, m, stopBudget{grace: grace, why: why})
 }
 
+// beginStop stops a container, or continues its termination. If the termination has not begun, it is
+// recorded with the values in began, so that the duration of the hook is subtracted from the grace
+// period.
 func (f *facts) beginStop(d *Decision, m *member, began stopBudget) {
 	t, known := f.ownTermination(m.last.ID)
 	if !known {
 		t = began
 		t.since = f.in.Now
 		e := f.in.History.Terminations[m.last.ID]
-		e.Since, e.Grace, e.Why, e.Again = t.since, t.grace, t.why, t.again
+		e.Since, e.Grace, e.Why, e.Restart = t.since, t.grace, t.why, t.restart
 		d.recordTermination(m.last.ID, e)
 	}
 	f.stopContainer(d, m.last, t)
 	f.continueReadiness(m, d)
 }
 
-// stopContainer runs the preStop hook and then stops the container. It reports whether the
-// hook is done.
+// stopContainer runs the preStop hook, and then stops the container. hookDone reports whether the
+// hook is done, so that the stop is in d.
 func (f *facts) stopContainer(d *Decision, c *runtime.Container, t stopBudget) (hookDone bool) {
 	if f.runPreStop(d, c, t) {
 		return false
 	}
-	f.doCleanup(d, StopContainer{Container: c.Name, ID: c.ID, Grace: t.forStop(f.in.Now), Why: t.why, Again: t.again})
+	f.doCleanup(d, StopContainer{Container: c.Name, ID: c.ID, Grace: t.forStop(f.in.Now), Why: t.why, Restart: t.restart})
 	return true
 }
 
-// runPreStop runs the preStop hook and reports whether the stop must wait for it. A hook that
-// is not done when the grace period is over is ignored.
-func (f *facts) runPreStop(d *Decision, c *runtime.Container, t stopBudget) bool {
-	h, left := PreStopOf(c), t.left(f.in.Now)
-	if h == nil || left == 0 || c.State != runtime.Running || f.in.History.Terminations[c.ID].Hooked || f.stopping(c.ID) {
+// runPreStop runs the preStop hook of a container. mustWait reports whether the stop must wait for
+// the hook. It is false if the grace period has passed.
+func (f *facts) runPreStop(d *Decision, c *runtime.Container, t stopBudget) (mustWait bool) {
+	h, left := RecordedPreStop(c), t.remaining(f.in.Now)
+	if h == nil || left == 0 || c.State != runtime.Running || f.in.History.Terminations[c.ID].HookDone || f.isBeingStopped(c.ID) {
 		return false
 	}
 	if h.Sleep != nil {
-		rest := min(Grace(max(h.Sleep.Seconds, 0))-t.passed(f.in.Now), left)
+		rest := min(GraceDuration(max(h.Sleep.Seconds, 0))-t.elapsed(f.in.Now), left)
 		if rest <= 0 {
 			return false
 		}
@@ -86,33 +90,34 @@ func (f *facts) runPreStop(d *Decision, c *runtime.Container, t stopBudget) bool
 	return true
 }
 
-// stopping reports whether the stop of a container is in progress, after its hook.
-func (f *facts) stopping(id string) bool {
+// isBeingStopped reports whether the runtime is stopping the container with ID id.
+func (f *facts) isBeingStopped(id string) bool {
 	_, ok := f.in.InFlight[StopContainer{ID: id}.Subject()]
 	return ok
 }
 
-// terminationInPod returns the termination of a container in a pod that is being stopped.
-// The grace period can only get shorter.
+// terminationInPod returns the grace period of a container in a pod that is being stopped. If the
+// termination of the container began before, its grace period is not extended.
 func (f *facts) terminationInPod(c *runtime.Container, pod stopBudget) stopBudget {
 	own, known := f.ownTermination(c.ID)
 	if !known {
 		return pod
 	}
-	own.grace = min(own.grace, own.passed(f.in.Now)+pod.left(f.in.Now))
+	own.grace = min(own.grace, own.elapsed(f.in.Now)+pod.remaining(f.in.Now))
 	own.why = pod.why
 	return own
 }
 
-// exceedsPodGrace reports whether the runtime was given a longer grace period than the pod's.
-// That cannot be changed, but stopping the sandbox stops the container too.
+// exceedsPodGrace reports whether the runtime is stopping a container with a longer grace period
+// than that of the pod, and the grace period of the pod has passed. Then the sandbox must be
+// stopped, because a stop of a container in progress cannot be shortened.
 func (f *facts) exceedsPodGrace(d *Decision, c *runtime.Container, pod stopBudget) bool {
 	own, known := f.ownTermination(c.ID)
-	if !known || !f.stopping(c.ID) {
+	if !known || !f.isBeingStopped(c.ID) {
 		return false
 	}
-	rest := max(pod.left(f.in.Now), minGrace)
-	if own.left(f.in.Now) <= rest {
+	rest := max(pod.remaining(f.in.Now), minGrace)
+	if own.remaining(f.in.Now) <= rest {
 		return false
 	}
 	if f.in.Now.Sub(pod.since) >= pod.grace+minGrace {
@@ -122,8 +127,8 @@ func (f *facts) exceedsPodGrace(d *Decision, c *runtime.Container, pod stopBudge
 	return false
 }
 
-// isTerminating reports whether the termination of a container has begun, even if its reason
-// is no longer known.
+// isTerminating reports whether a container runs and its termination has begun, even if the reason
+// does not apply any more.
 func isTerminating(f *facts, m *member) bool {
 	if !m.is(runtime.Running) {
 		return false
@@ -138,7 +143,7 @@ func continueTermination(f *facts, m *member, d *Decision, s *Step) {
 	f.stopOwn(d, m, t.grace, t.why)
 }
 
-// postStart returns the hook of the current container of m.
+// postStart returns the state of the postStart hook of m.last.
 func (m *member) postStart() Hook {
 	if m.last == nil || m.hist.PostStart.Attempt != m.last.Attempt {
 		return Hook{}
@@ -146,11 +151,12 @@ func (m *member) postStart() Hook {
 	return m.hist.PostStart
 }
 
+// hookPending reports whether m does not count as started because of its postStart hook.
 func (f *facts) hookPending(m *member) bool { return m.postStart().Pending(m.spec, m.last, f.in.Now) }
 
 func hookFailed(_ *facts, m *member) bool { return m.is(runtime.Running) && m.postStart().Failed }
 
-// stopFailedHook stops a container after its postStart hook failed, so that it restarts.
+// stopFailedHook stops a container whose postStart hook has failed, so that it is restarted.
 func stopFailedHook(f *facts, m *member, d *Decision, s *Step) {
 	s.Why, s.Reason, s.Problem = hookText(m.postStart()), "PostStartHookError", true
 	f.stopOwn(d, m, graceOf(f.cur), s.Why)
@@ -164,20 +170,20 @@ func runPostStart(f *facts, m *member, d *Decision, s *Step) {
 	s.Why = "its postStart hook is running"
 	h := m.spec.Lifecycle.PostStart
 	if h.Sleep != nil {
-		d.wakeAt(f.in.Now.Add(m.postStart().rest(m.spec, m.last, f.in.Now)))
+		d.wakeAt(f.in.Now.Add(m.postStart().remaining(m.spec, m.last, f.in.Now)))
 		return
 	}
 	f.doCleanup(d, PostStart{Container: m.spec.Name, ID: m.last.ID, Attempt: m.last.Attempt, Exec: h.Exec != nil})
 }
 
-// blocksNext reports whether a container keeps later ones from starting. The containers of a
-// pod are started in order, and one with a postStart hook must complete it first. A
-// container that cannot start holds up no other.
+// blocksNext reports whether regular container m keeps later containers from starting. The
+// containers of a pod are started in order, and the postStart hook of a container must be done
+// before the next start. A container that cannot start does not block later containers.
 func (f *facts) blocksNext(m *member) bool {
-	if !HasPostStart(m.spec) || f.completed(m) {
+	if !HasPostStart(m.spec) || f.isCompleted(m) {
 		return false
 	}
-	if f.starting(m) || m.is(runtime.Running) && f.hookPending(m) {
+	if f.isStarting(m) || m.is(runtime.Running) && f.hookPending(m) {
 		return true
 	}
 	fails := m.hist.Start.Message != "" || m.hist.Image.Failure.Message != ""

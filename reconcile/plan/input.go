@@ -10,94 +10,96 @@ import (
 	"podd/runtime"
 )
 
-// An Input is all data on which a decision depends. Next never writes to it.
+// An Input contains all data on which a decision depends. Next does not modify it.
 type Input struct {
-	// Desired is the desired pod. If it is nil and SourcesRead is true, nothing of this name
-	// should exist.
+	// Desired is the desired version. If it is nil and SourcesRead is true, the pod is not
+	// desired and is removed.
 	Desired *manifest.Pod
-	// Successor is a newer version that replaces Desired as soon as it can start. Until
-	// then Desired runs as if there were none. Usually nil.
+	// Successor is a newer version that replaces Desired as soon as it can start; nil if there
+	// is none.
 	Successor *manifest.Pod
-	// Previous is the previous version, while something of it runs or one of its exit codes
-	// is unknown. It is nil if there is none, or if podd never had its manifest.
+	// Previous is the previous version while one of its containers or sandboxes runs, or one
+	// of its exit codes is unknown. Otherwise it is nil. It is also nil if podd never had the
+	// manifest of the previous version.
 	Previous *manifest.Pod
-	// SourcesRead reports that all sources of the pod were read completely. Otherwise a missing
-	// Desired does not mean that the pod is not desired, and nothing is removed.
+	// SourcesRead reports whether all sources of the pod were read completely. If it is false
+	// and Desired is nil, the pod may still be desired, and nothing is removed.
 	SourcesRead bool
 	// Observed contains every sandbox of this name, newest first.
 	Observed []runtime.Incarnation
 	// Dirs contains the pod directories of this name on disk.
 	Dirs []Dir
-	// JournalError is why the journal of Desired's UID cannot be read; "" if it can be, or
-	// if there is none.
+	// JournalError is why the journal of Desired's UID cannot be read; "" if it was read or
+	// does not exist.
 	JournalError string
-	// Unobserved reports whether a sandbox or container may exist that has not been observed:
-	// an effect ended without its result, or the newest observation is older than the
-	// order for the pod.
+	// Unobserved reports whether a sandbox or container may exist that was not observed. That
+	// is so after an effect whose result is unknown, and if the newest observation is older
+	// than the first order for the pod.
 	Unobserved bool
 	Node       Node
-	// Verdict is the node's admission of the newest desired version.
+	// Verdict is the verdict of admission about the newest desired version.
 	Verdict Verdict
-	// Objects is the state of Desired's references, NextObjects of Successor's.
+	// Objects describes the objects that Desired refers to. NextObjects describes the objects
+	// that Successor refers to.
 	Objects, NextObjects Objects
 	History              History
-	// Eviction stops the desired version permanently; nil: there is no reason to.
+	// Eviction is the reason for stopping the desired version permanently; nil if there is none.
 	Eviction *Eviction
-	// Delete is the grace period with which a version stops when it is no longer desired;
-	// nil: its own.
-	Delete   *Delete
+	// Deletion contains the grace period of a version that is not desired any more; nil means
+	// the grace period in the annotations of its sandbox.
+	Deletion *Deletion
 	InFlight map[string]Action // by subject
-	// DirsInUse contains the UIDs of pods with a directory in use by a canceled start that has
-	// not returned, for example because one of its volumes hangs.
+	// DirsInUse contains the UIDs whose directory may be used by a canceled start that has not
+	// returned, for example because a volume hangs.
 	DirsInUse map[types.UID]bool
-	// ForceStop makes all stops in progress immediate, without a grace period.
+	// ForceStop ends the grace periods of all stops in progress.
 	ForceStop bool
-	// Now has a monotonic reading, with which waits are measured.
+	// Now is the present time, with a monotonic clock reading.
 	Now time.Time
 }
 
 // A Dir is a pod directory on disk.
 type Dir struct {
 	UID types.UID
-	// Hash is that of the version for which it was created; "" if unknown, which may be
-	// any.
+	// Hash is the hash of the version for which the directory was created; "" if it is
+	// unknown.
 	Hash string
-	// Volumes reports that volumes may be mounted or stored in it.
+	// Volumes reports whether volumes may be mounted or stored in the directory.
 	Volumes bool
-	// Keep is the earliest time of its removal; zero: at once. A call of a podd that was
-	// killed may still create a sandbox, and cgroups that can only be found through the
-	// name of this directory.
-	Keep time.Time
+	// KeepUntil is the earliest time at which the directory may be removed; zero means now. A
+	// call of a podd that was killed may still create a sandbox with cgroups. These cgroups
+	// can only be found by the name of the directory.
+	KeepUntil time.Time
 }
 
-// Objects is the state of a pod's references to ConfigMaps and Secrets. The zero value is
-// that of a pod without references.
+// Objects describes the ConfigMaps and Secrets that a version refers to. The zero value means that
+// the version refers to none.
 type Objects struct {
 	refs.Wait
-	// Files differs for different contents of its volumes; "" if they do not depend on
-	// objects.
+	// Files identifies the content that the files in the version's volumes should have; "" if
+	// no file depends on an object.
 	Files string
 }
 
-// Node is the state of the node on which decisions depend.
+// Node contains the facts about the node on which decisions depend.
 type Node struct {
-	Reachable      bool // the runtime responds
-	Ready          bool
-	NetworkReady   bool
-	Message        string // why it is not ready
-	NetworkMessage string
-	// Adopt stops a kubelet's pods of a desired name instead of waiting for them.
+	Reachable      bool   // whether the runtime responds
+	Ready          bool   // whether the runtime is ready
+	NetworkReady   bool   // whether the pod network is ready
+	Message        string // why the runtime is not reachable or not ready
+	NetworkMessage string // why the pod network is not ready
+	// Adopt reports whether podd stops a pod of a kubelet that has the name of a desired pod.
+	// Otherwise the desired pod waits.
 	Adopt bool
 	// MaxBackoff limits the crash back-off; zero means 5 minutes.
 	MaxBackoff time.Duration
-	// ShuttingDown reports a shutdown of the node: no version replaces another, and pods
-	// stopped for the shutdown do not restart.
+	// ShuttingDown reports whether the node is shutting down. Then no version replaces
+	// another, and pods that were stopped for the shutdown are not started again.
 	ShuttingDown bool
 }
 
-// Eviction is the reason why the node stops one version of a pod permanently. Both UID and
-// Hash must match, because an edit may keep the UID, and must not be evicted because of the
-// version before it.
+// An Eviction is the reason why the node stops one version of a pod permanently. It applies only to
+// the version with this UID and Hash, because an edited version may have the same UID.
 type Eviction struct {
 	UID     types.UID
 	Hash    string
@@ -106,12 +108,13 @@ type Eviction struct {
 	Grace   time.Duration // maximum grace period of a terminated pod
 }
 
-// Answer is the result of admission.
+// An Answer is the result of admission.
 type Answer int
 
-// Admit starts the pod. Wait delays it while a reservation is being released, or a resource is
-// not available yet; an earlier version of the pod is stopped for it. Reject delays it as long
-// as another pod has the reservation; an earlier version keeps running.
+// The answers. Admit means that the pod may start. Wait means that it waits until a reservation is
+// released or a resource is available; an earlier version of the pod is stopped. Reject means that
+// another pod keeps the reservation, or the node cannot run the pod; an earlier version of the pod
+// keeps running.
 const (
 	Admit Answer = iota
 	Wait
@@ -124,128 +127,135 @@ type Verdict struct {
 	Answer  Answer
 	Reason  string
 	Message string
-	// NeverFits reports that the pod would be rejected even if nothing else ran on the node.
+	// NeverFits reports whether the pod would be rejected even if no other pod ran on the node.
 	NeverFits bool
-	// Resize reports that the version was admitted before, and the answer is for its new
-	// size.
+	// Resize reports whether the version was admitted before, so that the answer is about its
+	// new size.
 	Resize bool
-	// Victim is the pod that is stopped to make room; zero: none.
+	// Victim is the pod to stop so that this pod can run; zero if there is none.
 	Victim types.NamespacedName
 }
 
-// History is the memory of one worker about its pod name. The zero value is always valid.
-// If the runtime reports a fact, it takes precedence.
+// History contains the facts that a worker remembers about its pod name. The zero value is valid. If
+// the runtime reports a different fact, the runtime takes precedence.
 type History struct {
-	// Finished is set when the pod has finished.
+	// Finished is the end of the pod; nil if the pod has not finished.
 	Finished *Finished
-	// Stopping is set while an incarnation is being stopped.
+	// Stopping is the incarnation that is being stopped; nil if there is none.
 	Stopping *Stopping
 	// TerminationMessages contains the termination messages that were read, by container ID.
 	TerminationMessages map[string]string
-	// Terminations contains the terminations of containers of any version, by ID.
+	// Terminations contains the terminations of containers of all versions, by container ID.
 	Terminations map[string]Termination
-	// StartTime is when the current version was first processed. Like all times here it is
-	// measured by a clock that cannot be set, also across restarts of podd.
+	// StartTime is when the desired version was admitted or, before that, first processed. All
+	// times in a History have a monotonic clock reading, even those from before a restart of
+	// podd.
 	StartTime time.Time
-	// Containers of the current version, by name.
+	// Containers contains the history of the containers of the desired version, by name.
 	Containers map[string]ContainerHistory
-	// Sandbox contains failures to create the sandbox.
+	// Sandbox is the last failure to create the sandbox.
 	Sandbox Failure
-	// SandboxAttempt is the lowest attempt number of a sandbox with the pod's UID that
-	// was not used by a removed sandbox and is not reserved by the runtime.
+	// SandboxAttempt is the lowest attempt number for the next sandbox with the pod's UID.
+	// Lower numbers were used by removed sandboxes or are reserved by the runtime.
 	SandboxAttempt uint32
-	// Volumes contains failures to prepare the volumes.
+	// Volumes is the last failure to prepare the volumes.
 	Volumes Failure
-	// VolumesReady reports that the volumes of the current version are prepared.
+	// VolumesReady reports whether the volumes of the desired version are prepared.
 	VolumesReady bool
-	// Written is the Objects.Files that the volumes of the current version contain; "" if
-	// that was not checked yet.
+	// Written is the value of Objects.Files for the present content of the volumes; "" if the
+	// content was not checked yet.
 	Written string
-	// Update contains failures to write newer content.
+	// Update is the last failure to update the files in the volumes.
 	Update Failure
-	// VolumeCheck is the last result of checking the volumes of a successor.
+	// VolumeCheck is the last result of checking the volumes of a newer version.
 	VolumeCheck VolumeCheck
-	// SeenExit is when an exit was first observed, by container ID: the start of its
-	// back-off, monotonic.
+	// SeenExit contains the time at which an exit was first observed, by container ID. The
+	// crash back-off is counted from it.
 	SeenExit map[string]time.Time
-	// Sizes contains the sizes that containers and sandboxes got after their creation, by
-	// ID.
+	// Sizes contains the sizes of containers and sandboxes that were resized after their
+	// creation, by ID.
 	Sizes map[string]Size
-	// Allocated contains the sizes that containers had when the node stopped admitting
-	// larger ones, by name. They apply to a container without a record in the runtime.
+	// Allocated contains the allocated sizes of containers, by name, while the desired sizes
+	// are not admitted. They are used for containers that the runtime does not list.
 	Allocated map[string]string
-	// ResizePod contains failures to resize the pod's cgroup.
+	// ResizePod is the last failure to resize the pod's cgroup.
 	ResizePod Failure
 	// Probed contains the state of probes, by container ID.
 	Probed map[string]Probed
-	// Next contains the state of Successor's images, by container.
+	// Next contains the results for the images of Successor, by container name.
 	Next map[string]Image
-	// Released contains the IDs of sandboxes without a network, because it was torn down.
+	// Released contains the IDs of sandboxes that podd has stopped, so that their network was
+	// released.
 	Released map[string]bool
-	// Cleanup contains failures to remove things, by subject.
+	// Cleanup contains the last failure of each action that stops or removes an object, by
+	// subject.
 	Cleanup map[string]Failure
 }
 
-// Finished is the end of a pod that has completed, failed or was evicted.
+// Finished is the end of a pod that has completed, has failed or was evicted. It is stored in the
+// journal.
 type Finished struct {
 	UID     types.UID
 	Hash    string
-	Size    string // manifest.Pod.PodSize: a changed size runs the pod again, too
-	Failed  bool
+	Size    string // value of manifest.Pod.PodSize; a changed size runs the pod again, too
+	Failed  bool   // whether the phase is Failed; otherwise it is Succeeded
 	Reason  string
 	Message string
 	At      time.Time
-	// Grace is the maximum grace period of a Terminated pod. Resumes reports that the pod
-	// runs again after the shutdown, because its manifest is on this node.
+	// Grace is the maximum grace period of a pod with the reason Terminated. Resumes reports
+	// whether the pod runs again after the shutdown, because its manifest is on this node.
 	Grace   time.Duration `json:",omitempty"`
 	Resumes bool          `json:",omitempty"`
 }
 
-// AppliesTo reports whether f is the end of p; f may be nil. If p does not have the trait
-// RunsOnce, f applies only to its size.
+// AppliesTo reports whether f is the end of version p. f may be nil. If the size of p has changed, f
+// applies only if p has the trait RunsOnce.
 func (f *Finished) AppliesTo(p *manifest.Pod) bool {
 	return f != nil && f.UID == p.UID && f.Hash == p.Hash && (f.Size == p.PodSize() || p.Traits.RunsOnce)
 }
 
-// Stopping is a termination in progress.
+// Stopping is the termination of an incarnation in progress. It is stored in the journal.
 type Stopping struct {
-	// SandboxID is the incarnation; everything in it is stopped.
+	// SandboxID is the ID of the sandbox that is stopped with all its containers.
 	SandboxID string
 	Since     time.Time
 	Grace     time.Duration
-	// Why is for users: "manifest removed", "changed", "restart requested".
+	// Why is the reason for users, such as "manifest removed" or "changed".
 	Why string
 }
 
-// ContainerHistory is the history of one container name.
+// ContainerHistory is the history of the containers with one name.
 type ContainerHistory struct {
-	// Attempt is the lowest unused attempt number, unless the runtime has a higher one, and
-	// Restarts the restart count of the next start. The difference is the number of
-	// attempts with a name that the runtime holds without a container.
+	// Attempt is the lowest attempt number for the next start; if the runtime lists a
+	// container with this or a higher number, the next start uses a higher number. Restarts is
+	// the restart count of the next start. It is lower than Attempt if attempt numbers were
+	// skipped because the runtime had reserved their names.
 	Attempt, Restarts uint32
-	// Image is the last result for its image.
+	// Image is the last result for the image of the container.
 	Image Image
-	// Start contains failures to create or start it, Resize to resize it.
+	// Start is the last failure to create or start a container, and Resize is the last failure
+	// to resize it.
 	Start, Resize Failure
-	// LastExit survives the removal of the runtime's record; nil: never exited.
+	// LastExit is the last exit, which is kept when the container is removed from the runtime;
+	// nil if there was none.
 	LastExit *Exit
-	// Created reports that an ephemeral container of this name was created.
+	// Created reports whether an ephemeral container with this name was created.
 	Created bool
-	// RestartID is the container whose restart was requested.
+	// RestartID is the ID of the container whose restart was requested; "" if there is none.
 	RestartID string
-	// PostStart is the hook of the newest container.
+	// PostStart is the state of the postStart hook of the newest container.
 	PostStart Hook
 }
 
 // Image is the result of ensuring that a container's image is present.
 type Image struct {
-	Name    string             // as in the spec
-	Ref     string             // "" until it is present
-	User    *runtime.ImageUser // of Ref; nil: unknown
-	Warning string             // deviation from the pull policy, or ""
+	Name    string             // name in the manifest
+	Ref     string             // the runtime's reference; "" if the image is not present
+	User    *runtime.ImageUser // user that the image runs as; nil if unknown
+	Warning string             // deviation from the pull policy; "" if there is none
 	Failure Failure
-	// Used reports that a container was started from it; the policy Always then requires a
-	// new check.
+	// Used reports whether a container was started from the image. Then the pull policy Always
+	// requires that the image be pulled before the next start.
 	Used bool
 }
 
@@ -253,39 +263,40 @@ type Image struct {
 type VolumeCheck struct {
 	UID     types.UID
 	Hash    string
-	Failure Failure // zero: they are available
+	Failure Failure // zero if they are available
 }
 
-// isFor reports whether the result is for p.
+// isFor reports whether c is the result for version p.
 func (c *VolumeCheck) isFor(p *manifest.Pod) bool { return c.UID == p.UID && c.Hash == p.Hash }
 
-// A Failure is a failed operation, with the time of its retry.
+// A Failure describes the last failure of an operation that is retried. The zero value means that
+// the operation has not failed.
 type Failure struct {
-	Count   int
-	Reason  string // container waiting reason, or ""
+	Count   int    // number of consecutive failures
+	Reason  string // waiting reason of the container; "" if there is none
 	Message string
-	Until   time.Time // time of the next try; zero: at once
-	// Final reports that a retry does not help until something changes.
+	Until   time.Time // time of the retry; zero means now
+	// Final reports whether a retry cannot succeed until the manifest or the node changes.
 	Final bool
-	// Status is the registry's HTTP status of a failed pull; 0: unknown.
+	// Status is the HTTP status of the registry for a failed pull; 0 if it is unknown.
 	Status int
 }
 
-// An Exit is the exit of a container.
+// An Exit is the exit of a container. It is stored in the journal.
 type Exit struct {
 	ID      string
 	Code    int32
 	Reason  string
 	Message string
-	// TerminationMessage is the message of the container, and MessageRead reports that it was
-	// read.
+	// TerminationMessage is the termination message of the container. MessageRead reports
+	// whether it was read.
 	TerminationMessage string `json:"Said"`
 	MessageRead        bool   `json:"Told"`
-	// Why is why podd stopped it, "" if it exited by itself.
+	// Why is why podd stopped the container; "" if the container exited by itself.
 	Why        string
 	StartedAt  time.Time
 	FinishedAt time.Time
 	Attempt    uint32
-	// Skipped is Attempt minus its restart count, see ContainerHistory.
+	// Skipped is Attempt minus the restart count; see ContainerHistory.
 	Skipped uint32 `json:",omitempty"`
 }

@@ -95,7 +95,7 @@ func (c *choices) input() Input {
 		in.Observed = append(in.Observed, c.incarnation())
 	}
 	for i := range c.n(3) {
-		in.Dirs = append(in.Dirs, Dir{UID: fuzzUIDs[i], Hash: fuzzHashes[c.n(3)], Volumes: c.is(), Keep: c.near()})
+		in.Dirs = append(in.Dirs, Dir{UID: fuzzUIDs[i], Hash: fuzzHashes[c.n(3)], Volumes: c.is(), KeepUntil: c.near()})
 	}
 	in.History = c.history(in.Observed)
 	for _, a := range []Action{
@@ -210,7 +210,7 @@ func (c *choices) history(observed []runtime.Incarnation) History {
 			ch.LastExit = &Exit{Code: int32(c.n(2))}
 		}
 		if c.is() {
-			ch.PostStart = Hook{Attempt: uint32(c.n(4)), Owed: c.is(), Failed: c.is(), Since: []time.Time{{}, c.start, c.start.Add(-3 * time.Second)}[c.n(3)]}
+			ch.PostStart = Hook{Attempt: uint32(c.n(4)), Due: c.is(), Failed: c.is(), Since: []time.Time{{}, c.start, c.start.Add(-3 * time.Second)}[c.n(3)]}
 		}
 		if c.n(5) == 1 {
 			ch.RestartID = fmt.Sprint("c", c.n(12))
@@ -225,7 +225,7 @@ func (c *choices) history(observed []runtime.Incarnation) History {
 				h.Probed[container.ID] = Probed{Since: c.start.Add(-time.Duration(c.n(20)) * time.Second), Adopted: c.is(), Startup: c.trial(), Liveness: c.trial(), Readiness: c.trial()}
 			}
 			if c.is() {
-				h.Terminations[container.ID] = Termination{Since: c.wall(), Grace: []time.Duration{0, time.Second, graceOf(&inc)}[c.n(3)], Hooked: c.is()}
+				h.Terminations[container.ID] = Termination{Since: c.wall(), Grace: []time.Duration{0, time.Second, graceOf(&inc)}[c.n(3)], HookDone: c.is()}
 			}
 			if c.is() {
 				h.SeenExit[container.ID] = c.start.Add(-time.Duration(c.n(200)) * time.Second)

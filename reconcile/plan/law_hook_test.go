@@ -23,10 +23,10 @@ func recordOf(in Input, id string) (inc *runtime.Incarnation, c *runtime.Contain
 func graceLeft(in Input, inc *runtime.Incarnation, id string) time.Duration {
 	left := max(graceOf(inc), in.History.Terminations[id].Grace)
 	if e := in.History.Terminations[id]; !e.Since.IsZero() {
-		left = min(left, stopBudget{since: e.Since, grace: e.Grace}.left(in.Now))
+		left = min(left, stopBudget{since: e.Since, grace: e.Grace}.remaining(in.Now))
 	}
 	if s := in.History.Stopping; s != nil && s.SandboxID == inc.ID {
-		left = min(left, stopBudget{since: s.Since, grace: s.Grace}.left(in.Now))
+		left = min(left, stopBudget{since: s.Since, grace: s.Grace}.remaining(in.Now))
 	}
 	return left
 }
@@ -35,18 +35,18 @@ func graceLeft(in Input, inc *runtime.Incarnation, id string) time.Duration {
 // and its grace period is over.
 func checkPreStopDone(in Input, a StopContainer) error {
 	inc, c := recordOf(in, a.ID)
-	if c == nil || c.State != runtime.Running || in.History.Terminations[c.ID].Hooked || a.Grace == 0 {
+	if c == nil || c.State != runtime.Running || in.History.Terminations[c.ID].HookDone || a.Grace == 0 {
 		return nil
 	}
-	h := PreStopOf(c)
+	h := RecordedPreStop(c)
 	if h == nil || h.Sleep != nil && h.Sleep.Seconds <= 0 {
 		return nil
 	}
 	left := graceLeft(in, inc, a.ID)
 	if fin := in.History.Finished; fin != nil {
-		left = min(left, stopBudget{since: fin.At, grace: graceOf(inc)}.left(in.Now))
+		left = min(left, stopBudget{since: fin.At, grace: graceOf(inc)}.remaining(in.Now))
 	}
-	if left == 0 || h.Sleep != nil && left <= max(graceOf(inc), in.History.Terminations[a.ID].Grace)-Grace(h.Sleep.Seconds) {
+	if left == 0 || h.Sleep != nil && left <= max(graceOf(inc), in.History.Terminations[a.ID].Grace)-GraceDuration(h.Sleep.Seconds) {
 		return nil
 	}
 	return fmt.Errorf("its preStop hook is not done, and %s are left", left)
@@ -58,9 +58,9 @@ func checkPreStop(in Input, a PreStop) error {
 	switch {
 	case c == nil || c.State != runtime.Running || inc.Foreign:
 		return fmt.Errorf("the container does not run, or is foreign")
-	case PreStopOf(c) == nil || PreStopOf(c).Sleep != nil:
+	case RecordedPreStop(c) == nil || RecordedPreStop(c).Sleep != nil:
 		return fmt.Errorf("the container has no such hook")
-	case in.History.Terminations[a.ID].Hooked:
+	case in.History.Terminations[a.ID].HookDone:
 		return fmt.Errorf("the hook is done")
 	case in.ForceStop && in.Desired == nil:
 		return fmt.Errorf("the stop is forced")
@@ -75,7 +75,7 @@ func checkPostStart(in Input, a PostStart) error {
 	f := newFacts(&in)
 	for i := range f.members {
 		if m := &f.members[i]; m.spec.Name == a.Container {
-			if !m.is(runtime.Running) || m.last.ID != a.ID || !m.postStart().Owed || !f.cur.Ready || in.isStopping(f.cur.ID) {
+			if !m.is(runtime.Running) || m.last.ID != a.ID || !m.postStart().Due || !f.cur.Ready || in.isStopping(f.cur.ID) {
 				return fmt.Errorf("the container does not run, or its hook is done")
 			}
 			return nil

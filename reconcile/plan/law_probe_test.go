@@ -14,8 +14,8 @@ import (
 func checkProbe(in Input, d Decision, a Probe) error {
 	inFlight := in.InFlight[a.Subject()] == Action(a)
 	if inc, c := recordOf(in, a.ID); d.Phase == PhaseStop {
-		switch p := VersionOf(inc, in.Desired, in.Previous); {
-		case p == nil || ProbeOf(specOf(p, a.Container), a.Kind) == nil:
+		switch p := FindVersion(inc, in.Desired, in.Previous); {
+		case p == nil || FindProbe(specOf(p, a.Container), a.Kind) == nil:
 			return fmt.Errorf("the container has no such probe")
 		case a.Kind != Readiness || c.State != runtime.Running || in.History.Probed[a.ID].Readiness == (ProbeState{}):
 			return fmt.Errorf("the container is being stopped, or its readiness was never probed")
@@ -35,7 +35,7 @@ func checkProbe(in Input, d Decision, a Probe) error {
 			continue
 		}
 		switch {
-		case ProbeOf(m.spec, a.Kind) == nil, m.kind == Init:
+		case FindProbe(m.spec, a.Kind) == nil, m.kind == Init:
 			return fmt.Errorf("the container has no such probe")
 		case !m.is(runtime.Running) || m.last.ID != a.ID || !f.cur.Ready || in.isStopping(f.cur.ID):
 			return fmt.Errorf("the container does not run, or is being stopped")
@@ -69,7 +69,7 @@ func (d Decision) names(a Action) bool {
 func checkReadinessContinues(in Input, d Decision) error {
 	for i := range in.Observed {
 		inc := &in.Observed[i]
-		p := VersionOf(inc, in.Desired, in.Previous)
+		p := FindVersion(inc, in.Desired, in.Previous)
 		for _, c := range inc.Containers {
 			probe := Probe{Container: c.Name, ID: c.ID, Kind: Readiness}
 			if c.State != runtime.Running || p == nil || in.History.Probed[c.ID].Readiness == (ProbeState{}) || d.Phase == PhaseWindDown {
@@ -92,7 +92,7 @@ func longestProbe(in Input) (longest time.Duration) {
 		}
 		for _, c := range containersOf(&version.Spec.Spec) {
 			for _, kind := range probeKinds {
-				if p := ProbeOf(c, kind); p != nil {
+				if p := FindProbe(c, kind); p != nil {
 					longest = max(longest, time.Duration(max(p.PeriodSeconds, p.InitialDelaySeconds, 1))*time.Second)
 				}
 			}
@@ -108,12 +108,12 @@ func ownGrace(in Input, c *runtime.Container) (grace time.Duration, ok bool) {
 	}
 	for _, spec := range containersOf(&in.Desired.Spec.Spec) {
 		for _, kind := range []ProbeKind{Startup, Liveness} {
-			p := ProbeOf(spec, kind)
+			p := FindProbe(spec, kind)
 			if spec.Name == c.Name && p != nil && in.History.Probed[c.ID].State(kind).Health == Failed {
 				if p.TerminationGracePeriodSeconds == nil {
 					return 0, false
 				}
-				return Grace(*p.TerminationGracePeriodSeconds), true
+				return GraceDuration(*p.TerminationGracePeriodSeconds), true
 			}
 		}
 	}

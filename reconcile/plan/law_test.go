@@ -45,7 +45,7 @@ func checkLaws(in Input, d Decision) error {
 		return fmt.Errorf("a new action, although the sources were not read")
 	case !in.Node.Reachable && slices.ContainsFunc(d.Actions, isNew):
 		return fmt.Errorf("a new action, although the runtime is unreachable")
-	case d.Done && (in.Desired != nil || !in.SourcesRead || in.Unobserved || newFacts(&in).busy() || len(in.Dirs)+len(in.DirsInUse) > 0 || slices.ContainsFunc(in.Observed, ours)):
+	case d.Done && (in.Desired != nil || !in.SourcesRead || in.Unobserved || newFacts(&in).hasPendingAction() || len(in.Dirs)+len(in.DirsInUse) > 0 || slices.ContainsFunc(in.Observed, ours)):
 		return fmt.Errorf("done, although something is left")
 	case !d.Wake.IsZero() && !d.Wake.After(in.Now):
 		return fmt.Errorf("wakes immediately, forever")
@@ -117,7 +117,7 @@ func checkAction(in Input, a Action) error {
 	switch a := a.(type) {
 	case StartContainer:
 		if !slices.ContainsFunc(in.Observed, func(inc runtime.Incarnation) bool {
-			return inc.ID == a.SandboxID && inc.Ready && Runs(in.Desired, &inc)
+			return inc.ID == a.SandboxID && inc.Ready && IsCreatedFrom(&inc, in.Desired)
 		}) {
 			return fmt.Errorf("the sandbox is not a ready one of this version")
 		}
@@ -186,7 +186,7 @@ func checkAction(in Input, a Action) error {
 			return fmt.Errorf("a canceled start uses them")
 		}
 		for _, inc := range in.Observed {
-			if inc.UID == a.UID && Live(&inc) {
+			if inc.UID == a.UID && IsLive(&inc) {
 				return fmt.Errorf("a running sandbox uses them")
 			}
 		}
@@ -200,8 +200,8 @@ func checkAlone(in Input) error {
 	n := 0
 	for _, inc := range in.Observed {
 		switch {
-		case inc.Foreign || !Live(&inc):
-		case !Runs(in.Desired, &inc):
+		case inc.Foreign || !IsLive(&inc):
+		case !IsCreatedFrom(&inc, in.Desired):
 			return fmt.Errorf("another version runs")
 		default:
 			n++
@@ -227,7 +227,7 @@ func checkTurn(in Input, a StartContainer) error {
 			m.kind == Sidecar && !m.started,
 			m.kind == Sidecar && f.hookPending(m),
 			m.kind == Regular && m.is(runtime.Running) && f.hookPending(m),
-			m.kind == Sidecar && m.spec.StartupProbe != nil && f.trial(m, Startup).Health != Passed:
+			m.kind == Sidecar && m.spec.StartupProbe != nil && f.probeState(m, Startup).Health != Passed:
 			return fmt.Errorf("%s must come first", m.spec.Name)
 		}
 	}
@@ -277,7 +277,7 @@ func checkGrace(in Input, a StopContainer) error {
 // checkDead returns an error if a sandbox must not be removed.
 func checkDead(in Input, id string) error {
 	for _, inc := range in.Observed {
-		if inc.ID == id && (Live(&inc) || inc.Foreign) {
+		if inc.ID == id && (IsLive(&inc) || inc.Foreign) {
 			return fmt.Errorf("the sandbox runs, or is foreign")
 		}
 	}
@@ -444,14 +444,14 @@ func (w *world) checkEnd(t *rapid.T, desired *manifest.Pod) {
 			t.Fatalf("directory %s is not removed", dir.UID)
 		}
 	}
-	lives := slices.DeleteFunc(cloneAll(w.machine), func(i runtime.Incarnation) bool { return !Live(&i) })
+	lives := slices.DeleteFunc(cloneAll(w.machine), func(i runtime.Incarnation) bool { return !IsLive(&i) })
 	if d.Phase == PhaseRest {
 		if len(lives) > 0 || neverEnds(&desired.Spec.Spec) {
 			t.Fatalf("the pod rests, but %v runs\n%s", lives, d)
 		}
 		return
 	}
-	if len(lives) != 1 || !lives[0].Ready || !Runs(desired, &lives[0]) {
+	if len(lives) != 1 || !lives[0].Ready || !IsCreatedFrom(&lives[0], desired) {
 		t.Fatalf("got sandboxes %v, want one of %s\n%s", lives, desired.Hash, d)
 	}
 	w.checkRunning(t, d, &lives[0])
@@ -490,7 +490,7 @@ func (w *world) checkRunning(t *rapid.T, d Decision, inc *runtime.Incarnation) {
 	for i := range f.members {
 		m := &f.members[i]
 		want := 1
-		if m.kind == Init || f.completed(m) {
+		if m.kind == Init || f.isCompleted(m) {
 			want = 0
 		}
 		if runs[m.spec.Name] != want {
@@ -501,7 +501,7 @@ func (w *world) checkRunning(t *rapid.T, d Decision, inc *runtime.Incarnation) {
 		}
 		for _, kind := range probeKinds {
 			if want == 1 && !f.passed(m, kind) {
-				t.Fatalf("the %s probe of %s has not passed: %+v\n%s", kind, m.spec.Name, f.trial(m, kind), d)
+				t.Fatalf("the %s probe of %s has not passed: %+v\n%s", kind, m.spec.Name, f.probeState(m, kind), d)
 			}
 		}
 	}

@@ -14,12 +14,13 @@ func (a ReadMessage) Subject() string { return "message/" + a.ID }
 // Verb implements Action.
 func (ReadMessage) Verb() string { return "read" }
 
+// String implements Action.
 func (a ReadMessage) String() string { return "read the termination message of " + a.Container }
 
 func (ReadMessage) sealed() {}
 
-// readMessages reads the messages of exited containers once, and reports whether one is
-// still missing.
+// readMessages reads the termination messages of exited containers, each once. more reports whether
+// there are messages that were not read yet.
 func (f *facts) readMessages(d *Decision) (more bool) {
 	if f.cur == nil || !f.in.Node.Reachable {
 		return false

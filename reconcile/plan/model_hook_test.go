@@ -31,7 +31,7 @@ func (w *world) recordHook(container string, h Hook) {
 // noteHook records when a container with a postStart hook was first observed running.
 func (w *world) noteHook(c *runtime.Container) {
 	h := w.in.History.Containers[c.Name].PostStart
-	if c.State == runtime.Running && h.Owed && h.Attempt == c.Attempt && h.Since.IsZero() {
+	if c.State == runtime.Running && h.Due && h.Attempt == c.Attempt && h.Since.IsZero() {
 		h.Since = w.in.Now
 		w.container(c.Name, func(ch *ContainerHistory) { ch.PostStart = h })
 	}
@@ -46,14 +46,14 @@ func (w *world) applyHook(a Action, p *manifest.Pod, err error) {
 	switch a := a.(type) {
 	case PreStop:
 		e := w.in.History.Terminations[a.ID]
-		e.Hooked = true
+		e.HookDone = true
 		w.in.History.Terminations = with(w.in.History.Terminations, a.ID, e)
 	case PostStart:
 		h := w.in.History.Containers[a.Container].PostStart
-		if p != w.in.Desired || !h.Owed || h.Attempt != a.Attempt {
+		if p != w.in.Desired || !h.Due || h.Attempt != a.Attempt {
 			return
 		}
-		if h.Owed = false; err != nil {
+		if h.Due = false; err != nil {
 			h.Failed, h.Message = true, err.Error()
 		}
 		w.recordHook(a.Container, h)

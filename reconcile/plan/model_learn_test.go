@@ -186,7 +186,7 @@ func (w *world) settle(patience time.Duration, decided func(Decision), did func(
 		}
 		next := d.Wake
 		if w.unsettled() {
-			next = d.Next()
+			next = d.NextWake()
 		}
 		if next.IsZero() || next.After(until) {
 			if len(w.used) > 0 {

@@ -33,7 +33,7 @@ func (w *world) applyProbe(a Probe, p *manifest.Pod, began time.Time, err error)
 	if err != nil {
 		o.Message = err.Error()
 	}
-	t := probed.State(a.Kind).After(ProbeOf(specOf(p, a.Container), a.Kind), o)
+	t := probed.State(a.Kind).After(FindProbe(specOf(p, a.Container), a.Kind), o)
 	w.in.History.Probed = with(w.in.History.Probed, a.ID, probed.With(a.Kind, t))
 }
 
@@ -54,7 +54,7 @@ func (w *world) unsettled() bool {
 	for i := range f.members {
 		m := &f.members[i]
 		for _, kind := range probeKinds {
-			if m.is(runtime.Running) && ProbeOf(m.spec, kind) != nil && f.trial(m, kind).Health != Passed && kind != Startup == f.passed(m, Startup) {
+			if m.is(runtime.Running) && FindProbe(m.spec, kind) != nil && f.probeState(m, kind).Health != Passed && kind != Startup == f.passed(m, Startup) {
 				return true
 			}
 		}

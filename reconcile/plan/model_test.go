@@ -121,7 +121,7 @@ func (w *world) keepPrevious() {
 
 // lives reports whether something of a version runs.
 func (w *world) lives(p *manifest.Pod) bool {
-	return slices.ContainsFunc(w.in.Observed, func(i runtime.Incarnation) bool { return Runs(p, &i) && Live(&i) })
+	return slices.ContainsFunc(w.in.Observed, func(i runtime.Incarnation) bool { return IsCreatedFrom(&i, p) && IsLive(&i) })
 }
 
 // begin makes a version the desired one, with a new history.
@@ -138,7 +138,7 @@ func (w *world) begin(p *manifest.Pod) {
 	for _, c := range containersOf(&p.Spec.Spec) {
 		if hook, ok := w.hooks[p.Hash+c.Name]; ok {
 			ch := h.Containers[c.Name]
-			ch.PostStart = Hook{Attempt: hook.Attempt, Owed: hook.Owed, Failed: hook.Failed, Message: hook.Message}
+			ch.PostStart = Hook{Attempt: hook.Attempt, Due: hook.Due, Failed: hook.Failed, Message: hook.Message}
 			h.Containers[c.Name] = ch
 		}
 	}
@@ -183,7 +183,7 @@ func (w *world) poddRestarts() {
 	w.in.History = History{Stopping: stopping, Terminations: terminations}
 	for _, d := range w.in.Dirs {
 		if stopping == nil && w.past[d.UID] == nil {
-			d.Keep = w.in.Now.Add(10 * time.Second)
+			d.KeepUntil = w.in.Now.Add(10 * time.Second)
 			w.setDir(d)
 		}
 	}
@@ -207,7 +207,7 @@ func (w *world) observe() {
 	w.in.Unobserved = false
 	for _, d := range w.in.Dirs {
 		if slices.ContainsFunc(w.machine, func(i runtime.Incarnation) bool { return i.UID == d.UID }) {
-			d.Keep = time.Time{}
+			d.KeepUntil = time.Time{}
 			w.setDir(d)
 		}
 	}
@@ -250,9 +250,9 @@ func (w *world) decide() Decision {
 	}
 	w.in.InFlight = maps.Clone(w.in.InFlight)
 	for subject, a := range w.in.InFlight {
-		named := slices.ContainsFunc(d.Actions, func(b Action) bool { return SameOperation(a, b) })
+		named := slices.ContainsFunc(d.Actions, func(b Action) bool { return EqualOperation(a, b) })
 		switch {
-		case Cancellable(a) && !named:
+		case IsCancellable(a) && !named:
 			w.canceled[subject] = true
 		case IsHook(a):
 			w.canceled[subject] = !named
@@ -266,20 +266,20 @@ func (w *world) decide() Decision {
 			w.setDir(Dir{UID: w.in.Desired.UID, Hash: w.in.Desired.Hash, Volumes: true})
 		}
 		if a, ok := a.(StartContainer); ok && a.PostStart {
-			w.recordHook(a.Container, Hook{Attempt: a.Attempt, Owed: true})
+			w.recordHook(a.Container, Hook{Attempt: a.Attempt, Due: true})
 		}
 		for id, size := range UncertainSizes(&w.in, a) {
 			w.resized = with(w.resized, id, size)
 			w.in.History.Sizes = w.resized
 		}
 		w.in.InFlight[a.Subject()], w.began[a.Subject()] = a, w.in.Now
-		w.version[a.Subject()], w.alloc[a.Subject()] = w.in.Desired, Allocated(&w.in)
-		if stop, ok := a.(StopContainer); ok && stop.Again {
+		w.version[a.Subject()], w.alloc[a.Subject()] = w.in.Desired, WithAllocatedSizes(&w.in)
+		if stop, ok := a.(StopContainer); ok && stop.Restart {
 			w.container(stop.Container, func(h *ContainerHistory) { h.RestartID = stop.ID })
 		}
 		if a, ok := a.(Probe); ok {
 			inc, _ := recordOf(w.in, a.ID)
-			w.version[a.Subject()] = VersionOf(inc, w.in.Desired, w.in.Previous)
+			w.version[a.Subject()] = FindVersion(inc, w.in.Desired, w.in.Previous)
 		}
 		if pull, ok := a.(EnsureImage); ok && pull.Successor {
 			w.version[a.Subject()] = w.in.Successor
@@ -338,7 +338,7 @@ func (w *world) note() {
 		h.Stopping = nil
 	}
 	for _, inc := range w.in.Observed {
-		if w.in.Desired == nil || !Runs(w.in.Desired, &inc) {
+		if w.in.Desired == nil || !IsCreatedFrom(&inc, w.in.Desired) {
 			continue
 		}
 		for _, c := range inc.Containers {
@@ -510,7 +510,7 @@ func (w *world) startContainer(a StartContainer, p *manifest.Pod) error {
 				runtime.AnnotationKind:    fmt.Sprintf("%s:%d", kind, index),
 
 				runtime.AnnotationEphemeral:              w.createEphemeral(p, a.Container, id),
-				runtime.AnnotationStart:                  p.Containers[a.Container].Digits(),
+				runtime.AnnotationStartHash:              p.Containers[a.Container].Digits(),
 				runtime.AnnotationPreStopHandler:         preStopText(p, a.Container),
 				runtime.AnnotationTerminationMessagePath: w.messages,
 			},
@@ -523,7 +523,7 @@ func (w *world) startContainer(a StartContainer, p *manifest.Pod) error {
 func kindOf(p *manifest.Pod, name string) (Kind, int) {
 	for i := range p.Spec.Spec.InitContainers {
 		if c := &p.Spec.Spec.InitContainers[i]; c.Name == name {
-			return KindOf(c, true), i
+			return ContainerKind(c, true), i
 		}
 	}
 	if i := slices.IndexFunc(p.Spec.Spec.EphemeralContainers, isNamed(name)); i >= 0 {

@@ -8,11 +8,11 @@ import (
 	"podd/runtime"
 )
 
-// Next decides what to do now. It terminates, never fails and never writes to in; equal
-// inputs give equal decisions.
+// Next returns the decision for in. It does not modify the data in in. Equal inputs give equal
+// decisions.
 func Next(in Input) Decision {
 	desired := in.Desired
-	in.Desired = Allocated(&in)
+	in.Desired = WithAllocatedSizes(&in)
 	f := newFacts(&in)
 	f.desired = desired
 	r := f.podRule()
@@ -24,46 +24,49 @@ func Next(in Input) Decision {
 	return d
 }
 
-// podRule returns the first pod rule that matches; the last one always does.
+// podRule returns the first pod rule whose condition is true. The condition of the last rule is
+// always true.
 func (f *facts) podRule() *podRule {
 	i := slices.IndexFunc(podRules, func(r podRule) bool { return r.when(f) })
 	return &podRules[i]
 }
 
+// hasSuccessor reports whether a newer version may replace the desired version now.
 func (f *facts) hasSuccessor(*Decision) bool {
 	return f.in.Successor != nil && f.in.Node.Reachable && !f.in.Node.ShuttingDown
 }
 
+// editDuringShutdown reports whether a newer version waits because the node is shutting down.
 func (f *facts) editDuringShutdown(*Decision) bool {
 	return f.in.Successor != nil && f.in.Node.Reachable && f.in.Node.ShuttingDown
 }
 
-func (f *facts) waitShutdown(d *Decision) { d.editWaits("the node is shutting down") }
+func (f *facts) waitShutdown(d *Decision) { d.explainEdit("the node is shutting down") }
 
-// replaceOrPrepare pulls the newer version's images while the current one runs, and makes
-// it replace the current one once nothing keeps it from starting.
+// replaceOrPrepare pulls the images of the newer version while the present version runs. It sets
+// d.Replace as soon as the newer version can start.
 func (f *facts) replaceOrPrepare(d *Decision) {
 	wait, problem := f.successorWaits(d)
 	wait, problem = f.whyNotReplaced(d, wait, problem)
-	if wait == "" || !f.worthKeeping(d) || f.in.Successor.Traits.DeletedAtSource { // so the earlier pod of that name is deleted
+	if wait == "" || !f.isWorthKeeping(d) || f.in.Successor.Traits.DeletedAtSource { // then the earlier pod was deleted at its source
 		d.Replace = true
 		d.Actions = nil
 		return
 	}
-	d.editWaits(wait)
+	d.explainEdit(wait)
 	d.Problem = problem
 }
 
-// worthKeeping reports whether the current version should be kept until its successor can
-// start: it ran before, and runs or will run again.
-func (f *facts) worthKeeping(d *Decision) bool {
+// isWorthKeeping reports whether the present version keeps running until its successor can start. It
+// returns false if the present version has never run or has finished.
+func (f *facts) isWorthKeeping(d *Decision) bool {
 	if d.Phase == PhaseRest || d.Phase == PhaseWindDown {
 		return false
 	}
 	if f.cur != nil && slices.ContainsFunc(f.cur.Containers, ran) {
 		return true
 	}
-	// If its sandbox was lost, the history has the exits.
+	// If the sandbox was lost, the history contains the exits.
 	for i := range f.members {
 		if f.members[i].hist.LastExit != nil {
 			return true
@@ -72,9 +75,10 @@ func (f *facts) worthKeeping(d *Decision) bool {
 	return false
 }
 
+// ran reports whether a container was started.
 func ran(c runtime.Container) bool { return c.State != runtime.Created }
 
-// nodeWaits returns what on the node prevents a version from starting; "" for nothing.
+// nodeWaits returns why the node cannot start version p now; "" if it can.
 func (f *facts) nodeWaits(p *manifest.Pod) string {
 	switch n := &f.in.Node; {
 	case !n.Ready:
@@ -85,9 +89,10 @@ func (f *facts) nodeWaits(p *manifest.Pod) string {
 	return ""
 }
 
-// whyNotReplaced returns why the running version cannot be stopped for the newer one; "" if
-// it can. waits is what the newer version itself needs.
-func (f *facts) whyNotReplaced(d *Decision, waits string, problem bool) (string, bool) {
+// whyNotReplaced returns why the running version cannot be replaced by the newer version; "" if it
+// can. waits is why the newer version itself cannot start, and problem reports whether a user must
+// act.
+func (f *facts) whyNotReplaced(d *Decision, waits string, problem bool) (why string, isProblem bool) {
 	d.Releasing = waits == ""
 	if f.in.Verdict.Answer == Reject {
 		return f.in.Verdict.Message, true
@@ -95,8 +100,8 @@ func (f *facts) whyNotReplaced(d *Decision, waits string, problem bool) (string,
 	return waits, problem
 }
 
-// successorWaits returns what the newer version needs before it can start; "" for nothing.
-// It adds actions for missing images.
+// successorWaits returns why the newer version cannot start yet; "" if it can. problem reports
+// whether a user must act. It adds actions that pull missing images and check the volumes.
 func (f *facts) successorWaits(d *Decision) (why string, problem bool) {
 	spec := &f.in.Successor.Spec.Spec
 	for _, cs := range containersOf(spec) {
@@ -122,8 +127,8 @@ func (f *facts) successorWaits(d *Decision) (why string, problem bool) {
 	return why, problem
 }
 
-// volumesWait returns why the volumes or profile files of a version are not available; ""
-// if they are.
+// volumesWait returns why the volumes or seccomp profiles of version p are not available; "" if they
+// are. problem reports whether a user must act. It adds an action that checks them.
 func (f *facts) volumesWait(d *Decision, p *manifest.Pod) (why string, problem bool) {
 	if !manifest.NeedsFiles(p) {
 		return "", false

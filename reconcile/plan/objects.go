@@ -1,13 +1,13 @@
 package plan
 
-// objectsMissing reports whether objects are missing for the start. A pod that already runs
-// keeps running without them.
+// objectsMissing reports whether the pod cannot start because an object that it refers to is
+// missing. A pod that already runs keeps running.
 func (f *facts) objectsMissing() bool {
 	return f.in.Objects.Missing != "" && (f.cur == nil || !f.cur.Ready)
 }
 
 func (f *facts) waitObjects(d *Decision) {
-	if f.in.Objects.Soon { // the names of images may not be known yet either
+	if f.in.Objects.Soon { // images are not pulled, because their names may depend on the objects
 		d.Why = f.in.Objects.Missing
 		return
 	}
@@ -16,21 +16,22 @@ func (f *facts) waitObjects(d *Decision) {
 	f.prefetch(d)
 }
 
+// runsWithoutObjects reports whether the pod runs although an object that it refers to is missing.
 func (f *facts) runsWithoutObjects(d *Decision) bool {
-	return f.inSandbox(d) && f.in.Objects.Missing != "" && !f.in.Objects.Soon
+	return f.containerRulesApply(d) && f.in.Objects.Missing != "" && !f.in.Objects.Soon
 }
 
 func (f *facts) showMissing(d *Decision) {
 	d.Why, d.Problem = f.in.Objects.Missing+"; the pod keeps running with its current content", true
 }
 
-// volumesOutdated reports whether the files of a running pod differ from the content of its
-// objects. The content of the files is only on disk, so podd checks them once after a
-// restart, when all objects have been looked up. Volumes that will be prepared are written
-// then.
+// volumesOutdated reports whether the files in the volumes of a running pod must be updated, because
+// an object has changed. After a restart of podd, the content of the files is unknown, so they are
+// updated once, as soon as all objects are known. Volumes that are being prepared are not updated,
+// because they get the present content.
 func (f *facts) volumesOutdated(d *Decision) bool {
 	o := &f.in.Objects
-	return f.inSandbox(d) && !f.preparesVolumes(d) && !o.Soon && o.Files != "" && o.Files != f.in.History.Written
+	return f.containerRulesApply(d) && !f.preparesVolumes(d) && !o.Soon && o.Files != "" && o.Files != f.in.History.Written
 }
 
 func (f *facts) updateVolumes(d *Decision) {

@@ -7,14 +7,14 @@ import (
 	"podd/runtime"
 )
 
-// nextToStop returns the incarnation to stop next: the one already being stopped, or else
-// the newest. One that exited by itself is included until its network is released, because
-// a successor may need its ports and addresses.
+// nextToStop returns the incarnation to stop next; nil if there is none. It prefers the incarnation
+// that is already being stopped, and then the newest. An incarnation whose containers have exited
+// is also stopped, so that its ports and addresses are released.
 func (f *facts) nextToStop() *runtime.Incarnation {
 	var found *runtime.Incarnation
 	for i := range f.stale {
 		inc := &f.stale[i]
-		if !Live(inc) && (inc.ID == "" || f.in.History.Released[inc.ID]) {
+		if !IsLive(inc) && (inc.ID == "" || f.in.History.Released[inc.ID]) {
 			continue
 		}
 		if f.in.isStopping(inc.ID) {
@@ -27,18 +27,18 @@ func (f *facts) nextToStop() *runtime.Incarnation {
 	return found
 }
 
-// keepsEarlier reports whether podd has no manifest of the running earlier version, and the
-// desired version cannot start yet.
+// keepsEarlier reports whether the running earlier version, whose manifest podd does not have, keeps
+// running because the desired version cannot start yet.
 func (f *facts) keepsEarlier() bool {
 	inc := f.nextToStop()
-	if f.in.Desired == nil || f.in.Desired.Traits.DeletedAtSource || inc == nil || !Live(inc) || f.in.isStopping(inc.ID) || Runs(f.in.Desired, inc) || !slices.ContainsFunc(inc.Containers, ran) {
+	if f.in.Desired == nil || f.in.Desired.Traits.DeletedAtSource || inc == nil || !IsLive(inc) || f.in.isStopping(inc.ID) || IsCreatedFrom(inc, f.in.Desired) || !slices.ContainsFunc(inc.Containers, ran) {
 		return false
 	}
 	if f.in.Verdict.Answer == Reject || f.nodeWaits(f.in.Desired) != "" || f.in.Objects.Missing != "" {
 		return true
 	}
 	for i := range f.members {
-		if !f.members[i].imagePresent() {
+		if !f.members[i].hasImage() {
 			return true
 		}
 	}
@@ -46,6 +46,7 @@ func (f *facts) keepsEarlier() bool {
 	return why != ""
 }
 
+// keepEarlier prepares the start of the desired version while the earlier version runs.
 func (f *facts) keepEarlier(d *Decision) {
 	f.applyContainerRules(keepEarlierRules, f.members, d)
 	why := ""
@@ -66,5 +67,5 @@ func (f *facts) keepEarlier(d *Decision) {
 		why, d.Problem = node, true
 	}
 	why, d.Problem = f.whyNotReplaced(d, why, d.Problem)
-	d.editWaits(why)
+	d.explainEdit(why)
 }

@@ -9,35 +9,36 @@ import (
 	"podd/runtime"
 )
 
-func (f *facts) finished() bool {
+// isFinished reports whether the pod has finished.
+func (f *facts) isFinished() bool {
 	if f.in.History.Finished.AppliesTo(f.desired) {
 		return true
 	}
 	return f.outcome() != nil
 }
 
-// outcome returns how the pod ended; nil if it has not.
+// outcome returns the end of the pod; nil if it has not finished.
 func (f *facts) outcome() *Finished {
 	if f.in.Desired.FinishedAtSource() {
-		return f.recorded()
+		return f.endAtSource()
 	}
 	e := f.in.Eviction
-	evicted := e.names(f.in.Desired)
+	evicted := e.evicts(f.in.Desired)
 	if evicted && e.Reason != Terminated {
-		return f.failed(cmp.Or(e.Reason, Evicted), e.Message)
+		return f.failure(cmp.Or(e.Reason, Evicted), e.Message)
 	}
-	if f.rejected() {
-		return f.failed(f.in.Verdict.Reason, Rejected+f.in.Verdict.Message)
+	if f.isRejected() {
+		return f.failure(f.in.Verdict.Reason, Rejected+f.in.Verdict.Message)
 	}
-	if fin := f.ended(); fin != nil {
+	if fin := f.completion(); fin != nil {
 		return fin
 	}
-	switch over := f.overDeadline(); {
-	case evicted && !(over && (f.cur == nil || !Live(f.cur))):
+	switch over := f.isPastDeadline(); {
+	case evicted && !(over && (f.cur == nil || !IsLive(f.cur))):
 		// Running containers get the grace period of the shutdown.
 		return f.terminated(e)
 	case over:
-		return f.failed(DeadlineExceeded, "Pod was active on the node longer than the specified deadline")
+		return f.failure(DeadlineExceeded, "Pod was active on the node longer than the specified deadline")
 	}
 	return nil
 }
@@ -45,43 +46,44 @@ func (f *facts) outcome() *Finished {
 // Rejected is the prefix of the message of a pod that its node has rejected permanently.
 const Rejected = "Pod was rejected: "
 
-// rejected reports whether admission has rejected a pod of a cluster. Such a pod fails
+// isRejected reports whether admission has rejected a pod of a cluster. Such a pod fails
 // instead of waiting, because the cluster can run it on another node.
-func (f *facts) rejected() bool {
+func (f *facts) isRejected() bool {
 	return f.in.Desired.Traits.FailsIfRejected && f.in.Successor == nil && f.in.Verdict.Answer == Reject && !f.wasAdmitted() && f.in.Node.Reachable
 }
 
-// recorded returns the end of the pod as recorded in the cluster.
-func (f *facts) recorded() *Finished {
+// endAtSource returns the end of the pod that its source reports.
+func (f *facts) endAtSource() *Finished {
 	s := &f.in.Desired.Spec.Status
-	fin := f.failed(s.Reason, s.Message)
+	fin := f.failure(s.Reason, s.Message)
 	fin.Failed = s.Phase == v1.PodFailed
 	return fin
 }
 
-// failed returns a failure that no container has caused.
-func (f *facts) failed(reason, message string) *Finished {
+// failure returns the end of a pod that fails because of reason, not because of its containers.
+func (f *facts) failure(reason, message string) *Finished {
 	return &Finished{
 		UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, Size: f.desired.PodSize(), At: f.in.Now,
 		Failed: true, Reason: reason, Message: message,
 	}
 }
 
-// ended returns how the pod ended by itself; nil if it has not.
-func (f *facts) ended() *Finished {
+// completion returns the end of a pod whose containers have completed or failed; nil if the
+// pod has not finished by itself.
+func (f *facts) completion() *Finished {
 	fin := &Finished{UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, Size: f.desired.PodSize(), At: f.in.Now}
 	if m := f.failedInit(); m != nil {
 		fin.Failed = true
 		fin.Message = fmt.Sprintf("init container %s exited with %d", m.spec.Name, m.last.ExitCode)
 		return fin
 	}
-	lost := f.lostForGood()
+	lost := f.isLostForGood()
 	for i := range f.members {
 		m := &f.members[i]
 		if m.kind != Regular {
 			continue
 		}
-		if !f.completed(m) {
+		if !f.isCompleted(m) {
 			if !lost {
 				return nil
 			}
@@ -94,7 +96,8 @@ func (f *facts) ended() *Finished {
 	return fin
 }
 
-// failedInit returns the init container that failed permanently, which fails the pod.
+// failedInit returns the init container that failed permanently, so that the pod fails; nil if there
+// is none.
 func (f *facts) failedInit() *member {
 	if f.regularCreated() {
 		return nil
@@ -108,9 +111,9 @@ func (f *facts) failedInit() *member {
 	return nil
 }
 
-// lostForGood reports whether the sandbox was lost and no container may be restarted, so
+// isLostForGood reports whether the sandbox was lost and no container may be restarted, so
 // that the pod does not run again in a new sandbox.
-func (f *facts) lostForGood() bool {
+func (f *facts) isLostForGood() bool {
 	if f.cur == nil || f.cur.Ready || !f.in.History.Released[f.cur.ID] {
 		return false
 	}
@@ -131,8 +134,8 @@ func (f *facts) lostForGood() bool {
 	return ran
 }
 
-// mayRunAgain uses the last exit of a container. Without an exit code the restart rules
-// cannot be evaluated, so the policy alone decides.
+// mayRunAgain reports whether a container may be restarted after its last exit. If the exit code is
+// unknown, only the restart policy is evaluated, because restart rules depend on the exit code.
 func (f *facts) mayRunAgain(m *member) bool {
 	if e := m.exit(); e != nil && !m.restartRequested() {
 		return f.restartsAfter(m, e.Code)

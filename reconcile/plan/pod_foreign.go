@@ -6,52 +6,56 @@ import (
 	"podd/runtime"
 )
 
+// liveForeign returns a live incarnation of another agent; nil if there is none.
 func (f *facts) liveForeign() *runtime.Incarnation {
 	for i := range f.foreign {
-		if Live(&f.foreign[i]) {
+		if IsLive(&f.foreign[i]) {
 			return &f.foreign[i]
 		}
 	}
 	return nil
 }
 
-// adoptable returns the incarnation of another agent to stop in place of the desired pod: a
-// live one, or a stopped one with the same UID, because the pod needs its names in the
-// runtime. Incarnations of another podd are excluded.
+// adoptable returns an incarnation of another agent that podd must stop before it starts the desired
+// pod; nil if there is none. Such an incarnation is live, or has the UID of the desired pod and
+// therefore the same names in the runtime. Incarnations of another podd are excluded.
 func (f *facts) adoptable() *runtime.Incarnation {
 	if f.in.Desired == nil || !f.in.Node.Adopt {
 		return nil
 	}
 	for i := range f.foreign {
 		inc := &f.foreign[i]
-		if inc.Labels[runtime.LabelInstance] == "" && (Live(inc) || inc.UID == f.in.Desired.UID && !f.in.Desired.FinishedAtSource()) {
+		if inc.Labels[runtime.LabelInstance] == "" && (IsLive(inc) || inc.UID == f.in.Desired.UID && !f.in.Desired.FinishedAtSource()) {
 			return inc
 		}
 	}
 	return nil
 }
 
-func (f *facts) adopts() bool { return f.adoptable() != nil }
+// hasAdoptable reports whether podd stops an incarnation of another agent.
+func (f *facts) hasAdoptable() bool { return f.adoptable() != nil }
 
+// stopForeign stops the incarnation that adoptable returns.
 func (f *facts) stopForeign(d *Decision) {
 	d.Why = "adopted"
 	f.doCleanup(d, StopForeign{ID: f.adoptable().ID})
 }
 
-// foreignHolds reports whether another agent runs the pod and podd does not. A sandbox of podd
-// without containers does not count: both agents created a sandbox at the same time, and podd
-// removes its own.
-func (f *facts) foreignHolds() bool {
-	return f.in.Desired != nil && f.liveForeign() != nil && (f.cur == nil || !Live(f.cur) || f.unused())
+// isNameInUse reports whether another agent runs a pod with the desired name, and podd does not. If
+// both agents have created a sandbox at the same time, the sandbox of podd without containers is
+// ignored, because podd removes it.
+func (f *facts) isNameInUse() bool {
+	return f.in.Desired != nil && f.liveForeign() != nil && (f.cur == nil || !IsLive(f.cur) || f.hasUnusedSandbox())
 }
 
-// unused reports whether the pod has a ready sandbox in which no container was created.
-func (f *facts) unused() bool {
+// hasUnusedSandbox reports whether the pod has a ready sandbox in which no container was created.
+func (f *facts) hasUnusedSandbox() bool {
 	return f.cur != nil && f.cur.Ready && len(f.cur.Containers) == 0 && !f.startsInFlight()
 }
 
+// waitForeign waits until the pod of the other agent was removed.
 func (f *facts) waitForeign(d *Decision) {
-	if f.unused() {
+	if f.hasUnusedSandbox() {
 		f.doCleanup(d, StopSandbox{ID: f.cur.ID, Why: "another agent has created the pod, too"})
 	}
 	d.Why = "a pod of this name that podd did not create runs on this runtime; remove it, or start podd with --adopt"

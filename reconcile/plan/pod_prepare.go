@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
+// stopLostSandbox stops a sandbox that is not ready any more.
 func (f *facts) stopLostSandbox(d *Decision) {
 	d.Why = "the sandbox is not ready"
 	if len(f.cur.ID) > 0 {
@@ -15,8 +16,8 @@ func (f *facts) stopLostSandbox(d *Decision) {
 	}
 }
 
-// lacksExit reports whether the sandbox no longer exists and the exit code of a container
-// is unknown on which the next step depends.
+// lacksExit reports whether the sandbox is not ready, and the next step depends on an unknown exit
+// code.
 func (f *facts) lacksExit() bool {
 	return f.cur != nil && !f.cur.Ready && slices.ContainsFunc(f.members, func(m member) bool { return f.needsExit(&m) })
 }
@@ -30,21 +31,23 @@ func (f *facts) waitExits(d *Decision) {
 	}
 }
 
+// prepare prepares the volumes, creates the sandbox and pulls the images.
 func (f *facts) prepare(d *Decision) {
 	f.prepareVolumes(d)
 	fail := f.in.History.Sandbox
 	switch {
-	case !f.in.History.VolumesReady && f.volumesFirst():
+	case !f.in.History.VolumesReady && f.mustPrepareVolumesFirst():
 	case f.in.Now.Before(fail.Until):
 		d.Why, d.Problem, d.Reason, d.Failure = fail.Message, true, fail.Reason, fail
 		d.wakeAt(fail.Until)
-	case f.in.Unobserved: // the runtime may have a sandbox of this name that is not observed yet
+	case f.in.Unobserved: // a sandbox with this name may exist that was not observed yet
 	default:
 		d.do(RunSandbox{Attempt: f.nextAttempt()})
 	}
 	f.prefetch(d)
 }
 
+// prepareVolumes prepares the volumes, unless they are ready or their retry is not due.
 func (f *facts) prepareVolumes(d *Decision) {
 	if f.in.History.VolumesReady {
 		return
@@ -61,11 +64,11 @@ func (f *facts) prepareVolumes(d *Decision) {
 	}
 }
 
-// volumesFirst reports whether the sandbox must wait for the pod's volumes, as in a
-// kubelet. A CSI driver or a server may take long, and a sandbox would hold an address
-// meanwhile; the volume of a claim may be of this kind. Other volumes take no longer than
-// the sandbox and are prepared at the same time.
-func (f *facts) volumesFirst() bool {
+// mustPrepareVolumesFirst reports whether the sandbox is created only after the volumes are prepared, as in a
+// kubelet. The volumes of a CSI driver or a server, and the volumes of claims, may take a long time
+// to prepare. A sandbox would use an address during that time. Other volumes are prepared while
+// the sandbox is created.
+func (f *facts) mustPrepareVolumesFirst() bool {
 	return slices.ContainsFunc(f.in.Desired.Spec.Spec.Volumes, func(v v1.Volume) bool {
 		own := v.Ephemeral != nil && !f.in.Desired.Traits.EphemeralClaims // a directory, like an emptyDir
 		return !own && v.EmptyDir == nil && v.HostPath == nil && v.ConfigMap == nil && v.Secret == nil &&
@@ -73,17 +76,18 @@ func (f *facts) volumesFirst() bool {
 	})
 }
 
-// preparesVolumes reports whether volumes must be prepared, or wait for a retry.
+// preparesVolumes reports whether d prepares volumes, or their preparation waits for a retry.
 func (f *facts) preparesVolumes(d *Decision) bool {
 	return f.in.Now.Before(f.in.History.Volumes.Until) || d.prepares()
 }
 
+// prepares reports whether d contains a PrepareVolumes action.
 func (d *Decision) prepares() bool {
 	return slices.ContainsFunc(d.Actions, func(a Action) bool { _, is := a.(PrepareVolumes); return is })
 }
 
-// nextAttempt returns a number above that of every observed sandbox with the UID and of
-// every one with a reserved name.
+// nextAttempt returns the attempt number for the next sandbox. It is higher than the attempt numbers
+// of all observed sandboxes with the pod's UID and of all reserved names.
 func (f *facts) nextAttempt() uint32 {
 	n := f.in.History.SandboxAttempt
 	for _, inc := range f.in.Observed {
@@ -94,6 +98,7 @@ func (f *facts) nextAttempt() uint32 {
 	return n
 }
 
+// initPending reports whether an init container has not completed or a sidecar has not started.
 func (f *facts) initPending() bool {
 	for i := range f.members {
 		if m := &f.members[i]; m.kind != Regular && !f.initSatisfied(m) {

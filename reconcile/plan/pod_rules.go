@@ -9,8 +9,8 @@ type podRule struct {
 	then     func(*facts, *Decision)
 }
 
-// podRules choose the phase of the pod. The first row with a true condition applies, so the
-// order is the policy.
+// podRules choose the phase of the pod. The first row with a true condition applies, so their order
+// matters.
 var podRules = []podRule{
 	// A directory that is read slowly must not stop a running pod.
 	{RuleSourcesNotRead, PhaseHold, "podd has not read all sources of this pod yet, so nothing is changed",
@@ -18,10 +18,10 @@ var podRules = []podRule{
 	{RuleRuntimeUnreachable, PhaseWait, "the runtime does not respond; containers keep running",
 		func(f *facts) bool { return !f.in.Node.Reachable }, (*facts).waitRuntime},
 	{RuleAdoptForeign, PhaseStop, "a pod that another agent runs under this name is stopped, because podd takes over its pods",
-		(*facts).adopts, (*facts).stopForeign},
+		(*facts).hasAdoptable, (*facts).stopForeign},
 	// podd changes foreign pods only if it adopts.
 	{RuleNameInUse, PhaseWait, "a pod that this podd did not create has the name",
-		(*facts).foreignHolds, (*facts).waitForeign},
+		(*facts).isNameInUse, (*facts).waitForeign},
 	// A running version must not be stopped for an edit that cannot start.
 	{RuleKeepEarlierVersion, PhaseWait, "the new version cannot start yet, so the earlier version keeps running",
 		(*facts).keepsEarlier, (*facts).keepEarlier},
@@ -34,8 +34,8 @@ var podRules = []podRule{
 	{RuleEarlierDirectoryLeft, PhaseWait, "the directory of an earlier version with the same UID is removed first",
 		(*facts).sameUIDLeft, func(*facts, *Decision) {}},
 	{RuleFinished, PhaseWindDown, "the pod has finished; its sandbox is stopped and its volumes are released",
-		(*facts).finished, (*facts).windDown},
-	// A sandbox that is not ready still has its addresses and perhaps processes.
+		(*facts).isFinished, (*facts).windDown},
+	// A sandbox that is not ready still has its addresses, and may have processes.
 	{RuleSandboxLost, PhasePrepare, "the sandbox is not ready any more and is stopped before a new one is created",
 		func(f *facts) bool { return f.cur != nil && !f.cur.Ready && !f.in.History.Released[f.cur.ID] }, (*facts).stopLostSandbox},
 	{RuleRestartUndecided, PhaseWait, "whether the containers restart depends on an exit code that the runtime has not reported",
@@ -48,7 +48,7 @@ var podRules = []podRule{
 		(*facts).runtimeNotReady, (*facts).waitReady},
 	{RuleNetworkNotReady, PhaseWait, "the pod network is not ready",
 		(*facts).networkNotReady, (*facts).waitNetwork},
-	// It may be created later.
+	// The object may be created later.
 	{RuleObjectsMissing, PhaseWait, "an object that the pod refers to is missing",
 		(*facts).objectsMissing, (*facts).waitObjects},
 	{RuleNoSandbox, PhasePrepare, "the sandbox, the volumes and the images are prepared",

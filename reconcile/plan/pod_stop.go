@@ -8,8 +8,10 @@ import (
 	"podd/manifest"
 )
 
+// mustStop reports whether an incarnation must be stopped.
 func (f *facts) mustStop() bool { return f.nextToStop() != nil }
 
+// stopStale stops the incarnation that nextToStop returns.
 func (f *facts) stopStale(d *Decision) {
 	inc, why := f.nextToStop(), "changed"
 	switch {
@@ -19,19 +21,19 @@ func (f *facts) stopStale(d *Decision) {
 		why = "manifest removed"
 	case f.in.isStopping(inc.ID):
 		why = f.in.History.Stopping.Why
-	case Runs(f.in.Desired, inc):
+	case IsCreatedFrom(inc, f.in.Desired):
 		why = "created twice"
 	default:
-		if was := VersionOf(inc, f.in.Previous); was != nil && ClassChange(was.Spec, f.in.Desired.Spec) != "" {
-			why += ": " + ClassChange(was.Spec, f.in.Desired.Spec)
+		if was := FindVersion(inc, f.in.Previous); was != nil && DescribeQoSChange(was.Spec, f.in.Desired.Spec) != "" {
+			why += ": " + DescribeQoSChange(was.Spec, f.in.Desired.Spec)
 		}
 	}
 	f.stop(d, inc, why)
 }
 
-// ClassChange returns why a change of cpu or memory cannot be applied to a running pod: the
-// QoS class would change. It returns "" if the class stays the same.
-func ClassChange(was, is *v1.Pod) string {
+// DescribeQoSChange returns why a change of cpu or memory cannot be applied to a running pod, if the
+// QoS class of the pod would change; otherwise "".
+func DescribeQoSChange(was, is *v1.Pod) string {
 	before, after := manifest.QoS(was), manifest.QoS(is)
 	if before == after {
 		return ""
@@ -39,14 +41,15 @@ func ClassChange(was, is *v1.Pod) string {
 	return fmt.Sprintf("QoS class %s becomes %s, and a pod keeps its class as long as it runs", before, after)
 }
 
-// checkDone sets Done when nothing of this name is left; cleanUp removes the rest.
+// checkDone sets d.Done if no sandbox, directory or action of this name is left. cleanUp removes
+// what is left.
 func (f *facts) checkDone(d *Decision) {
-	d.Done = len(f.stale)+len(f.mine)+len(f.in.Dirs)+len(f.in.DirsInUse) == 0 && !f.in.Unobserved && !f.busy()
+	d.Done = len(f.stale)+len(f.mine)+len(f.in.Dirs)+len(f.in.DirsInUse) == 0 && !f.in.Unobserved && !f.hasPendingAction()
 }
 
-// busy reports whether an action with a result that matters is in progress. Probes and hooks of a
-// deleted pod do not matter.
-func (f *facts) busy() bool {
+// hasPendingAction reports whether an action other than a probe or a hook is in progress. The results
+// of probes and hooks of a deleted pod are ignored.
+func (f *facts) hasPendingAction() bool {
 	for _, a := range f.in.InFlight {
 		if _, ok := a.(Probe); !ok && !IsHook(a) {
 			return true
@@ -55,13 +58,15 @@ func (f *facts) busy() bool {
 	return false
 }
 
+// sameUIDLeft reports whether a directory of an earlier version with the same UID must be removed
+// first.
 func (f *facts) sameUIDLeft() bool {
 	remove := RemoveDir{UID: f.in.Desired.UID}
 	if f.in.InFlight[remove.Subject()] == Action(remove) {
 		return true // its removal also removes logs and cgroups
 	}
 	for _, dir := range f.in.Dirs {
-		if dir.UID == f.in.Desired.UID && !dir.of(f.in.Desired) {
+		if dir.UID == f.in.Desired.UID && !dir.isOf(f.in.Desired) {
 			return true
 		}
 	}

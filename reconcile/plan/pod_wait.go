@@ -9,7 +9,7 @@ import (
 	"podd/runtime"
 )
 
-// keepHooks keeps hooks in progress, because a canceled hook would run again.
+// keepHooks adds the preStop hooks in progress to d, because a canceled hook would run again.
 func (f *facts) keepHooks(d *Decision) {
 	for _, subject := range slices.Sorted(maps.Keys(f.in.InFlight)) {
 		if a, ok := f.in.InFlight[subject].(PreStop); ok {
@@ -18,9 +18,9 @@ func (f *facts) keepHooks(d *Decision) {
 	}
 }
 
-// waitRuntime starts no action while the runtime cannot be used. Actions in progress continue,
-// because they may still succeed: a pull, for example, must not be canceled and repeated
-// because a list timed out.
+// waitRuntime starts no action while the runtime does not respond. Actions in progress continue,
+// because they may succeed. For example, a pull must not be canceled because listing the
+// containers timed out.
 func (f *facts) waitRuntime(d *Decision) {
 	d.Why = f.in.Node.Message
 	if f.in.Desired == nil {
@@ -32,16 +32,16 @@ func (f *facts) waitRuntime(d *Decision) {
 	}
 }
 
-// notAdmitted reports whether the newest version is not admitted. An earlier version that
-// is current was admitted before.
+// notAdmitted reports whether the desired version may not start because it is not admitted. If there
+// is a successor, the desired version was admitted before.
 func (f *facts) notAdmitted() bool {
 	return f.in.Successor == nil && f.in.Verdict.Answer != Admit && (f.cur == nil || !f.cur.Ready) && !f.keepsSize() &&
 		!(f.in.Desired.Traits.FailsIfRejected && f.wasAdmitted())
 }
 
 // wasAdmitted reports whether a pod of a cluster was admitted before, so that it is not checked
-// again. Its directory does not prove that, because after a reboot the directory may be all
-// that is left.
+// again. The directory of the pod does not prove its admission, because the directory may be from
+// before a reboot.
 func (f *facts) wasAdmitted() bool { return f.cur != nil || f.in.Verdict.Resize }
 
 func (f *facts) waitAdmission(d *Decision) {
@@ -68,9 +68,9 @@ func (f *facts) waitNetwork(d *Decision) {
 	f.prefetch(d)
 }
 
-// mayHaveFinished reports whether Desired may have finished and only its unreadable journal
-// would show that: the runtime has no container of it, and not all of its containers are
-// always restarted.
+// mayHaveFinished reports whether the pod may have finished, but its journal cannot be read. That is
+// so if the runtime has no container of the pod, and some of its containers are not always
+// restarted.
 func (f *facts) mayHaveFinished() bool {
 	if f.in.JournalError == "" || f.cur != nil && f.cur.Ready {
 		return false

@@ -2,13 +2,13 @@ package plan
 
 import "cmp"
 
-// windDown stops sidecars and the sandbox of a finished pod and releases its volumes. Then
-// the pod rests; its records and logs are kept.
+// windDown stops the sidecars and the sandbox of a finished pod, and releases its volumes. Then the
+// pod enters PhaseRest. Its records and logs are kept.
 func (f *facts) windDown(d *Decision) {
 	if !f.in.History.Finished.AppliesTo(f.desired) {
 		fin := f.outcome()
 		d.RecordFirst = f.mustRecord(fin)
-		// The end is published with the containers' messages, unless it is urgent.
+		// The end is published with the termination messages, unless it is urgent.
 		if d.RecordFirst && f.readMessages(d) {
 			return
 		}
@@ -24,7 +24,7 @@ func (f *facts) windDown(d *Decision) {
 	if f.cancelStarts(d) {
 		return
 	}
-	if f.cur != nil && (Live(f.cur) || f.volumesHeld() && !f.in.History.Released[f.cur.ID]) {
+	if f.cur != nil && (IsLive(f.cur) || f.volumesHeld() && !f.in.History.Released[f.cur.ID]) {
 		fin := cmp.Or(d.Finished, f.in.History.Finished)
 		f.stopMembers(d, f.cur, stopBudget{since: fin.At, grace: graceAt(f.cur, fin), why: why})
 		return
@@ -36,23 +36,26 @@ func (f *facts) windDown(d *Decision) {
 		f.doCleanup(d, ReleaseVolumes{UID: f.in.Desired.UID})
 		return
 	}
-	d.Phase, d.Resume = PhaseRest, f.resumes()
+	d.Phase, d.Resume = PhaseRest, f.mayResume()
 }
 
-// mustRecord reports whether an end must be on disk before the next step. That is so if the
-// pod ended by itself: if its end were published but not recorded, it would run again. Other
-// ends follow again from their cause, or their loss is harmless, and they may be what frees the
-// disk; see evictGrace, deadline and terminated. While one of them is due, the end of a pod
-// that ended by itself does not wait either: it follows again from the runtime's records.
+// mustRecord reports whether the end fin must be on disk before it is published. That is so if the pod
+// finished by itself, because it could run again if podd is restarted without the record. Other
+// ends do not wait, because stopping the pod may be what frees the disk. If they are lost, they
+// are decided again or do no harm; see evictGrace, deadline and terminated. If a pod finishes by
+// itself while such an end is due, its end does not wait either: it is decided again from the
+// containers in the runtime.
 func (f *facts) mustRecord(fin *Finished) bool {
-	return fin.Reason == "" && !f.in.Desired.FinishedAtSource() && !f.urgent()
+	return fin.Reason == "" && !f.in.Desired.FinishedAtSource() && !f.isUrgent()
 }
 
-// urgent reports whether what is left of the pod must stop now.
-func (f *facts) urgent() bool {
-	return f.in.ForceStop || f.in.Eviction.names(f.in.Desired) || f.overDeadline()
+// isUrgent reports whether the remaining containers of the pod must be stopped without waiting for the
+// disk.
+func (f *facts) isUrgent() bool {
+	return f.in.ForceStop || f.in.Eviction.evicts(f.in.Desired) || f.isPastDeadline()
 }
 
+// volumesHeld reports whether the directory of the desired version may contain volumes.
 func (f *facts) volumesHeld() bool {
 	for _, dir := range f.in.Dirs {
 		if dir.UID == f.in.Desired.UID && dir.Volumes {

@@ -7,20 +7,20 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// ProbeKind is the purpose of a probe. A failure of Startup or Liveness restarts the
-// container, a failure of Readiness makes it not ready. Liveness and Readiness wait until
-// Startup has passed.
+// A ProbeKind is the purpose of a probe.
 type ProbeKind string
 
-// The kinds.
+// The kinds. If a Startup or Liveness probe fails, the container is restarted. If a Readiness probe
+// fails, the container is not ready. Liveness and Readiness probes begin when the Startup probe has
+// passed.
 const (
 	Startup   ProbeKind = "startup"
 	Liveness  ProbeKind = "liveness"
 	Readiness ProbeKind = "readiness"
 )
 
-// ProbeOf returns a container's probe of this kind, or nil if there is none.
-func ProbeOf(c *v1.Container, kind ProbeKind) *v1.Probe {
+// FindProbe returns the probe of container c with this kind; nil if there is none.
+func FindProbe(c *v1.Container, kind ProbeKind) *v1.Probe {
 	switch kind {
 	case Startup:
 		return c.StartupProbe
@@ -35,42 +35,43 @@ func HasProbes(c *v1.Container) bool {
 	return c.StartupProbe != nil || c.LivenessProbe != nil || c.ReadinessProbe != nil
 }
 
-// Probe makes one attempt of a probe of a running container.
+// Probe carries out one attempt of a probe of a running container.
 type Probe struct {
 	Container string
 	ID        string
 	Kind      ProbeKind
 }
 
-// Subject implements Action: one attempt of a container and kind at a time.
+// Subject implements Action. At most one attempt of each kind is in progress for a container.
 func (a Probe) Subject() string { return "probe/" + a.Container + "/" + string(a.Kind) }
 
 // Verb implements Action.
 func (Probe) Verb() string { return "probe" }
 
+// String implements Action.
 func (a Probe) String() string { return fmt.Sprintf("run the %s probe of %s", a.Kind, a.Container) }
 
 func (Probe) sealed() {}
 
-// Probed is the state of the probes of one container. It is discarded with the container's
-// ID. Fields with a JSON name survive a restart of podd.
+// Probed is the state of the probes of the container with one ID. Fields with a JSON name survive a
+// restart of podd.
 type Probed struct {
-	// Since is when the container was first observed running, monotonic. First attempts are
-	// measured from it.
+	// Since is when the container was first observed to run, with a monotonic clock reading.
+	// The initial delay of the probes is counted from it.
 	Since time.Time `json:"-"`
-	// Adopted reports that it already ran when podd started.
+	// Adopted reports whether the container already ran when podd started.
 	Adopted   bool       `json:"-"`
 	Startup   ProbeState `json:"startup,omitzero"`
 	Liveness  ProbeState `json:"liveness,omitzero"`
 	Readiness ProbeState `json:"readiness,omitzero"`
 }
 
-// State returns the state of one kind.
+// State returns the state of the probe of this kind.
 func (p Probed) State(kind ProbeKind) ProbeState { return *p.at(kind) }
 
-// With returns p with another state of one kind.
-func (p Probed) With(kind ProbeKind, t ProbeState) Probed {
-	*p.at(kind) = t
+// With returns p with the state s for the probe of this kind.
+func (p Probed) With(kind ProbeKind, s ProbeState) Probed {
+	*p.at(kind) = s
 	return p
 }
 
@@ -84,8 +85,9 @@ func (p *Probed) at(kind ProbeKind) *ProbeState {
 	return &p.Readiness
 }
 
-// Health is the result of enough consecutive attempts. The zero value means that there were
-// not enough yet: neither ready nor started, and alive.
+// Health is the result of a probe, after the number of consecutive equal attempts that its threshold
+// requires. The zero value means that there were not enough attempts yet. Then the container counts
+// as not ready, not started and alive.
 type Health string
 
 // Results of a probe.
@@ -97,17 +99,19 @@ const (
 // A ProbeState is the state of one probe.
 type ProbeState struct {
 	Health Health `json:"health,omitempty"`
-	// Message is the failure that caused Health or, while Health is "", the first failure:
-	// a line for users. It changes only with Health.
+	// Message is one line for users: the failure that caused Health or, while Health is "", the
+	// first failure. It changes only with Health.
 	Message string `json:"message,omitempty"`
-	// Began is when the last attempt began, monotonic; zero: there was none.
+	// Began is when the last attempt began, with a monotonic clock reading; zero if there was
+	// none.
 	Began time.Time `json:"-"`
-	// Passing is the result of the last attempts, InRow their number; Errors is the number
-	// of attempts since then that could not be carried out.
+	// Passing reports whether the last attempts have passed. InRow is the number of consecutive
+	// attempts with this result. Errors is the number of later attempts that could not be
+	// carried out.
 	Passing bool `json:"-"`
 	InRow   int  `json:"-"`
 	Errors  int  `json:"-"`
-	// Warned reports that a warning was published.
+	// Warned reports whether a warning was published.
 	Warned bool `json:"-"`
 }
 
@@ -115,15 +119,16 @@ type ProbeState struct {
 type ProbeResult struct {
 	Began  time.Time
 	Passed bool
-	// Errored reports that the attempt could not be carried out, so it does not count.
+	// Errored reports whether the attempt could not be carried out. Such an attempt does not
+	// count.
 	Errored bool
 	Message string
 }
 
-// probeTries is how often an attempt that could not be carried out is repeated immediately.
+// probeTries is how often an attempt is made without a delay if it could not be carried out.
 const probeTries = 3
 
-// After returns the state after one more attempt of probe p.
+// After returns the state after an attempt of probe p with result o.
 func (t ProbeState) After(p *v1.Probe, o ProbeResult) ProbeState {
 	t.Began = o.Began
 	if o.Errored {
@@ -148,20 +153,20 @@ func (t ProbeState) After(p *v1.Probe, o ProbeResult) ProbeState {
 	return t
 }
 
-// keepFirstMessage keeps the first message before there is a result.
+// keepFirstMessage sets Message if Health is "" and there is no message yet.
 func (t *ProbeState) keepFirstMessage(message string) {
 	if t.Health == "" && t.Message == "" {
 		t.Message = message
 	}
 }
 
-// needsUser reports whether a user must act: the probe failed, or none of its attempts could
-// be carried out.
+// needsUser reports whether a user must act, because the probe failed or its attempts cannot be
+// carried out.
 func (t ProbeState) needsUser() bool {
 	return t.Health == Failed || t.Health == "" && t.Errors >= probeTries
 }
 
-// why returns the message of a probe that has not passed.
+// why returns the message with the kind of the probe; "" if there is no message.
 func (t ProbeState) why(kind ProbeKind) string {
 	if t.Message == "" {
 		return ""

@@ -9,85 +9,88 @@ import (
 	"podd/runtime"
 )
 
-// trial returns the state of a probe of the current container of m.
-func (f *facts) trial(m *member, kind ProbeKind) ProbeState {
+// probeState returns the state of the probe of m.last with this kind.
+func (f *facts) probeState(m *member, kind ProbeKind) ProbeState {
 	if m.last == nil {
 		return ProbeState{}
 	}
 	return f.in.History.Probed[m.last.ID].State(kind)
 }
 
-// passed reports whether the container runs and has no probe of this kind that has not
-// passed.
+// passed reports whether the container runs and its probe of this kind has passed. A missing probe
+// counts as passed.
 func (f *facts) passed(m *member, kind ProbeKind) bool {
-	return m.is(runtime.Running) && (ProbeOf(m.spec, kind) == nil || f.trial(m, kind).Health == Passed)
+	return m.is(runtime.Running) && (FindProbe(m.spec, kind) == nil || f.probeState(m, kind).Health == Passed)
 }
 
-// failing returns the condition that a probe of this kind has failed.
+// failing returns a condition of a container rule: the probe of this kind has failed.
 func failing(kind ProbeKind) func(*facts, *member) bool {
 	return func(f *facts, m *member) bool {
-		return m.is(runtime.Running) && ProbeOf(m.spec, kind) != nil && f.trial(m, kind).Health == Failed
+		return m.is(runtime.Running) && FindProbe(m.spec, kind) != nil && f.probeState(m, kind).Health == Failed
 	}
 }
 
-// stopUnhealthy returns an effect that stops a container with its probe's grace period, or
-// else the pod's. Other rules restart it.
+// stopUnhealthy returns the action of a container rule that stops a container because the probe of
+// this kind has failed. The grace period is that of the probe, or of the pod if the probe has none.
+// Other rules restart the container.
 func stopUnhealthy(kind ProbeKind) func(*facts, *member, *Decision, *Step) {
 	return func(f *facts, m *member, d *Decision, s *Step) {
-		s.Why, s.Problem, s.Probe = f.trial(m, kind).why(kind), true, kind
+		s.Why, s.Problem, s.Probe = f.probeState(m, kind).why(kind), true, kind
 		grace := graceOf(f.cur)
-		if own := ProbeOf(m.spec, kind).TerminationGracePeriodSeconds; own != nil {
-			grace = Grace(*own)
+		if own := FindProbe(m.spec, kind).TerminationGracePeriodSeconds; own != nil {
+			grace = GraceDuration(*own)
 		}
 		f.stopOwn(d, m, grace, s.Why)
 	}
 }
 
-func unstarted(f *facts, m *member) bool { return m.is(runtime.Running) && !f.passed(m, Startup) }
+// isUnstarted reports whether a container runs and its startup probe has not passed.
+func isUnstarted(f *facts, m *member) bool { return m.is(runtime.Running) && !f.passed(m, Startup) }
 
-// waitStarted marks failures of the startup probe as a Problem only when the probe has
-// failed, because single failures are normal during the start.
+// waitStarted runs the startup probe. Failed attempts are not a Problem until the probe has failed,
+// because they are normal while a container starts.
 func waitStarted(f *facts, m *member, d *Decision, s *Step) {
-	f.explain(m, Startup, s)
-	f.attempt(m, d, Startup)
+	f.showProbe(m, Startup, s)
+	f.scheduleProbe(m, d, Startup)
 }
 
-// explain shows the message of a probe that has not passed. It is a Problem if a user must
-// act.
-func (f *facts) explain(m *member, kind ProbeKind, s *Step) {
-	t := f.trial(m, kind)
+// showProbe sets the reason of a step to the message of a probe that has not passed. It sets Problem
+// if a user must act.
+func (f *facts) showProbe(m *member, kind ProbeKind, s *Step) {
+	t := f.probeState(m, kind)
 	s.Why = t.why(kind)
 	if t.needsUser() {
 		s.Problem, s.Probe = true, kind
 	}
 }
 
-func unready(f *facts, m *member) bool { return m.is(runtime.Running) && !f.passed(m, Readiness) }
+// isUnready reports whether a container runs and its readiness probe has not passed.
+func isUnready(f *facts, m *member) bool { return m.is(runtime.Running) && !f.passed(m, Readiness) }
 
 func waitReadiness(f *facts, m *member, d *Decision, s *Step) {
-	f.explain(m, Readiness, s)
+	f.showProbe(m, Readiness, s)
 	f.probeStarted(m, d)
 }
 
-// probeStarted probes the liveness and readiness of a container that has started.
+// probeStarted runs the liveness and readiness probes of a container that has started.
 func (f *facts) probeStarted(m *member, d *Decision) {
-	f.attempt(m, d, Liveness)
-	f.attempt(m, d, Readiness)
+	f.scheduleProbe(m, d, Liveness)
+	f.scheduleProbe(m, d, Readiness)
 }
 
-// continueReadiness continues the readiness probe of a container that is being stopped, so
-// that its loss of readiness is published. It starts no probe that did not run before,
-// because the container may not have started yet.
+// continueReadiness continues the readiness probe of a container that is being stopped, so that its
+// loss of readiness is published. It does nothing if the probe has not begun, because the container
+// may not have started.
 func (f *facts) continueReadiness(m *member, d *Decision) {
-	if m.is(runtime.Running) && f.trial(m, Readiness) != (ProbeState{}) {
-		f.attempt(m, d, Readiness)
+	if m.is(runtime.Running) && f.probeState(m, Readiness) != (ProbeState{}) {
+		f.scheduleProbe(m, d, Readiness)
 	}
 }
 
-// continueReadinessInStop does the same for a container of a pod that is being stopped. A
-// finished pod is not ready anyway.
+// continueReadinessInStop continues the readiness probe of a container in a pod that is being
+// stopped. It does nothing if the pod has finished, because such a pod is not ready.
 func (f *facts) continueReadinessInStop(d *Decision, inc *runtime.Incarnation, c *runtime.Container) {
-	p := VersionOf(inc, f.in.Desired, f.in.Previous)
+	p := FindVersion(inc, f.in.Desired, f.in.Previous)
 	if p == nil || d.Phase != PhaseStop {
 		return
 	}
@@ -98,9 +101,9 @@ func (f *facts) continueReadinessInStop(d *Decision, inc *runtime.Incarnation, c
 	}
 }
 
-// attempt names an attempt that is due or in progress, or schedules it.
-func (f *facts) attempt(m *member, d *Decision, kind ProbeKind) {
-	p := ProbeOf(m.spec, kind)
+// scheduleProbe adds an attempt to d if the attempt is due or in progress. Otherwise it sets ProbeAt.
+func (f *facts) scheduleProbe(m *member, d *Decision, kind ProbeKind) {
+	p := FindProbe(m.spec, kind)
 	if p == nil {
 		return
 	}
@@ -113,9 +116,8 @@ func (f *facts) attempt(m *member, d *Decision, kind ProbeKind) {
 	d.probeAt(at)
 }
 
-// dueAt returns when the next attempt is due. The first is measured from the first
-// observation of the running container, minus the time that had passed by the runtime's
-// clock.
+// dueAt returns when the next attempt is due. The initial delay is counted from the first observation
+// of the running container. The part of the delay before that is measured by the runtime's clock.
 func (f *facts) dueAt(m *member, kind ProbeKind, p *v1.Probe) time.Time {
 	period := time.Duration(max(p.PeriodSeconds, 1)) * time.Second
 	probed := f.in.History.Probed[m.last.ID]
@@ -137,8 +139,8 @@ func (f *facts) dueAt(m *member, kind ProbeKind, p *v1.Probe) time.Time {
 	return since.Add(delay)
 }
 
-// spread returns a part of a period that depends on container and kind, so that after a
-// start of podd not all existing pods are probed at the same time.
+// spread returns a part of period that depends on the container ID and on the kind. So after a start
+// of podd, existing pods are not all probed at the same time.
 func spread(id string, kind ProbeKind, period time.Duration) time.Duration {
 	h := fnv.New64a()
 	h.Write([]byte(string(kind) + "/" + id))

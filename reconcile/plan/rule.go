@@ -1,7 +1,7 @@
 package plan
 
-// A RuleID identifies a rule. Logs, events, metrics and podd why refer to a rule by its
-// ID, which therefore stays the same when its sentence changes.
+// A RuleID identifies a rule in logs, events, metrics and the output of podd why. It does not change
+// when the sentence of the rule changes.
 type RuleID string
 
 // Pod rules.
@@ -64,7 +64,7 @@ const (
 	RuleTargetNotRunning RuleID = "TargetNotRunning"
 )
 
-// Container rules of pods without a ready sandbox. Rules of other pods apply, too.
+// Container rules that apply only to pods without a ready sandbox.
 const (
 	RuleSandboxNotReady    RuleID = "SandboxNotReady"
 	RuleEarlierVersionRuns RuleID = "EarlierVersionRuns"
@@ -84,12 +84,13 @@ const (
 	RuleCleanup             RuleID = "Cleanup"
 )
 
-// A description is what a rule's row says to users.
+// A description contains the texts of a rule for users.
 type description struct{ verb, sentence string }
 
 // descriptions contains the descriptions of the rules in all tables.
 var descriptions = describeRules()
 
+// describeRules returns the descriptions of the rules in all tables.
 func describeRules() map[RuleID]description {
 	all := map[RuleID]description{}
 	for _, r := range podRules {
@@ -97,7 +98,7 @@ func describeRules() map[RuleID]description {
 	}
 	for _, table := range [][]containerRule{containerRules, ephemeralRules, preparingRules, keepEarlierRules} {
 		for _, r := range table {
-			if r.sentence != "" { // else it is in another table
+			if r.sentence != "" { // otherwise it is in another table
 				all[r.id] = description{r.verb, r.sentence}
 			}
 		}
@@ -108,7 +109,7 @@ func describeRules() map[RuleID]description {
 	return all
 }
 
-// Verb returns what podd does while the rule applies: the phase of a pod rule, or a verb. It
+// Verb returns a verb for what podd does while the rule applies; for a pod rule, the phase. It
 // returns "" for an unknown rule.
 func (id RuleID) Verb() string { return descriptions[id].verb }
 

@@ -323,7 +323,7 @@ func TestContainerRules(t *testing.T) {
 		"created by a kubelet": {func(in *Input) {
 			changes(in, "new")
 			made := in.Observed[0].Containers[0].Annotations
-			delete(made, runtime.AnnotationStart)
+			delete(made, runtime.AnnotationStartHash)
 			made[runtime.AnnotationContainerHash] = manifest.KubeletHash(&in.Desired.Spec.Spec.Containers[0])
 		}, RuleRunning, ""},
 		"changed during its back-off": {func(in *Input) { changes(in, "new"); ended(in, "9") }, RuleStart, "start"},
@@ -426,19 +426,19 @@ func TestContainerRules(t *testing.T) {
 		"pull failed permanently":             {func(in *Input) { in.Observed[0].Containers = nil; noImage(in, Failure{Message: "no", Final: true}) }, RuleImageMissing, ""},
 		"pull failed, retry due":              {func(in *Input) { in.Observed[0].Containers = nil; noImage(in, Failure{Message: "no", Until: in.Now}) }, RuleImageMissing, "pull"},
 		"volumes missing":                     {func(in *Input) { in.Observed[0].Containers, in.History.VolumesReady = nil, false }, RuleVolumesMissing, "prepare"},
-		"postStart hook not done":             {func(in *Input) { postStart(in, Hook{Owed: true}, exec()) }, RulePostStartHookPending, "run hook"},
-		"postStart sleep in progress":         {func(in *Input) { postStart(in, Hook{Owed: true, Since: in.Now.Add(-time.Second)}, sleeps(2)) }, RulePostStartHookPending, ""},
-		"postStart sleep over":                {func(in *Input) { postStart(in, Hook{Owed: true, Since: in.Now.Add(-2 * time.Second)}, sleeps(2)) }, RuleRunning, ""},
+		"postStart hook not done":             {func(in *Input) { postStart(in, Hook{Due: true}, exec()) }, RulePostStartHookPending, "run hook"},
+		"postStart sleep in progress":         {func(in *Input) { postStart(in, Hook{Due: true, Since: in.Now.Add(-time.Second)}, sleeps(2)) }, RulePostStartHookPending, ""},
+		"postStart sleep over":                {func(in *Input) { postStart(in, Hook{Due: true, Since: in.Now.Add(-2 * time.Second)}, sleeps(2)) }, RuleRunning, ""},
 		"postStart hook done":                 {func(in *Input) { postStart(in, Hook{}, exec()) }, RuleRunning, ""},
-		"postStart hook of a later container": {func(in *Input) { postStart(in, Hook{Owed: true, Attempt: 1}, exec()) }, RuleRunning, ""},
+		"postStart hook of a later container": {func(in *Input) { postStart(in, Hook{Due: true, Attempt: 1}, exec()) }, RuleRunning, ""},
 		"postStart hook failed":               {func(in *Input) { postStart(in, Hook{Failed: true, Message: "exit 1"}, exec()) }, RulePostStartHookFailed, "stop"},
 		"postStart hook failed, exited":       {func(in *Input) { postStart(in, Hook{Failed: true}, exec()); ended(in, "0") }, RuleStart, "start"},
 		"postStart hook not done, restart requested": {func(in *Input) {
-			postStart(in, Hook{Owed: true}, exec())
+			postStart(in, Hook{Due: true}, exec())
 			history(in, func(h *ContainerHistory) { h.RestartID = "c" })
 		}, RuleRestartRequested, "stop"},
 		"postStart hook not done, probes wait": {func(in *Input) {
-			postStart(in, Hook{Owed: true}, sleeps(2))
+			postStart(in, Hook{Due: true}, sleeps(2))
 			probes(in, Startup, ProbeState{})
 		}, RulePostStartHookPending, ""},
 		"stop in progress": {func(in *Input) {
@@ -556,7 +556,7 @@ func noImage(in *Input, f Failure) {
 func changes(in *Input, now string) {
 	in.Desired.FixedUID = true
 	in.Desired.Containers = map[string]manifest.ContainerHash{"app": {Start: "v1:" + now}}
-	in.Observed[0].Containers[0].Annotations[runtime.AnnotationStart] = "old"
+	in.Observed[0].Containers[0].Annotations[runtime.AnnotationStartHash] = "old"
 }
 
 // unreadable makes the journal of the desired pod unreadable, and sets its restart policy.

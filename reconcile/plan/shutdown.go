@@ -15,12 +15,12 @@ const (
 	TerminatedMessage = "Pod was terminated in response to imminent node shutdown."
 )
 
-// A ShutdownGroup contains the pods with a priority of at least Priority and lower than
-// that of the next group. The lowest group also contains all pods with a lower priority.
+// A ShutdownGroup contains the pods whose priority is at least Priority and lower than the Priority
+// of the next group. The lowest group also contains all pods with a lower priority.
 type ShutdownGroup struct {
 	Priority int32
-	// Grace is the maximum grace period of its pods, and how long the next group waits for
-	// them.
+	// Grace is the maximum grace period of the pods in the group. The next group waits for
+	// these pods at most as long.
 	Grace time.Duration
 }
 
@@ -28,25 +28,24 @@ type ShutdownGroup struct {
 type ShutdownPod struct {
 	Key      types.NamespacedName
 	Priority int32
-	// Grace is its maximum grace period: that of its group, set by NextTurn.
+	// Grace is the maximum grace period of the group. AdvanceShutdown sets it.
 	Grace time.Duration
 }
 
-// A Turn is the progress of a shutdown: which group is being stopped, and since when. A
-// zero Since means that its pods were not stopped yet.
-type Turn struct {
-	Group int
-	Since time.Time
+// ShutdownProgress is the progress of a node shutdown.
+type ShutdownProgress struct {
+	Group int       // index of the group that is being stopped
+	Since time.Time // when the stop of the group began; zero if it has not begun
 }
 
-// NextTurn returns the progress of a shutdown at now and the pods to stop. pods are those
-// that have something on the node; groups has at least one element, in rising order. A
-// group without pods takes no time, and the wait for a group ends with its grace period. The
-// pods to stop include those left of earlier groups. wake is when to call NextTurn again if
-// nothing happens; zero: not needed.
-func NextTurn(groups []ShutdownGroup, t Turn, pods []ShutdownPod, now time.Time) (next Turn, stop []ShutdownPod, wake time.Time) {
+// AdvanceShutdown returns the progress of a node shutdown at now, and the pods to stop. t is the
+// progress before. pods contains the pods that exist on the node. groups must have at least one
+// element and be in ascending order of priority. A group without pods is skipped, and the wait for
+// a group ends with its grace period. stop also contains the remaining pods of earlier groups. wake
+// is when AdvanceShutdown must be called again if nothing happens; zero means never.
+func AdvanceShutdown(groups []ShutdownGroup, t ShutdownProgress, pods []ShutdownPod, now time.Time) (next ShutdownProgress, stop []ShutdownPod, wake time.Time) {
 	group := func(p ShutdownPod) int { return groupOf(groups, p.Priority) }
-	for ; t.Group < len(groups); t = (Turn{Group: t.Group + 1}) {
+	for ; t.Group < len(groups); t = (ShutdownProgress{Group: t.Group + 1}) {
 		if !slices.ContainsFunc(pods, func(p ShutdownPod) bool { return group(p) == t.Group }) {
 			continue
 		}
@@ -67,7 +66,7 @@ func NextTurn(groups []ShutdownGroup, t Turn, pods []ShutdownPod, now time.Time)
 	return t, stop, wake
 }
 
-// groupOf returns the index of the highest group for a priority.
+// groupOf returns the index of the group that contains pods with this priority.
 func groupOf(groups []ShutdownGroup, priority int32) int {
 	i, found := slices.BinarySearchFunc(groups, priority, func(g ShutdownGroup, p int32) int { return cmp.Compare(g.Priority, p) })
 	if found {
@@ -76,18 +75,18 @@ func groupOf(groups []ShutdownGroup, priority int32) int {
 	return max(i-1, 0)
 }
 
-// terminated returns the end caused by a node shutdown. Without the trait
-// RunsOnce the pod runs again after the shutdown. If podd is killed before the
-// end is on disk, it stops the pod again, because the shutdown is recorded in the run
-// directory. After a boot the pod runs as if it had been interrupted.
+// terminated returns the end of a pod that a node shutdown has stopped. A pod without the trait
+// RunsOnce runs again after the shutdown. If podd is killed before the end is on disk, it stops the
+// pod again, because the run directory records the shutdown. If the node is booted before that,
+// the pod runs as after an interruption.
 func (f *facts) terminated(e *Eviction) *Finished {
-	fin := f.failed(Terminated, e.Message)
+	fin := f.failure(Terminated, e.Message)
 	fin.Grace, fin.Resumes = e.Grace, !f.in.Desired.Traits.RunsOnce
 	return fin
 }
 
-// resumes reports whether the shutdown that stopped the pod is over.
-func (f *facts) resumes() bool {
+// mayResume reports whether the pod was stopped by a node shutdown that is over, so that it runs again.
+func (f *facts) mayResume() bool {
 	fin := f.in.History.Finished
 	return !f.in.Node.ShuttingDown && fin.AppliesTo(f.desired) && fin.Resumes
 }

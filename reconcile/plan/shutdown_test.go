@@ -31,7 +31,7 @@ func inGroup(name string, priority int32) ShutdownPod {
 func TestNextTurn(t *testing.T) {
 	groups := []ShutdownGroup{{0, 20 * time.Second}, {100, 0}, {1000, 10 * time.Second}}
 	start := time.Now()
-	turn := Turn{}
+	turn := ShutdownProgress{}
 	low, mid, high := inGroup("low", 0), inGroup("mid", 100), inGroup("high", 5000)
 	for i, step := range []struct {
 		at   time.Duration
@@ -47,24 +47,24 @@ func TestNextTurn(t *testing.T) {
 	} {
 		var ends []ShutdownPod
 		var wake time.Time
-		turn, ends, wake = NextTurn(groups, turn, step.pods, start.Add(step.at))
-		if got := formatTurn(turn, ends, wake, start); got != step.want {
+		turn, ends, wake = AdvanceShutdown(groups, turn, step.pods, start.Add(step.at))
+		if got := formatProgress(turn, ends, wake, start); got != step.want {
 			t.Errorf("step %d: got %q, want %q", i, got, step.want)
 		}
 	}
 	// A group with zero grace has a turn, too.
-	turn, ends, wake := NextTurn(groups, Turn{}, []ShutdownPod{mid, high}, start)
-	if got, want := formatTurn(turn, ends, wake, start), "1: mid 0s; wake 0s"; got != want {
+	turn, ends, wake := AdvanceShutdown(groups, ShutdownProgress{}, []ShutdownPod{mid, high}, start)
+	if got, want := formatProgress(turn, ends, wake, start), "1: mid 0s; wake 0s"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	turn, ends, wake = NextTurn(groups, turn, []ShutdownPod{mid, high}, start.Add(time.Millisecond))
-	if got, want := formatTurn(turn, ends, wake, start), "2: mid 0s, high 10s; wake 10.001s"; got != want {
+	turn, ends, wake = AdvanceShutdown(groups, turn, []ShutdownPod{mid, high}, start.Add(time.Millisecond))
+	if got, want := formatProgress(turn, ends, wake, start), "2: mid 0s, high 10s; wake 10.001s"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-// formatTurn returns the group, the pods to stop with their grace periods, and the wake time.
-func formatTurn(turn Turn, ends []ShutdownPod, wake, start time.Time) string {
+// formatProgress returns the group, the pods to stop with their grace periods, and the wake time.
+func formatProgress(turn ShutdownProgress, ends []ShutdownPod, wake, start time.Time) string {
 	var names []string
 	for _, p := range ends {
 		names = append(names, fmt.Sprintf("%s %s", p.Key.Name, p.Grace))
@@ -89,10 +89,10 @@ func TestNextTurn_Properties(t *testing.T) {
 		pods := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) ShutdownPod {
 			return inGroup(rapid.StringMatching("[a-z]{3}").Draw(t, "name"), rapid.Int32Range(-10, 50).Draw(t, "priority"))
 		}), 0, 6).Draw(t, "pods")
-		now, turn := time.Now(), Turn{}
+		now, turn := time.Now(), ShutdownProgress{}
 		begin := now
 		for now.Sub(begin) <= sum+time.Second {
-			next, ends, wake := NextTurn(groups, turn, pods, now)
+			next, ends, wake := AdvanceShutdown(groups, turn, pods, now)
 			if next.Group < turn.Group {
 				t.Fatalf("the turn moved back from group %d to %d", turn.Group, next.Group)
 			}

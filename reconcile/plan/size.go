@@ -8,101 +8,104 @@ import (
 	"podd/runtime"
 )
 
-// A pod's containers have sizes, which are their cpu and memory and can change while they
-// run:
+// The size of a container is its cpu and memory, which can change while the container runs:
 //
 //	desired ── admitted ──▶ allocated ── resized ──▶ actual
 //
-// The desired size is in Desired. The allocated size is the one with which containers are
-// started and to which they are resized: the desired one or, while the node does not admit
-// that, the one that each has. The actual size is known to the runtime, which does not
-// always report it; podd uses the size from the creation or the last resize.
+// The desired size is in Desired. The allocated size is the size with which a container is started
+// and to which it is resized. It is the desired size; while the node does not admit the desired
+// size, it is the size that the container has. The actual size is the size of the container in the
+// runtime. Because the runtime does not always report it, podd uses the size from the creation or
+// from the last resize.
 
-// Allocated returns Desired with the allocated sizes. While a newer version waits, nothing
-// is resized. It returns nil if Desired is nil.
-func Allocated(in *Input) *manifest.Pod {
+// WithAllocatedSizes returns in.Desired with the allocated sizes; nil if in.Desired is nil. While a
+// newer version waits, no container is resized.
+func WithAllocatedSizes(in *Input) *manifest.Pod {
 	if in.Desired == nil || !in.holdsSizes() {
 		return in.Desired
 	}
 	return in.Desired.WithSizes(in.AllocatedSizes())
 }
 
-// holdsSizes reports whether the desired sizes must not be applied yet.
+// holdsSizes reports whether the containers keep their sizes, because a newer version waits or the
+// node does not admit the desired sizes.
 func (in *Input) holdsSizes() bool { return in.Successor != nil || in.Verdict.Answer != Admit }
 
-// AllocatedSizes returns the sizes that the containers of Desired must keep, by name, for
-// History.Allocated; nil if the desired sizes apply.
+// AllocatedSizes returns the new value of History.Allocated: the sizes that the containers of
+// Desired keep, by name; nil if the desired sizes apply.
 func (in *Input) AllocatedSizes() map[string]string {
 	if in.Desired == nil || !in.holdsSizes() {
 		return nil
 	}
-	sizes := Sizes(in.Desired, in.Observed, in.History.Sizes, false)
+	sizes := ContainerSizes(in.Desired, in.Observed, in.History.Sizes, false)
 	for name, size := range in.History.Allocated {
-		if _, seen := sizes[name]; !seen {
+		if _, ok := sizes[name]; !ok {
 			sizes[name] = size
 		}
 	}
 	return sizes
 }
 
-// Actual returns Allocated with the actual sizes of its running containers.
-func Actual(in *Input) *manifest.Pod {
-	p := Allocated(in)
+// WithActualSizes returns the result of WithAllocatedSizes with the actual sizes of the running
+// containers.
+func WithActualSizes(in *Input) *manifest.Pod {
+	p := WithAllocatedSizes(in)
 	if p == nil {
 		return nil
 	}
-	return p.WithSizes(Sizes(p, in.Observed, in.History.Sizes, true))
+	return p.WithSizes(ContainerSizes(p, in.Observed, in.History.Sizes, true))
 }
 
-// Sizes returns the sizes of the newest containers of a version by name, or only of the
-// running ones. given contains sizes by ID, as History.Sizes.
-func Sizes(p *manifest.Pod, observed []runtime.Incarnation, given map[string]Size, running bool) map[string]string {
+// ContainerSizes returns the sizes of the newest containers of version p, by name. If runningOnly is
+// set, it omits containers that do not run. recorded contains sizes by ID, as in History.Sizes.
+func ContainerSizes(p *manifest.Pod, observed []runtime.Incarnation, recorded map[string]Size, runningOnly bool) map[string]string {
 	newest := map[string]*runtime.Container{}
 	for i := range observed {
-		if !Runs(p, &observed[i]) {
+		if !IsCreatedFrom(&observed[i], p) {
 			continue
 		}
 		for j := range observed[i].Containers {
 			c := &observed[i].Containers[j]
-			if have := newest[c.Name]; !c.CutShort() && (have == nil || c.Attempt > have.Attempt) {
+			if have := newest[c.Name]; !c.StartInterrupted() && (have == nil || c.Attempt > have.Attempt) {
 				newest[c.Name] = c
 			}
 		}
 	}
 	sizes := map[string]string{}
 	for name, c := range newest {
-		if !running || c.State == runtime.Running || c.State == runtime.Unknown {
-			sizes[name] = recordedSize(given, c.ID, c.Annotations).Value
+		if !runningOnly || c.State == runtime.Running || c.State == runtime.Unknown {
+			sizes[name] = recordedSize(recorded, c.ID, c.Annotations).Value
 		}
 	}
 	return sizes
 }
 
-// recordedSize returns the size of a container or sandbox; given is as in Sizes.
-func recordedSize(given map[string]Size, id string, annotations map[string]string) Size {
-	if size, ok := given[id]; ok {
+// recordedSize returns the size of a container or sandbox: its size in recorded or, if there is none,
+// its size in annotations.
+func recordedSize(recorded map[string]Size, id string, annotations map[string]string) Size {
+	if size, ok := recorded[id]; ok {
 		return size
 	}
 	return Size{Value: annotations[runtime.AnnotationSize]}
 }
 
-// A Size is the size of a container or sandbox. The zero value is an unknown size: a podd
-// that could not resize has created the container or sandbox.
+// A Size is the size of a container or sandbox. The zero value means that the size is unknown, because
+// an older podd that does not record sizes has created the container or sandbox.
 type Size struct {
-	// Value is as in runtime.AnnotationSize. While the size is uncertain, it is that before
-	// the resize, or "".
+	// Value has the format of runtime.AnnotationSize. If the size is uncertain, Value is the
+	// size before the resize; it may be "".
 	Value string
-	// Uncertain reports that a resize began whose result is not known. For a sandbox, its
-	// cgroup was enlarged to have room for the sizes before and after the resize. It is
-	// resized to its own size later, whatever the result was.
+	// Uncertain reports whether a resize began whose result is unknown. If the size of a
+	// sandbox is uncertain, its cgroup may allow both the sizes before and after the resize of
+	// a container. Therefore the cgroup is always resized to the pod's size afterwards.
 	Uncertain bool
 }
 
-// differs reports whether a resize to size is needed. A container with an unknown size is
-// not resized.
+// differs reports whether a resize to size is necessary. A container with an unknown size is not
+// resized.
 func (s Size) differs(size string) bool { return s.Uncertain || s.Value != "" && s.Value != size }
 
-// uncertainSize is the JSON form of an uncertain Size. That of a certain one is its Value.
+// uncertainSize is the JSON form of an uncertain Size. The JSON form of other sizes is Value.
 type uncertainSize struct {
 	Before string `json:"before,omitempty"`
 }
@@ -136,9 +139,8 @@ func (s *Size) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// UncertainSizes returns the entries for History.Sizes that must be set before an action begins:
-// the sizes that it changes are uncertain until its result is known. It returns nil if
-// there are none.
+// UncertainSizes returns the sizes that are uncertain while action a is in progress, by container or
+// sandbox ID. They must be set in History.Sizes before a begins.
 func UncertainSizes(in *Input, a Action) map[string]Size {
 	inc := in.current()
 	if inc == nil {
@@ -155,7 +157,7 @@ func UncertainSizes(in *Input, a Action) map[string]Size {
 			}
 		}
 		sizes[inc.ID] = Size{Uncertain: true}
-	case StartContainer: // its pod's cgroup may be too small for it
+	case StartContainer: // the start enlarges the pod's cgroup if a resize is pending
 		if ResizePending(in) {
 			sizes[inc.ID] = Size{Uncertain: true}
 		}
@@ -163,23 +165,23 @@ func UncertainSizes(in *Input, a Action) map[string]Size {
 	return sizes
 }
 
-// current returns the sandbox in which Desired runs; nil if there is none.
+// current returns the ready incarnation of in.Desired; nil if there is none.
 func (in *Input) current() *runtime.Incarnation {
 	for i := range in.Observed {
-		if inc := &in.Observed[i]; inc.Ready && Runs(in.Desired, inc) {
+		if inc := &in.Observed[i]; inc.Ready && IsCreatedFrom(inc, in.Desired) {
 			return inc
 		}
 	}
 	return nil
 }
 
-// ResizePending reports whether a running container or the pod does not have its desired size
-// yet.
+// ResizePending reports whether a running container or the cgroup of the pod does not have its desired
+// size yet.
 func ResizePending(in *Input) bool {
 	if in.Desired == nil {
 		return false
 	}
-	for _, size := range []*manifest.Pod{Allocated(in), Actual(in)} {
+	for _, size := range []*manifest.Pod{WithAllocatedSizes(in), WithActualSizes(in)} {
 		if size != in.Desired {
 			return true
 		}

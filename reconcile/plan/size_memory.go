@@ -6,17 +6,21 @@ import (
 	"strings"
 )
 
-// A MemoryLimit is a memory limit that a resize changes, in bytes; 0 means no limit.
+// A MemoryLimit is a memory limit that a resize changes from Current to Desired, in bytes. 0 means
+// no limit.
 type MemoryLimit struct {
-	Container  string // "" means the pod
-	Has, Wants int64
-	// Used is the memory usage including the page cache. Only limits that decrease need it.
+	Container        string // "" means the pod
+	Current, Desired int64
+	// Used is the memory usage including the page cache. It is only used if the limit decreases.
 	Used int64
 }
 
-// Decreases reports whether the limit is added or gets smaller.
-func (l MemoryLimit) Decreases() bool { return l.Wants != 0 && (l.Has == 0 || l.Wants < l.Has) }
+// Decreases reports whether the resize lowers the limit or adds a limit.
+func (l MemoryLimit) Decreases() bool {
+	return l.Desired != 0 && (l.Current == 0 || l.Desired < l.Current)
+}
 
+// subject returns the object with the limit, in the kubelet's words.
 func (l MemoryLimit) subject() string {
 	if l.Container == "" {
 		return "pod"
@@ -24,14 +28,14 @@ func (l MemoryLimit) subject() string {
 	return fmt.Sprintf("container %q", l.Container)
 }
 
-// CheckMemory returns an error if a limit would decrease to the current usage or less:
-// cgroup v2 would kill processes, cgroup v1 would fail with a part of the resize done. The
-// conditions and the message are the kubelet's (validateMemoryResizeAction).
+// CheckMemory returns an error if a limit would decrease to the present usage or less. On cgroup v2
+// the kernel would kill processes. On cgroup v1 the resize would fail after a part of it was done.
+// The conditions and the message are the kubelet's (validateMemoryResizeAction).
 func CheckMemory(limits []MemoryLimit) error {
 	var reasons []string
 	for _, l := range limits {
-		if l.Decreases() && l.Used >= l.Wants {
-			reasons = append(reasons, fmt.Sprintf("attempting to set %s memory limit (%d) below current usage (%d)", l.subject(), l.Wants, l.Used))
+		if l.Decreases() && l.Used >= l.Desired {
+			reasons = append(reasons, fmt.Sprintf("attempting to set %s memory limit (%d) below current usage (%d)", l.subject(), l.Desired, l.Used))
 		}
 	}
 	const what = "cannot decrease memory limits: "

@@ -7,30 +7,31 @@ import (
 	"podd/runtime"
 )
 
-// resized reports whether a running container does not have its allocated size, or may not
-// have it.
-func (f *facts) resized(m *member) bool {
+// needsResize reports whether a container runs and its size differs, or may differ, from its allocated
+// size.
+func (f *facts) needsResize(m *member) bool {
 	return m.is(runtime.Running) && f.recordedSize(m).differs(f.in.Desired.Containers[m.spec.Name].Size)
 }
 
+// recordedSize returns the size of m.last.
 func (f *facts) recordedSize(m *member) Size {
 	return recordedSize(f.in.History.Sizes, m.last.ID, m.last.Annotations)
 }
 
-func (f *facts) resizedByRestart(m *member) bool {
-	return f.resized(m) && manifest.RestartsToResize(m.spec, f.recordedSize(m).Value, f.in.Desired.Containers[m.spec.Name].Size)
+// needsRestartToResize reports whether the container must be restarted to be resized.
+func (f *facts) needsRestartToResize(m *member) bool {
+	return f.needsResize(m) && manifest.RestartsToResize(m.spec, f.recordedSize(m).Value, f.in.Desired.Containers[m.spec.Name].Size)
 }
 
 func stopToResize(f *facts, m *member, d *Decision, s *Step) {
 	s.Why, d.Releasing = f.fromTo(m), true
-	f.beginStop(d, m, stopBudget{grace: graceOf(f.cur), why: "to resize it", again: true})
+	f.beginStop(d, m, stopBudget{grace: graceOf(f.cur), why: "to resize it", restart: true})
 }
 
-// resize continues the probes, because the container runs during the resize and after a
-// failure.
+// resize resizes a running container, and continues its probes.
 func resize(f *facts, m *member, d *Decision, s *Step) {
-	if unstarted(f, m) {
-		f.attempt(m, d, Startup)
+	if isUnstarted(f, m) {
+		f.scheduleProbe(m, d, Startup)
 	} else {
 		f.probeStarted(m, d)
 	}
@@ -43,21 +44,22 @@ func resize(f *facts, m *member, d *Decision, s *Step) {
 	d.do(ResizeContainer{Container: m.spec.Name, ID: m.last.ID})
 }
 
+// fromTo returns the actual and the desired size of a container for messages.
 func (f *facts) fromTo(m *member) string {
-	has, wants := f.recordedSize(m), f.in.Desired.Containers[m.spec.Name].Size
-	if has.Uncertain {
-		return "to " + wants + "; its current size is uncertain"
+	actual, desired := f.recordedSize(m), f.in.Desired.Containers[m.spec.Name].Size
+	if actual.Uncertain {
+		return "to " + desired + "; its current size is uncertain"
 	}
-	return "from " + has.Value + " to " + wants
+	return "from " + actual.Value + " to " + desired
 }
 
-// podResized reports whether all containers have their sizes and the pod's cgroup does not
-// have its size.
-func (f *facts) podResized(d *Decision) bool {
-	if !f.inSandbox(d) || f.unadmitted() || !f.podSize().differs(f.in.Desired.PodSize()) {
+// needsPodResize reports whether the cgroup of the pod must be resized, because all containers have their
+// allocated sizes and the cgroup has another size.
+func (f *facts) needsPodResize(d *Decision) bool {
+	if !f.containerRulesApply(d) || f.isSizeUnadmitted() || !f.podSize().differs(f.in.Desired.PodSize()) {
 		return false
 	}
-	return !slices.ContainsFunc(f.members, func(m member) bool { return f.resized(&m) })
+	return !slices.ContainsFunc(f.members, func(m member) bool { return f.needsResize(&m) })
 }
 
 func (f *facts) resizePod(d *Decision) {
@@ -69,44 +71,47 @@ func (f *facts) resizePod(d *Decision) {
 	d.do(ResizePod{SandboxID: f.cur.ID})
 }
 
+// podSize returns the size of the present sandbox.
 func (f *facts) podSize() Size {
 	return recordedSize(f.in.History.Sizes, f.cur.ID, f.cur.Annotations)
 }
 
-// unadmitted reports whether the node does not admit the desired sizes.
-func (f *facts) unadmitted() bool {
+// isSizeUnadmitted reports whether the node does not admit the desired sizes.
+func (f *facts) isSizeUnadmitted() bool {
 	if f.in.Successor != nil || f.in.Verdict.Answer == Admit {
 		return false
 	}
 	return f.in.Desired != f.desired || f.cur != nil && f.podSize().differs(f.desired.PodSize())
 }
 
-func (f *facts) resizeNotAdmitted(d *Decision) bool { return f.inSandbox(d) && f.unadmitted() }
+func (f *facts) resizeNotAdmitted(d *Decision) bool {
+	return f.containerRulesApply(d) && f.isSizeUnadmitted()
+}
 
 func (f *facts) showUnadmitted(d *Decision) {
 	d.Reason = f.in.Verdict.Reason
 	d.Why, d.Problem = "the resize waits: "+f.in.Verdict.Message+"; it keeps its current size", f.in.Verdict.Answer == Reject
 }
 
-// hasNoAdmittedSize reports whether the container was never created and its desired size is not
-// admitted.
+// hasNoAdmittedSize reports whether the container was never created and the node does not admit its
+// desired size.
 func (f *facts) hasNoAdmittedSize(m *member) bool {
-	return f.unadmitted() && m.last == nil && m.attempt == 0
+	return f.isSizeUnadmitted() && m.last == nil && m.attempt == 0
 }
 
 func waitSize(f *facts, m *member, d *Decision, s *Step) {
 	s.Reason, s.Why, s.Problem = f.in.Verdict.Reason, f.in.Verdict.Message, f.in.Verdict.Answer == Reject
 }
 
-// keepsSize reports whether a pod that ran before a resize was requested restarts with its
-// old size.
+// keepsSize reports whether the desired sizes are not admitted and the pod may be started with the
+// sizes that all its containers had before.
 func (f *facts) keepsSize() bool {
-	if !f.unadmitted() {
+	if !f.isSizeUnadmitted() {
 		return false
 	}
-	has := Sizes(f.desired, f.in.Observed, f.in.History.Sizes, false)
+	sizes := ContainerSizes(f.desired, f.in.Observed, f.in.History.Sizes, false)
 	for i := range f.members {
-		if has[f.members[i].spec.Name] == "" {
+		if sizes[f.members[i].spec.Name] == "" {
 			return false
 		}
 	}

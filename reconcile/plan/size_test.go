@@ -64,10 +64,10 @@ func TestSizes(t *testing.T) {
 			in := runs()
 			resizes(&in, small, large)
 			tt.change(&in)
-			if got := Allocated(&in).Containers["app"].Size; got != tt.allocated {
+			if got := WithAllocatedSizes(&in).Containers["app"].Size; got != tt.allocated {
 				t.Errorf("got allocated %s, want %s", got, tt.allocated)
 			}
-			if got := Actual(&in).Containers["app"].Size; got != tt.actual {
+			if got := WithActualSizes(&in).Containers["app"].Size; got != tt.actual {
 				t.Errorf("got actual %s, want %s", got, tt.actual)
 			}
 			if got := ResizePending(&in); got != tt.unsized {

@@ -18,7 +18,7 @@ import (
 
 // decodePod decodes a manifest with one pod.
 func decodePod(text string, written bool) (*manifest.Pod, error) {
-	file := decode.File([]byte(text), decode.Options{Path: "test.yaml", RestartRules: true, Written: written})
+	file := decode.File([]byte(text), decode.Options{Path: "test.yaml", RestartRules: true, WrittenByAPI: written})
 	if len(file.Pods) != 1 {
 		return nil, fmt.Errorf("no pod: %v", file.Problems)
 	}
@@ -202,6 +202,6 @@ func (s *stage) deletes(args []string) error {
 	if err != nil || of == nil {
 		return errors.Join(err, errors.New("no pod"))
 	}
-	s.in.Delete = &Delete{UID: of.UID, Grace: grace, At: s.in.Now}
+	s.in.Deletion = &Deletion{UID: of.UID, Grace: grace, At: s.in.Now}
 	return nil
 }

@@ -13,11 +13,11 @@ import (
 	"podd/runtime"
 )
 
-// minGrace is the minimum grace period of a container after its pod's grace period has
-// passed, or after a restart of podd. It is the kubelet's.
+// minGrace is the minimum grace period of a container, even if the grace period of its pod has passed,
+// for example during a restart of podd. The kubelet uses the same value.
 const minGrace = 2 * time.Second
 
-// stop stops one incarnation in order and records since when.
+// stop stops incarnation inc because of why, and records when the stop began.
 func (f *facts) stop(d *Decision, inc *runtime.Incarnation, why string) {
 	d.Why = why
 	s := f.in.History.Stopping
@@ -26,7 +26,7 @@ func (f *facts) stop(d *Decision, inc *runtime.Incarnation, why string) {
 		d.Stopping = s
 	}
 	s = f.shortenGrace(d, inc, s)
-	// A start that has called the runtime may still create a container; it must end first.
+	// A start that has called the runtime may still create a container, so it must return first.
 	if f.cancelStarts(d) {
 		f.keepHooks(d)
 		return
@@ -38,22 +38,24 @@ func (f *facts) stop(d *Decision, inc *runtime.Incarnation, why string) {
 	f.stopMembers(d, inc, t)
 }
 
-// Delete is a request to delete a pod with its own grace period.
-type Delete struct {
+// A Deletion is a request to delete the pod with a UID, with a grace period that replaces that of the
+// pod. At is when it was requested.
+type Deletion struct {
 	UID   types.UID
 	Grace time.Duration
 	At    time.Time
 }
 
-// deleted returns the deletion request for an incarnation; nil if there is none.
-func (f *facts) deleted(inc *runtime.Incarnation) *Delete {
-	if del := f.in.Delete; del != nil && del.UID == inc.UID && !inc.Foreign {
+// deleted returns the deletion request for incarnation inc; nil if there is none.
+func (f *facts) deleted(inc *runtime.Incarnation) *Deletion {
+	if del := f.in.Deletion; del != nil && del.UID == inc.UID && !inc.Foreign {
 		return del
 	}
 	return nil
 }
 
-// shortenGrace shortens the grace period to that of a deletion request if the latter ends earlier.
+// shortenGrace returns s with the grace period of a deletion request for inc, if that period ends
+// earlier or the stop begins now. Otherwise it returns s.
 func (f *facts) shortenGrace(d *Decision, inc *runtime.Incarnation, s *Stopping) *Stopping {
 	del := f.deleted(inc)
 	if del == nil {
@@ -63,14 +65,14 @@ func (f *facts) shortenGrace(d *Decision, inc *runtime.Incarnation, s *Stopping)
 	if d.Stopping == nil && grace >= s.Grace {
 		return s
 	}
-	hastened := *s
-	hastened.Grace = grace
-	d.Stopping = &hastened
+	shortened := *s
+	shortened.Grace = grace
+	d.Stopping = &shortened
 	return d.Stopping
 }
 
-// deletionOverdue reports whether the grace period of a deletion request has passed, and the
-// runtime may have got a longer one.
+// deletionOverdue reports whether the grace period of a deletion request for inc has passed. Then the
+// sandbox must be stopped, because the runtime may be stopping a container with a longer period.
 func (f *facts) deletionOverdue(d *Decision, inc *runtime.Incarnation, s *Stopping) bool {
 	if f.deleted(inc) == nil {
 		return false
@@ -83,19 +85,19 @@ func (f *facts) deletionOverdue(d *Decision, inc *runtime.Incarnation, s *Stoppi
 	return true
 }
 
-// stopMembers stops regular and init containers concurrently, then sidecars in reverse
-// order, then the sandbox. As in the kubelet, the preStop hooks of all containers run at
-// once, including those of sidecars. With zero grace only the sandbox is stopped, because
-// the runtime kills the processes in it.
+// stopMembers stops the regular and init containers of inc concurrently, then its sidecars in reverse
+// order, then its sandbox. As in the kubelet, the preStop hooks of all containers, including
+// sidecars, run at the same time. If the grace period is zero, only the sandbox is stopped, which
+// kills all processes in it.
 func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t stopBudget) {
 	runs := running(inc)
 	if inc.ID == "" {
 		f.removeRecords(d, inc)
 		return
 	}
-	if len(runs) == 0 && f.mayHaveUnobserved(inc) && t.left(f.in.Now) > 0 {
+	if len(runs) == 0 && f.mayHaveUnobserved(inc) && t.remaining(f.in.Now) > 0 {
 		f.keepHooks(d)
-		d.wakeAt(f.in.Now.Add(t.left(f.in.Now))) // the runtime may never respond
+		d.wakeAt(f.in.Now.Add(t.remaining(f.in.Now))) // the runtime may never respond
 		return
 	}
 	if len(runs) == 0 || t.grace == 0 || f.in.ForceStop {
@@ -114,7 +116,7 @@ func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t stopBudget)
 		f.continueReadinessInStop(d, inc, c)
 		kind, _ := kindOfRecord(c)
 		if i > 0 && (first == Sidecar || kind == Sidecar) {
-			if f.runPreStop(d, c, f.terminationInPod(c, t)) { // the hook runs now, the stop follows later
+			if f.runPreStop(d, c, f.terminationInPod(c, t)) { // the container is stopped later
 				hooksLeft = append(hooksLeft, c.Name)
 			}
 			continue
@@ -128,13 +130,14 @@ func (f *facts) stopMembers(d *Decision, inc *runtime.Incarnation, t stopBudget)
 	}
 }
 
-// mayHaveUnobserved reports whether a container that has not been observed may run in a
-// sandbox. Stopping the sandbox would skip the preStop hook of that container.
+// mayHaveUnobserved reports whether a container that was not observed may run in the sandbox of inc.
+// Stopping the sandbox would skip the preStop hook of that container.
 func (f *facts) mayHaveUnobserved(inc *runtime.Incarnation) bool {
 	return f.in.Unobserved && inc.Ready && !f.in.ForceStop
 }
 
-// byStopOrder sorts sidecars last, the one started last first.
+// byStopOrder compares containers for stopMembers: sidecars come last, in reverse order of their
+// start. Other containers are sorted by name.
 func byStopOrder(a, b runtime.Container) int {
 	ka, ia := kindOfRecord(&a)
 	kb, ib := kindOfRecord(&b)
@@ -150,7 +153,8 @@ func byStopOrder(a, b runtime.Container) int {
 	return cmp.Compare(a.Name, b.Name)
 }
 
-// doCleanup adds an action that stops or removes something, unless its retry is not due.
+// doCleanup adds an action that stops or removes an object, unless the action failed and its retry is
+// not due.
 func (f *facts) doCleanup(d *Decision, a Action) {
 	fail := f.in.History.Cleanup[a.Subject()]
 	if f.in.Now.Before(fail.Until) {
@@ -163,19 +167,21 @@ func (f *facts) doCleanup(d *Decision, a Action) {
 	d.do(a)
 }
 
+// removeRecords removes the containers of an incarnation without a sandbox.
 func (f *facts) removeRecords(d *Decision, inc *runtime.Incarnation) {
 	for _, c := range inc.Containers {
 		f.doCleanup(d, RemoveContainer{Container: c.Name, ID: c.ID})
 	}
 }
 
-// mayCleanUp reports whether the desired and the observed state are known.
+// mayCleanUp reports whether the desired and the observed state are known, so that objects may be
+// removed.
 func (f *facts) mayCleanUp(d *Decision) bool {
 	return d.Phase != PhaseHold && !d.Replace && f.in.Node.Reachable
 }
 
-// cleanUp removes what is not needed any more: superseded sandboxes, all but the last exited
-// container of each name, directories of deleted versions.
+// cleanUp removes objects that are not needed any more: superseded sandboxes, all exited containers
+// of a name except the last, and the directories of deleted versions.
 func (f *facts) cleanUp(d *Decision) {
 	for i := range f.stale {
 		f.removeDead(d, &f.stale[i])
@@ -190,17 +196,18 @@ func (f *facts) cleanUp(d *Decision) {
 	}
 	for _, dir := range f.in.Dirs {
 		switch {
-		case !f.staleDir(dir) || f.mayAppear() || f.in.DirsInUse[dir.UID]:
-		case f.in.Now.Before(dir.Keep):
-			d.wakeAt(dir.Keep)
+		case !f.isStaleDir(dir) || f.mayAppear() || f.in.DirsInUse[dir.UID]:
+		case f.in.Now.Before(dir.KeepUntil):
+			d.wakeAt(dir.KeepUntil)
 		default:
 			f.doCleanup(d, RemoveDir{UID: dir.UID})
 		}
 	}
 }
 
+// removeDead removes incarnation inc, unless it is live or still needed.
 func (f *facts) removeDead(d *Decision, inc *runtime.Incarnation) {
-	if Live(inc) || inc.ID != "" && f.in.isStopping(inc.ID) && !f.in.History.Released[inc.ID] {
+	if IsLive(inc) || inc.ID != "" && f.in.isStopping(inc.ID) && !f.in.History.Released[inc.ID] {
 		return
 	}
 	if until := f.exitsBy(inc); f.in.Now.Before(until) {
@@ -214,14 +221,14 @@ func (f *facts) removeDead(d *Decision, inc *runtime.Incarnation) {
 	f.doCleanup(d, RemoveSandbox{ID: inc.ID, Released: f.in.History.Released[inc.ID]})
 }
 
-// exitCodeWait is how long a deleted pod waits for exit codes that the runtime has not
-// reported. Then ContainerStatusUnknown is published to the cluster.
+// exitCodeWait is how long a deleted pod of a cluster waits for exit codes that the runtime has not
+// reported. After that, the reason ContainerStatusUnknown is published to the cluster.
 const exitCodeWait = 2 * time.Minute
 
-// exitsBy returns until when a stopped incarnation is kept because its exit codes must be
-// published to the cluster; zero: not at all.
+// exitsBy returns the time until which a stopped incarnation is kept, because its exit codes must be
+// published to the cluster; zero if it need not be kept.
 func (f *facts) exitsBy(inc *runtime.Incarnation) (until time.Time) {
-	if f.in.Desired != nil || f.in.ForceStop || f.in.Previous == nil || !f.in.Previous.Traits.StateAtSource || !Runs(f.in.Previous, inc) {
+	if f.in.Desired != nil || f.in.ForceStop || f.in.Previous == nil || !f.in.Previous.Traits.StateAtSource || !IsCreatedFrom(inc, f.in.Previous) {
 		return until
 	}
 	for i := range inc.Containers {
@@ -240,7 +247,8 @@ func (f *facts) exitsBy(inc *runtime.Incarnation) (until time.Time) {
 	return until
 }
 
-// removeOlderDead keeps one exited container of each name, for --previous.
+// removeOlderDead removes all exited containers of a name except the newest, whose log podd logs
+// --previous shows.
 func (f *facts) removeOlderDead(d *Decision) {
 	newest := map[string]*runtime.Container{}
 	dead := func(c *runtime.Container) bool {
@@ -259,6 +267,7 @@ func (f *facts) removeOlderDead(d *Decision) {
 	}
 }
 
+// attemptOf returns the attempt number of the next start of the container with this name.
 func (f *facts) attemptOf(name string) uint32 {
 	for i := range f.members {
 		if f.members[i].spec.Name == name {
@@ -268,9 +277,9 @@ func (f *facts) attemptOf(name string) uint32 {
 	return 0
 }
 
-// staleDir reports whether no desired or observed version uses a directory.
-func (f *facts) staleDir(dir Dir) bool {
-	if dir.of(f.in.Desired) || dir.of(f.in.Successor) {
+// isStaleDir reports whether neither a desired nor an observed version uses directory dir.
+func (f *facts) isStaleDir(dir Dir) bool {
+	if dir.isOf(f.in.Desired) || dir.isOf(f.in.Successor) {
 		return false
 	}
 	for _, inc := range f.in.Observed {
@@ -281,11 +290,12 @@ func (f *facts) staleDir(dir Dir) bool {
 	return true
 }
 
-// of reports whether a directory may be that of a version; p may be nil.
-func (d Dir) of(p *manifest.Pod) bool {
+// isOf reports whether d may be the directory of version p. p may be nil.
+func (d Dir) isOf(p *manifest.Pod) bool {
 	return p != nil && d.UID == p.UID && (d.Hash == p.Hash || d.Hash == "")
 }
 
+// containersOf returns the init containers and the regular containers of a pod.
 func containersOf(spec *v1.PodSpec) []*v1.Container {
 	var out []*v1.Container
 	for i := range spec.InitContainers {

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,13 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"podd/manifest"
 	"podd/runtime"
+	"podd/runtime/runtimetest/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata/plan/*.txt")
 
 // TestTranscripts replays testdata/plan/*.txt. A file consists of blocks, separated by empty
 // lines: a command, its input in the following lines, a line ----, and the decision that
@@ -65,16 +61,7 @@ func TestTranscripts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := replayTranscript(t, string(text))
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if diff := cmp.Diff(string(text), got); diff != "" {
-				t.Errorf("%s (-want +got; -update rewrites it)\n%s", file, diff)
-			}
+			golden.Compare(t, file, replayTranscript(t, string(text)))
 		})
 	}
 }

@@ -19,7 +19,7 @@ func containerAnnotations(in *ContainerInput) map[string]string {
 	c, spec := in.Container, in.Pod.Spec
 	a := map[string]string{
 		runtime.AnnotationContainerHash:            manifest.KubeletHash(c),
-		runtime.AnnotationStart:                    in.Pod.Containers[c.Name].Digits(),
+		runtime.AnnotationStartHash:                in.Pod.Containers[c.Name].Digits(),
 		runtime.AnnotationRestartCount:             strconv.FormatUint(uint64(in.Restarts), 10),
 		runtime.AnnotationTerminationMessagePath:   c.TerminationMessagePath,
 		runtime.AnnotationTerminationMessagePolicy: string(c.TerminationMessagePolicy),
@@ -29,7 +29,7 @@ func containerAnnotations(in *ContainerInput) map[string]string {
 	}
 	if in.Kind == kindEphemeral {
 		a[runtime.AnnotationEphemeral] = jsonText(spec.Spec.EphemeralContainers[in.Index])
-		delete(a, runtime.AnnotationStart)
+		delete(a, runtime.AnnotationStartHash)
 		delete(a, runtime.AnnotationSize)
 	}
 	if s := spec.DeletionGracePeriodSeconds; s != nil {

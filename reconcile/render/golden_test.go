@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -26,9 +25,8 @@ import (
 	"podd/manifest/decode"
 	"podd/manifest/refs"
 	"podd/runtime"
+	"podd/runtime/runtimetest/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata/render/*.golden")
 
 const dir = "../../testdata/render"
 
@@ -43,19 +41,7 @@ func TestGolden(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
 		t.Run(name, func(t *testing.T) {
 			got := renderAll(t, readPod(t, file), goldenNode(name))
-			golden := strings.TrimSuffix(file, ".yaml") + ".golden"
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("%s (-want +got; -update rewrites it)\n%s", golden, diff)
-			}
+			golden.Compare(t, strings.TrimSuffix(file, ".yaml")+".golden", got)
 		})
 	}
 }

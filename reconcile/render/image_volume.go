@@ -21,8 +21,8 @@ type ImageVolumes struct {
 // version.
 func SupportedImageVolumes(n runtime.Node) ImageVolumes {
 	return ImageVolumes{
-		Whole:   n.Reaches(runtime.Since{"containerd": {2, 1}, "cri-o": {1, 31}}),
-		Parts:   n.Reaches(runtime.Since{"containerd": {2, 2}, "cri-o": {1, 33}}),
+		Whole:   n.HasVersion(runtime.MinVersions{"containerd": {2, 1}, "cri-o": {1, 31}}),
+		Parts:   n.HasVersion(runtime.MinVersions{"containerd": {2, 2}, "cri-o": {1, 33}}),
 		Runtime: n.Name + " " + n.Version,
 	}
 }

@@ -4,8 +4,6 @@
 package result
 
 import (
-	"context"
-	"errors"
 	"time"
 
 	"podd/manifest"
@@ -20,13 +18,14 @@ type Result struct {
 	Action plan.Action
 	Began  time.Time
 	Ended  time.Time
-	// Version is the version that the action was for, as allocated; nil if there is none.
-	// Refs contains the referenced objects that the action used.
+	// Version is the version that the action was for, with its allocated sizes; nil if there
+	// is none. Refs contains the referenced objects that the action used.
 	Version *manifest.Pod
 	Refs    *refs.Resolved
 
-	Err     error
-	Warning string // a deviation that is not an error
+	Err      error
+	Canceled bool   // whether Err is set because the worker canceled the action
+	Warning  string // a problem that did not make the action fail
 	// Value depends on the type of the action; see the types that implement it. Value is nil
 	// for actions that return only an error. If Err is set, some fields of Value may be set,
 	// too.
@@ -38,9 +37,6 @@ func (r Result) IsFor(p *manifest.Pod) bool {
 	return p != nil && r.Version != nil && r.Version.UID == p.UID && r.Version.Hash == p.Hash
 }
 
-// Canceled reports whether the worker canceled the action.
-func (r Result) Canceled() bool { return errors.Is(r.Err, context.Canceled) }
-
 // A Value is what an action returns in addition to an error.
 type Value interface{ isValue() }
 
@@ -48,8 +44,8 @@ type Value interface{ isValue() }
 type Image struct {
 	// Ref is the runtime's reference, from which containers are created.
 	Ref string
-	// Warning is why the image may not be the one that the pull policy requires; "" if it
-	// is.
+	// Warning is why the image may differ from the image that the pull policy requires; "" if
+	// it does not differ.
 	Warning string
 	// User is the user that the image runs as; nil if that was not queried.
 	User *runtime.ImageUser

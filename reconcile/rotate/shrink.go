@@ -53,7 +53,7 @@ func (d *directory) isNewestRotated(i int) bool {
 // rewrite replaces a file with its content from the first line that begins at or after the offset
 // skip in bytes. If compress is true, the new file is compressed.
 func (d *directory) rewrite(ctx context.Context, f *file, skip int64, compress bool) error {
-	from, err := d.File(f.Name())
+	from, err := d.OpenFile(f.Name())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 	"podd/runtime"
 )
 
-// Input returns the input of the decision for the present state.
+// Input returns the plan.Input for the next decision.
 func (s State) Input() plan.Input {
 	in := s.In
 	in.JournalError = ""
@@ -17,15 +17,16 @@ func (s State) Input() plan.Input {
 	return in
 }
 
-// Succeed makes In.Successor the version in force, as a decision requires.
-func (s State) Succeed(now time.Time) State {
+// UseSuccessor makes In.Successor the version in force. It is called if a decision has set Replace.
+func (s State) UseSuccessor(now time.Time) State {
 	t := s.begin(now)
 	t.setVersion(t.In.Successor)
 	t.applyRefs()
 	return t.State
 }
 
-// Resume forgets that the pod was stopped by a node shutdown that was cancelled.
+// Resume removes the end of a pod that a node shutdown has stopped, so that the pod runs again.
+// It is called if a decision has set Resume.
 func (s State) Resume(now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	t.In.Eviction, t.In.History.Finished = nil, nil
@@ -34,9 +35,9 @@ func (s State) Resume(now time.Time) (State, Outputs) {
 	return t.end()
 }
 
-// Commit records what a decision requires to be recorded before its actions start. After the
-// writes of the outputs, Finish must be called.
-func (s State) Commit(d plan.Decision, now time.Time) (State, Outputs) {
+// RecordDecision records the facts that must be in the journal before the actions of decision d start.
+// The caller must call ConfirmEnd after it has carried out the writes.
+func (s State) RecordDecision(d plan.Decision, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	if d.Stopping != nil {
 		t.In.History.Stopping = d.Stopping
@@ -45,7 +46,7 @@ func (s State) Commit(d plan.Decision, now time.Time) (State, Outputs) {
 		}
 	}
 	for id, e := range d.Terminations {
-		t.setEnding(id, e)
+		t.setTermination(id, e)
 	}
 	switch {
 	case !d.RecordFirst:
@@ -56,8 +57,8 @@ func (s State) Commit(d plan.Decision, now time.Time) (State, Outputs) {
 	return t.end()
 }
 
-// recordEnd records that the pod has ended by itself. The end counts once the journal has
-// it, see Finish.
+// recordEnd records the end fin of a pod that has finished by itself. The end takes effect when
+// it is in the journal; see ConfirmEnd.
 func (t *transition) recordEnd(fin *plan.Finished) {
 	if t.finishing != nil {
 		undated := *fin
@@ -72,21 +73,22 @@ func (t *transition) recordEnd(fin *plan.Finished) {
 	}
 }
 
-// dropEnd replaces an end that waits for the journal by that of the decision, if it has
-// one.
+// dropEnd removes an end that waits for the journal, and records the end in decision d; d may
+// contain none.
 func (t *transition) dropEnd(d plan.Decision) {
 	waited := t.finishing != nil
 	t.finishing = nil
 	if d.Finished != nil {
-		t.In.History.Finished = d.Finished // see CommitLate
+		t.In.History.Finished = d.Finished // see RecordUrgentEnd
 	} else if waited && t.In.Desired != nil {
-		t.write(t.In.Desired.UID, t.In.Desired.Hash) // the journal may have the dropped end
+		t.write(t.In.Desired.UID, t.In.Desired.Hash) // the journal may contain the removed end
 	}
 }
 
-// Finish makes the end of the pod that a decision requires count, if the journal has it. It
-// returns an error until then: the end must not be published yet.
-func (s State) Finish(d plan.Decision) (State, error) {
+// ConfirmEnd makes the end of the pod in decision d take effect if the journal contains it. Otherwise
+// it returns the error of the write, and the end must not be published yet. It returns nil if d
+// does not require that the end be recorded first.
+func (s State) ConfirmEnd(d plan.Decision) (State, error) {
 	if !d.RecordFirst || d.Finished == nil {
 		return s, nil
 	}
@@ -97,60 +99,61 @@ func (s State) Finish(d plan.Decision) (State, error) {
 	return s, nil
 }
 
-// AwaitsJournal reports whether the end of the pod waits for the journal.
+// AwaitsJournal reports whether the end of the pod waits until it is in the journal.
 func (s State) AwaitsJournal() bool { return s.finishing != nil }
 
-// CommitLate records the end of a pod that does not wait for the journal: its actions are in
-// progress already, even if the disk does not respond.
-func (s State) CommitLate(d plan.Decision, now time.Time) (State, Outputs) {
+// RecordUrgentEnd records the end in decision d if the end does not wait for the journal. It is called
+// after the actions of d were started, because they must not wait for a disk that does not
+// respond.
+func (s State) RecordUrgentEnd(d plan.Decision, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	if d.Finished == nil || d.RecordFirst {
 		return t.end()
 	}
 	if t.In.Desired.Traits.StateAtSource && len(t.In.Observed)+len(t.In.Dirs) == 0 {
-		return t.end() // the node has nothing of it; the cluster has its end, or podd decides it again
+		return t.end() // nothing of the pod is on the node, and a lost end is decided again
 	}
 	t.write(t.In.Desired.UID, t.In.Desired.Hash)
 	return t.end()
 }
 
-// Begin records what must be recorded before an action starts.
-func (s State) Begin(a plan.Action, now time.Time) (State, Outputs) {
+// BeginAction records the facts that must be in the journal before action a starts.
+func (s State) BeginAction(a plan.Action, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	switch a := a.(type) {
 	case plan.PrepareVolumes:
 		t.setDir(plan.Dir{UID: t.In.Desired.UID, Hash: t.In.Desired.Hash, Volumes: true})
 		t.write(t.In.Desired.UID, t.In.Desired.Hash)
 	case plan.StopContainer:
-		if a.Again {
+		if a.Restart {
 			t.container(a.Container, func(h *plan.ContainerHistory) { h.RestartID = a.ID })
 		}
 	case plan.StartContainer:
 		if a.PostStart {
-			t.setPostStart(a.Container, plan.Hook{Attempt: a.Attempt, Owed: true})
+			t.setPostStart(a.Container, plan.Hook{Attempt: a.Attempt, Due: true})
 		}
 	}
-	t.recordDoubts(a)
+	t.recordUncertainSizes(a)
 	return t.end()
 }
 
-// VolumesFailed records that no volume was prepared, because the journal of the directory
-// could not be written: without it the directory would be an orphan.
-func (s State) VolumesFailed(err error) State {
+// WithVolumeFailure records that no volume was prepared because writing the journal failed with err.
+// Without a journal, the directory of the pod would be an orphan.
+func (s State) WithVolumeFailure(err error) State {
 	n := s.In.History.Volumes.Count + 1
 	s.In.History.Volumes = plan.Failure{Count: n, Message: err.Error(), Until: s.In.Now.Add(plan.RetryDelay(n))}
 	return s
 }
 
-// RetryVolumes ends the waits of volumes that failed.
+// RetryVolumes makes the retries of failed operations on volumes due now.
 func (s State) RetryVolumes() State {
 	t := s.begin(time.Time{})
 	t.retryVolumes()
 	return t.State
 }
 
-// Report records that a decision was reported.
-func (s State) Report(d plan.Decision) State {
+// WithReported returns s with decision d as the last reported decision.
+func (s State) WithReported(d plan.Decision) State {
 	if d.Rule != s.Reported.Rule {
 		s.Since = s.In.Now
 	}

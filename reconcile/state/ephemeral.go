@@ -18,34 +18,35 @@ import (
 	"podd/runtime"
 )
 
-// AddEphemeral adds ephemeral containers to the version in force, whose UID must be uid. It
-// is called after RecoverEphemeral.
-// containers must include those that the pod has already. Until they are created, only the
-// journal has them, and News is set in the outputs. If dry is set, or after an error, nothing is added. The errors are
-// Kubernetes API errors.
+// AddEphemeral sets the ephemeral containers of the version in force, whose UID must be uid.
+// containers must include the ephemeral containers that the pod already has. Outputs.News reports
+// whether containers were added. If dry is set, AddEphemeral only validates containers. Its
+// errors are Kubernetes API errors. RecoverEphemeral must be called before.
 func (s State) AddEphemeral(uid types.UID, containers []v1.EphemeralContainer, dry bool, now time.Time) (State, Outputs, error) {
 	t := s.begin(now)
-	if !t.HasObserved { // it may have some that were not observed yet
+	if !t.HasObserved { // the pod may have ephemeral containers that were not observed yet
 		return s, Outputs{}, apierrors.NewServiceUnavailable("podd has not observed the runtime yet; try again")
 	}
 	err := t.addEphemeral(uid, containers, dry)
 	return t.State, t.out, err
 }
 
-// RecoverEphemeral adds the ephemeral containers that an earlier podd created.
+// RecoverEphemeral adds the ephemeral containers that an earlier podd created to the version in
+// force.
 func (s State) RecoverEphemeral(now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	t.recoverEphemeral()
 	return t.end()
 }
 
+// addEphemeral is AddEphemeral without the check whether the runtime was observed.
 func (t *transition) addEphemeral(uid types.UID, containers []v1.EphemeralContainer, dry bool) error {
 	p := t.In.Desired
 	if p == nil || p.UID != uid {
-		return ReplacedError(t.Key)
+		return NewReplacedError(t.Key)
 	}
 	if p.Traits.StateAtSource {
-		return InvalidEphemeral(t.Key, "the pod belongs to the cluster; add ephemeral containers there, with kubectl debug")
+		return NewInvalidEphemeralError(t.Key, "the pod belongs to the cluster; add ephemeral containers there, with kubectl debug")
 	}
 	next, errs := decode.AddEphemeral(p, containers)
 	if next != p && t.In.History.Finished.AppliesTo(p) {
@@ -58,7 +59,7 @@ func (t *transition) addEphemeral(uid types.UID, containers []v1.EphemeralContai
 		return nil
 	}
 	for _, c := range next.Spec.Spec.EphemeralContainers[len(p.Spec.Spec.EphemeralContainers):] {
-		// An earlier container of this name keeps its attempt number.
+		// The attempt numbers of an earlier container with this name are not used again.
 		t.container(c.Name, func(h *plan.ContainerHistory) { *h = plan.ContainerHistory{Attempt: h.Attempt, Restarts: h.Restarts} })
 	}
 	t.In.Desired, t.out.News = next, true
@@ -67,10 +68,10 @@ func (t *transition) addEphemeral(uid types.UID, containers []v1.EphemeralContai
 	return nil
 }
 
-// WithdrawEphemeral undoes an AddEphemeral after which the journal could not be written.
-// before is the state that AddEphemeral was called on. The failed write may have reached the
-// disk, so the journal is written again: a later podd must not start containers that were
-// refused.
+// WithdrawEphemeral removes the containers that AddEphemeral has added, because writing the
+// journal failed. before is the state on which AddEphemeral was called. The failed write may
+// have reached the disk. Therefore the journal is written again, so that a later podd does not
+// start the removed containers.
 func (s State) WithdrawEphemeral(before State, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	t.In.Desired, t.In.History.Containers = before.In.Desired, before.In.History.Containers
@@ -79,13 +80,14 @@ func (s State) WithdrawEphemeral(before State, now time.Time) (State, Outputs) {
 	return t.end()
 }
 
-// ReplacedError is the API error about a pod that is being stopped or replaced.
-func ReplacedError(key types.NamespacedName) error {
+// NewReplacedError returns the API error for a pod that is being stopped or was replaced.
+func NewReplacedError(key types.NamespacedName) error {
 	return apierrors.NewConflict(v1.Resource("pods"), key.Name, errors.New("it is being stopped, or was replaced by another pod"))
 }
 
-// InvalidEphemeral is the API error about ephemeral containers that a pod must not have.
-func InvalidEphemeral(key types.NamespacedName, why string) error {
+// NewInvalidEphemeralError returns the API error for ephemeral containers that the pod must not have. why
+// is the reason for users.
+func NewInvalidEphemeralError(key types.NamespacedName, why string) error {
 	return invalid(key, forbidden(why))
 }
 
@@ -97,17 +99,18 @@ func invalid(key types.NamespacedName, errs ...*field.Error) error {
 	return apierrors.NewInvalid(v1.SchemeGroupVersion.WithKind("Pod").GroupKind(), key.Name, errs)
 }
 
-// recoverEphemeral adds the ephemeral containers that an earlier podd created to the
-// version in force. Their specs are in annotations of the containers only. A created
-// container is removed from the journal.
+// recoverEphemeral adds the ephemeral containers that an earlier podd created to the version in
+// force. It reads their specs from the annotations of the containers. It writes the journal if
+// a container in the journal was created, because the journal contains only containers that
+// were not created.
 func (t *transition) recoverEphemeral() {
 	var unknown []runtime.Container
-	left := false
+	inJournal := false
 	for i := range t.In.Observed {
 		inc := &t.In.Observed[i]
 		// A sandbox that is being stopped belongs to a pod that was removed and is desired
 		// again.
-		if s := t.In.History.Stopping; !plan.Runs(t.In.Desired, inc) || s != nil && s.SandboxID == inc.ID {
+		if s := t.In.History.Stopping; !plan.IsCreatedFrom(inc, t.In.Desired) || s != nil && s.SandboxID == inc.ID {
 			continue
 		}
 		for _, c := range inc.Containers {
@@ -117,29 +120,29 @@ func (t *transition) recoverEphemeral() {
 			case !t.hasEphemeral(c.Name):
 				unknown = append(unknown, c)
 			default:
-				left = true
+				inJournal = true
 			}
 			t.container(c.Name, func(h *plan.ContainerHistory) { h.Created = true })
 		}
 	}
 	if len(unknown) > 0 {
-		// They were created already, so they come before those that were not.
+		// Containers that were created come before containers that were not.
 		list := slices.Concat(ephemeralSpecs(unknown), t.In.Desired.Spec.Spec.EphemeralContainers)
 		t.In.Desired = t.In.Desired.WithEphemeral(list)
 	}
-	if left {
+	if inJournal {
 		t.write(t.In.Desired.UID, t.In.Desired.Hash)
 	}
 }
 
-// hasEphemeral reports whether the version in force has an ephemeral container of that
-// name.
+// hasEphemeral reports whether the version in force has an ephemeral container with this name.
 func (t *transition) hasEphemeral(name string) bool {
 	return slices.ContainsFunc(t.In.Desired.Spec.Spec.EphemeralContainers, func(c v1.EphemeralContainer) bool { return c.Name == name })
 }
 
-// ephemeralSpecs returns the specs of created ephemeral containers, in the order in which
-// they were added. An annotation that cannot be decoded is not podd's.
+// ephemeralSpecs returns the specs of created ephemeral containers, in the order in which they
+// were added. It omits a container if its annotation cannot be decoded, because podd did not
+// create it.
 func ephemeralSpecs(containers []runtime.Container) []v1.EphemeralContainer {
 	slices.SortFunc(containers, func(a, b runtime.Container) int { return cmp.Compare(ephemeralIndex(&a), ephemeralIndex(&b)) })
 	var all []v1.EphemeralContainer
@@ -153,7 +156,7 @@ func ephemeralSpecs(containers []runtime.Container) []v1.EphemeralContainer {
 	return all
 }
 
-// ephemeralIndex returns the position of an ephemeral container in the pod's list.
+// ephemeralIndex returns the index of a created ephemeral container in the list of its pod.
 func ephemeralIndex(c *runtime.Container) int {
 	_, index := c.Kind()
 	return index
@@ -162,15 +165,16 @@ func ephemeralIndex(c *runtime.Container) int {
 // uncreatedEphemeral returns the ephemeral containers that were not created yet.
 func (t *transition) uncreatedEphemeral() []v1.EphemeralContainer {
 	if t.In.Desired.Traits.StateAtSource {
-		return nil // the cluster stores them
+		return nil // the cluster stores the ephemeral containers
 	}
 	return slices.DeleteFunc(slices.Clone(t.In.Desired.Spec.Spec.EphemeralContainers), func(c v1.EphemeralContainer) bool {
 		return t.In.History.Containers[c.Name].Created
 	})
 }
 
-// withEphemeral returns p, which is the version in force, with its ephemeral containers.
-// For an unchanged p it returns the same pod.
+// withEphemeral returns p with the ephemeral containers of the version in force. p is the version
+// in force as the router sent it. If p is the pointer that the router sent before, the result is
+// the present t.In.Desired.
 func (t *transition) withEphemeral(p *manifest.Pod) *manifest.Pod {
 	if p == t.withoutEphemeral {
 		return t.In.Desired

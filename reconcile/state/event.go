@@ -9,7 +9,7 @@ import (
 	"podd/runtime"
 )
 
-// DecisionEvents returns the events of a decision, compared with the last reported one.
+// DecisionEvents returns the events of decision d, compared with the last reported decision.
 func (s State) DecisionEvents(d plan.Decision) []event.Event {
 	return event.ForDecision(event.Decision{
 		Key: s.Key, Pod: s.In.Desired, Before: s.Reported, Now: d, Observed: s.In.Observed,
@@ -17,10 +17,10 @@ func (s State) DecisionEvents(d plan.Decision) []event.Event {
 	})
 }
 
-// outcomeEvents returns the events of a result. A canceled action has none, and neither has
-// a hook that is called again because the runtime did not respond.
+// outcomeEvents returns the events of a result. There are none for a canceled action, and for a
+// hook that is called again because the runtime did not respond.
 func (t *transition) outcomeEvents(f result.Result) []event.Event {
-	if f.Canceled() || plan.IsHook(f.Action) && errors.Is(f.Err, runtime.ErrUnavailable) {
+	if f.Canceled || plan.IsHook(f.Action) && errors.Is(f.Err, runtime.ErrUnavailable) {
 		return nil
 	}
 	image, _ := f.Value.(result.EnsuredImage)
@@ -38,8 +38,8 @@ func (t *transition) outcomeEvents(f result.Result) []event.Event {
 	return event.ForOutcome(o)
 }
 
-// subject returns the pod that an action was for. An action that stops something may be for
-// an earlier version, or for a pod that is not desired any more.
+// subject returns the pod that an action was for. The pod of a stop may be an earlier version,
+// or a pod that is not desired any more. Its UID is "" if the pod is unknown.
 func (t *transition) subject(f result.Result) event.Subject {
 	s := event.Subject{Key: t.Key, At: f.Ended}
 	var inc *runtime.Incarnation
@@ -60,7 +60,7 @@ func (t *transition) subject(f result.Result) event.Subject {
 		return event.NewSubject(f.Version, f.Ended)
 	}
 	if inc != nil {
-		s.UID, s.Pod = inc.UID, plan.VersionOf(inc, t.In.Desired, t.In.Previous)
+		s.UID, s.Pod = inc.UID, plan.FindVersion(inc, t.In.Desired, t.In.Previous)
 	}
 	return s
 }

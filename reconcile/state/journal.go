@@ -12,24 +12,24 @@ import (
 	"podd/runtime"
 )
 
-// A FailedWrite is a journal that could not be written. The disk has an older one, or
-// perhaps the newer one if only the sync failed.
+// A FailedWrite is the failure to write the newest journal of a UID. An older journal is on
+// disk, or the newest journal if only the sync failed.
 type FailedWrite struct {
 	plan.Failure
-	durable bool // one of these must survive a power cut
+	durable bool // whether the journal, or a journal that it replaces, must survive a power cut
 }
 
-// write adds the journal of one UID to the outputs. It must be durable if it must survive a
-// power cut, or if the one that it replaces must. A write that fails is retried until it
-// succeeds.
+// write adds a write of the journal of one UID to the outputs. The write is durable if the new
+// record or the record that it replaces must survive a power cut. A failed write is retried
+// until it succeeds.
 func (t *transition) write(uid types.UID, hash string) {
-	before, failed := t.Records[uid], t.Unwritten[uid]
+	before, failed := t.Records[uid], t.FailedWrites[uid]
 	r := t.record(uid, hash)
 	dir := t.dir(uid)
 	dir.Hash = hash
 	t.setDir(dir)
 	t.Records = with(t.Records, uid, r)
-	w := Write{Record: r, Durable: r.durable() || before.durable() || failed.durable}
+	w := Write{Record: r, Durable: r.isDurable() || before.isDurable() || failed.durable}
 	for i, earlier := range t.out.Writes {
 		if earlier.Record.UID == uid {
 			w.Durable = w.Durable || earlier.Durable
@@ -40,7 +40,7 @@ func (t *transition) write(uid types.UID, hash string) {
 	t.out.Writes = append(t.out.Writes, w)
 }
 
-// record returns the present record of one UID.
+// record returns the record for the version with a UID and a hash, from the present state.
 func (t *transition) record(uid types.UID, hash string) Record {
 	r := t.Records[uid]
 	if r.Hash != hash {
@@ -53,9 +53,12 @@ func (t *transition) record(uid types.UID, hash string) Record {
 			r.Stopping = s
 		}
 	}
-	r.Terminations = t.endingsOf(uid)
+	r.Terminations = t.terminationsOf(uid)
 	if p := t.In.Desired; p != nil && p.UID == uid && p.Hash == hash {
 		r.StartTime, r.Started, r.Finished = t.StartTime, t.In.History.StartTime, cmp.Or(t.finishing, t.In.History.Finished)
+		if t.waitsForAdmission() && r.Finished == nil {
+			r.StartTime, r.Started = time.Time{}, time.Time{}
+		}
 		r.Containers = map[string]ContainerRecord{}
 		r.Probed, r.Sizes = recordedProbes(t.In.History.Probed), t.In.History.Sizes
 		r.Ephemeral = t.uncreatedEphemeral()
@@ -69,7 +72,8 @@ func (t *transition) record(uid types.UID, hash string) Record {
 	return r
 }
 
-// recordedProbes returns the results of probes that a record has; nil if there are none.
+// recordedProbes returns the probe states with a result, by container ID; nil if there are none.
+// A record contains only these states.
 func recordedProbes(all map[string]plan.Probed) map[string]plan.Probed {
 	var kept map[string]plan.Probed
 	for id, p := range all {
@@ -80,8 +84,9 @@ func recordedProbes(all map[string]plan.Probed) map[string]plan.Probed {
 	return kept
 }
 
-// endingsOf returns the endings of the containers of a UID; nil if there are none.
-func (t *transition) endingsOf(uid types.UID) map[string]plan.Termination {
+// terminationsOf returns the terminations of the observed containers of a UID, by container ID;
+// nil if there are none.
+func (t *transition) terminationsOf(uid types.UID) map[string]plan.Termination {
 	var kept map[string]plan.Termination
 	for id, e := range t.In.History.Terminations {
 		if inc, _ := runtime.FindContainer(t.In.Observed, id); inc != nil && inc.UID == uid {
@@ -91,16 +96,17 @@ func (t *transition) endingsOf(uid types.UID) map[string]plan.Termination {
 	return kept
 }
 
-// Written applies the result of a write. A failure is logged once, until a write succeeds.
-// quiet suppresses the event of a failure.
-func (s State) Written(uid types.UID, durable bool, err error, quiet bool, now time.Time) (State, Outputs) {
+// ApplyWrite applies the result err of writing the journal of a UID. durable is Write.Durable. An
+// error is logged unless the previous write failed with the same error. Then it also causes an
+// event, unless quiet is set.
+func (s State) ApplyWrite(uid types.UID, durable bool, err error, quiet bool, now time.Time) (State, Outputs) {
 	t := s.begin(now)
-	failed, was := t.Unwritten[uid]
+	failed, hadFailed := t.FailedWrites[uid]
 	if err == nil {
 		t.Unreadable = without(t.Unreadable, uid)
-		if was {
+		if hadFailed {
 			t.info("journal written", "uid", uid)
-			t.Unwritten = without(t.Unwritten, uid)
+			t.FailedWrites = without(t.FailedWrites, uid)
 		}
 		return t.end()
 	}
@@ -115,13 +121,14 @@ func (s State) Written(uid types.UID, durable bool, err error, quiet bool, now t
 		failed.Until = now.Add(plan.RetryDelay(failed.Count))
 	}
 	failed.Message, failed.durable = err.Error(), durable
-	t.Unwritten = with(t.Unwritten, uid, failed)
+	t.FailedWrites = with(t.FailedWrites, uid, failed)
 	return t.end()
 }
 
-// WriteError returns why the newest journal of a UID is not on disk; nil if it is.
+// WriteError returns the error because of which the newest journal of a UID is not on disk; nil
+// if it is on disk.
 func (s State) WriteError(uid types.UID) error {
-	if failed, is := s.Unwritten[uid]; is {
+	if failed, ok := s.FailedWrites[uid]; ok {
 		return errors.New(failed.Message)
 	}
 	return nil
@@ -130,7 +137,7 @@ func (s State) WriteError(uid types.UID) error {
 // RetryWrites repeats the failed writes that are due.
 func (s State) RetryWrites(now time.Time) (State, Outputs) {
 	t := s.begin(now)
-	for uid, failed := range t.Unwritten {
+	for uid, failed := range t.FailedWrites {
 		if !t.isRemoving(uid) && !now.Before(failed.Until) {
 			t.write(uid, t.Records[uid].Hash)
 		}
@@ -138,9 +145,10 @@ func (s State) RetryWrites(now time.Time) (State, Outputs) {
 	return t.end()
 }
 
-// NextRetry returns the earlier of at and the next retry of a write; zero means never.
+// NextRetry returns the earlier of at and the next retry of a failed write. A zero time means
+// never.
 func (s State) NextRetry(at time.Time) time.Time {
-	for uid, failed := range s.Unwritten {
+	for uid, failed := range s.FailedWrites {
 		if !s.isRemoving(uid) && (at.IsZero() || failed.Until.Before(at)) {
 			at = failed.Until
 		}
@@ -148,34 +156,34 @@ func (s State) NextRetry(at time.Time) time.Time {
 	return at
 }
 
-// ExpireRetries makes the failed writes due now, except that of UID except.
+// ExpireRetries makes all failed writes due now, except the write for the UID except.
 func (s State) ExpireRetries(except types.UID) State {
-	for uid, failed := range s.Unwritten {
+	for uid, failed := range s.FailedWrites {
 		if uid != except {
 			failed.Until = time.Time{}
-			s.Unwritten = with(s.Unwritten, uid, failed)
+			s.FailedWrites = with(s.FailedWrites, uid, failed)
 		}
 	}
 	return s
 }
 
 // isRemoving reports whether the directory of a UID is being removed. Then no journal is
-// written, because that would create the directory again.
+// written, because a write would create the directory again.
 func (s State) isRemoving(uid types.UID) bool {
-	_, busy := s.In.InFlight[plan.RemoveDir{UID: uid}.Subject()]
-	return busy
+	_, removing := s.In.InFlight[plan.RemoveDir{UID: uid}.Subject()]
+	return removing
 }
 
-// LacksDir reports whether no directory of a version is recorded for a UID.
+// LacksDir reports whether In.Dirs contains no directory with a known version for a UID.
 func (s State) LacksDir(uid types.UID) bool { return s.dir(uid).Hash == "" }
 
-// WithInFlight returns s with the actions that are in progress now, by subject.
+// WithInFlight returns s with inFlight as the actions in progress, by subject.
 func (s State) WithInFlight(inFlight map[string]plan.Action) State {
 	s.In.InFlight = inFlight
 	return s
 }
 
-// setDir adds or replaces the record of a directory.
+// setDir adds d to In.Dirs, or replaces the directory with the same UID.
 func (t *transition) setDir(d plan.Dir) {
 	dirs := make([]plan.Dir, 0, len(t.In.Dirs)+1)
 	for _, have := range t.In.Dirs {
@@ -186,7 +194,7 @@ func (t *transition) setDir(d plan.Dir) {
 	t.In.Dirs = append(dirs, d)
 }
 
-// dropDir forgets a directory that was removed.
+// dropDir removes the directory that action a has removed, and its record, from the state.
 func (t *transition) dropDir(a plan.RemoveDir) {
 	var dirs []plan.Dir
 	for _, have := range t.In.Dirs {
@@ -194,7 +202,7 @@ func (t *transition) dropDir(a plan.RemoveDir) {
 			dirs = append(dirs, have)
 		}
 	}
-	t.In.Dirs, t.Records, t.Unwritten = dirs, without(t.Records, a.UID), without(t.Unwritten, a.UID)
+	t.In.Dirs, t.Records, t.FailedWrites = dirs, without(t.Records, a.UID), without(t.FailedWrites, a.UID)
 	if t.In.Desired != nil && t.In.Desired.UID == a.UID {
 		t.In.History.VolumesReady = false
 	}

@@ -13,14 +13,15 @@ import (
 	"podd/runtime"
 )
 
-// applyObservation replaces the observed state. An observation that was requested before
-// the newest effect ended is dropped and requested again. That is urgent if a decision
-// waits for it, or if something has ended that is recorded as running.
+// applyObservation replaces the observed state by p, which is nil if the runtime has no pod of
+// this name. An observation whose request was sent before the newest effect ended is dropped, and
+// another one is requested. The new request is urgent if a decision waits for it, or if p shows
+// that a sandbox or container has stopped.
 func (t *transition) applyObservation(p *runtime.Pod, asOf time.Time) {
 	if !asOf.After(t.Barrier) {
-		t.request(Soon)
-		if t.In.Unobserved || !t.HasObserved || hasEnded(p, t.In.Observed) {
-			t.request(Urgent)
+		t.requestObservation(Soon)
+		if t.In.Unobserved || !t.HasObserved || hasNewStop(p, t.In.Observed) {
+			t.requestObservation(Urgent)
 		}
 		return
 	}
@@ -35,16 +36,16 @@ func (t *transition) applyObservation(p *runtime.Pod, asOf time.Time) {
 	t.addDirs()
 }
 
-// requireObservation keeps anything from being created under a new name until a newer
-// observation: since the last one, another agent may have used the name.
+// requireObservation prevents that a sandbox is created for a new name before a newer
+// observation, because another agent may have used the name since the last observation.
 func (t *transition) requireObservation() {
 	t.In.Unobserved, t.Barrier = true, t.now
-	t.request(Urgent)
+	t.requestObservation(Urgent)
 }
 
-// hasEnded reports whether a sandbox or container of p, which is nil if the runtime has
-// none, has ended and is recorded as ready or running.
-func hasEnded(p *runtime.Pod, recorded []runtime.Incarnation) bool {
+// hasNewStop reports whether a sandbox that is recorded as ready is not ready in p, or a
+// container that is recorded as running does not run in p. It returns false if p is nil.
+func hasNewStop(p *runtime.Pod, recorded []runtime.Incarnation) bool {
 	if p == nil {
 		return false
 	}
@@ -62,9 +63,9 @@ func hasEnded(p *runtime.Pod, recorded []runtime.Incarnation) bool {
 	})
 }
 
-// addDirs records a directory for every observed pod of ours. Its journal may be lost, or
-// podd may have been killed before it wrote one. A directory that was kept for the late
-// call of an earlier podd is kept no longer, because what the call created is observed.
+// addDirs adds a directory for every observed incarnation of podd whose directory is not known,
+// because its journal was lost or never written. It clears Dir.KeepUntil of the other directories: the
+// late call for which a directory was kept has created the incarnation that was observed.
 func (t *transition) addDirs() {
 	for i := range t.In.Observed {
 		inc := &t.In.Observed[i]
@@ -75,19 +76,19 @@ func (t *transition) addDirs() {
 		switch {
 		case at < 0:
 			t.setDir(plan.Dir{UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationHash], Volumes: true})
-		case !t.In.Dirs[at].Keep.IsZero():
+		case !t.In.Dirs[at].KeepUntil.IsZero():
 			dir := t.In.Dirs[at]
-			dir.Keep = time.Time{}
+			dir.KeepUntil = time.Time{}
 			t.setDir(dir)
 		}
 	}
 }
 
-// Recall prepares the state for a decision: it updates the history from the newest
-// observation of the version in force. inFlight and used are those of plan.Input.
-func (s State) Recall(inFlight map[string]plan.Action, used map[types.UID]bool, now time.Time) (State, Outputs) {
+// PrepareDecision returns the state for the decision at now: it updates the history from the
+// newest observation. inFlight and dirsInUse are the values of these fields of plan.Input.
+func (s State) PrepareDecision(inFlight map[string]plan.Action, dirsInUse map[types.UID]bool, now time.Time) (State, Outputs) {
 	t := s.begin(now)
-	t.In.InFlight, t.In.DirsInUse = inFlight, used
+	t.In.InFlight, t.In.DirsInUse = inFlight, dirsInUse
 	if t.recordObserved() && runsToEnd(t.In.Desired) {
 		t.write(t.In.Desired.UID, t.In.Desired.Hash)
 	}
@@ -109,15 +110,15 @@ func runsToEnd(p *manifest.Pod) bool {
 	return slices.ContainsFunc(spec.InitContainers, ends) || slices.ContainsFunc(spec.Containers, ends)
 }
 
-// recordObserved updates the history from the newest observation of Desired's containers:
-// attempt numbers in use, and exits with the time at which they were observed. It reports
-// whether a container has exited.
+// recordObserved updates the history from the observed containers of Desired: used attempt
+// numbers, and exits with the time of their first observation. exited reports whether an exit was
+// added.
 func (t *transition) recordObserved() (exited bool) {
 	t.recoverEphemeral()
 	for i := range t.In.Observed {
 		inc := &t.In.Observed[i]
 		t.recordUnknownExits(inc)
-		if !plan.Runs(t.In.Desired, inc) {
+		if !plan.IsCreatedFrom(inc, t.In.Desired) {
 			continue
 		}
 		for j := range inc.Containers {
@@ -129,9 +130,9 @@ func (t *transition) recordObserved() (exited bool) {
 	return exited
 }
 
-// recordLost records the ends of containers that are missing in an observation.
+// recordLost records the exits of containers that are missing in an observation; see lostEnds.
 func (t *transition) recordLost(observed []runtime.Incarnation) {
-	runs := func(inc *runtime.Incarnation) bool { return plan.Runs(t.In.Desired, inc) }
+	runs := func(inc *runtime.Incarnation) bool { return plan.IsCreatedFrom(inc, t.In.Desired) }
 	lost := lostEnds(runs, t.In.Observed, observed, t.now)
 	for name, e := range lost {
 		t.container(name, func(h *plan.ContainerHistory) {
@@ -143,42 +144,42 @@ func (t *transition) recordLost(observed []runtime.Incarnation) {
 	t.exitsLost = t.exitsLost || len(lost) > 0
 }
 
-// forgetRemoved forgets the history of sandboxes, containers and directories that no longer
-// exist.
+// forgetRemoved removes sandboxes, containers and directories that no longer exist from the
+// history.
 func (t *transition) forgetRemoved() {
-	there := map[string]bool{}
+	existing := map[string]bool{} // IDs and subjects of actions
 	for _, d := range t.In.Dirs {
-		there["dir/"+string(d.UID)] = true
+		existing["dir/"+string(d.UID)] = true
 	}
 	for i := range t.In.Observed {
 		id := t.In.Observed[i].ID
-		there[id], there["sandbox/"+id] = true, true
+		existing[id], existing["sandbox/"+id] = true, true
 		for _, c := range t.In.Observed[i].Containers {
 			for _, subject := range []string{"", "stop/", "remove/", "preStop/", "postStart/"} {
-				there[subject+c.ID] = true
+				existing[subject+c.ID] = true
 			}
 		}
 	}
 	if !IsRunning(t.In.Observed, t.In.Previous) && !awaitsExit(t.In.Observed, t.In.Previous) {
 		t.In.Previous = nil
 	}
-	if !slices.ContainsFunc(t.In.Observed, func(inc runtime.Incarnation) bool { return !plan.Runs(t.In.Desired, &inc) }) {
+	if !slices.ContainsFunc(t.In.Observed, func(inc runtime.Incarnation) bool { return !plan.IsCreatedFrom(&inc, t.In.Desired) }) {
 		t.replaced = nil
 	}
 	h := &t.In.History
-	h.SeenExit, h.Released, h.Cleanup = filterKeys(h.SeenExit, there), filterKeys(h.Released, there), filterKeys(h.Cleanup, there)
-	if t.HasObserved { // before that, it is not known which of them exist
-		h.Probed, h.Terminations, h.TerminationMessages = filterKeys(h.Probed, there), filterKeys(h.Terminations, there), filterKeys(h.TerminationMessages, there)
-		h.Sizes = filterKeys(h.Sizes, there)
+	h.SeenExit, h.Released, h.Cleanup = filterKeys(h.SeenExit, existing), filterKeys(h.Released, existing), filterKeys(h.Cleanup, existing)
+	if t.HasObserved { // before that, an earlier podd may have created containers that exist
+		h.Probed, h.Terminations, h.TerminationMessages = filterKeys(h.Probed, existing), filterKeys(h.Terminations, existing), filterKeys(h.TerminationMessages, existing)
+		h.Sizes = filterKeys(h.Sizes, existing)
 	}
 }
 
-// filterKeys returns m without the keys that are not in there. If all are, it returns m
-// itself.
-func filterKeys[V any](m map[string]V, there map[string]bool) map[string]V {
+// filterKeys returns the entries of m whose keys are in keys. If keys contains all keys of m, it
+// returns m itself, otherwise a copy.
+func filterKeys[V any](m map[string]V, keys map[string]bool) map[string]V {
 	kept := m
 	for k := range m {
-		if !there[k] {
+		if !keys[k] {
 			kept = maps.Clone(kept)
 			delete(kept, k)
 		}
@@ -186,8 +187,8 @@ func filterKeys[V any](m map[string]V, there map[string]bool) map[string]V {
 	return kept
 }
 
-// recordUnknownExits records when containers with an unknown exit code were first observed
-// to have exited.
+// recordUnknownExits records, for the containers of inc that have exited with an unknown code,
+// when the exit was first observed.
 func (t *transition) recordUnknownExits(inc *runtime.Incarnation) {
 	for i := range inc.Containers {
 		c := &inc.Containers[i]
@@ -197,7 +198,8 @@ func (t *transition) recordUnknownExits(inc *runtime.Incarnation) {
 	}
 }
 
-// recordContainer updates the history of a container. It reports whether its exit is new.
+// recordContainer updates the history of an observed container of Desired. exited reports whether
+// an exit was added or changed.
 func (t *transition) recordContainer(c *runtime.Container) (exited bool) {
 	_, starting := t.In.InFlight[plan.StartContainer{Container: c.Name}.Subject()]
 	t.recordRunning(c, !starting, t.now)
@@ -208,27 +210,27 @@ func (t *transition) recordContainer(c *runtime.Container) (exited bool) {
 			h.Attempt, h.Restarts = max(h.Attempt, c.Attempt+1), max(h.Restarts, c.Restarts()+1)
 		})
 	}
-	if c.State != runtime.Exited || c.CutShort() {
+	if c.State != runtime.Exited || c.StartInterrupted() {
 		return false
 	}
 	if _, recorded := t.In.History.SeenExit[c.ID]; !recorded {
 		t.In.History.SeenExit = with(t.In.History.SeenExit, c.ID, t.now)
 	}
-	said, told := t.In.History.TerminationMessages[c.ID]
-	if e := h.LastExit; e != nil && (e.Attempt > c.Attempt || e.ID == c.ID && e.Code == c.ExitCode && (e.MessageRead || !told)) {
+	message, messageRead := t.In.History.TerminationMessages[c.ID]
+	if e := h.LastExit; e != nil && (e.Attempt > c.Attempt || e.ID == c.ID && e.Code == c.ExitCode && (e.MessageRead || !messageRead)) {
 		return false
 	}
 	t.container(c.Name, func(h *plan.ContainerHistory) {
 		h.LastExit = &plan.Exit{
-			ID: c.ID, Code: c.ExitCode, Reason: c.Reason, Message: c.Message, Why: t.In.History.Terminations[c.ID].Why, TerminationMessage: said, MessageRead: told,
+			ID: c.ID, Code: c.ExitCode, Reason: c.Reason, Message: c.Message, Why: t.In.History.Terminations[c.ID].Why, TerminationMessage: message, MessageRead: messageRead,
 			StartedAt: c.StartedAt, FinishedAt: c.FinishedAt, Attempt: c.Attempt, Skipped: c.Attempt - c.Restarts(),
 		}
 	})
 	return true
 }
 
-// recordRunning records when a container with probes was first observed to run. adopted
-// reports whether it was not started just now.
+// recordRunning records when a container with probes was first observed to run. adopted reports
+// whether the container already ran before this podd was started.
 func (t *transition) recordRunning(c *runtime.Container, adopted bool, now time.Time) {
 	if c.State != runtime.Running {
 		return
@@ -242,19 +244,19 @@ func (t *transition) recordRunning(c *runtime.Container, adopted bool, now time.
 	t.In.History.Probed = with(t.In.History.Probed, c.ID, probed)
 }
 
-// recordHookStart records when a container with a due postStart hook was first observed to
+// recordHookStart records when a container whose postStart hook is not done was first observed to
 // run.
 func (t *transition) recordHookStart(c *runtime.Container) {
 	h := t.In.History.Containers[c.Name].PostStart
-	if c.State == runtime.Running && h.Owed && h.Attempt == c.Attempt && h.Since.IsZero() {
+	if c.State == runtime.Running && h.Due && h.Attempt == c.Attempt && h.Since.IsZero() {
 		h.Since = t.now
 		t.container(c.Name, func(ch *plan.ContainerHistory) { ch.PostStart = h })
 	}
 }
 
-// forgetStopped forgets a termination once its sandbox is gone. Before the runtime was
-// observed that is not known: a termination that an earlier podd began continues with the
-// rest of its grace.
+// forgetStopped removes History.Stopping if its sandbox no longer exists. Before the runtime was
+// observed, it does nothing, because an earlier podd may have begun to stop a sandbox that still
+// exists.
 func (t *transition) forgetStopped() {
 	s := t.In.History.Stopping
 	if s == nil || !t.HasObserved {

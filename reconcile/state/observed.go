@@ -10,9 +10,9 @@ import (
 	"podd/runtime"
 )
 
-// withContainer returns observed with c in place of the container with its ID, or added to
-// its sandbox. A container that has exited does not run again, even if an older state of it
-// arrives late.
+// withContainer returns observed with container c, which replaces the container with the same ID
+// or is added to its sandbox. It ignores c if c has an earlier state than the container in
+// observed, because a container that has exited never runs again.
 func withContainer(observed []runtime.Incarnation, c runtime.Container) []runtime.Incarnation {
 	out := slices.Clone(observed)
 	for i := range out {
@@ -24,7 +24,7 @@ func withContainer(observed []runtime.Incarnation, c runtime.Container) []runtim
 		if at < 0 {
 			cs = append(cs, c)
 		} else {
-			if endedBefore(cs[at].State, c.State) {
+			if isEarlierState(c.State, cs[at].State) {
 				continue
 			}
 			c.SandboxID = cs[at].SandboxID
@@ -35,19 +35,19 @@ func withContainer(observed []runtime.Incarnation, c runtime.Container) []runtim
 	return out
 }
 
-// endedBefore reports whether have is the state of a container that has ended, and next is
-// an earlier state.
-func endedBefore(have, next runtime.ContainerState) bool {
-	switch have {
+// isEarlierState reports whether recorded is the state of a container that has exited, and
+// state is a state that the container can only have had before recorded.
+func isEarlierState(state, recorded runtime.ContainerState) bool {
+	switch recorded {
 	case runtime.Exited:
-		return next != runtime.Exited
+		return state != runtime.Exited
 	case runtime.ExitUnknown:
-		return next == runtime.Created || next == runtime.Running
+		return state == runtime.Created || state == runtime.Running
 	}
 	return false
 }
 
-// withoutContainer returns observed without the container with an ID.
+// withoutContainer returns observed without the container with ID id.
 func withoutContainer(observed []runtime.Incarnation, id string) []runtime.Incarnation {
 	out := slices.Clone(observed)
 	for i := range out {
@@ -56,26 +56,26 @@ func withoutContainer(observed []runtime.Incarnation, id string) []runtime.Incar
 	return slices.DeleteFunc(out, func(inc runtime.Incarnation) bool { return inc.ID == "" && len(inc.Containers) == 0 })
 }
 
-// withoutSandbox returns observed without the sandbox with an ID.
+// withoutSandbox returns observed without the sandbox with ID id.
 func withoutSandbox(observed []runtime.Incarnation, id string) []runtime.Incarnation {
 	return slices.DeleteFunc(slices.Clone(observed), func(inc runtime.Incarnation) bool { return inc.ID == id })
 }
 
-// withExits returns the observed incarnations with the exits that are known already: an
-// effect may have received an exit code that the observer could not query. No container
-// runs again, so a container that has exited stays so. Neither argument is modified.
-func withExits(observed, known []runtime.Incarnation) []runtime.Incarnation {
-	ended := map[string]runtime.Container{}
-	for i := range known {
-		for _, c := range known[i].Containers {
+// withExits returns observed with the exits of the containers in recorded, because an effect may
+// have received an exit code that the observer could not query. A container never runs again
+// after its exit. withExits does not modify its arguments.
+func withExits(observed, recorded []runtime.Incarnation) []runtime.Incarnation {
+	exited := map[string]runtime.Container{}
+	for i := range recorded {
+		for _, c := range recorded[i].Containers {
 			if c.State == runtime.Exited {
-				ended[c.ID] = c
+				exited[c.ID] = c
 			}
 		}
 	}
 	for i := range observed {
 		for _, c := range observed[i].Containers {
-			if end, ok := ended[c.ID]; ok && c.State != runtime.Exited {
+			if end, ok := exited[c.ID]; ok && c.State != runtime.Exited {
 				observed = withContainer(observed, end)
 			}
 		}
@@ -83,15 +83,16 @@ func withExits(observed, known []runtime.Incarnation) []runtime.Incarnation {
 	return observed
 }
 
-// lostEnds returns an exit for each container that was listed before and has disappeared
-// without a reported exit, although its sandbox is still listed: someone removed it. As
-// with a kubelet, that is a failure, with a code that no container returned. p selects the
-// incarnations.
-func lostEnds(p func(*runtime.Incarnation) bool, before, now []runtime.Incarnation, at time.Time) map[string]plan.Exit {
+// lostEnds returns, by name, an exit for each container that was listed before and has
+// disappeared without a reported exit, although its sandbox is still listed. Another program has
+// removed such a container. As in a kubelet, its exit is a failure with the code
+// status.LostCode. Only the incarnations selected by includes are compared. at is the time of the
+// exits.
+func lostEnds(includes func(*runtime.Incarnation) bool, before, now []runtime.Incarnation, at time.Time) map[string]plan.Exit {
 	var lost map[string]plan.Exit
 	for i := range before {
 		inc := &before[i]
-		if inc.ID == "" || !p(inc) || runtime.FindSandbox(now, inc.ID) == nil {
+		if inc.ID == "" || !includes(inc) || runtime.FindSandbox(now, inc.ID) == nil {
 			continue
 		}
 		for j := range inc.Containers {
@@ -99,7 +100,7 @@ func lostEnds(p func(*runtime.Incarnation) bool, before, now []runtime.Incarnati
 			if c.State == runtime.Created || c.State == runtime.Exited {
 				continue
 			}
-			if _, there := runtime.FindContainer(now, c.ID); there == nil {
+			if _, found := runtime.FindContainer(now, c.ID); found == nil {
 				lost = with(lost, c.Name, lostEnd(c, at))
 			}
 		}
@@ -107,7 +108,7 @@ func lostEnds(p func(*runtime.Incarnation) bool, before, now []runtime.Incarnati
 	return lost
 }
 
-// lostEnd returns the exit of a container that disappeared.
+// lostEnd returns the exit of container c, which disappeared before the time at.
 func lostEnd(c *runtime.Container, at time.Time) plan.Exit {
 	return plan.Exit{
 		ID: c.ID, Code: status.LostCode, Reason: status.ContainerStatusUnknown, Message: "The runtime no longer lists the container",
@@ -115,19 +116,21 @@ func lostEnd(c *runtime.Container, at time.Time) plan.Exit {
 	}
 }
 
-// IsRunning reports whether anything of a version runs.
+// IsRunning reports whether observed contains a ready sandbox or a running container of version
+// p. p may be nil.
 func IsRunning(observed []runtime.Incarnation, p *manifest.Pod) bool {
-	return slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool { return plan.Runs(p, &inc) && plan.Live(&inc) })
+	return slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool { return plan.IsCreatedFrom(&inc, p) && plan.IsLive(&inc) })
 }
 
-// awaitsExit reports whether an exit code of a version is not known yet.
+// awaitsExit reports whether a container of version p has exited with an unknown exit code. p may
+// be nil.
 func awaitsExit(observed []runtime.Incarnation, p *manifest.Pod) bool {
 	return slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool {
-		return plan.Runs(p, &inc) && lacksExitCode(&inc)
+		return plan.IsCreatedFrom(&inc, p) && lacksExitCode(&inc)
 	})
 }
 
-// lacksExitCode reports whether the exit code of a container in a sandbox is not known yet.
+// lacksExitCode reports whether a container of inc has exited with an unknown exit code.
 func lacksExitCode(inc *runtime.Incarnation) bool {
 	return slices.ContainsFunc(inc.Containers, func(c runtime.Container) bool { return c.State == runtime.ExitUnknown })
 }

@@ -14,35 +14,38 @@ import (
 	"podd/runtime"
 )
 
-// An Order has everything that the router wants of a worker at one moment. Two orders that
-// are equal require the same. A newer one replaces an older one.
+// An Order contains the desired version of a pod name, its verdict and the facts about the node
+// at one moment. The router sends it to the worker of the name. A newer order replaces an older
+// order. Equal orders have the same effect.
 type Order struct {
-	// Desired is the desired version; nil if there is none. Refs has its objects.
+	// Desired is the desired version; nil if there is none. Refs contains the objects that
+	// Desired refers to.
 	Desired *manifest.Pod
 	Refs    *refs.Resolved
-	// Earlier is the version that is in force, if it differs from Desired, and EarlierRefs
-	// has its objects.
+	// Earlier is the version in force if it differs from Desired, and EarlierRefs contains the
+	// objects that Earlier refers to. Both may be nil.
 	Earlier     *manifest.Pod
 	EarlierRefs *refs.Resolved
-	// Certain, ForceStop and Deletion are plan.Input's SourcesRead, ForceStop and Delete.
-	Certain   bool
-	ForceStop bool
-	Deletion  *plan.Delete
-	Verdict   plan.Verdict
-	Node      plan.Node
-	// Leaving is the pod of this name that its source is deleting; nil if there is none.
-	Leaving     *manifest.Pod
+	// SourcesRead, ForceStop and Deletion become the fields of plan.Input with these names.
+	// SourcesRead is false if Desired is set.
+	SourcesRead bool
+	ForceStop   bool
+	Deletion    *plan.Deletion
+	Verdict     plan.Verdict
+	Node        plan.Node
+	// Terminating is the pod of this name that its source is deleting; nil if there is none.
+	Terminating *manifest.Pod
 	RuntimeName string
 	Render      *render.Node
-	// UserIDs is the first of the host's IDs for the user namespaces of the name; 0 if it
-	// needs none.
+	// UserIDs is the first of the host's user IDs for the user namespaces of the name; 0 if the
+	// name needs no user namespace.
 	UserIDs uint32
-	// DriverChanges counts the changes of the volume drivers. A new one ends the waits for
-	// volumes.
+	// DriverChanges is the number of changes of the volume drivers. If it changes, failed
+	// operations on volumes are retried at once.
 	DriverChanges uint64
 }
 
-// Requests are to be carried out once.
+// Requests are sent to a worker in addition to an Order. Each request is carried out once.
 type Requests struct {
 	Observation *Observation   // nil: none
 	Evict       *plan.Eviction // nil: none
@@ -50,7 +53,8 @@ type Requests struct {
 	Reread      *Reread        // nil: none
 }
 
-// After returns r with what unread requests have in addition.
+// After returns r combined with earlier requests that the worker has not read. For each kind of
+// request except Restart, r takes precedence.
 func (r Requests) After(unread Requests) Requests {
 	r.Restart = append(append([]string(nil), unread.Restart...), r.Restart...)
 	if r.Evict == nil {
@@ -75,18 +79,19 @@ func (r Requests) After(unread Requests) Requests {
 type Observation struct {
 	Pod  *runtime.Pod // nil if the runtime has none
 	AsOf time.Time
-	// Stale reports whether the observation is older than the first order for the pod.
+	// Stale reports whether the observation is older than the first order for the pod. Then no
+	// sandbox is created before a newer observation.
 	Stale bool
 }
 
-// A Reread is the result of reading a journal again that could not be read.
+// A Reread is the result of reading a journal again that could not be read before.
 type Reread struct {
 	UID    types.UID
 	Record *Record // nil if a user removed the journal
 }
 
-// ApplyOrder applies an order and requests. hasDir reports whether the UID of the desired
-// version has a directory on disk.
+// ApplyOrder applies an order and requests. hasDir reports whether a pod directory with the UID
+// of o.Desired is on disk.
 func (s State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	if o.DriverChanges != t.Order.DriverChanges {
@@ -102,10 +107,10 @@ func (s State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (Stat
 			t.requireObservation()
 		}
 	}
-	if t.In.Verdict.Answer != plan.Admit && o.Verdict.Answer == plan.Admit && t.HasObserved && len(t.In.Observed) == 0 && !t.hasRecordedStart {
-		t.resetStartTime() // the pod only waited for its admission
+	if o.Verdict.Answer == plan.Admit && t.waitsForAdmission() {
+		t.resetStartTime()
 	}
-	t.In.SourcesRead, t.In.Verdict, t.In.Node, t.In.ForceStop, t.In.Delete = o.Certain, o.Verdict, o.Node, o.ForceStop, o.Deletion
+	t.In.SourcesRead, t.In.Verdict, t.In.Node, t.In.ForceStop, t.In.Deletion = o.SourcesRead, o.Verdict, o.Node, o.ForceStop, o.Deletion
 	t.In.Node.Reachable = o.Node.Reachable && t.HasObserved
 	if e := r.Evict; e != nil && (e.Reason != plan.Terminated || o.Node.ShuttingDown) {
 		t.In.Eviction = e
@@ -121,13 +126,19 @@ func (s State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (Stat
 	return t.end()
 }
 
-// recordStart writes the journal of an admitted pod that has a deadline and of which nothing
-// runs, unless the journal has the start time already. The pod may wait for a long time before
-// its volumes are prepared, and without the journal a later podd would measure that time by the
-// wall clock.
+// waitsForAdmission reports whether the pod was not admitted so far and has no sandbox. Then its
+// start time is not final, because it starts when it is admitted.
+func (t *transition) waitsForAdmission() bool {
+	return t.In.Verdict.Answer != plan.Admit && t.HasObserved && len(t.In.Observed) == 0 && !t.hasRecordedStart
+}
+
+// recordStart writes the journal of an admitted pod with a deadline and without a sandbox, unless
+// the journal already contains the start time. Without this write, the journal would first be
+// written when the volumes are prepared, which may be much later. A podd that is restarted before
+// that would have the start time only on the wall clock, or not at all.
 func (t *transition) recordStart() {
 	p := t.In.Desired
-	if p == nil || p.Spec.Spec.ActiveDeadlineSeconds == nil || p.FinishedAtSource() || t.Order.Desired == nil || !SameVersion(p, t.Order.Desired) {
+	if p == nil || p.Spec.Spec.ActiveDeadlineSeconds == nil || p.FinishedAtSource() || t.Order.Desired == nil || !EqualVersion(p, t.Order.Desired) {
 		return
 	}
 	if !t.HasObserved || len(t.In.Observed) > 0 || t.In.Verdict.Answer != plan.Admit || t.In.History.Finished != nil || t.Unreadable[p.UID] != "" || t.isRemoving(p.UID) {
@@ -141,30 +152,32 @@ func (t *transition) recordStart() {
 	}
 }
 
-// setDesired sets the desired version: the same as before, its successor, or none if p is
-// nil.
+// setDesired applies p, the desired version in a new order; nil if there is none. p becomes the
+// version in force at once if there is none or if p is an equal version. Otherwise p becomes
+// In.Successor.
 func (t *transition) setDesired(p *manifest.Pod) {
 	switch {
 	case p == nil:
 		t.retainManifest()
 		t.In.Desired, t.In.Successor = nil, nil
-		if p := t.Order.Leaving; p != nil && (t.In.Previous == nil || SameVersion(p, t.In.Previous)) {
+		if p := t.Order.Terminating; p != nil && (t.In.Previous == nil || EqualVersion(p, t.In.Previous)) {
 			t.In.Previous = p
 		}
 	case t.In.Desired == nil:
 		t.setVersion(p)
-	case SameVersion(p, t.In.Desired):
+	case EqualVersion(p, t.In.Desired):
 		p = t.withEphemeral(p)
 		t.retryResize(p)
 		t.In.Desired, t.In.Successor = p, nil
-	case !t.HasObserved && p.Hash == t.In.Desired.Hash: // nothing was done for it yet, and it has another UID on this node
+	case !t.HasObserved && p.Hash == t.In.Desired.Hash: // the version has another UID on this node, and no action was started for it yet
 		t.setVersion(p)
 	default:
 		t.In.Successor = p
 	}
 }
 
-// retainManifest keeps the manifest of the version in force while something of it runs.
+// retainManifest stores the version in force before another version replaces it: in t.replaced
+// and, while the version runs, in In.Previous.
 func (t *transition) retainManifest() {
 	if t.In.Desired != nil {
 		t.replaced = t.In.Desired
@@ -174,7 +187,7 @@ func (t *transition) retainManifest() {
 	}
 }
 
-// setVersion makes p the version in force, with its recorded history.
+// setVersion makes p the version in force, with the history in its record.
 func (t *transition) setVersion(p *manifest.Pod) {
 	t.retainManifest()
 	t.resetStartTime()
@@ -206,16 +219,16 @@ func (t *transition) setVersion(p *manifest.Pod) {
 	if !p.Traits.StateAtSource {
 		t.In.Desired = p.WithEphemeral(added)
 	}
-	if t.hasDir && t.dir(p.UID).Hash == "" { // the journal is lost, or was never written
+	if t.hasDir && t.dir(p.UID).Hash == "" { // the journal was lost or never written
 		t.setDir(plan.Dir{UID: p.UID, Volumes: true})
 	}
 }
 
-// restore adds the history of p in the record to h.
+// restore adds the history in r to h. p is the version of r.
 func (r Record) restore(h *plan.History, p *manifest.Pod) {
 	h.Sizes = r.Sizes
 	for id, probed := range r.Probed {
-		if _, fresher := h.Probed[id]; !fresher {
+		if _, newer := h.Probed[id]; !newer {
 			h.Probed = with(h.Probed, id, probed)
 		}
 	}
@@ -238,16 +251,17 @@ func (t *transition) resetStartTime() {
 	t.StartTime, t.In.History.StartTime, t.hasRecordedStart = t.now, t.now, false
 }
 
-// applyRefs sets the objects of the version in force and of its successor from the newest
-// order. If the order is about another version, the previous objects stay.
+// applyRefs sets the referenced objects of the version in force and of its successor from the
+// newest order. If the order contains no objects for the version in force, that version keeps its
+// previous objects.
 func (t *transition) applyRefs() {
 	before := t.Refs
 	switch p := t.In.Desired; {
 	case p == nil:
 		t.Refs = nil
-	case t.Order.Desired != nil && SameVersion(p, t.Order.Desired):
+	case t.Order.Desired != nil && EqualVersion(p, t.Order.Desired):
 		t.Refs = t.Order.Refs
-	case t.Order.Earlier != nil && SameVersion(p, t.Order.Earlier):
+	case t.Order.Earlier != nil && EqualVersion(p, t.Order.Earlier):
 		t.Refs = t.Order.EarlierRefs
 	}
 	next := t.NextRefs
@@ -264,7 +278,7 @@ func (t *transition) applyRefs() {
 	}
 }
 
-// objectsOf returns the facts about objects that planning needs. r may be nil.
+// objectsOf returns the facts about r that decisions depend on. r may be nil.
 func objectsOf(r *refs.Resolved) plan.Objects {
 	if r == nil {
 		return plan.Objects{}
@@ -272,7 +286,8 @@ func objectsOf(r *refs.Resolved) plan.Objects {
 	return plan.Objects{Wait: r.Wait, Files: r.Files}
 }
 
-// retryAll ends every wait after a failure that the former objects may have caused.
+// retryAll makes the retries of all operations due now that may have failed because of the former
+// objects.
 func (t *transition) retryAll() {
 	h := &t.In.History
 	t.retryVolumes()
@@ -287,13 +302,13 @@ func (t *transition) retryAll() {
 	}
 }
 
-// retryVolumes ends the waits of volumes that failed.
+// retryVolumes makes the retries of failed operations on volumes due now.
 func (t *transition) retryVolumes() {
 	h := &t.In.History
 	h.Volumes.Until, h.Update.Until, h.VolumeCheck.Failure.Until = time.Time{}, time.Time{}, time.Time{}
 }
 
-// retryCleanup ends the waits of clean-ups that failed.
+// retryCleanup makes the retries of failed removals due now.
 func (t *transition) retryCleanup() {
 	h := &t.In.History
 	h.Cleanup = maps.Clone(h.Cleanup)
@@ -303,11 +318,11 @@ func (t *transition) retryCleanup() {
 	}
 }
 
-// requestRestart marks the containers that a user wants to restart: those that run or are
-// in a crash back-off. The name "" means all.
+// requestRestart requests the restart of the container with this name, or of all containers if
+// name is "". It ignores containers that neither run nor wait in a crash back-off.
 func (t *transition) requestRestart(name string) {
 	for i := range t.In.Observed {
-		if !plan.Runs(t.In.Desired, &t.In.Observed[i]) {
+		if !plan.IsCreatedFrom(&t.In.Observed[i], t.In.Desired) {
 			continue
 		}
 		newest := map[string]runtime.Container{}
@@ -327,7 +342,8 @@ func (t *transition) requestRestart(name string) {
 	}
 }
 
-// isBackingOff reports whether the last decision held a container back after a crash.
+// isBackingOff reports whether the last reported decision delays the restart of a container after
+// a crash.
 func (t *transition) isBackingOff(container string) bool {
 	for _, s := range t.Reported.Steps {
 		if s.Container == container && s.Crashes > 0 {
@@ -337,8 +353,9 @@ func (t *transition) isBackingOff(container string) bool {
 	return false
 }
 
-// applyReread uses a journal that a user repaired or removed. If anything was done for its
-// pod since, the history of the worker is newer and the journal is ignored.
+// applyReread applies a journal that a user has repaired or removed. It ignores the journal if the
+// worker has written another journal for the pod or observed its sandbox, because then the history
+// of the worker is newer.
 func (t *transition) applyReread(found Reread) {
 	_, written := t.Records[found.UID]
 	p := t.Order.Desired

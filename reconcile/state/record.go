@@ -7,25 +7,24 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"podd/reconcile/clock"
 	"podd/reconcile/plan"
 )
 
-// A Record is the history of one pod UID that survives podd, because package journal stores
-// it on disk. If the runtime reports something else, the runtime is right. If the record is
-// lost,
+// A Record is the part of the history of one pod UID that survives a restart of podd. Package
+// journal stores it on disk. If the runtime reports a different fact, the runtime takes
+// precedence. If the record is lost,
 //
-//   - a finished pod runs again if the runtime lost its containers, too;
-//   - a termination in progress gets its whole grace and its preStop hooks again;
+//   - a finished pod runs again if its containers were also removed from the runtime;
+//   - a termination in progress starts again with its whole grace period and its preStop hooks;
 //   - a postStart hook in progress counts as done;
-//   - restart counts come from container annotations and logs;
+//   - restart counts are read from container annotations and logs;
 //   - containers with probes are not ready, or not started, until the probe passes again;
 //   - resized containers are resized again;
 //   - ephemeral containers that were added and not created yet are not created;
 //   - a pod that was taken over from a kubelet belongs to the kubelet again, unless podd runs
 //     with --adopt.
 type Record struct {
-	Version      int                         `json:"version,omitempty"` // of the format, set by package journal; 0 in the first format
+	Version      int                         `json:"version,omitempty"` // version of the format, set by package journal; 0 in the first format
 	Key          types.NamespacedName        `json:"key"`
 	UID          types.UID                   `json:"uid"`
 	Hash         string                      `json:"hash"`
@@ -38,14 +37,14 @@ type Record struct {
 	Probed       map[string]plan.Probed      `json:"probed,omitempty"`  // by container ID
 	Terminations map[string]plan.Termination `json:"endings,omitempty"` // by container ID
 	Sizes        map[string]plan.Size        `json:"sizes,omitempty"`   // see plan.History
-	// Ephemeral are the containers that were added to the pod and not created yet. They
-	// have at most validate.MaxEphemeralBytes bytes.
+	// Ephemeral contains the ephemeral containers that were added to the pod and not created
+	// yet. Their size is limited by validate.MaxEphemeralBytes.
 	Ephemeral []v1.EphemeralContainer `json:"ephemeral,omitempty"`
 	// Clock is nil in the records of older versions of podd.
 	Clock *RecordClock `json:"clock,omitempty"`
 
-	// Started is the moment of StartTime on the monotonic clock, which steps of the wall
-	// clock do not move. It is not stored.
+	// Started is StartTime with a monotonic clock reading, which steps of the wall clock do not
+	// change. It is not stored.
 	Started time.Time `json:"-"`
 }
 
@@ -54,38 +53,48 @@ type ContainerRecord struct {
 	Attempt  uint32     `json:"attempt,omitempty"`
 	Skipped  uint32     `json:"skipped,omitempty"` // Attempt minus plan.ContainerHistory.Restarts; without it, restart counts are too high by this number
 	LastExit *plan.Exit `json:"lastExit,omitempty"`
-	// RestartID and PostStart are those of plan.ContainerHistory.
+	// RestartID and PostStart are the fields of plan.ContainerHistory.
 	RestartID string    `json:"restartID,omitempty"`
 	PostStart plan.Hook `json:"postStart,omitzero"`
 }
 
-// RecordClock has the times of a record by the clock that counts from the boot. The times
-// in the record itself are of the wall clock, which may be set at any moment. They are for
-// users and for versions of podd that do not know this field.
+// A ClockReading contains the values of the host's clocks at one moment. Package clock reads them.
+type ClockReading struct {
+	// Now is the wall clock, with a monotonic clock reading.
+	Now time.Time
+	// Boot is the random ID of the present boot of the host; "" if it cannot be read.
+	Boot string
+	// Up is the time since the boot, including the time during which the host was suspended
+	// (CLOCK_BOOTTIME). It is 0 if Boot is "".
+	Up time.Duration
+}
+
+// RecordClock contains the times of a record on the clock that counts from the boot of the host.
+// The times in the record itself are wall clock times, for users and for versions of podd without
+// this field. The wall clock may be set at any moment.
 //
-// In the boot in which the record was written, the time since a moment is exact. In a
-// later boot it is the time that is known to have passed: from the moment to the last write
-// of the record, and since the present boot. The time in between does not count, because
-// only the wall clock measures it, and the wall clock may have been wrong then or may be
-// wrong now. So after a boot a deadline may come later, but never too early, and a grace
-// that began before the boot never ends too early.
+// If the host was not booted since the record was written, the time that has passed since a
+// moment is exact. Otherwise it is the sum of two durations: from the moment to the last write of
+// the record, and from the present boot to now. The time between them is not counted, because
+// only the wall clock measures it, and the wall clock may be wrong. So after a boot, a deadline or
+// a grace period may end late, but never too early.
 type RecordClock struct {
 	Boot string `json:"boot"`
 	// Up is the time since the boot at which the record was written.
 	Up time.Duration `json:"up"`
-	// Moments has the time from the boot to each moment, by field. It is negative for a
-	// moment before the boot.
+	// Moments contains the duration from the boot to each moment, by field. The duration is
+	// negative if the moment was before the boot.
 	Moments map[string]time.Duration `json:"moments,omitempty"`
 }
 
-// durable reports whether r must survive a power cut: without its end the pod would run
-// again, and a user was told that its ephemeral containers were added. A record that
-// replaces such a one must be synced too, because some file systems (XFS) may otherwise
-// have an empty file in its place after a power cut.
-func (r *Record) durable() bool { return r.Finished != nil || len(r.Ephemeral) > 0 }
+// isDurable reports whether r must survive a power cut. That is so if the pod has finished, because
+// it would run again, or if ephemeral containers were added, because the user's request has
+// succeeded. A record that replaces a durable record must be synced, too, because otherwise some
+// file systems (XFS) may contain an empty file after a power cut.
+func (r *Record) isDurable() bool { return r.Finished != nil || len(r.Ephemeral) > 0 }
 
-// Stamped returns r with its times by the clock that counts from the boot.
-func (r Record) Stamped(now clock.Reading) Record {
+// WithClock returns r with Clock set, for a write at now.
+func (r Record) WithClock(now ClockReading) Record {
 	r.Clock = nil
 	if now.Boot == "" {
 		return r
@@ -99,9 +108,9 @@ func (r Record) Stamped(now clock.Reading) Record {
 	return r
 }
 
-// Anchored returns r with its times measured back from now, so that they have a monotonic
-// reading and nothing moves them any more.
-func (r Record) Anchored(now clock.Reading) Record {
+// WithMonotonicTimes returns a record that was read at now with times that have a monotonic clock reading,
+// so that steps of the wall clock do not change them any more.
+func (r Record) WithMonotonicTimes(now ClockReading) Record {
 	r.Started = r.StartTime
 	r.eachMoment(func(field string, t time.Time) time.Time {
 		return now.Now.Add(-max(r.Clock.since(field, t, now), 0))
@@ -109,9 +118,9 @@ func (r Record) Anchored(now clock.Reading) Record {
 	return r
 }
 
-// since returns the time since a moment. k may be nil. A moment without a time since the
-// boot, as in the records of older versions of podd, is measured by the wall clock.
-func (k *RecordClock) since(field string, t time.Time, now clock.Reading) time.Duration {
+// since returns the duration from the moment t of a field to now. k may be nil. If k does not
+// contain the field, as in the records of older versions of podd, the wall clock is used.
+func (k *RecordClock) since(field string, t time.Time, now ClockReading) time.Duration {
 	if k != nil && now.Boot != "" {
 		if at, ok := k.Moments[field]; ok && k.Boot == now.Boot {
 			return now.Up - at
@@ -122,8 +131,8 @@ func (k *RecordClock) since(field string, t time.Time, now clock.Reading) time.D
 	return now.Now.Sub(t)
 }
 
-// eachMoment replaces each time of r by the result of f. Values that r shares with other
-// records are copied first.
+// eachMoment replaces each time of r by the result of f. It copies values that r shares with
+// other records before it changes them.
 func (r *Record) eachMoment(f func(field string, t time.Time) time.Time) {
 	move := func(field string, t *time.Time) {
 		if !t.IsZero() {
@@ -148,9 +157,9 @@ func (r *Record) eachMoment(f func(field string, t time.Time) time.Time) {
 	}
 }
 
-// WithoutMessages returns r without the termination messages of its containers, in case
-// they are too large to store. The worker that reads the record reads the messages again if
-// they still exist.
+// WithoutMessages returns r without the termination messages of its containers, for a record that
+// would be too large. The worker that reads the record reads the messages again if they still
+// exist.
 func (r Record) WithoutMessages() Record {
 	r.Containers = maps.Clone(r.Containers)
 	for name, c := range r.Containers {

@@ -12,8 +12,8 @@ import (
 	"podd/reconcile/result"
 )
 
-// Redact returns a text without the private values of the pod's versions and of the
-// Secrets that these use, because an error of the runtime may quote any of them.
+// Redact returns text without the private values in the versions of the pod and in the Secrets
+// that they refer to. An error of the runtime may quote such values.
 func (s State) Redact(text string) string {
 	var pods []*v1.Pod
 	for _, p := range []*manifest.Pod{s.In.Desired, s.In.Successor, s.In.Previous, s.replaced, s.publishedFrom} {
@@ -30,7 +30,7 @@ func (s State) Redact(text string) string {
 	return text
 }
 
-// redactedError is an error with a text that quotes no private value. errors.Is and
+// redactedError is an error with a text without private values. errors.Is and
 // errors.As treat it like the wrapped error.
 type redactedError struct {
 	error
@@ -42,8 +42,8 @@ func (e redactedError) Error() string { return e.text }
 // Unwrap returns the wrapped error, for errors.Is and errors.As.
 func (e redactedError) Unwrap() error { return e.error }
 
-// redacted returns a result without private values in its error and warning, so that
-// the status, events and the log can show them.
+// redacted returns f without private values in its error and warning, so that statuses, events
+// and logs can show them.
 func (t *transition) redacted(f result.Result) result.Result {
 	if f.Err != nil {
 		f.Err = redactedError{f.Err, t.Redact(f.Err.Error())}

@@ -11,13 +11,13 @@ import (
 	"podd/runtime"
 )
 
-// ApplyResult applies the result of an action. Results may arrive in another order than
-// their effects ended.
+// ApplyResult applies the result of an action. Results may arrive in a different order than the
+// order in which their effects ended.
 func (s State) ApplyResult(f result.Result, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	switch a := f.Action.(type) {
 	case plan.Probe:
-		t.out.News = !f.Canceled() && t.applyProbe(a, f)
+		t.out.News = !f.Canceled && t.applyProbe(a, f)
 		return t.end()
 	case plan.ReadMessage:
 		message, _ := f.Value.(result.Message)
@@ -25,32 +25,31 @@ func (s State) ApplyResult(f result.Result, now time.Time) (State, Outputs) {
 		t.out.News = true
 		return t.end()
 	}
-	if plan.Observable(f.Action) && f.Ended.After(t.Barrier) {
+	if plan.IsObservable(f.Action) && f.Ended.After(t.Barrier) {
 		t.Barrier = f.Ended
 	}
 	f = t.redacted(f)
 	t.addEvents(t.outcomeEvents(f)...)
-	ask := t.applyResult(f)
+	observe := t.applyResult(f)
 	if f.Err != nil && f.Refs != t.Refs && f.Refs != t.NextRefs {
 		t.retryAll() // the objects changed meanwhile
 	}
-	if ask {
-		t.request(Urgent)
+	if observe {
+		t.requestObservation(Urgent)
 	}
 	t.out.News = true
 	return t.end()
 }
 
-// applyResult updates the observed state, the directories and the history from a result. It
-// reports whether a new observation is required. The results of probes are applied by
-// applyProbe.
-func (t *transition) applyResult(f result.Result) (ask bool) {
-	if createsInRuntime(f.Action) && (f.Err != nil || startUnobserved(f)) {
+// applyResult updates the observed state, the directories and the history from the result of an
+// action other than Probe and ReadMessage. observe reports whether a new observation is required.
+func (t *transition) applyResult(f result.Result) (observe bool) {
+	if createsInRuntime(f.Action) && (f.Err != nil || isStartUnobserved(f)) {
 		// The container or sandbox may exist despite the error.
-		t.In.Unobserved, ask = true, true
+		t.In.Unobserved, observe = true, true
 	}
-	if f.Err != nil && f.Canceled() {
-		return ask
+	if f.Canceled {
+		return observe
 	}
 	switch a := f.Action.(type) {
 	case plan.EnsureImage:
@@ -68,10 +67,10 @@ func (t *transition) applyResult(f result.Result) (ask bool) {
 	case plan.RunSandbox:
 		t.applySandbox(a, f)
 		sandbox, _ := f.Value.(result.NewSandbox)
-		return ask || len(sandbox.Others) > 0
+		return observe || len(sandbox.Others) > 0
 	case plan.StartContainer:
 		t.applyStart(a, f)
-		return ask
+		return observe
 	case plan.ResizeContainer:
 		t.applyResize(a, f)
 		return f.Err != nil
@@ -99,13 +98,14 @@ func createsInRuntime(a plan.Action) bool {
 	return false
 }
 
-// startUnobserved reports whether f is a successful start of a container without a response
-// to the query for its status.
-func startUnobserved(f result.Result) bool {
+// isStartUnobserved reports whether f is the result of a successful start of a container whose
+// status could not be queried.
+func isStartUnobserved(f result.Result) bool {
 	started, ok := f.Value.(result.StartedContainer)
 	return ok && f.Err == nil && started.Container == nil
 }
 
+// applyImage records the result of ensuring that an image is present.
 func (t *transition) applyImage(a plan.EnsureImage, f result.Result) {
 	ensured, _ := f.Value.(result.EnsuredImage)
 	img := plan.Image{Name: a.Image, Ref: ensured.Ref, User: ensured.User, Warning: f.Warning}
@@ -135,6 +135,7 @@ func (t *transition) applyImage(a plan.EnsureImage, f result.Result) {
 	}
 }
 
+// imageOf returns the recorded result for the image of action a.
 func (t *transition) imageOf(a plan.EnsureImage) plan.Image {
 	if a.Successor {
 		return t.In.History.Next[a.Container]
@@ -142,6 +143,7 @@ func (t *transition) imageOf(a plan.EnsureImage) plan.Image {
 	return t.In.History.Containers[a.Container].Image
 }
 
+// applyVolumes records the result of preparing the volumes.
 func (t *transition) applyVolumes(f result.Result) {
 	if !f.IsFor(t.In.Desired) {
 		return
@@ -162,6 +164,7 @@ func (t *transition) applyVolumes(f result.Result) {
 	}
 }
 
+// applyVolumeUpdate records the result of updating the files in the volumes.
 func (t *transition) applyVolumeUpdate(f result.Result) {
 	switch {
 	case !f.IsFor(t.In.Desired):
@@ -173,6 +176,7 @@ func (t *transition) applyVolumeUpdate(f result.Result) {
 	}
 }
 
+// applyVolumeCheck records the result of checking the volumes of a newer version.
 func (t *transition) applyVolumeCheck(a plan.CheckVolumes, f result.Result) {
 	c := plan.VolumeCheck{UID: a.UID, Hash: a.Hash}
 	if f.Err != nil {
@@ -184,8 +188,8 @@ func (t *transition) applyVolumeCheck(a plan.CheckVolumes, f result.Result) {
 	t.In.History.VolumeCheck = c
 }
 
-// applySandbox adds a new sandbox. The runtime may have listed it before the call returned,
-// and containers in it may have been started since.
+// applySandbox records the result of creating a sandbox. It does not replace a sandbox that was
+// already observed, because containers may have been started in it since.
 func (t *transition) applySandbox(a plan.RunSandbox, f result.Result) {
 	if f.Err != nil {
 		if f.IsFor(t.In.Desired) {
@@ -193,25 +197,25 @@ func (t *transition) applySandbox(a plan.RunSandbox, f result.Result) {
 		}
 		return
 	}
-	made, _ := f.Value.(result.NewSandbox)
+	created, _ := f.Value.(result.NewSandbox)
 	before := t.In.History.Sandbox
 	t.In.History.Sandbox = plan.Failure{}
-	if len(made.Others) > 0 {
-		t.In.History.Sandbox = contended(before, f, made.Sandbox.ID)
+	if len(created.Others) > 0 {
+		t.In.History.Sandbox = contended(before, f, created.Sandbox.ID)
 	}
-	for _, o := range made.Others {
+	for _, o := range created.Others {
 		if runtime.FindSandbox(t.In.Observed, o.ID) == nil {
 			t.In.Observed = append(slices.Clone(t.In.Observed), runtime.Incarnation{Sandbox: o})
 		}
 	}
-	if runtime.FindSandbox(t.In.Observed, made.Sandbox.ID) != nil {
+	if runtime.FindSandbox(t.In.Observed, created.Sandbox.ID) != nil {
 		return
 	}
-	t.In.Observed = append([]runtime.Incarnation{{Sandbox: *made.Sandbox}}, t.In.Observed...)
+	t.In.Observed = append([]runtime.Incarnation{{Sandbox: *created.Sandbox}}, t.In.Observed...)
 	t.addDirs()
 }
 
-// applySandboxFailure records that a sandbox was not created.
+// applySandboxFailure records that creating a sandbox failed.
 func (t *transition) applySandboxFailure(a plan.RunSandbox, f result.Result) {
 	h := &t.In.History
 	if errors.Is(f.Err, runtime.ErrNameReserved) {
@@ -222,9 +226,10 @@ func (t *transition) applySandboxFailure(a plan.RunSandbox, f result.Result) {
 	h.Sandbox = failed(h.Sandbox, f, "")
 }
 
-// contended returns the failure of the sandbox id, which was created at the same time as one of
-// another instance. The wait differs each time, and is up to several times as long as the
-// creation took, so that two instances that both gave up do not try again at the same time.
+// contended returns the failure for the sandbox with ID id, which was created at the same time as
+// a sandbox of another agent. Both agents may stop their sandboxes. So that they do not try again
+// at the same time, the delay depends on id. It is at most plan.RetryDelay plus four times the
+// duration of the creation.
 func contended(before plan.Failure, f result.Result, id string) plan.Failure {
 	n := before.Count + 1
 	sum := fnv.New64a()
@@ -236,6 +241,7 @@ func contended(before plan.Failure, f result.Result, id string) plan.Failure {
 	}
 }
 
+// applyStart records the result of creating and starting a container.
 func (t *transition) applyStart(a plan.StartContainer, f result.Result) {
 	started, _ := f.Value.(result.StartedContainer)
 	if started.Container != nil {
@@ -260,7 +266,7 @@ func (t *transition) applyStart(a plan.StartContainer, f result.Result) {
 			h.Attempt = max(h.Attempt, a.Attempt+1)
 			h.Restarts = max(h.Restarts, a.Restarts+1)
 			h.Start = plan.Failure{}
-			if started.Container != nil { // the old container is the newest observed one otherwise
+			if started.Container != nil { // otherwise the newest observed container is the old one
 				h.RestartID = ""
 			}
 			return
@@ -273,22 +279,24 @@ func (t *transition) applyStart(a plan.StartContainer, f result.Result) {
 	})
 }
 
-// isEphemeral reports whether the version in force has an ephemeral container of that name.
-// Its attempt number stays the same at every try, because it must not be created twice.
+// isEphemeral reports whether the version in force has an ephemeral container with this name. All
+// attempts to start such a container use the same attempt number, because it must not be created
+// twice.
 func (t *transition) isEphemeral(container string) bool {
 	_, kind, _ := plan.FindContainer(t.In.Desired.Spec, container)
 	return kind == plan.Ephemeral
 }
 
-// failed returns the failure after before, with the next retry delay.
+// failed returns the failure for the error in f. before is the previous failure of the operation,
+// and reason is a waiting reason of a container or "".
 func failed(before plan.Failure, f result.Result, reason string) plan.Failure {
 	n := before.Count + 1
 	return plan.Failure{Count: n, Reason: reason, Message: f.Err.Error(), Until: f.Ended.Add(plan.RetryDelay(n))}
 }
 
-// skipped returns the failure of an attempt with a reserved name. If this is the first
-// failure, the next attempt number is tried at once, because it is free unless the runtime
-// reports something else as a reserved name.
+// skipped returns the failure of an attempt whose name is reserved in the runtime. If it is the
+// first failure, the next attempt number is tried at once, because the name with that number
+// should be free.
 func skipped(before plan.Failure, f result.Result, reason string) plan.Failure {
 	fail := failed(before, f, reason)
 	if fail.Count == 1 {

@@ -9,9 +9,9 @@ import (
 	"podd/runtime"
 )
 
-// applyHook records the result of a hook. The hook is called again only if the runtime did
-// not respond, because then it is not known whether it was called at all.
-func (t *transition) applyHook(f result.Result) (ask bool) {
+// applyHook records the result of a hook. If the runtime did not respond, the hook may not have
+// been called, and it is called again. observe reports whether a new observation is required.
+func (t *transition) applyHook(f result.Result) (observe bool) {
 	if errors.Is(f.Err, runtime.ErrUnavailable) {
 		t.applyCleanup(f)
 		return true
@@ -21,18 +21,19 @@ func (t *transition) applyHook(f result.Result) (ask bool) {
 		t.applyPostStart(a, f)
 	case plan.PreStop:
 		e := t.In.History.Terminations[a.ID]
-		e.Hooked = true
-		t.setEnding(a.ID, e)
+		e.HookDone = true
+		t.setTermination(a.ID, e)
 	}
 	return f.Err != nil
 }
 
+// applyPostStart records the result of a postStart hook.
 func (t *transition) applyPostStart(a plan.PostStart, f result.Result) {
 	h := t.In.History.Containers[a.Container].PostStart
-	if !f.IsFor(t.In.Desired) || !h.Owed || h.Attempt != a.Attempt {
+	if !f.IsFor(t.In.Desired) || !h.Due || h.Attempt != a.Attempt {
 		return
 	}
-	if h.Owed = false; f.Err != nil {
+	if h.Due = false; f.Err != nil {
 		h.Failed, h.Message = true, wording.FirstLine(f.Err.Error())
 	}
 	t.setPostStart(a.Container, h)
@@ -44,8 +45,8 @@ func (t *transition) setPostStart(container string, h plan.Hook) {
 	t.write(t.In.Desired.UID, t.In.Desired.Hash)
 }
 
-// setEnding sets the ending of a container and writes the journal.
-func (t *transition) setEnding(id string, e plan.Termination) {
+// setTermination records the termination of the container with ID id and writes the journal.
+func (t *transition) setTermination(id string, e plan.Termination) {
 	t.In.History.Terminations = with(t.In.History.Terminations, id, e)
 	if inc, _ := runtime.FindContainer(t.In.Observed, id); inc != nil && inc.ID != "" {
 		t.write(inc.UID, inc.Annotations[runtime.AnnotationHash])

@@ -7,8 +7,8 @@ import (
 	"podd/reconcile/result"
 )
 
-// applyProbe records the result of a probe attempt. It reports whether that is news; most
-// attempts only confirm the previous result.
+// applyProbe records the result of a probe attempt. news reports whether the health or the message
+// of the probe has changed.
 func (t *transition) applyProbe(a plan.Probe, f result.Result) (news bool) {
 	history, known := t.In.History.Probed[a.ID]
 	if !known || f.Version == nil {
@@ -21,7 +21,7 @@ func (t *transition) applyProbe(a plan.Probe, f result.Result) (news bool) {
 		o.Errored, o.Message = true, wording.FirstLine(f.Err.Error())
 	}
 	was := history.State(a.Kind)
-	now := was.After(plan.ProbeOf(c, a.Kind), o)
+	now := was.After(plan.FindProbe(c, a.Kind), o)
 	t.addEvents(event.ForProbe(event.NewSubject(f.Version, f.Ended), a, o, probed.Warning)...)
 	if probed.Warning && !was.Warned {
 		now.Warned = true

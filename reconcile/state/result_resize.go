@@ -33,24 +33,26 @@ func (t *transition) applyPodResize(a plan.ResizePod, f result.Result) {
 	}
 }
 
-// recordSize records the size of a container or sandbox in the history, because its
-// annotations keep the size that it was created with.
+// recordSize records the size of the container or sandbox with ID id in the history, because its
+// annotations contain only the size with which it was created.
 func (t *transition) recordSize(id string, size plan.Size) {
 	t.In.History.Sizes = with(t.In.History.Sizes, id, size)
 	t.write(t.In.Desired.UID, t.In.Desired.Hash)
 }
 
-// recordDoubts records, before an action begins, which sizes are uncertain while it runs.
-func (t *transition) recordDoubts(a plan.Action) {
+// recordUncertainSizes records which sizes are uncertain while action a runs. It is called
+// before a begins.
+func (t *transition) recordUncertainSizes(a plan.Action) {
 	for id, size := range plan.UncertainSizes(&t.In, a) {
 		t.recordSize(id, size)
 	}
 }
 
-// retryResize ends the waits after failures to resize to another size than that of p, and
-// forgets that the pod was evicted in another size.
+// retryResize is called before p, an equal version, replaces the version in force. If the sizes
+// differ, it makes the retries of failed resizes due now. It also removes an eviction or an end
+// that does not apply to the new size.
 func (t *transition) retryResize(p *manifest.Pod) {
-	if SameSize(p, t.In.Desired) {
+	if EqualSize(p, t.In.Desired) {
 		return
 	}
 	h := &t.In.History

@@ -10,8 +10,8 @@ import (
 	"podd/runtime"
 )
 
-// applyStop updates a stopped container, or removes it if the runtime reports that it does
-// not exist.
+// applyStop records the result of stopping a container. It removes the container if the runtime
+// reported that it does not exist.
 func (t *transition) applyStop(a plan.StopContainer, f result.Result) {
 	stopped, _ := f.Value.(result.StoppedContainer)
 	switch {
@@ -22,7 +22,7 @@ func (t *transition) applyStop(a plan.StopContainer, f result.Result) {
 	}
 }
 
-// applyRemoval removes what an action removed without an error.
+// applyRemoval records the successful stop or removal of a container, sandbox or directory.
 func (t *transition) applyRemoval(f result.Result) {
 	switch a := f.Action.(type) {
 	case plan.RemoveContainer:
@@ -45,10 +45,10 @@ func (t *transition) applyRemoval(f result.Result) {
 	}
 }
 
-// skipAttempt does not let the pod use the attempt number of a removed sandbox again,
-// because the number is a part of the sandbox's name. A containerd that was killed while
-// it created a sandbox can still store it after RemovePodSandbox has succeeded, and does
-// not start if it stores two sandboxes of one name.
+// skipAttempt prevents that the attempt number of a removed sandbox is used again, because the
+// number is a part of the sandbox's name. A containerd that was killed while it created a sandbox
+// may store the sandbox after RemovePodSandbox has succeeded. If containerd has stored two
+// sandboxes with one name, it does not start any more.
 func (t *transition) skipAttempt(id string) {
 	removed, h := runtime.FindSandbox(t.In.Observed, id), &t.In.History
 	if removed != nil && t.In.Desired != nil && removed.UID == t.In.Desired.UID {
@@ -56,9 +56,10 @@ func (t *transition) skipAttempt(id string) {
 	}
 }
 
-// applySandboxStop marks a sandbox and its containers as ended.
-func (t *transition) applySandboxStop(id string, ended []runtime.Container) {
-	for _, c := range ended {
+// applySandboxStop records that the sandbox with ID id was stopped, so that none of its
+// containers runs. exited contains the containers whose exits the runtime has reported.
+func (t *transition) applySandboxStop(id string, exited []runtime.Container) {
+	for _, c := range exited {
 		t.In.Observed = withContainer(t.In.Observed, c)
 	}
 	released := maps.Clone(t.In.History.Released)
@@ -79,9 +80,9 @@ func (t *transition) applySandboxStop(id string, ended []runtime.Container) {
 	}
 }
 
-// allExited returns the containers of a sandbox that was stopped, which ends them. If their
-// exit codes are needed, those that were not reported are ExitUnknown until the next
-// observation.
+// allExited returns the containers of inc, whose sandbox was stopped, with the state of exited
+// containers. If an exit code is needed and was not reported, the state is ExitUnknown until the
+// next observation.
 func (t *transition) allExited(inc *runtime.Incarnation) []runtime.Container {
 	cs := slices.Clone(inc.Containers)
 	for i := range cs {
@@ -97,8 +98,8 @@ func (t *transition) allExited(inc *runtime.Incarnation) []runtime.Container {
 	return cs
 }
 
-// lacksExit reports whether an action stopped a sandbox with a container of unknown exit
-// code.
+// lacksExit reports whether action a has stopped a sandbox and the exit code of one of its
+// containers is unknown.
 func (t *transition) lacksExit(a plan.Action) bool {
 	stop, ok := a.(plan.StopSandbox)
 	if !ok {
@@ -108,16 +109,17 @@ func (t *transition) lacksExit(a plan.Action) bool {
 	return inc != nil && lacksExitCode(inc)
 }
 
-// needsExitCodes reports whether the exit codes of an incarnation decide what happens to
-// its pod, or are reported to the cluster.
+// needsExitCodes reports whether the next step of the pod depends on the exit codes of inc, or the
+// exit codes are reported to the cluster.
 func (t *transition) needsExitCodes(inc *runtime.Incarnation) bool {
 	if t.In.Desired != nil {
-		return plan.Runs(t.In.Desired, inc)
+		return plan.IsCreatedFrom(inc, t.In.Desired)
 	}
-	return t.In.Previous != nil && t.In.Previous.Traits.StateAtSource && plan.Runs(t.In.Previous, inc)
+	return t.In.Previous != nil && t.In.Previous.Traits.StateAtSource && plan.IsCreatedFrom(inc, t.In.Previous)
 }
 
-// applyCleanup records the failure of a clean-up, or forgets it after a success.
+// applyCleanup records the failure of a stop, removal or hook; after a success it removes an
+// earlier failure from the history.
 func (t *transition) applyCleanup(f result.Result) {
 	subject := f.Action.Subject()
 	before, known := t.In.History.Cleanup[subject]

@@ -13,31 +13,33 @@ import (
 	"podd/reconcile/plan"
 )
 
-// A State is the memory of the worker of one pod name. New returns the first one.
+// A State is the state of the worker of one pod name. New returns the initial state.
 type State struct {
 	Key types.NamespacedName
-	// In is the input of the next decision.
+	// In is the input of the next decision, except In.JournalError; see Input.
 	In plan.Input
-	// Order is the newest one.
+	// Order is the newest order.
 	Order Order
-	// Refs and NextRefs are the objects of In.Desired and In.Successor. FormerRefs are the
-	// previous Refs, because containers that are being stopped still have their Secrets. All
-	// may be nil.
+	// Refs and NextRefs contain the objects that In.Desired and In.Successor refer to.
+	// FormerRefs contains the previous Refs, because containers that are being stopped may
+	// still use its Secrets. All three may be nil.
 	Refs, NextRefs, FormerRefs *refs.Resolved
-	// StartTime is the start time in the pod's status, by the wall clock of that moment.
-	// History.StartTime is the same moment, for waits.
+	// StartTime is the start time in the pod's status. In.History.StartTime is the same moment
+	// with a monotonic clock reading, for deadlines.
 	StartTime time.Time
-	// Barrier is the end of the newest observable effect.
+	// Barrier is the end of the newest observable effect. Earlier observations are dropped.
 	Barrier time.Time
 	// HasObserved reports whether the runtime was observed at least once.
 	HasObserved bool
-	// Records has the newest record of each UID, and Unwritten those that are not on disk.
-	Records   map[types.UID]Record
-	Unwritten map[types.UID]FailedWrite
-	// Unreadable is why a journal that is not replaced yet cannot be read.
+	// Records contains the newest record of each UID. FailedWrites contains an entry for each
+	// UID whose newest record is not on disk.
+	Records      map[types.UID]Record
+	FailedWrites map[types.UID]FailedWrite
+	// Unreadable contains an error for each UID whose journal cannot be read, until the journal
+	// is replaced.
 	Unreadable map[types.UID]string
-	// Reported is the last decision that was reported, and Since the time at which its rule
-	// began to match.
+	// Reported is the last decision that was reported, and Since is when its rule began to
+	// apply.
 	Reported plan.Decision
 	Since    time.Time
 
@@ -45,30 +47,31 @@ type State struct {
 	// that podd added.
 	withoutEphemeral *manifest.Pod
 	hasRecordedStart bool           // History.StartTime is from a journal that existed before In.Desired was set
-	hasDir           bool           // the UID of Order.Desired has a directory on disk
-	exitsLost        bool           // since the last Recall, see recordLost
-	finishing        *plan.Finished // the end of the pod that waits for the journal; nil if there is none
-	// replaced is the version that was in force before In.Desired, while the runtime lists
-	// incarnations of another version: errors about these may quote its private values.
+	hasDir           bool           // whether a pod directory with the UID of Order.Desired is on disk
+	exitsLost        bool           // whether recordLost has recorded an exit since the last PrepareDecision
+	finishing        *plan.Finished // the end of the pod that waits until it is in the journal; nil if there is none
+	// replaced is the version that was in force before In.Desired. It is nil if the runtime
+	// lists no incarnation of another version. Redact needs it, because an error about such an
+	// incarnation may quote private values of its version.
 	replaced *manifest.Pod
-	// published is the last object reported. It was made from publishedFrom.
+	// published is the last result of PodWithStatus. It was created from publishedFrom.
 	published     *v1.Pod
 	publishedFrom *manifest.Pod
 }
 
-// Outputs are what the caller of a function on a State must carry out, in the order of the
-// fields. The zero value is nothing.
+// Outputs contains what the caller of a function must do after a change of a State, in the order
+// of the fields. The zero value requires nothing.
 type Outputs struct {
-	// Writes are the journals to write before anything else, at most one for each UID. The
-	// result of each must be passed to State.Written.
+	// Writes contains the journals to write, at most one for each UID. The result of each
+	// write must be passed to State.ApplyWrite.
 	Writes []Write
 	// Confirmed reports whether an observation was accepted.
 	Confirmed bool
-	// Request is the observation that is required.
-	Request Request
-	Events  []event.Event
-	Notes   []Note
-	// News reports whether the state changed in a way that a report shows.
+	// Observe is the urgency with which an observation of the pod must be requested.
+	Observe    Urgency
+	Events     []event.Event
+	LogRecords []LogRecord
+	// News reports whether the state has changed so that a new report is required.
 	News bool
 }
 
@@ -78,43 +81,44 @@ type Write struct {
 	Durable bool
 }
 
-// A Request is a request for an observation of the pod.
-type Request int
+// An Urgency is the urgency with which an observation of the pod is requested.
+type Urgency int
 
-// NoRequest, Soon and Urgent order requests by their urgency.
+// The urgencies, in ascending order. NotRequested means that no observation is requested. Soon allows
+// a delay, and Urgent does not.
 const (
-	NoRequest Request = iota
+	NotRequested Urgency = iota
 	Soon
 	Urgent
 )
 
-// A Note is a log record.
-type Note struct {
-	Warning bool
+// A LogRecord is a record that the caller must log.
+type LogRecord struct {
+	Warning bool // whether the level is warning; otherwise it is info
 	Message string
 	Args    []any // keys and values, as for slog
 }
 
-// Start is what is known about a pod name when its worker starts.
+// Start contains the facts about a pod name from which New creates a State.
 type Start struct {
 	Key types.NamespacedName
-	// Past has the records of the name that an earlier podd wrote. Until Late, a call of
-	// that podd may still create something. That does not apply to pods that had ended or
-	// were being stopped.
+	// Past contains the records of the name that an earlier podd wrote.
 	Past []Record
+	// Late is the time until which a call of that podd may still create a sandbox. It does not
+	// apply to pods that have finished or are being stopped.
 	Late time.Time
-	// Unreadable has the UIDs with a journal that cannot be read, and the reasons.
+	// Unreadable contains an error for each UID whose journal cannot be read.
 	Unreadable map[types.UID]string
 	// Barrier is the end of the last effect of an earlier worker of the name.
 	Barrier time.Time
 }
 
-// New returns the state of a worker that starts.
+// New returns the initial state of a worker.
 func New(start Start) State {
 	s := State{Key: start.Key, Records: map[types.UID]Record{}, Unreadable: start.Unreadable, Barrier: start.Barrier}
 	for _, r := range start.Past {
 		s.Records[r.UID] = r
-		dir := plan.Dir{UID: r.UID, Hash: r.Hash, Volumes: r.Volumes, Keep: start.Late}
+		dir := plan.Dir{UID: r.UID, Hash: r.Hash, Volumes: r.Volumes, KeepUntil: start.Late}
 		if r.Stopping != nil {
 			s.In.History.Stopping = r.Stopping
 		}
@@ -122,52 +126,56 @@ func New(start Start) State {
 			s.In.History.Terminations = with(s.In.History.Terminations, id, e)
 		}
 		if r.Stopping != nil || r.Finished != nil {
-			dir.Keep = time.Time{}
+			dir.KeepUntil = time.Time{}
 		}
 		s.In.Dirs = append(s.In.Dirs, dir)
 	}
 	return s
 }
 
-// transition is a State that is being changed, with the outputs so far.
+// transition is a State that a function is changing at the time now, with the outputs so far.
 type transition struct {
 	State
 	out Outputs
 	now time.Time
 }
 
+// begin returns a transition from s.
 func (s State) begin(now time.Time) *transition { return &transition{State: s, now: now} }
 
+// end returns the changed state and the outputs.
 func (t *transition) end() (State, Outputs) { return t.State, t.out }
 
-// request requests an observation.
-func (t *transition) request(r Request) { t.out.Request = max(t.out.Request, r) }
+// requestObservation requests an observation, unless a more urgent one was requested before.
+func (t *transition) requestObservation(u Urgency) { t.out.Observe = max(t.out.Observe, u) }
 
+// info adds a log record at level info.
 func (t *transition) info(message string, args ...any) {
-	t.out.Notes = append(t.out.Notes, Note{Message: message, Args: args})
+	t.out.LogRecords = append(t.out.LogRecords, LogRecord{Message: message, Args: args})
 }
 
+// warn adds a log record at level warning.
 func (t *transition) warn(message string, args ...any) {
-	t.out.Notes = append(t.out.Notes, Note{Warning: true, Message: message, Args: args})
+	t.out.LogRecords = append(t.out.LogRecords, LogRecord{Warning: true, Message: message, Args: args})
 }
 
 func (t *transition) addEvents(events ...event.Event) { t.out.Events = append(t.out.Events, events...) }
 
-// container changes the history of a container.
+// container applies change to the history of the container with this name.
 func (t *transition) container(name string, change func(*plan.ContainerHistory)) {
 	h := t.In.History.Containers[name]
 	change(&h)
 	t.In.History.Containers = with(t.In.History.Containers, name, h)
 }
 
-// Shift moves all times by d, because the clock that they were read from moved by -d: the
-// host was suspended.
+// Shift returns s with d added to all times from which durations are measured. It is called with
+// the negative duration of a suspension of the host, during which the monotonic clock stood still.
 func (s State) Shift(d time.Duration) State {
 	move := func(_ string, t time.Time) time.Time { return t.Add(d) }
 	h := &s.In.History
-	present := Record{Started: h.StartTime, Finished: h.Finished, Stopping: h.Stopping, Terminations: h.Terminations}
-	present.eachMoment(move)
-	h.StartTime, h.Finished, h.Stopping, h.Terminations = present.Started, present.Finished, present.Stopping, present.Terminations
+	times := Record{Started: h.StartTime, Finished: h.Finished, Stopping: h.Stopping, Terminations: h.Terminations}
+	times.eachMoment(move)
+	h.StartTime, h.Finished, h.Stopping, h.Terminations = times.Started, times.Finished, times.Stopping, times.Terminations
 	for uid, r := range s.Records {
 		r.eachMoment(move)
 		s.Records = with(s.Records, uid, r)
@@ -175,16 +183,17 @@ func (s State) Shift(d time.Duration) State {
 	return s
 }
 
-// UIDs returns the UIDs of the pod's own incarnations and of their directories.
+// UIDs returns the UIDs for which the name has a directory on this node. addDirs adds a directory
+// for each incarnation of podd.
 func (s State) UIDs() []types.UID {
 	uids := make([]types.UID, 0, len(s.In.Dirs))
 	for _, dir := range s.In.Dirs {
-		uids = append(uids, dir.UID) // every incarnation of ours has one
+		uids = append(uids, dir.UID)
 	}
 	return uids
 }
 
-// dir returns the record of the directory of a UID.
+// dir returns the element of In.Dirs with a UID; a Dir with only the UID if there is none.
 func (s State) dir(uid types.UID) plan.Dir {
 	for _, d := range s.In.Dirs {
 		if d.UID == uid {
@@ -194,8 +203,8 @@ func (s State) dir(uid types.UID) plan.Dir {
 	return plan.Dir{UID: uid}
 }
 
-// with returns a copy of m in which k has the value v. A map that a decision or an effect
-// reads is never modified.
+// with returns a copy of m in which k has the value v. Maps in a State are never modified, because
+// decisions and effects read them.
 func with[K comparable, V any](m map[K]V, k K, v V) map[K]V {
 	out := make(map[K]V, len(m)+1)
 	maps.Copy(out, m)
@@ -203,9 +212,9 @@ func with[K comparable, V any](m map[K]V, k K, v V) map[K]V {
 	return out
 }
 
-// without returns a copy of m without k.
+// without returns a copy of m without k, or m itself if it does not contain k.
 func without[K comparable, V any](m map[K]V, k K) map[K]V {
-	if _, has := m[k]; !has {
+	if _, ok := m[k]; !ok {
 		return m
 	}
 	out := maps.Clone(m)
@@ -213,10 +222,12 @@ func without[K comparable, V any](m map[K]V, k K) map[K]V {
 	return out
 }
 
-// SameVersion reports whether b can run in the sandbox of a. Their sizes may differ.
-func SameVersion(a, b *manifest.Pod) bool { return a.UID == b.UID && a.Hash == b.Hash }
+// EqualVersion reports whether a and b are the same version of a pod, so that b can run in the
+// sandbox of a. The sizes of their containers may differ.
+func EqualVersion(a, b *manifest.Pod) bool { return a.UID == b.UID && a.Hash == b.Hash }
 
-// SameSize reports whether a and b are the same version with the same container sizes.
-func SameSize(a, b *manifest.Pod) bool {
-	return SameVersion(a, b) && maps.Equal(a.Containers, b.Containers)
+// EqualSize reports whether a and b are the same version of a pod and their containers have
+// equal sizes.
+func EqualSize(a, b *manifest.Pod) bool {
+	return EqualVersion(a, b) && maps.Equal(a.Containers, b.Containers)
 }

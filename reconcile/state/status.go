@@ -16,14 +16,15 @@ import (
 	"podd/runtime"
 )
 
-// Publish returns the pod with the status that decision d leads to: the version in force or,
-// if the pod is not desired, the last one. The object is the same while the status does not
-// change. It is nil if podd never had a manifest of the pod.
-func (s State) Publish(d plan.Decision) (State, *v1.Pod) {
+// PodWithStatus returns the version in force with the status that follows from decision d,
+// and the state that remembers this pod. If the pod is not desired, it returns the last
+// version. While the status does not change, it returns the same pointer. The pod is nil if
+// podd never had its manifest.
+func (s State) PodWithStatus(d plan.Decision) (State, *v1.Pod) {
 	t := s.begin(s.In.Now)
 	var pod *v1.Pod
 	if t.In.Desired == nil {
-		pod = t.leaving()
+		pod = t.terminatingPod()
 	} else {
 		pod = t.pod(d)
 	}
@@ -37,7 +38,7 @@ func (t *transition) pod(d plan.Decision) *v1.Pod {
 		return t.published
 	}
 	if !t.HasObserved && t.In.Desired.Traits.StateAtSource && t.In.Desired.Spec.Status.Phase != "" {
-		// The runtime was not observed yet, so nothing is known to be lost.
+		// The runtime was not observed yet, so the status at the source is the newest.
 		t.published, t.publishedFrom = t.In.Desired.Spec, t.In.Desired
 		return t.published
 	}
@@ -51,10 +52,10 @@ func (t *transition) pod(d plan.Decision) *v1.Pod {
 	return t.published
 }
 
-// leaving returns the last version with the status of its termination; nil if podd never
-// had its manifest.
-func (t *transition) leaving() *v1.Pod {
-	t.applyLeaving()
+// terminatingPod returns the last version of a pod that is not desired any more, with its status;
+// nil if podd never had its manifest.
+func (t *transition) terminatingPod() *v1.Pod {
+	t.applyTerminating()
 	if t.published == nil {
 		return nil
 	}
@@ -67,14 +68,14 @@ func (t *transition) leaving() *v1.Pod {
 		seconds := int64(s.Grace / time.Second)
 		p.DeletionGracePeriodSeconds = &seconds
 	}
-	if !t.HasObserved { // the state of its containers is not known yet
+	if !t.HasObserved { // the states of the containers are not known yet
 		t.published = &p
 		return t.published
 	}
 	facts := status.Facts{
 		Pod: t.publishedFrom, Observed: t.In.Observed, StartTime: t.StartTime,
 		HostIPs: t.hostIPs(), RuntimeName: t.Order.RuntimeName, TerminationMessages: t.In.History.TerminationMessages, Previous: &t.published.Status,
-		RecursiveReadOnly: t.recursiveReadOnly(t.publishedFrom),
+		RecursiveReadOnly: t.supportsRecursiveReadOnly(t.publishedFrom),
 		Now:               t.In.Now, Terminating: true, Containers: map[string]status.ContainerFacts{},
 	}
 	t.addProbeFacts(&facts)
@@ -84,11 +85,11 @@ func (t *transition) leaving() *v1.Pod {
 	return t.published
 }
 
-// applyLeaving replaces the last version by that of its source, because podd may not have
-// had its manifest before.
-func (t *transition) applyLeaving() {
-	from := t.Order.Leaving
-	if from == nil || from == t.publishedFrom || t.published != nil && !SameVersion(from, t.publishedFrom) {
+// applyTerminating replaces the last version by the terminating pod of its source, because podd
+// may not have had its manifest before.
+func (t *transition) applyTerminating() {
+	from := t.Order.Terminating
+	if from == nil || from == t.publishedFrom || t.published != nil && !EqualVersion(from, t.publishedFrom) {
 		return
 	}
 	p := *from.Spec
@@ -98,7 +99,7 @@ func (t *transition) applyLeaving() {
 	t.published, t.publishedFrom = &p, from
 }
 
-// hostIPs returns the node's addresses; nil if they are not known yet.
+// hostIPs returns the node's addresses; nil if there is no order with them yet.
 func (t *transition) hostIPs() []string {
 	if t.Order.Render == nil {
 		return nil
@@ -106,13 +107,14 @@ func (t *transition) hostIPs() []string {
 	return t.Order.Render.HostIPs
 }
 
-// recursiveReadOnly reports whether the pod's runtime handler supports recursive read-only
+// supportsRecursiveReadOnly reports whether the pod's runtime handler supports recursive read-only
 // mounts.
-func (t *transition) recursiveReadOnly(p *manifest.Pod) bool {
+func (t *transition) supportsRecursiveReadOnly(p *manifest.Pod) bool {
 	return t.Order.Render != nil && t.Order.Render.Handler(p).RecursiveReadOnlyMounts
 }
 
-// statusFacts returns the facts from which the status of the version in force is computed.
+// statusFacts returns the facts from which status.Compute computes the status of the version in
+// force.
 func (t *transition) statusFacts(d plan.Decision) status.Facts {
 	f := status.Facts{
 		Pod: t.In.Desired, Observed: t.In.Observed,
@@ -124,9 +126,9 @@ func (t *transition) statusFacts(d plan.Decision) status.Facts {
 		RuntimeName:         t.Order.RuntimeName,
 		Now:                 t.In.Now,
 
-		RecursiveReadOnly: t.recursiveReadOnly(t.In.Desired),
+		RecursiveReadOnly: t.supportsRecursiveReadOnly(t.In.Desired),
 	}
-	if t.published != nil && t.publishedFrom != nil && SameVersion(t.publishedFrom, t.In.Desired) {
+	if t.published != nil && t.publishedFrom != nil && EqualVersion(t.publishedFrom, t.In.Desired) {
 		f.Previous = &t.published.Status
 	} else if t.In.Desired.Traits.StateAtSource && t.In.Desired.Spec.Status.Phase != "" {
 		f.Previous = &t.In.Desired.Spec.Status // the status that an earlier podd reported
@@ -157,7 +159,7 @@ func (t *transition) statusFacts(d plan.Decision) status.Facts {
 	}
 	t.addProbeFacts(&f)
 	t.addHookFacts(&f)
-	f.Allocated, f.Actual, f.Resize = plan.Allocated(&t.In), plan.Actual(&t.In), t.resize()
+	f.Allocated, f.Actual, f.Resize = plan.WithAllocatedSizes(&t.In), plan.WithActualSizes(&t.In), t.resize()
 	return f
 }
 
@@ -191,12 +193,12 @@ func (t *transition) resize() status.Resize {
 // addProbeFacts adds the results of probes to the facts of the running containers.
 func (t *transition) addProbeFacts(f *status.Facts) {
 	for i := range t.In.Observed {
-		if !plan.Runs(f.Pod, &t.In.Observed[i]) {
+		if !plan.IsCreatedFrom(&t.In.Observed[i], f.Pod) {
 			continue
 		}
 		for _, c := range t.In.Observed[i].Containers {
-			probed, known := t.In.History.Probed[c.ID]
-			if !known || c.State != runtime.Running {
+			probed, ok := t.In.History.Probed[c.ID]
+			if !ok || c.State != runtime.Running {
 				continue
 			}
 			facts := f.Containers[c.Name]
@@ -206,24 +208,24 @@ func (t *transition) addProbeFacts(f *status.Facts) {
 	}
 }
 
-// passed returns true if the probe passed, and nil otherwise, so that the status uses the
-// default for a container with or without that probe.
-func passed(t plan.ProbeState) *bool {
-	if t.Health != plan.Passed {
+// passed returns a pointer to true if the probe has passed. Otherwise it returns nil, which means
+// the default value for a container with or without this probe.
+func passed(s plan.ProbeState) *bool {
+	if s.Health != plan.Passed {
 		return nil
 	}
 	yes := true
 	return &yes
 }
 
-// addHookFacts marks the running containers with a postStart hook that has not finished. As
-// with a kubelet, their status is waiting.
+// addHookFacts sets Starting for the running containers whose postStart hook has not finished. As
+// in a kubelet, the state of such a container is waiting.
 func (t *transition) addHookFacts(f *status.Facts) {
 	if f.Failed != nil || f.Finished != "" {
 		return // the status must show the containers that still run
 	}
 	for i := range t.In.Observed {
-		if !plan.Runs(f.Pod, &t.In.Observed[i]) {
+		if !plan.IsCreatedFrom(&t.In.Observed[i], f.Pod) {
 			continue
 		}
 		for j := range t.In.Observed[i].Containers {
@@ -239,9 +241,9 @@ func (t *transition) addHookFacts(f *status.Facts) {
 	}
 }
 
-// OnDiskOnly reports whether nothing of the pod runs and removing its data on disk failed.
-func (s State) OnDiskOnly() bool {
-	runs := func(inc runtime.Incarnation) bool { return !inc.Foreign && plan.Live(&inc) }
+// IsOnDiskOnly reports whether no process of the pod runs, and removing its data on disk failed.
+func (s State) IsOnDiskOnly() bool {
+	runs := func(inc runtime.Incarnation) bool { return !inc.Foreign && plan.IsLive(&inc) }
 	failed := func(d plan.Dir) bool { return s.In.History.Cleanup[plan.RemoveDir{UID: d.UID}.Subject()].Count > 0 }
 	return !slices.ContainsFunc(s.In.Observed, runs) && slices.ContainsFunc(s.In.Dirs, failed)
 }

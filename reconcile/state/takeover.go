@@ -10,11 +10,11 @@ import (
 	"podd/runtime"
 )
 
-// takeOver makes a kubelet's sandboxes podd's own as they run, if they are of a cluster's
-// pod that may terminate by itself. If podd replaced such a pod, it would run twice, which
-// its restart policy may forbid. Other pods of a kubelet are replaced. A sandbox that was
-// taken over stays podd's own, even if its pod is not desired any more or podd runs without
-// --adopt.
+// takeOver returns observed with the sandboxes that podd takes over from a kubelet marked as its
+// own. Their containers keep running. They belong to pods of a cluster that may terminate by
+// themselves: if podd replaced such a pod, it would run twice, which its restart policy may
+// forbid. Other pods of a kubelet are replaced. A sandbox that was taken over remains podd's own,
+// even if its pod is not desired any more or podd runs without --adopt.
 func (t *transition) takeOver(observed []runtime.Incarnation) []runtime.Incarnation {
 	cloned := false
 	for i := range observed {
@@ -22,7 +22,7 @@ func (t *transition) takeOver(observed []runtime.Incarnation) []runtime.Incarnat
 		if hash == "" {
 			continue
 		}
-		if !cloned { // others read the observation
+		if !cloned { // observed must not be modified, because other goroutines read it
 			observed, cloned = slices.Clone(observed), true
 		}
 		inc := &observed[i]
@@ -32,8 +32,8 @@ func (t *transition) takeOver(observed []runtime.Incarnation) []runtime.Incarnat
 	return observed
 }
 
-// takenOverHash returns the hash of the version that a foreign sandbox is taken over for;
-// "" if it is not.
+// takenOverHash returns the hash of the version for which podd takes over sandbox inc; "" if podd
+// does not take it over.
 func (t *transition) takenOverHash(inc *runtime.Incarnation) string {
 	if !inc.Foreign || inc.Labels[runtime.LabelInstance] != "" || !manifest.KindTraits(inc.Annotations[manifest.AnnotationConfigSource]).RunsOnce {
 		return ""
@@ -42,7 +42,7 @@ func (t *transition) takenOverHash(inc *runtime.Incarnation) string {
 	if !t.Order.Node.Adopt && !past.Taken {
 		return ""
 	}
-	for _, p := range []*manifest.Pod{t.In.Desired, t.In.Successor, t.In.Previous, t.Order.Leaving} {
+	for _, p := range []*manifest.Pod{t.In.Desired, t.In.Successor, t.In.Previous, t.Order.Terminating} {
 		if p == nil || !p.Traits.RunsOnce || p.UID != inc.UID {
 			continue
 		}
@@ -54,8 +54,8 @@ func (t *transition) takenOverHash(inc *runtime.Incarnation) string {
 	return past.Hash
 }
 
-// recordTakenOver writes the journals of pods that were taken over, so that a later podd
-// knows them.
+// recordTakenOver writes the journals of pods that were taken over, so that they remain taken over
+// after a restart of podd.
 func (t *transition) recordTakenOver() {
 	for i := range t.In.Observed {
 		inc := &t.In.Observed[i]

@@ -32,7 +32,7 @@ func observe(f *Facts) *observed {
 			o.sandbox = &mine[i]
 		}
 		for _, c := range mine[i].Containers {
-			if c.CutShort() && c.Annotations[runtime.AnnotationEphemeral] == "" {
+			if c.StartInterrupted() && c.Annotations[runtime.AnnotationEphemeral] == "" {
 				continue // its start was interrupted and is repeated
 			}
 			o.records[c.Name] = append(o.records[c.Name], c)

@@ -1,16 +1,13 @@
 package status
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"podd/runtime/runtimetest/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata/status/*.golden")
 
 // TestScenarios runs the scenarios of testdata/status. A scenario is a manifest, a line
 // "---", and a list of steps:
@@ -42,20 +39,7 @@ func TestScenarios(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := runScenario(t, string(text))
-			golden := strings.TrimSuffix(file, ".txt") + ".golden"
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("%s (-want +got; -update rewrites it)\n%s", golden, diff)
-			}
+			golden.Compare(t, strings.TrimSuffix(file, ".txt")+".golden", runScenario(t, string(text)))
 		})
 	}
 }

@@ -189,7 +189,7 @@ func (p *podDir) setFSGroup(ctx context.Context, path string, links *safepath.Di
 	}
 	mismatch := s.FSGroupChangePolicy != nil && *s.FSGroupChangePolicy == v1.FSGroupChangeOnRootMismatch
 	// Like the kubelet, podd ignores a read-only file system.
-	if err := vol.Own(ctx, int(*s.FSGroup), mismatch, nested...); err != nil && !errors.Is(err, unix.EROFS) {
+	if err := vol.ChangeGroup(ctx, int(*s.FSGroup), mismatch, nested...); err != nil && !errors.Is(err, unix.EROFS) {
 		return fmt.Errorf("setting the group of the files to %d: %w", *s.FSGroup, err)
 	}
 	err = unix.Symlinkat(name, links.Fd(), name+groupSetSuffix)

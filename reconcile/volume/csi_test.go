@@ -56,7 +56,7 @@ func newDirWithDriver(t *testing.T) (Dir, *csidriver.Driver) {
 	log := slog.New(slog.DiscardHandler)
 	drivers, err := csi.New(csi.Options{Root: top, Node: "node1", Log: log})
 	must(t, err)
-	d := &csidriver.Driver{Dir: filepath.Join(top, "d"), Name: "host.csi.example.com", Registry: filepath.Join(top, plugins.Dir), Can: []string{"STAGE_UNSTAGE_VOLUME"}}
+	d := &csidriver.Driver{Dir: filepath.Join(top, "d"), Name: "host.csi.example.com", Registry: filepath.Join(top, plugins.Dir), Capabilities: []string{"STAGE_UNSTAGE_VOLUME"}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	w := &plugins.Watcher{Dir: d.Registry, Kinds: map[string]plugins.Kind{registration.CSIPlugin: drivers}, Log: log}
@@ -123,7 +123,7 @@ func TestCSI(t *testing.T) {
 		t.Errorf("directory of the pod after Remove: got error %v, want not exist", err)
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		done, err := driver.Done()
+		done, err := driver.Changes()
 		must(t, err)
 		if slices.Contains(done, "NodeUnstageVolume vol-1") {
 			break

@@ -78,7 +78,7 @@ const (
 
 // checkUID returns an error if a UID, which is untrusted, is not valid in paths.
 func checkUID(uid types.UID) error {
-	if !manifest.SafeUID(uid) {
+	if !manifest.IsSafeUID(uid) {
 		return fmt.Errorf("pod uid %q cannot be a directory name; it may have letters, digits and '-', at most 63", uid)
 	}
 	return nil

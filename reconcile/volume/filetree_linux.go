@@ -135,7 +135,7 @@ func countEntries(dir *safepath.Dir, dirs map[string]bool) (int, error) {
 
 // hasFile reports whether dir contains file, with its mode and owners, at the path name.
 func (t *fileTree) hasFile(dir *safepath.Dir, name string, file render.File) bool {
-	f, err := dir.File(name)
+	f, err := dir.OpenFile(name)
 	if err != nil {
 		return false
 	}

@@ -40,7 +40,7 @@ func (d Dir) WriteHosts(uid types.UID, text string) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(d.Root, string(uid), hostsName)
-	f, err := dir.Update(hostsName)
+	f, err := dir.OpenFileReadWrite(hostsName)
 	switch {
 	case err == nil:
 		defer f.Close()

@@ -83,7 +83,7 @@ func (d Dir) Message(uid types.UID, container string, attempt uint32) (string, e
 		return "", err
 	}
 	defer dir.Close()
-	f, err := dir.File(messageName(attempt))
+	f, err := dir.OpenFile(messageName(attempt))
 	if err != nil {
 		return "", err
 	}

@@ -51,7 +51,7 @@ func (d Dir) Remove(ctx context.Context, uid types.UID) error {
 	return d.unmountAndRemove(ctx, uid, func(pods *safepath.Dir) error {
 		pod, err := pods.SubSameMount(string(uid))
 		if err == nil {
-			err = pod.Empty(ctx, journal)
+			err = pod.RemoveContents(ctx, journal)
 			pod.Close()
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, safepath.ErrLink) {

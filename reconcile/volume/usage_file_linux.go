@@ -69,7 +69,7 @@ func freeStart(dir *safepath.Dir, name string) error {
 	if err != nil || size <= messageLimit {
 		return ignoreNotExist(err)
 	}
-	f, err := dir.Update(name)
+	f, err := dir.OpenFileReadWrite(name)
 	if err != nil {
 		return err
 	}

@@ -1,16 +1,16 @@
 // Package atomicfile replaces files so that they survive a power cut, and reads them.
 //
-//   - A file is replaced as a whole. A reader finds either the old content or the new one, at
-//     any moment and after a power cut.
-//   - If Write or WriteIn returned nil, the new content survives a power cut. The content
-//     written by Put does so once Sync has returned nil.
-//   - After an error the old content is still there, or the new content if only the sync
-//     failed. A temporary file can remain only after a power cut.
-//   - Files have mode 0600. A symbolic link at the path of the file, or of its temporary file,
-//     is replaced and not followed.
+//   - A file is replaced as a whole. At any moment, also after a power cut, a reader
+//     finds either the complete old content or the complete new content.
+//   - If Write or WriteIn returned nil, the new content survives a power cut. Content
+//     that WriteInNoDirSync wrote survives a power cut after SyncDir has returned nil.
+//   - If a function returns an error, the file has the old content, or the new content
+//     if only the sync failed. A temporary file can remain only after a power cut.
+//   - Files have mode 0600. A symbolic link at the path of the file or of the temporary
+//     file is replaced and not followed.
 //
-// The temporary file is in the same directory. Two concurrent writers must not use the same
-// temporary name; otherwise the functions are safe for concurrent use.
+// The temporary file is in the same directory as the file. Two concurrent writers must not
+// use the same name for it. Apart from that, all functions are safe for concurrent use.
 //
 // The package imports only the standard library, so that all packages can import it.
 package atomicfile
@@ -26,8 +26,9 @@ import (
 	"syscall"
 )
 
-// Write replaces a file. It creates missing directories with mode 0700. With concurrent
-// calls for one file, the last rename decides.
+// Write replaces the file at path and survives a power cut. It creates missing directories
+// with mode 0700. If calls for one file are concurrent, the content of the last rename
+// remains.
 func Write(path string, data []byte) error {
 	dir := filepath.Dir(path)
 	if err := createDir(dir); err != nil {
@@ -42,7 +43,7 @@ func Write(path string, data []byte) error {
 }
 
 // Read returns the content of a regular file of at most limit bytes. It does not follow a
-// symbolic link at path, and does not block on a FIFO. The error is an *fs.PathError.
+// symbolic link at path and does not block on a FIFO. All errors are *fs.PathError values.
 func Read(path string, limit int64) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -66,28 +67,31 @@ func Read(path string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// WriteIn replaces the file name in root. temp is the name of the temporary file.
+// WriteIn replaces the file with the given name in root and survives a power cut. temp is
+// the name of the temporary file.
 func WriteIn(root *os.Root, name, temp string, data []byte) error {
-	if err := Put(root, name, temp, data); err != nil {
+	if err := WriteInNoDirSync(root, name, temp, data); err != nil {
 		return err
 	}
-	return Sync(root)
+	return SyncDir(root)
 }
 
-// Put is WriteIn without Sync, so after a power cut the old content may be back. It is for
-// many files in one directory, which need only one Sync.
-func Put(root *os.Root, name, temp string, data []byte) error {
-	return put(root, name, temp, data, true)
+// WriteInNoDirSync is WriteIn without SyncDir. Until the caller calls SyncDir, a power cut
+// may restore the old content. A caller that writes many files in one directory needs only
+// one SyncDir.
+func WriteInNoDirSync(root *os.Root, name, temp string, data []byte) error {
+	return write(root, name, temp, data, true)
 }
 
-// Replace is WriteIn without any sync: after a power cut the file may have the old content,
-// or none.
-func Replace(root *os.Root, name, temp string, data []byte) error {
-	return put(root, name, temp, data, false)
+// WriteInNoSync is WriteIn without any sync. After a power cut the file may have the old
+// content, the new content, or be empty.
+func WriteInNoSync(root *os.Root, name, temp string, data []byte) error {
+	return write(root, name, temp, data, false)
 }
 
-// Sync makes the names in a directory survive a power cut.
-func Sync(root *os.Root) error {
+// SyncDir writes the directory entries of root to disk, so that created and renamed files
+// survive a power cut.
+func SyncDir(root *os.Root) error {
 	dir, err := root.Open(".")
 	if err != nil {
 		return err
@@ -95,7 +99,9 @@ func Sync(root *os.Root) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-func put(root *os.Root, name, temp string, data []byte, sync bool) error {
+// write replaces the file with the given name in root. syncData syncs the content, but not
+// the directory.
+func write(root *os.Root, name, temp string, data []byte, syncData bool) error {
 	if err := root.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -104,7 +110,7 @@ func put(root *os.Root, name, temp string, data []byte, sync bool) error {
 		return err
 	}
 	_, err = f.Write(data)
-	if sync && err == nil {
+	if syncData && err == nil {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
@@ -116,8 +122,8 @@ func put(root *os.Root, name, temp string, data []byte, sync bool) error {
 	return nil
 }
 
-// createDir creates a directory and its missing parents, and syncs every directory that got a
-// new entry.
+// createDir creates a directory and its missing parents. It syncs every directory in which
+// it created an entry.
 func createDir(dir string) error {
 	parents, err := missingIn(dir)
 	if err != nil || len(parents) == 0 {
@@ -131,15 +137,15 @@ func createDir(dir string) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(Sync(root), root.Close()); err != nil {
+		if err := errors.Join(SyncDir(root), root.Close()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// missingIn returns the directories in which createDir has to create an entry, the deepest
-// first.
+// missingIn returns the directories in which createDir must create an entry, the deepest
+// first. The deepest is the parent of dir.
 func missingIn(dir string) (parents []string, err error) {
 	for {
 		switch _, err := os.Stat(dir); {

@@ -14,8 +14,8 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// TestWrite checks that a file is complete at any moment, that it and its directories are
-// private, and that no temporary file remains.
+// TestWrite checks that a file is complete at any moment, that the file and its directories
+// are private, and that no temporary file remains.
 func TestWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b", "file")
 	long, short := strings.Repeat("long ", 10000), "short"
@@ -27,7 +27,7 @@ func TestWrite(t *testing.T) {
 					t.Error(err)
 				}
 				if got, err := os.ReadFile(path); err != nil || string(got) != long && string(got) != short {
-					t.Errorf("got %d bytes, %v", len(got), err)
+					t.Errorf("got %d bytes, error %v; want the complete content of one writer", len(got), err)
 				}
 			}
 		})
@@ -36,16 +36,16 @@ func TestWrite(t *testing.T) {
 	onlyFile(t, path)
 	for p, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): os.ModeDir | 0o700} {
 		if info, err := os.Stat(p); err != nil || info.Mode() != want {
-			t.Errorf("%s: got mode %v, %v", p, info.Mode(), err)
+			t.Errorf("%s: got mode %v, error %v; want mode %v", p, info.Mode(), err, want)
 		}
 	}
 }
 
-// TestWrite_LinksReplaced checks that links are replaced and not followed, including a link
-// at the path of the temporary file.
+// TestWrite_LinksReplaced checks that symbolic links at the path of the file and of the
+// temporary file are replaced and not followed.
 func TestWrite_LinksReplaced(t *testing.T) {
 	for name, write := range map[string]func(*os.Root, string, string, []byte) error{
-		"WriteIn": atomicfile.WriteIn, "Put": atomicfile.Put, "Replace": atomicfile.Replace,
+		"WriteIn": atomicfile.WriteIn, "WriteInNoDirSync": atomicfile.WriteInNoDirSync, "WriteInNoSync": atomicfile.WriteInNoSync,
 	} {
 		dir, other := t.TempDir(), filepath.Join(t.TempDir(), "other")
 		path := filepath.Join(dir, "file")
@@ -66,13 +66,13 @@ func TestWrite_LinksReplaced(t *testing.T) {
 			t.Errorf("%s wrote to the target of a link", name)
 		}
 		if got, err := os.ReadFile(path); err != nil || string(got) != "x" {
-			t.Errorf("%s: %q, %v", name, got, err)
+			t.Errorf("%s: got content %q, error %v; want %q", name, got, err, "x")
 		}
 		root.Close()
 	}
 }
 
-// TestWrite_Failed checks that after a failure the old content is there, without a temporary
+// TestWrite_Failed checks that a failed write keeps the old content and leaves no temporary
 // file.
 func TestWrite_Failed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
@@ -80,19 +80,19 @@ func TestWrite_Failed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := atomicfile.Write(path, []byte("x")); err == nil {
-		t.Error("replaced a directory")
+		t.Error("Write to the path of a directory: got no error")
 	}
 	onlyFile(t, path)
 	if err := atomicfile.Write(filepath.Join(path, "file"), []byte("x")); err != nil {
 		t.Error(err)
 	}
 	if err := atomicfile.Write(filepath.Join(path, "file", "under"), []byte("x")); err == nil {
-		t.Error("created a file below a file")
+		t.Error("Write to a path below a file: got no error")
 	}
 	onlyFile(t, filepath.Join(path, "file"))
 }
 
-// onlyFile fails the test unless path is the only file of its directory.
+// onlyFile fails the test unless path is the only file in its directory.
 func onlyFile(t *testing.T, path string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(path))
@@ -101,12 +101,12 @@ func onlyFile(t *testing.T, path string) {
 		names = append(names, e.Name())
 	}
 	if err != nil || !slices.Equal(names, []string{filepath.Base(path)}) {
-		t.Errorf("got files %v, %v", names, err)
+		t.Errorf("got files %v, error %v; want only %s", names, err, filepath.Base(path))
 	}
 }
 
-// TestRead checks that only regular files of a limited size are read, without following a
-// link and without blocking.
+// TestRead checks that Read reads only regular files of a limited size, follows no link and
+// does not block.
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
@@ -120,7 +120,7 @@ func TestRead(t *testing.T) {
 	}
 	for name, want := range map[string]string{"empty": "", "full": "12345678"} {
 		if got, err := atomicfile.Read(path(name), 8); err != nil || string(got) != want {
-			t.Errorf("%s: got %q, error %v, want %q", name, got, err, want)
+			t.Errorf("%s: got content %q, error %v; want %q", name, got, err, want)
 		}
 	}
 	for name, want := range map[string]string{
@@ -129,7 +129,7 @@ func TestRead(t *testing.T) {
 	} {
 		_, err := atomicfile.Read(path(name), 8)
 		if _, is := errors.AsType[*fs.PathError](err); !is || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got error %v, want %q", name, err, want)
+			t.Errorf("%s: got error %v, want one with %q", name, err, want)
 		}
 	}
 }

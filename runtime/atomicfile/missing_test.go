@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestMissing checks that exactly the directories that get a new entry are returned.
-func TestMissing(t *testing.T) {
+// TestMissingIn checks that exactly the directories that get a new entry are returned.
+func TestMissingIn(t *testing.T) {
 	top := t.TempDir()
 	t.Chdir(top)
 	in := func(name string) string { return filepath.Join(top, name) }
@@ -22,16 +22,16 @@ func TestMissing(t *testing.T) {
 		"a/b":       {"a", "."},
 	} {
 		if got, err := missingIn(dir); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%s: got %q, %v, want %q", dir, got, err, want)
+			t.Errorf("%s: got %q, error %v; want %q", dir, got, err, want)
 		}
 	}
 	if got, err := missingIn(in("file/a")); err == nil {
-		t.Errorf("below a file: got %q", got)
+		t.Errorf("directory below a file: got %q, want an error", got)
 	}
 	if err := createDir(in("a/b/c")); err != nil {
 		t.Error(err)
 	}
 	if got, err := missingIn(in("a/b/c")); err != nil || len(got) > 0 {
-		t.Errorf("after its creation: got %q, %v", got, err)
+		t.Errorf("existing directory: got %q, error %v; want none", got, err)
 	}
 }

@@ -34,7 +34,7 @@ func (c *Client) addUsages(ctx context.Context, instance string, all map[string]
 			RSS: s.GetMemory().GetRssBytes().GetValue(),
 		}
 		if layer := s.GetWritableLayer(); layer.GetUsedBytes() != nil {
-			u.Layer, u.LayerAt = &filesystems([]*api.FilesystemUsage{layer})[0], timeOf(layer.GetTimestamp())
+			u.WritableLayer, u.WritableLayerAt = &filesystems([]*api.FilesystemUsage{layer})[0], timeOf(layer.GetTimestamp())
 		}
 		all[s.GetAttributes().GetId()] = u
 	}

@@ -21,19 +21,19 @@ type ObserverOptions struct {
 	Instance string
 	// Adopted contains further values of the label on sandboxes that are ours.
 	Adopted []string
-	// Nobodys includes the details of sandboxes without the label of a podd, such as those
+	// IncludeUnlabelled includes the details of sandboxes without the label of a podd, such as those
 	// of a kubelet. They are still Foreign.
-	Nobodys bool
-	// Fast is the interval of relists while events are not reliable: the runtime does not
+	IncludeUnlabelled bool
+	// MinRelistInterval is the interval of relists while events are not reliable: the runtime does not
 	// support them, the stream is new, or a relist found a change without an event. Zero
 	// means 1 s.
-	Fast time.Duration
-	// Slow is the maximum interval of relists. The interval starts at Fast and doubles up to
-	// Slow while events arrive and relists find no changes that had no event. Zero means 30 s.
-	Slow time.Duration
-	// Looked is called after every complete relist with the time of its start and its
+	MinRelistInterval time.Duration
+	// MaxRelistInterval is the maximum interval of relists. The interval starts at MinRelistInterval and doubles up to
+	// MaxRelistInterval while events arrive and relists find no changes that had no event. Zero means 30 s.
+	MaxRelistInterval time.Duration
+	// OnRelist is called after every complete relist with the time of its start and its
 	// duration; nil disables it. It must not block.
-	Looked func(asOf time.Time, took time.Duration)
+	OnRelist func(asOf time.Time, took time.Duration)
 	// Logger logs when the runtime becomes unreachable or reachable. Nil means
 	// slog.Default().
 	Logger *slog.Logger
@@ -47,7 +47,7 @@ func (o *ObserverOptions) ours(instance string) bool {
 // An Observer watches the pods of one runtime.
 //
 //	event reader ──marks──▶ Run: list, query what changed ──emit──▶ Snapshot
-//	Refresh ───────marks──▶       ▲ every Fast … Slow
+//	Refresh ───────marks──▶       ▲ every MinRelistInterval … MaxRelistInterval
 //
 // The reader only marks pods as dirty and never blocks, because a slow subscriber blocks
 // containerd 2.x for all clients. The payload of an event is not used as state, so a lost
@@ -93,22 +93,22 @@ type Health struct {
 	// Err is why the newest pass failed; nil if it succeeded.
 	Err error
 	// Events reports that changes cause events; otherwise they are found after at most
-	// Fast.
+	// MinRelistInterval.
 	Events bool
 }
 
 // NewObserver returns an observer that does nothing until Run.
 func (c *Client) NewObserver(o ObserverOptions) *Observer {
-	if o.Fast <= 0 {
-		o.Fast = time.Second
+	if o.MinRelistInterval <= 0 {
+		o.MinRelistInterval = time.Second
 	}
-	if o.Slow <= 0 {
-		o.Slow = 30 * time.Second
+	if o.MaxRelistInterval <= 0 {
+		o.MaxRelistInterval = 30 * time.Second
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	ob := &Observer{client: c, opts: o, period: o.Fast, doubts: map[string]doubt{}}
+	ob := &Observer{client: c, opts: o, period: o.MinRelistInterval, doubts: map[string]doubt{}}
 	ob.sandboxes, ob.containers = newInquiries(c.querySandbox), newInquiries(c.queryContainer)
 	ob.marks.wake = make(chan struct{}, 1)
 	ob.health.Store(&Health{})

@@ -147,7 +147,7 @@ func (d *draft) ours(labels map[string]string) bool {
 // isIgnored reports whether the details of a sandbox are not needed, because another podd
 // owns it.
 func (d *draft) isIgnored(s *runtime.Sandbox) bool {
-	return s.Foreign && !(d.opts.Nobodys && s.Labels[runtime.LabelInstance] == "")
+	return s.Foreign && !(d.opts.IncludeUnlabelled && s.Labels[runtime.LabelInstance] == "")
 }
 
 // isTooEarly reports whether it is too early to query the status of an object again.

@@ -102,19 +102,19 @@ func TestDraft_Orphans(t *testing.T) {
 }
 
 // TestDraft_Unlabelled checks that a sandbox without the label of a podd is observed with its
-// containers if Nobodys is set, and stays foreign. Its containers are dropped with it.
+// containers if IncludeUnlabelled is set, and stays foreign. Its containers are dropped with it.
 func TestDraft_Unlabelled(t *testing.T) {
 	bare, others := listed("bare", "web", 1, true), listed("others", "web", 0, true)
 	bare.Labels, others.Labels = nil, map[string]string{runtime.LabelInstance: "another"}
 	containers := []*api.Container{listedIn("seen", "bare", "web", nil), listedIn("theirs", "others", "web", nil)}
-	d := newDraft(&ObserverOptions{Instance: "ours", Nobodys: true}, nil, nil, time.Time{})
+	d := newDraft(&ObserverOptions{Instance: "ours", IncludeUnlabelled: true}, nil, nil, time.Time{})
 	d.take(t, []*api.PodSandbox{bare, others}, containers)
 	pods := d.finish()
 	all := pods[web].Incarnations
 	if len(all) != 2 || !all[0].Foreign || len(all[0].Containers) != 1 || !all[1].Foreign || len(all[1].Containers) != 0 {
 		t.Fatalf("got %+v", all)
 	}
-	d = newDraft(&ObserverOptions{Instance: "ours", Nobodys: true}, pods, nil, time.Time{})
+	d = newDraft(&ObserverOptions{Instance: "ours", IncludeUnlabelled: true}, pods, nil, time.Time{})
 	d.take(t, nil, containers)
 	if got := d.finish()[web]; got != nil {
 		t.Errorf("got %+v", got)

@@ -82,9 +82,9 @@ func (o *Observer) scheduleRelist(now time.Time, lostEvents, whole bool) {
 	// A new stream does not count as served yet, so changes between the relist that it
 	// caused and its start are found soon.
 	case !served, lostEvents:
-		o.period = o.opts.Fast
+		o.period = o.opts.MinRelistInterval
 	case whole:
-		o.period = min(2*o.period, o.opts.Slow)
+		o.period = min(2*o.period, o.opts.MaxRelistInterval)
 	}
 	if next := now.Add(o.period); whole || next.Before(o.relistAt) {
 		o.relistAt = next
@@ -103,8 +103,8 @@ func (o *Observer) report(s runtime.Snapshot, err error) {
 	h.Err = err
 	if err == nil && s.Whole {
 		h.LastRelist = s.AsOf
-		if o.opts.Looked != nil {
-			o.opts.Looked(s.AsOf, time.Since(s.AsOf))
+		if o.opts.OnRelist != nil {
+			o.opts.OnRelist(s.AsOf, time.Since(s.AsOf))
 		}
 	}
 	h.Events = o.stream.served(time.Now())

@@ -112,7 +112,7 @@ func (r *reader) list(later bool) ([]File, error) {
 
 // openFile opens a file. It returns errRace if the name no longer exists.
 func (r *reader) openFile(name File) (*scanner, error) {
-	f, err := r.dir.File(name.Name())
+	f, err := r.dir.OpenFile(name.Name())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errRace
 	}

@@ -1,19 +1,22 @@
 // Package safepath accesses files below a directory to which containers can write. At any
-// time a container may create there a symbolic link to a file of the host, a device node
-// with side effects on open, a FIFO that blocks, or a tree too deep for recursion. None of
-// these may deceive a process of root.
+// time a container may create a symbolic link to a file of the host there, a device node
+// with side effects on open, a FIFO that blocks, or a tree too deep for recursion. The
+// package protects a process of root against all of them.
 //
-//	Open(path) ──▶ Dir ──┬─ Sub, Mkdir     a directory below
-//	  trusted            ├─ File, Update, Create   a regular file below
-//	                     ├─ Follow         anything, through links that stay below
-//	                     └─ Empty, RemoveAll, Usage   the whole tree
+//	Open(path) ──▶ Dir ──┬─ Sub, Mkdir                     a directory below
+//	  trusted            ├─ OpenFile, OpenFileReadWrite,
+//	                     │  Create                         a regular file below
+//	                     ├─ Follow                         any file, through links that stay below
+//	                     └─ RemoveContents, RemoveAll,
+//	                        Usage                          the whole tree
 //
-// The path given to Open is trusted and its links are followed. Every name below it is
-// resolved by openat2 without leaving the directory and, except for Follow and FollowDir,
-// without following links. Functions that process a tree never cross a mount point either.
-// A name may have several elements ("a/b"). Linux 5.6 or later is required.
+// The path given to Open is trusted and its links are followed. Every name below the
+// directory is resolved by openat2, which does not leave the directory. Only Follow and
+// FollowDir follow links. Functions that process a tree never cross a mount point. A name
+// may have several elements ("a/b"). Linux 5.6 or later is required.
 //
-// A Dir is safe for concurrent use, but Close must be called after all other calls.
+// A Dir is safe for concurrent use, but Close must not be called before all other calls
+// have returned.
 package safepath
 
 import (
@@ -29,13 +32,14 @@ import (
 // Errors that callers distinguish, in addition to fs.ErrNotExist. Each is wrapped in an
 // *fs.PathError with the path.
 var (
-	// ErrLink: there is a symbolic link, and the function does not follow links.
+	// ErrLink means that the path is or passes through a symbolic link, and the function
+	// does not follow links.
 	ErrLink = errors.New("is or passes through a symbolic link, and podd follows none here")
-	// ErrOutside: a symbolic link leads out of the directory, or may do so.
+	// ErrOutside means that a symbolic link leads out of the directory, or may do so.
 	ErrOutside = errors.New("is or passes through a symbolic link that leads out of the directory")
-	// ErrMount: it is a mount point.
+	// ErrMount means that the path is or crosses a mount point.
 	ErrMount = errors.New("is a mount point")
-	// ErrNotRegular: it is not a regular file.
+	// ErrNotRegular means that the path is not a regular file.
 	ErrNotRegular = errors.New("is not a regular file")
 )
 
@@ -45,7 +49,8 @@ const resolve = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_N
 // A Dir is an open directory. The zero value is not usable.
 type Dir struct{ f *os.File }
 
-// Open opens a directory with a path that only root can change.
+// Open opens the directory at path. Only root may be able to change path, because Open
+// follows links in path.
 func Open(path string) (*Dir, error) {
 	fd, err := retry(func() (int, error) {
 		return unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -56,8 +61,8 @@ func Open(path string) (*Dir, error) {
 	return &Dir{os.NewFile(uintptr(fd), path)}, nil
 }
 
-// Names returns the sorted names in a directory with a path that only root can change;
-// none if there is no directory.
+// Names returns the sorted names in the directory at path, or none if path is not a
+// directory. Only root may be able to change path, because Names follows links in path.
 func Names(path string) ([]string, error) {
 	entries, err := os.ReadDir(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
@@ -73,29 +78,30 @@ func Names(path string) ([]string, error) {
 // Close releases the descriptor.
 func (d *Dir) Close() error { return d.f.Close() }
 
-// Path returns the path with which the directory was opened, for messages.
+// Path returns the path of the directory, for messages.
 func (d *Dir) Path() string { return d.f.Name() }
 
-// Fd returns the descriptor, which is valid until Close.
+// Fd returns the file descriptor of the directory, which is valid until Close.
 func (d *Dir) Fd() int { return int(d.f.Fd()) }
 
-// Sub opens a directory below d. It crosses mount points.
+// Sub opens a directory below d. It may cross mount points.
 func (d *Dir) Sub(name string) (*Dir, error) { return d.sub(name, 0) }
 
-// SubSameMount is Sub, but returns ErrMount if it would cross a mount point.
+// SubSameMount opens a directory below d. It returns ErrMount instead of crossing a mount
+// point.
 func (d *Dir) SubSameMount(name string) (*Dir, error) {
 	return d.sub(name, unix.RESOLVE_NO_XDEV)
 }
 
-func (d *Dir) sub(name string, extra uint64) (*Dir, error) {
-	fd, err := openat(d.Fd(), name, unix.O_RDONLY|unix.O_DIRECTORY, 0, extra)
+func (d *Dir) sub(name string, extraResolve uint64) (*Dir, error) {
+	fd, err := openat(d.Fd(), name, unix.O_RDONLY|unix.O_DIRECTORY, 0, extraResolve)
 	if err != nil {
 		return nil, d.pathError("open", name, err)
 	}
 	return &Dir{os.NewFile(uintptr(fd), filepath.Join(d.Path(), name))}, nil
 }
 
-// Names returns the names in the directory, unsorted.
+// Names returns the names in d, unsorted.
 func (d *Dir) Names() ([]string, error) {
 	fd, err := openat(d.Fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY, 0, 0)
 	if err != nil {
@@ -106,7 +112,8 @@ func (d *Dir) Names() ([]string, error) {
 	return f.Readdirnames(-1)
 }
 
-// Mode returns the type of a name. It does not follow a link.
+// Mode returns the type and permissions of the file with a name below d. For a symbolic
+// link it returns fs.ModeSymlink.
 func (d *Dir) Mode(name string) (fs.FileMode, error) {
 	fd, err := openat(d.Fd(), name, unix.O_PATH|unix.O_NOFOLLOW, 0, 0)
 	if errors.Is(err, unix.ELOOP) {
@@ -124,12 +131,13 @@ func (d *Dir) Mode(name string) (fs.FileMode, error) {
 	return info.Mode(), nil
 }
 
-// Mkdir creates one directory with exactly this mode, whatever the umask. A gid below 0
-// means that of the process. made is false if the directory exists already; then it is not
-// changed. If the process is killed meanwhile, either the directory does not exist, or a
-// directory with a temporary name remains, or the directory lacks permissions that the
-// umask takes away. The second is possible only with a gid or with permissions outside of
-// plainMode.
+// Mkdir creates one directory with exactly the given mode, whatever the umask. If gid is
+// negative, the directory gets the group of the process. made is false if the directory
+// existed already; Mkdir does not change such a directory.
+//
+// If the process is killed during Mkdir, a directory with a temporary name can remain. This
+// is only possible if gid is not negative or mode has permissions outside of plainMode.
+// Otherwise the directory can remain without the permissions that the umask removes.
 func (d *Dir) Mkdir(name string, mode uint32, gid int) (made bool, err error) {
 	at, err := d.sub(filepath.Dir(name), 0)
 	if err != nil {
@@ -150,22 +158,22 @@ func (d *Dir) Mkdir(name string, mode uint32, gid int) (made bool, err error) {
 	if err == nil {
 		return true, nil
 	}
-	// Another process may have created it first.
+	// Another process may have created the directory first.
 	if sub, there := at.Sub(base); there == nil {
 		return false, sub.Close()
 	}
 	return false, err
 }
 
-// plainMode has the permissions that mkdirat(2) grants under the usual umask, 022.
+// plainMode contains the permissions that mkdirat(2) grants under the usual umask, 022.
 const plainMode = 0o755
 
-// mkdirPlain creates the directory with its final name and mode at once, so that nothing
-// remains of a crash. This is important in directories that are never removed, such as
-// those of all pods and of all logs.
+// mkdirPlain creates the directory at once with its final name and mode, so that a crash
+// leaves no temporary directory. This is important in parent directories that are never
+// removed, such as the directory of all pods.
 func (d *Dir) mkdirPlain(name string, mode uint32) error {
 	if err := unix.Mkdirat(d.Fd(), name, mode); err != nil {
-		return d.pathError("make", name, err)
+		return d.pathError("create", name, err)
 	}
 	sub, err := d.SubSameMount(name)
 	if err != nil {
@@ -179,19 +187,21 @@ func (d *Dir) mkdirPlain(name string, mode uint32) error {
 	if st.Mode&0o7777 == mode {
 		return nil
 	}
-	if err := unix.Fchmod(sub.Fd(), mode); err != nil { // a stricter umask or an inherited setgid bit
-		return d.pathError("make", name, err)
+	// mkdirat applies the umask and may inherit the setgid bit
+	if err := unix.Fchmod(sub.Fd(), mode); err != nil {
+		return d.pathError("create", name, err)
 	}
 	return nil
 }
 
-// mkdir creates the directory under a temporary name, so that a crash leaves nothing that
-// looks complete. The name is random, so a container cannot have created it before; an
-// existing name is an error.
+// mkdir creates the directory under a temporary name and renames it. After a crash the
+// final name therefore never has the wrong mode or group. The temporary name is random, so
+// a container cannot have created it before. mkdir returns an error if the final name
+// exists.
 func (d *Dir) mkdir(name string, mode uint32, gid int) error {
 	temp := ".new." + rand.Text()
 	if err := unix.Mkdirat(d.Fd(), temp, 0o700); err != nil {
-		return d.pathError("make", name, err)
+		return d.pathError("create", name, err)
 	}
 	sub, err := d.SubSameMount(temp)
 	if err != nil {
@@ -212,7 +222,7 @@ func (d *Dir) mkdir(name string, mode uint32, gid int) error {
 	}
 	if err != nil {
 		_ = unix.Unlinkat(d.Fd(), temp, unix.AT_REMOVEDIR) // harmless if it remains
-		return d.pathError("make", name, err)
+		return d.pathError("create", name, err)
 	}
 	return nil
 }

@@ -11,19 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File opens a regular file below d for reading. Other types are refused without opening
-// them, because opening a device node can have effects.
-func (d *Dir) File(name string) (*os.File, error) {
-	return d.regular(name, unix.O_RDONLY)
+// OpenFile opens a regular file below d for reading. For other types it returns ErrLink or
+// ErrNotRegular without opening them, because opening a device node can have side effects.
+func (d *Dir) OpenFile(name string) (*os.File, error) {
+	return d.openRegular(name, unix.O_RDONLY)
 }
 
-// Update opens a regular file below d for reading and writing, as File does.
-func (d *Dir) Update(name string) (*os.File, error) {
-	return d.regular(name, unix.O_RDWR)
+// OpenFileReadWrite is OpenFile for reading and writing.
+func (d *Dir) OpenFileReadWrite(name string) (*os.File, error) {
+	return d.openRegular(name, unix.O_RDWR)
 }
 
-// Create creates a file with exactly this mode. It returns fs.ErrExist if the name exists,
-// even as a link.
+// Create creates a regular file with exactly the given mode. It returns fs.ErrExist if the
+// name exists, even if the name is a symbolic link.
 func (d *Dir) Create(name string, mode uint32) (*os.File, error) {
 	fd, err := openat(d.Fd(), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600, 0)
 	if err != nil {
@@ -37,9 +37,9 @@ func (d *Dir) Create(name string, mode uint32) (*os.File, error) {
 	return f, nil
 }
 
-// regular checks the type through an O_PATH descriptor and then opens the file through that
-// descriptor, so that it opens what it has checked.
-func (d *Dir) regular(name string, flags int) (*os.File, error) {
+// openRegular checks the type through an O_PATH descriptor and opens the file through this
+// descriptor. It therefore opens the file that it has checked.
+func (d *Dir) openRegular(name string, flags int) (*os.File, error) {
 	held, err := openat(d.Fd(), name, unix.O_PATH|unix.O_NOFOLLOW, 0, 0)
 	if err != nil {
 		return nil, d.pathError("open", name, err)
@@ -56,7 +56,7 @@ func (d *Dir) regular(name string, flags int) (*os.File, error) {
 	default:
 		return nil, d.pathError("open", name, ErrNotRegular)
 	}
-	// Without O_NONBLOCK this would wait for a lease on the file.
+	// Without O_NONBLOCK, open waits until a lease on the file is released.
 	fd, err := retry(func() (int, error) {
 		return unix.Open(fmt.Sprintf("/proc/self/fd/%d", held), flags|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	})
@@ -66,8 +66,8 @@ func (d *Dir) regular(name string, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), filepath.Join(d.Path(), name)), nil
 }
 
-// Stat returns the size and modification time of a regular file without opening it. Other
-// types are an error.
+// Stat returns the size and modification time of a regular file without opening the file.
+// It returns ErrNotRegular for other types.
 func (d *Dir) Stat(name string) (size int64, modified time.Time, err error) {
 	st, err := d.statRegular(name)
 	if err != nil {
@@ -76,7 +76,8 @@ func (d *Dir) Stat(name string) (size int64, modified time.Time, err error) {
 	return st.Size, time.Unix(st.Mtim.Unix()), nil
 }
 
-// FileUsage returns the disk usage of a regular file, or ErrNotRegular for other types.
+// FileUsage returns the disk usage of a regular file. It returns ErrNotRegular for other
+// types.
 func (d *Dir) FileUsage(name string) (Usage, error) {
 	st, err := d.statRegular(name)
 	if err != nil {
@@ -100,7 +101,7 @@ func (d *Dir) statRegular(name string) (st unix.Stat_t, err error) {
 	return st, nil
 }
 
-// Readlink returns the target of a link. Other types are an error.
+// Readlink returns the target of a symbolic link. It returns an error for other types.
 func (d *Dir) Readlink(name string) (string, error) {
 	buf := make([]byte, unix.PathMax)
 	n, err := unix.Readlinkat(d.Fd(), name, buf)
@@ -110,15 +111,16 @@ func (d *Dir) Readlink(name string) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// Rename renames from to to. It replaces to if it exists. Both names are directly in d.
-func (d *Dir) Rename(from, to string) error { return d.rename(from, to, 0) }
+// Rename renames a file in d and replaces the file with the new name, if there is one.
+// oldName and newName must have one element.
+func (d *Dir) Rename(oldName, newName string) error { return d.rename(oldName, newName, 0) }
 
-// RenameNew is Rename, but returns fs.ErrExist if the new name exists. On file systems that
-// do not support this, such as NFS, it replaces the new name.
-func (d *Dir) RenameNew(from, to string) error {
-	err := d.rename(from, to, unix.RENAME_NOREPLACE)
+// RenameNew is Rename, but returns fs.ErrExist if newName exists. On file systems that do
+// not support this check, such as NFS, it replaces newName.
+func (d *Dir) RenameNew(oldName, newName string) error {
+	err := d.rename(oldName, newName, unix.RENAME_NOREPLACE)
 	if errors.Is(err, unix.EINVAL) {
-		return d.rename(from, to, 0)
+		return d.rename(oldName, newName, 0)
 	}
 	return err
 }
@@ -133,7 +135,7 @@ func (d *Dir) rename(from, to string, flags uint) error {
 	return nil
 }
 
-// Remove unlinks a name that is not a directory. A missing name is not an error.
+// Remove removes a file that is not a directory. It returns nil if the name does not exist.
 func (d *Dir) Remove(name string) error {
 	at, err := d.sub(filepath.Dir(name), 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -150,7 +152,9 @@ func (d *Dir) Remove(name string) error {
 	return nil
 }
 
-func openat(dir int, name string, flags int, mode uint32, extra uint64) (int, error) {
+// openat opens a file below dir with openat2. extraResolve contains RESOLVE_ flags in addition
+// to resolve.
+func openat(dir int, name string, flags int, mode uint32, extraResolve uint64) (int, error) {
 	if !filepath.IsLocal(name) {
 		return -1, fs.ErrInvalid
 	}
@@ -158,13 +162,13 @@ func openat(dir int, name string, flags int, mode uint32, extra uint64) (int, er
 		return unix.Openat2(dir, name, &unix.OpenHow{
 			Flags:   uint64(flags | unix.O_CLOEXEC),
 			Mode:    uint64(mode),
-			Resolve: resolve | extra,
+			Resolve: resolve | extraResolve,
 		})
 	})
 }
 
-// retry repeats open after EINTR, and after EAGAIN, which openat2 returns if a path with
-// ".." raced with a rename.
+// retry calls open again after EINTR and EAGAIN. openat2 returns EAGAIN if the resolution
+// of ".." raced with a rename.
 func retry(open func() (int, error)) (int, error) {
 	for tries := 0; ; tries++ {
 		fd, err := open()
@@ -179,7 +183,7 @@ func (d *Dir) pathError(op, name string, err error) error {
 	return pathError(op, filepath.Join(d.Path(), name), err)
 }
 
-// pathError returns an error with the meaning that errno has in this package.
+// pathError returns an *fs.PathError. It replaces an errno by this package's error for it.
 func pathError(op, path string, err error) error {
 	switch {
 	case errors.Is(err, unix.ELOOP):

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HasFiles reports whether there is anything but directories below d: a file, a link, a
-// mount point. It also returns true for a tree that is too deep or wide to search.
+// HasFiles reports whether the tree below d contains anything except directories: a file, a
+// link or a mount point. It also returns true if the tree is too deep or wide to search.
 func (d *Dir) HasFiles(ctx context.Context) (bool, error) {
 	err := walkBelow(ctx, d, search{}, 0)
 	if errors.Is(err, errFound) || errors.Is(err, errMoved) {
@@ -33,7 +33,7 @@ func (search) entry(fd int, name string, _ int) (dir bool, err error) {
 	return true, nil
 }
 
-func (search) left(int, string) error { return nil }
+func (search) afterDir(int, string) error { return nil }
 
 func (search) skipped(_ int, _ string, err error) error {
 	if errors.Is(err, unix.ENOENT) {

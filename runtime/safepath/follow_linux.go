@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Follow returns an O_PATH descriptor of the file that name leads to, which may have any
-// type and is not opened. It follows links that stay below d. It returns ErrOutside for a
-// link that leaves d, as every absolute link does.
+// Follow returns an O_PATH descriptor of the file to which name leads. The file may have
+// any type and is not opened. Follow follows links that stay below d. It returns ErrOutside
+// for all other links, including all absolute links.
 func (d *Dir) Follow(name string) (*os.File, error) { return d.follow(name, unix.O_PATH) }
 
-// FollowDir opens the directory that name leads to, as Follow does.
+// FollowDir opens the directory to which name leads. It follows the same links as Follow.
 func (d *Dir) FollowDir(name string) (*Dir, error) {
 	f, err := d.follow(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
@@ -33,7 +33,8 @@ func (d *Dir) follow(name string, flags uint64) (*os.File, error) {
 			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
 		})
 	})
-	if errors.Is(err, unix.EXDEV) || errors.Is(err, unix.ELOOP) { // ELOOP also for a magic link
+	// openat2 also returns ELOOP for magic links
+	if errors.Is(err, unix.EXDEV) || errors.Is(err, unix.ELOOP) {
 		err = ErrOutside
 	}
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxPasses limits how often a tree is processed again because something was left for the
-// next pass or was added during a pass.
+// maxPasses limits the passes over a tree. Another pass is needed if the last one skipped a
+// directory or files were created during it.
 const maxPasses = 1000
 
-// RemoveAll removes name and everything below it within its mount. A missing name is not an
-// error. It stops at the first error, which is ErrMount for a mount point, even if that is
-// a file.
+// RemoveAll removes the file or directory with a name in d, and everything below it. It
+// returns nil if the name does not exist. It stops at the first error. It does not remove
+// mount points and returns ErrMount for them, even if the mount point is a file.
 func (d *Dir) RemoveAll(ctx context.Context, name string) error {
 	err := unix.Unlinkat(d.Fd(), name, 0)
 	switch err {
@@ -35,7 +35,7 @@ func (d *Dir) RemoveAll(ctx context.Context, name string) error {
 		return err
 	}
 	defer sub.Close()
-	if err := sub.Empty(ctx); err != nil {
+	if err := sub.RemoveContents(ctx); err != nil {
 		return err
 	}
 	err = unix.Unlinkat(d.Fd(), name, unix.AT_REMOVEDIR)
@@ -45,9 +45,9 @@ func (d *Dir) RemoveAll(ctx context.Context, name string) error {
 	return nil
 }
 
-// Empty removes everything below d as RemoveAll does, except the names in keep and d
-// itself.
-func (d *Dir) Empty(ctx context.Context, keep ...string) error {
+// RemoveContents removes everything in d as RemoveAll does, except the names in keep. It
+// does not remove d.
+func (d *Dir) RemoveContents(ctx context.Context, keep ...string) error {
 	s := sweep{top: d.Fd(), keep: keep}
 	for passes := 0; passes < maxPasses; passes++ {
 		lifted := s.lifted
@@ -56,18 +56,18 @@ func (d *Dir) Empty(ctx context.Context, keep ...string) error {
 			return err
 		}
 		if s.lifted > lifted {
-			passes = 0 // a very deep tree that gets smaller
+			passes = 0 // progress: a very deep tree got smaller
 		}
 	}
-	return d.pathError("empty", "", errors.New("something keeps adding files; end the process that does"))
+	return d.pathError("remove the contents of", "", errors.New("a process keeps creating files; stop that process"))
 }
 
-// sweep removes what it visits.
+// sweep is a visitor that removes all files and directories that it visits.
 type sweep struct {
 	top    int
-	keep   []string // only at the top
-	again  bool     // another pass is needed
-	lifted int      // directories moved to the top
+	keep   []string // names at the top level that must not be removed
+	again  bool     // whether another pass is needed
+	lifted int      // number of directories that were moved to the top
 }
 
 func (s *sweep) entry(fd int, name string, depth int) (bool, error) {
@@ -87,7 +87,7 @@ func (s *sweep) entry(fd int, name string, depth int) (bool, error) {
 	return false, busy(err)
 }
 
-func (s *sweep) left(fd int, name string) error {
+func (s *sweep) afterDir(fd int, name string) error {
 	err := unix.Unlinkat(fd, name, unix.AT_REMOVEDIR)
 	switch err {
 	case nil, unix.ENOENT:
@@ -99,7 +99,7 @@ func (s *sweep) left(fd int, name string) error {
 	return busy(err)
 }
 
-// skipped moves a directory that is too deep nearer to the top, for the next pass.
+// skipped moves a directory that is too deep to the top, so that the next pass removes it.
 func (s *sweep) skipped(fd int, name string, err error) error {
 	var errno unix.Errno
 	switch {
@@ -114,7 +114,7 @@ func (s *sweep) skipped(fd int, name string, err error) error {
 	case errors.As(err, &errno) && errno == unix.ENOENT:
 		return nil
 	case errors.Is(err, ErrLink), errors.As(err, &errno) && errno == unix.ENOTDIR:
-		s.again = true // changed during the pass
+		s.again = true // the type changed during the pass
 		return nil
 	}
 	return err
@@ -134,8 +134,8 @@ func (s *sweep) lift(fd int, name string) error {
 	}
 }
 
-// busy returns ErrMount for EBUSY, because unlinkat(2) returns that only for a mount point
-// on the file systems that pods use.
+// busy replaces EBUSY by ErrMount. On the file systems that pods use, unlinkat(2) returns
+// EBUSY only for mount points.
 func busy(err error) error {
 	if err == unix.EBUSY {
 		return ErrMount

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// open opens a directory until the test ends.
 func open(t *testing.T, path string) *Dir {
 	t.Helper()
 	d, err := Open(path)
@@ -26,6 +27,7 @@ func open(t *testing.T, path string) *Dir {
 	return d
 }
 
+// must fails the test if err is not nil.
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -40,13 +42,14 @@ func mount(t *testing.T, source, target, kind string, flags uintptr) {
 	t.Cleanup(func() { unix.Unmount(target, unix.MNT_DETACH) })
 }
 
+// write creates a file and its missing parent directories.
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	must(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
-func TestFile(t *testing.T) {
+func TestOpenFile(t *testing.T) {
 	top := t.TempDir()
 	secret := filepath.Join(t.TempDir(), "secret")
 	write(t, secret, "secret")
@@ -74,14 +77,14 @@ func TestFile(t *testing.T) {
 		{"../" + filepath.Base(top) + "/in/good", fs.ErrInvalid},
 		{secret, fs.ErrInvalid},
 	} {
-		f, err := d.File(test.name)
+		f, err := d.OpenFile(test.name)
 		if !errors.Is(err, test.want) {
-			t.Errorf("File(%q): got error %v, want %v", test.name, err, test.want)
+			t.Errorf("OpenFile(%q): got error %v, want %v", test.name, err, test.want)
 		}
 		if f != nil {
 			text, _ := io.ReadAll(f)
 			if string(text) != "good" {
-				t.Errorf("File(%q): read %q", test.name, text)
+				t.Errorf("OpenFile(%q): got content %q, want %q", test.name, text, "good")
 			}
 			f.Close()
 		}
@@ -95,20 +98,20 @@ func TestMkdir(t *testing.T) {
 		made, err := d.Mkdir("vol", 0o2777, 1234)
 		must(t, err)
 		if made != want {
-			t.Errorf("call %d: made = %v, want %v", i, made, want)
+			t.Errorf("call %d: got made %v, want %v", i+1, made, want)
 		}
 	}
 	var st unix.Stat_t
 	must(t, unix.Stat(filepath.Join(d.Path(), "vol"), &st))
 	if st.Mode&0o7777 != 0o2777 || st.Gid != 1234 {
-		t.Errorf("mode %o gid %d, want 2777 and 1234", st.Mode&0o7777, st.Gid)
+		t.Errorf("got mode %o and gid %d, want 2777 and 1234", st.Mode&0o7777, st.Gid)
 	}
-	must(t, os.Mkdir(filepath.Join(d.Path(), ".new.sub"), 0o700)) // a container's
+	must(t, os.Mkdir(filepath.Join(d.Path(), ".new.sub"), 0o700)) // as a container would create it
 	must(t, os.WriteFile(filepath.Join(d.Path(), ".new.sub", "planted"), nil, 0o600))
 	for _, name := range []string{"sub", strings.Repeat("n", unix.NAME_MAX)} {
 		made, err := d.Mkdir(name, 0o777, -1)
-		if left, _ := os.ReadDir(filepath.Join(d.Path(), name)); err != nil || !made || len(left) > 0 {
-			t.Errorf("Mkdir %s: made %v with %v in it, error %v", name, made, left, err)
+		if entries, _ := os.ReadDir(filepath.Join(d.Path(), name)); err != nil || !made || len(entries) > 0 {
+			t.Errorf("Mkdir %s: got made %v, entries %v, error %v; want an empty new directory", name, made, entries, err)
 		}
 	}
 	must(t, unix.Stat(filepath.Join(d.Path(), ".new.sub"), &st))
@@ -117,15 +120,16 @@ func TestMkdir(t *testing.T) {
 	}
 	must(t, os.Symlink("/etc", filepath.Join(d.Path(), "link")))
 	if _, err := d.Mkdir("link", 0o755, -1); !errors.Is(err, ErrLink) {
-		t.Errorf("Mkdir over a link: got %v, want ErrLink", err)
+		t.Errorf("Mkdir of the name of a link: got error %v, want ErrLink", err)
 	}
 	if _, err := d.Create("link", 0o644); !errors.Is(err, fs.ErrExist) && !errors.Is(err, ErrLink) {
-		t.Errorf("Create over a link: got %v, want ErrExist or ErrLink", err)
+		t.Errorf("Create of the name of a link: got error %v, want ErrExist or ErrLink", err)
 	}
 }
 
-// TestMkdir_PlainMode checks that a directory with a plain mode never has a temporary name,
-// so that a killed process leaves none in a directory such as that of all logs.
+// TestMkdir_PlainMode checks that a directory with a plain mode never has a temporary name.
+// A killed process therefore leaves no temporary directory in a directory that is never
+// removed.
 func TestMkdir_PlainMode(t *testing.T) {
 	defer unix.Umask(unix.Umask(0o077))
 	d := open(t, t.TempDir())
@@ -134,13 +138,13 @@ func TestMkdir_PlainMode(t *testing.T) {
 	defer watch.Close()
 	must(t, watch.Add(d.Path()))
 	if made, err := d.Mkdir("web", 0o755, -1); err != nil || !made {
-		t.Fatalf("Mkdir: made %v, error %v", made, err)
+		t.Fatalf("Mkdir: got made %v, error %v; want true, nil", made, err)
 	}
 	must(t, os.Mkdir(filepath.Join(d.Path(), "end"), 0o700))
 	var st unix.Stat_t
 	must(t, unix.Stat(filepath.Join(d.Path(), "web"), &st))
 	if st.Mode&0o7777 != 0o755 {
-		t.Errorf("mode %o, want 755", st.Mode&0o7777)
+		t.Errorf("got mode %o, want 755", st.Mode&0o7777)
 	}
 	for e := range watch.Events {
 		switch filepath.Base(e.Name) {
@@ -148,7 +152,7 @@ func TestMkdir_PlainMode(t *testing.T) {
 		case "end":
 			return
 		default:
-			t.Errorf("a directory had the name %s", e.Name)
+			t.Errorf("got a directory with the name %s, want only web", filepath.Base(e.Name))
 		}
 	}
 }
@@ -165,15 +169,15 @@ func TestRemoveAll_Links(t *testing.T) {
 	must(t, d.RemoveAll(t.Context(), "pod"))
 	must(t, d.RemoveAll(t.Context(), "pod"))
 	if _, err := os.Stat(filepath.Join(outside, "kept")); err != nil {
-		t.Errorf("removed through a link: %v", err)
+		t.Errorf("file outside of the tree was removed through a link: %v", err)
 	}
 	if names, _ := d.Names(); len(names) != 0 {
-		t.Errorf("remaining: %q", names)
+		t.Errorf("got remaining names %q, want none", names)
 	}
 	must(t, os.Symlink(outside, top))
-	must(t, d.RemoveAll(t.Context(), "pod")) // the link itself
+	must(t, d.RemoveAll(t.Context(), "pod")) // removes only the link
 	if _, err := os.Stat(filepath.Join(outside, "kept")); err != nil {
-		t.Errorf("removed through a link at the top: %v", err)
+		t.Errorf("file outside of the tree was removed through a link at the top: %v", err)
 	}
 }
 
@@ -198,22 +202,23 @@ func TestRemoveAll_Mounts(t *testing.T) {
 				mount(t, filepath.Join(outside, "kept"), at, "", unix.MS_BIND)
 			}
 			if err := d.RemoveAll(t.Context(), "pod"); !errors.Is(err, ErrMount) {
-				t.Errorf("got %v, want ErrMount", err)
+				t.Errorf("RemoveAll: got error %v, want ErrMount", err)
 			}
 			if _, err := os.Stat(at); err != nil {
-				t.Errorf("the mount point was removed: %v", err)
+				t.Errorf("mount point was removed: %v", err)
 			}
 			must(t, unix.Unmount(at, 0))
 			must(t, d.RemoveAll(t.Context(), "pod"))
 			if _, err := os.Stat(filepath.Join(outside, "kept")); err != nil {
-				t.Errorf("removed across a mount: %v", err)
+				t.Errorf("mounted file was removed: %v", err)
 			}
 		})
 	}
 }
 
-// chain creates nested directories, deeper than the maximum length of a path.
-func chain(t *testing.T, top string, depth int) {
+// createChain creates directories that are nested deeper than the maximum length of a path
+// allows.
+func createChain(t *testing.T, top string, depth int) {
 	t.Helper()
 	fd, err := unix.Open(top, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	must(t, err)
@@ -230,29 +235,29 @@ func chain(t *testing.T, top string, depth int) {
 func TestRemoveAll_DeepAndWide(t *testing.T) {
 	d := open(t, t.TempDir())
 	must(t, os.Mkdir(filepath.Join(d.Path(), "pod"), 0o755))
-	chain(t, filepath.Join(d.Path(), "pod"), 3*maxDepth+7)
+	createChain(t, filepath.Join(d.Path(), "pod"), 3*maxDepth+7)
 	for i := range 3 * readNames {
 		must(t, os.MkdirAll(filepath.Join(d.Path(), "pod", fmt.Sprint(i), "sub"), 0o755))
 	}
 	u, err := open(t, filepath.Join(d.Path(), "pod")).Usage(t.Context(), 1<<20)
 	must(t, err)
 	if u.Excess != "directories that are nested more than 4096 levels deep" || u.Inodes < 6*readNames {
-		t.Errorf("usage of a tree that is too deep: got %+v", u)
+		t.Errorf("usage of a tree that is too deep: got %+v, want an excess of 4096 levels and at least %d inodes", u, 6*readNames)
 	}
 	must(t, d.RemoveAll(t.Context(), "pod"))
 	if names, _ := d.Names(); len(names) != 0 {
-		t.Errorf("remaining: %q", names)
+		t.Errorf("got remaining names %q, want none", names)
 	}
 }
 
-func TestEmpty_Keep(t *testing.T) {
+func TestRemoveContents_Keep(t *testing.T) {
 	d := open(t, t.TempDir())
 	write(t, filepath.Join(d.Path(), "journal.json"), "{}")
 	write(t, filepath.Join(d.Path(), "a/journal.json"), "{}")
-	must(t, d.Empty(t.Context(), "journal.json"))
+	must(t, d.RemoveContents(t.Context(), "journal.json"))
 	names, err := d.Names()
 	if err != nil || len(names) != 1 || names[0] != "journal.json" {
-		t.Errorf("remaining %q, error %v; want only journal.json", names, err)
+		t.Errorf("got remaining names %q, error %v; want only journal.json", names, err)
 	}
 }
 
@@ -262,12 +267,12 @@ func TestRemoveAll_Canceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := d.RemoveAll(ctx, "pod"); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want Canceled", err)
+		t.Errorf("RemoveAll: got error %v, want Canceled", err)
 	}
 }
 
-// TestRemoveAll_SwappedLink removes a tree while a directory in it is repeatedly replaced by a
-// link, and checks that nothing outside is removed.
+// TestRemoveAll_SwappedLink removes a tree while a directory in the tree is repeatedly
+// replaced by a link. It checks that nothing outside of the tree is removed.
 func TestRemoveAll_SwappedLink(t *testing.T) {
 	outside := t.TempDir()
 	write(t, filepath.Join(outside, "deep/kept"), "x")
@@ -285,12 +290,12 @@ func TestRemoveAll_SwappedLink(t *testing.T) {
 		}
 	}()
 	for range 300 {
-		d.RemoveAll(t.Context(), "pod") // may fail; may not follow
+		d.RemoveAll(t.Context(), "pod") // may fail, but must not follow the link
 	}
 	cancel()
 	<-done
 	if _, err := os.Stat(filepath.Join(outside, "deep/kept")); err != nil {
-		t.Fatalf("removed through a swapped link: %v", err)
+		t.Fatalf("file outside of the tree was removed through a swapped link: %v", err)
 	}
 	must(t, d.RemoveAll(t.Context(), "pod"))
 }
@@ -314,7 +319,7 @@ func TestUsage(t *testing.T) {
 		t.Errorf("got %+v, want a little over 1 MiB", u)
 	}
 	if u, err = d.Usage(t.Context(), 2); err != nil || u.Excess != "more than 2 files and directories" {
-		t.Errorf("with a limit of 2: %+v, %v", u, err)
+		t.Errorf("with a limit of 2: got %+v, error %v; want an excess of 2 files", u, err)
 	}
 }
 
@@ -326,12 +331,12 @@ func TestUsage_ManyDirectories(t *testing.T) {
 		must(t, unix.Mkdirat(d.Fd(), fmt.Sprint(i), 0o755))
 	}
 	if u, err := d.Usage(t.Context(), 1<<20); err != nil || u.Excess != "more than 65536 directories side by side" {
-		t.Errorf("got %+v, %v", u, err)
+		t.Errorf("got %+v, error %v; want an excess of 65536 directories", u, err)
 	}
 }
 
-// TestWalk_RemovedDirectory checks that a directory that is removed before it is listed
-// counts as empty and is not an error.
+// TestWalk_RemovedDirectory checks that a directory that is removed before the walk lists
+// it is treated as empty and is not an error.
 func TestWalk_RemovedDirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gone")
 	must(t, os.Mkdir(path, 0o755))
@@ -343,14 +348,14 @@ func TestWalk_RemovedDirectory(t *testing.T) {
 	must(t, w.list())
 }
 
-// moving is a visitor that moves a directory out of its parent while something below it is
-// visited, and back.
-type moving struct {
+// movingVisitor moves a directory to another parent while the walk visits a file in that
+// directory.
+type movingVisitor struct {
 	measure
 	from, to string
 }
 
-func (m *moving) entry(fd int, name string, depth int) (bool, error) {
+func (m *movingVisitor) entry(fd int, name string, depth int) (bool, error) {
 	if name == "moved-file" {
 		if err := os.Rename(m.from, m.to); err != nil {
 			return false, err
@@ -359,8 +364,8 @@ func (m *moving) entry(fd int, name string, depth int) (bool, error) {
 	return m.measure.entry(fd, name, depth)
 }
 
-// TestUsage_MovedDirectory checks that a tree is measured completely although the visited
-// directory is moved to another parent.
+// TestUsage_MovedDirectory checks that a tree is measured completely if the visited
+// directory is moved to another parent and the walk keeps the levels open.
 func TestUsage_MovedDirectory(t *testing.T) {
 	for _, test := range []struct {
 		held int
@@ -374,19 +379,19 @@ func TestUsage_MovedDirectory(t *testing.T) {
 			must(t, os.MkdirAll(filepath.Join(d.Path(), dir), 0o755))
 			must(t, os.WriteFile(filepath.Join(d.Path(), dir, "big"), big, 0o600))
 		}
-		m := &moving{measure: measure{limit: 1000, linked: map[inode]struct{}{}}, from: filepath.Join(d.Path(), "a/b/c"), to: filepath.Join(t.TempDir(), "c")}
+		m := &movingVisitor{measure: measure{limit: 1000, linked: map[inode]struct{}{}}, from: filepath.Join(d.Path(), "a/b/c"), to: filepath.Join(t.TempDir(), "c")}
 		err := walkBelow(t.Context(), d, m, test.held)
 		if !errors.Is(err, test.want) {
-			t.Errorf("with %d levels open: %v, want %v", test.held, err, test.want)
+			t.Errorf("with %d levels open: got error %v, want %v", test.held, err, test.want)
 		}
 		if err == nil && (m.Bytes < 6<<20 || m.Bytes > 6<<20+64<<10) {
-			t.Errorf("measured %d bytes, want 6 MiB", m.Bytes)
+			t.Errorf("got %d bytes, want a little over 6 MiB", m.Bytes)
 		}
 	}
 }
 
-// TestMkdir_Concurrent checks that of concurrent calls one creates the directory, and that
-// the others return when it has its mode.
+// TestMkdir_Concurrent checks that concurrent calls create one directory, and that the
+// directory has its mode when the calls return.
 func TestMkdir_Concurrent(t *testing.T) {
 	for range 50 {
 		dir := t.TempDir()
@@ -406,10 +411,10 @@ func TestMkdir_Concurrent(t *testing.T) {
 		d.Close()
 		entries, err := os.ReadDir(dir)
 		if err != nil || len(entries) != 1 {
-			t.Fatalf("%v, %v", entries, err)
+			t.Fatalf("got entries %v, error %v; want one directory", entries, err)
 		}
 		if info, err := entries[0].Info(); err != nil || info.Mode().Perm() != 0o751 {
-			t.Errorf("%v, %v", info, err)
+			t.Errorf("got %v, error %v; want mode 751", info, err)
 		}
 	}
 }
@@ -435,7 +440,7 @@ func TestFollow(t *testing.T) {
 	} {
 		f, err := d.Follow(name)
 		if !errors.Is(err, want) {
-			t.Errorf("%s: got %v, want %v", name, err, want)
+			t.Errorf("Follow(%q): got error %v, want %v", name, err, want)
 		}
 		if err == nil {
 			f.Close()
@@ -445,10 +450,10 @@ func TestFollow(t *testing.T) {
 	must(t, err)
 	defer sub.Close()
 	if names, err := sub.Names(); err != nil || len(names) != 2 {
-		t.Errorf("got names %q, %v", names, err)
+		t.Errorf("got names %q, error %v; want 2 names", names, err)
 	}
 	if _, err := d.FollowDir("fifo"); !errors.Is(err, unix.ENOTDIR) {
-		t.Errorf("a FIFO: %v", err)
+		t.Errorf("FollowDir of a FIFO: got error %v, want ENOTDIR", err)
 	}
 }
 
@@ -458,7 +463,7 @@ func TestNames(t *testing.T) {
 	write(t, filepath.Join(top, "a", "c"), "")
 	for dir, want := range map[string]string{top: "a b", filepath.Join(top, "none"): "", filepath.Join(top, "b", "none"): "", filepath.Join(top, "b"): ""} {
 		if got, err := Names(dir); err != nil || strings.Join(got, " ") != want {
-			t.Errorf("%s: got %q, %v, want %s", dir, got, err, want)
+			t.Errorf("Names(%s): got %q, error %v; want %q", dir, got, err, want)
 		}
 	}
 }
@@ -483,7 +488,7 @@ func TestHasFiles(t *testing.T) {
 		d := open(t, t.TempDir())
 		c.make(d.Path())
 		if got, err := d.HasFiles(t.Context()); err != nil || got != c.want {
-			t.Errorf("%s: got %t, %v, want %t", name, got, err, c.want)
+			t.Errorf("%s: got %t, error %v; want %t", name, got, err, c.want)
 		}
 	}
 }

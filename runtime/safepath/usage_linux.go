@@ -9,19 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Usage is the disk usage of a tree.
+// Usage is the disk usage of a tree or of one file.
 type Usage struct {
-	// Bytes on disk, including directories. A file with several names is counted once.
+	// Bytes is the allocated disk space, including that of directories. A file with several
+	// names is counted once.
 	Bytes  int64
 	Inodes int64
-	// Excess is the limit of a measurement that the tree exceeds, for example "more than
-	// 1000 files and directories"; the tree uses Bytes or more then. It is "" if everything
+	// Excess describes the limit that stopped the measurement, for example "more than 1000
+	// files and directories". The tree then uses at least Bytes. Excess is "" if everything
 	// was counted.
 	Excess string
 }
 
-// Usage measures the tree below d and d itself within its mount, but at most limit names.
-// The tree may change during the measurement.
+// Usage measures d and the tree below d within the mount. It stops after limit names. The
+// tree may change during the measurement.
 func (d *Dir) Usage(ctx context.Context, limit int) (Usage, error) {
 	m := measure{limit: limit, linked: map[inode]struct{}{}}
 	if err := m.add(d.Fd(), ".", nil); err != nil {
@@ -37,8 +38,8 @@ func (d *Dir) Usage(ctx context.Context, limit int) (Usage, error) {
 	return m.Usage, err
 }
 
-// maxHeld is how many levels a measurement keeps open. If a directory in these levels is
-// moved, the measurement can continue.
+// maxHeld is the number of levels that a measurement keeps open. If a directory in one of
+// these levels is moved, the measurement can still continue.
 const maxHeld = 256
 
 var errEnough = errors.New("limit reached")
@@ -48,11 +49,11 @@ type inode struct {
 	ino          uint64
 }
 
-// measure adds up what it visits.
+// measure is a visitor that adds up the disk usage.
 type measure struct {
 	Usage
 	limit, names int
-	linked       map[inode]struct{} // files with several names that were counted already
+	linked       map[inode]struct{} // counted files that have several names
 }
 
 func (m *measure) entry(fd int, name string, _ int) (dir bool, err error) {
@@ -66,8 +67,9 @@ func (m *measure) entry(fd int, name string, _ int) (dir bool, err error) {
 	return dir, err
 }
 
-// add counts one name, unless it is a mount point. Kernels before 5.8 do not report that,
-// so a file mounted inside the tree is counted.
+// add counts one name, unless it is a mount point. Before Linux 5.8, statx does not report
+// mount points, so a file that is mounted inside the tree is counted. dir is nil for the
+// top directory; otherwise add stores in *dir whether name is a directory to visit.
 func (m *measure) add(fd int, name string, dir *bool) error {
 	var st unix.Statx_t
 	const want = unix.STATX_TYPE | unix.STATX_NLINK | unix.STATX_INO | unix.STATX_BLOCKS
@@ -93,10 +95,10 @@ func (m *measure) add(fd int, name string, dir *bool) error {
 	return nil
 }
 
-func (m *measure) left(int, string) error { return nil }
+func (m *measure) afterDir(int, string) error { return nil }
 
-// skipped ignores what was removed, changed its type, or is another file system. A tree
-// that exceeds the limits of a walk is measured partly.
+// skipped ignores a directory that was removed, changed its type, or is on another file
+// system. If the tree exceeds the limits of a walk, skipped records the limit in Excess.
 func (m *measure) skipped(_ int, _ string, err error) error {
 	switch {
 	case errors.Is(err, errDeep):

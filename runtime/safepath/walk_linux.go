@@ -12,54 +12,58 @@ import (
 )
 
 const (
-	// maxDepth limits the number of levels that a walk stores.
+	// maxDepth limits the number of levels in a walk's memory.
 	maxDepth = 4096
-	// maxPending limits the number of names that a walk stores, in the whole tree.
+	// maxPending limits the number of pending names of all levels together.
 	maxPending = 1 << 16
-	// readNames is how many names are read from a directory at a time.
+	// readNames is the number of names that are read from a directory at a time.
 	readNames = 1024
 )
 
-// visitor receives the calls of a walk. fd is always the directory that contains name.
+// A visitor receives the files and directories of a walk. fd is always the directory that
+// contains name. An error stops the walk.
 type visitor interface {
-	// entry visits a name at a depth, which is 0 at the top. dir makes the walk enter it.
+	// entry visits a name. depth is 0 at the top. If dir is true, the walk enters name as a
+	// directory.
 	entry(fd int, name string, depth int) (dir bool, err error)
-	// left is called after everything below a directory was visited.
-	left(fd int, name string) error
-	// skipped is called for a directory that was not entered: err is an errno if it was
-	// removed or changed its type, ErrMount for a mount point, errDeep or errMany.
+	// afterDir is called after everything below a directory was visited.
+	afterDir(fd int, name string) error
+	// skipped is called for a directory that the walk did not enter. err is an errno if the
+	// directory was removed or changed its type, ErrMount for a mount point, errDeep or
+	// errMany.
 	skipped(fd int, name string, err error) error
 }
 
-// Reasons why a pass does not visit everything.
+// Reasons why a walk does not visit everything.
 var (
 	errDeep = errors.New("too deep for one pass")
 	errMany = errors.New("too many directories for one pass")
-	// errMoved: a directory was moved while it was visited.
-	errMoved = errors.New("was moved elsewhere meanwhile; try again")
+	// errMoved means that a directory was moved during its visit.
+	errMoved = errors.New("was moved during the operation; try again")
 )
 
-// walk visits everything below a directory within one mount, with few descriptors and at
-// any depth. It goes up to a level that it has kept open, or through "..", and checks that
-// this is the directory it came from.
+// A walk visits everything below a directory within one mount, with few descriptors and at
+// any depth. To return to a parent, it uses the parent's open descriptor or opens "..". In
+// the second case it checks that ".." is the directory from which it came.
 type walk struct {
 	visitor
 	top     string
 	levels  []level
-	held    int // number of levels that stay open
-	pending int // names in all levels
+	held    int // number of levels whose directory stays open
+	pending int // number of pending names in all levels
 }
 
-// level is a directory on the way from the top to the current one.
+// A level is a directory on the path from the top to the current directory.
 type level struct {
 	name     string
-	dir      *os.File // of the current level and of those that stay open
+	dir      *os.File // nil if the directory was closed
 	dev, ino uint64
 	pending  []string
 }
 
-// walkBelow visits everything below d and keeps held levels open. What is moved out of an
-// open level is still visited, so a walk that changes what it visits must keep none open.
+// walkBelow calls v for everything below d and keeps the first held levels open. A file
+// that is moved out of an open level is still visited. A visitor that changes files must
+// therefore use 0.
 func walkBelow(ctx context.Context, d *Dir, v visitor, held int) error {
 	w := walk{visitor: v, top: d.Path(), held: held}
 	defer w.close()
@@ -96,7 +100,7 @@ func (w *walk) down(name string) error {
 	return w.enter(w.fd(), name)
 }
 
-// enter opens a directory, makes it the current one and lists it.
+// enter opens a directory, makes it the current directory and lists it.
 func (w *walk) enter(at int, name string) error {
 	fd, err := openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY, 0, unix.RESOLVE_NO_XDEV)
 	if err != nil {
@@ -143,7 +147,7 @@ func (w *walk) list() error {
 				return w.pathError("visit", name, err)
 			}
 		}
-		if err == io.EOF || errors.Is(err, unix.ENOENT) { // ENOENT: the directory was removed
+		if err == io.EOF || errors.Is(err, unix.ENOENT) { // ENOENT means that the directory was removed
 			return nil
 		}
 		if err != nil {
@@ -152,7 +156,8 @@ func (w *walk) list() error {
 	}
 }
 
-// up returns to the parent. It fails if the directory was moved.
+// up returns to the parent directory. It returns errMoved if the current directory was
+// moved.
 func (w *walk) up() error {
 	child := w.levels[len(w.levels)-1]
 	defer child.close()
@@ -163,7 +168,7 @@ func (w *walk) up() error {
 		err = parent.open(int(child.dir.Fd()))
 	}
 	if err == nil {
-		err = w.left(w.fd(), child.name)
+		err = w.afterDir(w.fd(), child.name)
 	}
 	if err != nil {
 		return w.pathError("leave", child.name, err)
@@ -171,10 +176,10 @@ func (w *walk) up() error {
 	return nil
 }
 
-// open opens the level from which a directory was entered.
-func (l *level) open(below int) error {
+// open opens the directory of l again. child is a descriptor of the directory below it.
+func (l *level) open(child int) error {
 	fd, err := retry(func() (int, error) {
-		return unix.Openat(below, "..", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		return unix.Openat(child, "..", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	})
 	if err != nil {
 		return err
@@ -192,13 +197,14 @@ func (l *level) open(below int) error {
 	return nil
 }
 
-// fd returns the current directory.
+// fd returns the descriptor of the current directory.
 func (w *walk) fd() int { return int(w.levels[len(w.levels)-1].dir.Fd()) }
 
-// pathError adds the path, shortened in the middle if it is very long.
+// pathError adds the path to err, unless err contains a path. A very long path is shortened
+// in the middle.
 func (w *walk) pathError(op, name string, err error) error {
-	var known *os.PathError
-	if errors.As(err, &known) {
+	var withPath *os.PathError
+	if errors.As(err, &withPath) {
 		return err
 	}
 	var b strings.Builder

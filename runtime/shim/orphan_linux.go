@@ -8,22 +8,25 @@ import (
 	"strings"
 )
 
-// EndOrphan kills a process of a pod that the runtime has lost track of, and its shim, if
-// there is one. Both can remain if the caller of the runtime was killed. still reports
-// whether the process is the expected one. It is called after a descriptor of the process
-// was opened, so the pid cannot be reused. It is not an error if the process has exited.
-func EndOrphan(pid int, still func() bool) error {
-	above := 0
+// KillOrphan kills a pod's process that the runtime has lost track of. If the parent of the
+// process is a containerd shim, it kills the shim, too. Such processes remain if the
+// runtime's client was killed during a call.
+//
+// isExpected reports whether the process with this pid belongs to the pod. KillOrphan calls
+// it after opening a descriptor of the process, so that the pid cannot be reused in
+// between. If isExpected returns false or the process has exited, KillOrphan returns nil.
+func KillOrphan(pid int, isExpected func() bool) error {
+	shim := 0
 	err := killIf(pid, func() bool {
-		parent, err := parentOf(pid)
-		if err != nil || !still() {
+		parent, err := parentPID(pid)
+		if err != nil || !isExpected() {
 			return false
 		}
-		above = parent
+		shim = parent
 		return true
 	})
-	if err == nil && above != 0 {
-		err = killIf(above, func() bool { return shimID(filepath.Join("/proc", strconv.Itoa(above))) != "" })
+	if err == nil && shim != 0 {
+		err = killIf(shim, func() bool { return shimSandbox(filepath.Join("/proc", strconv.Itoa(shim))) != "" })
 	}
 	if err != nil {
 		return fmt.Errorf("killing process %d: %w", pid, err)
@@ -31,9 +34,10 @@ func EndOrphan(pid int, still func() bool) error {
 	return nil
 }
 
-// parentOf parses the parent in /proc/<pid>/stat. It follows the name, which may contain
-// any characters.
-func parentOf(pid int) (int, error) {
+// parentPID reads the parent of a process from /proc/<pid>/stat. The parent's pid is the
+// second field after the process name, which is in parentheses and may contain any
+// characters.
+func parentPID(pid int) (int, error) {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return 0, err
@@ -41,7 +45,7 @@ func parentOf(pid int) (int, error) {
 	_, rest, _ := strings.Cut(string(text[max(strings.LastIndexByte(string(text), ')'), 0):]), " ")
 	fields := strings.Fields(rest)
 	if len(fields) < 2 {
-		return 0, fmt.Errorf("reading the parent of process %d: %q", pid, text)
+		return 0, fmt.Errorf("parsing the parent of process %d: malformed stat %q", pid, text)
 	}
 	return strconv.Atoi(fields[1])
 }

@@ -1,11 +1,11 @@
 // Package shim kills the shim process of a sandbox if containerd has lost track of a task
-// in it.
+// in the sandbox.
 //
-// If the caller of StartContainer disconnects during the call, because podd was killed for
-// example, containerd (at least 1.6 to 2.4) may fail to record a task that its shim has
-// created: "failed to get task pid: context canceled". The container is exited then, and
-// neither it nor its sandbox can ever be removed: "cannot delete running task". No call
-// stops such a task. After the shim has exited, containerd cleans up.
+// containerd (at least 1.6 to 2.4) may fail to record a task that its shim has created if
+// the client disconnects during StartContainer, for example because podd was killed:
+// "failed to get task pid: context canceled". The container is then listed as exited, and
+// neither the container nor its sandbox can be removed: "cannot delete running task". No
+// CRI call stops such a task. After the shim has exited, containerd cleans up.
 package shim
 
 import (
@@ -22,14 +22,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// program is the prefix of the names of containerd's shims.
-const program = "containerd-shim"
+// shimPrefix is the common prefix of the program names of containerd's shims.
+const shimPrefix = "containerd-shim"
 
-// End kills the shim of a sandbox and reports whether there was one. The sandbox must have
-// been stopped, because its remaining processes would lose their shim.
-func End(sandboxID string) (found bool, err error) { return end("/proc", sandboxID) }
+// Kill kills the shim of a sandbox with SIGKILL. found reports whether a shim was running.
+// The caller must have stopped the sandbox before, because its remaining processes lose
+// their shim.
+func Kill(sandboxID string) (found bool, err error) { return killIn("/proc", sandboxID) }
 
-func end(proc, sandboxID string) (found bool, err error) {
+// killIn is Kill with a directory in place of /proc.
+func killIn(proc, sandboxID string) (found bool, err error) {
 	if sandboxID == "" {
 		return false, nil
 	}
@@ -39,11 +41,11 @@ func end(proc, sandboxID string) (found bool, err error) {
 	}
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
-		is := func() bool { return shimID(filepath.Join(proc, e.Name())) == sandboxID }
-		if err != nil || !is() {
+		isShim := func() bool { return shimSandbox(filepath.Join(proc, e.Name())) == sandboxID }
+		if err != nil || !isShim() {
 			continue
 		}
-		if err := killIf(pid, is); err != nil {
+		if err := killIf(pid, isShim); err != nil {
 			return true, fmt.Errorf("killing the shim of sandbox %s: %w", sandboxID, err)
 		}
 		found = true
@@ -51,13 +53,14 @@ func end(proc, sandboxID string) (found bool, err error) {
 	return found, nil
 }
 
-// killIf kills a process if is returns true. It uses a descriptor of the process, so it
-// never kills a later one with the same pid. It is not an error if the process has exited.
-func killIf(pid int, is func() bool) error {
+// killIf kills a process if isExpected returns true. It calls isExpected after opening a
+// descriptor of the process, so that a later process with the same pid is not killed. It
+// returns nil if the process has exited.
+func killIf(pid int, isExpected func() bool) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err == nil {
 		defer unix.Close(fd)
-		if !is() {
+		if !isExpected() {
 			return nil
 		}
 		err = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
@@ -68,26 +71,29 @@ func killIf(pid int, is func() bool) error {
 	return err
 }
 
-// maxArgs limits how much is read of a command line, because that of a shim is short.
+// maxArgs limits how many bytes of a command line are read. The command line of a shim is
+// much shorter.
 const maxArgs = 64 << 10
 
-// shimID returns the sandbox of the shim process in a proc directory; "" if the process is
-// not a shim.
-func shimID(dir string) string {
-	f, err := os.Open(filepath.Join(dir, "cmdline"))
+// shimSandbox returns the sandbox ID of the shim process with the given directory in /proc.
+// It returns "" if the process is not a shim or has exited.
+func shimSandbox(procDir string) (sandboxID string) {
+	f, err := os.Open(filepath.Join(procDir, "cmdline"))
 	if err != nil {
-		return "" // it has exited
+		return "" // the process has exited
 	}
 	defer f.Close()
 	line, err := io.ReadAll(io.LimitReader(f, maxArgs))
 	if err != nil {
 		return ""
 	}
-	return idIn(strings.Split(string(bytes.TrimRight(line, "\x00")), "\x00"))
+	return sandboxArg(strings.Split(string(bytes.TrimRight(line, "\x00")), "\x00"))
 }
 
-func idIn(args []string) string {
-	if !strings.HasPrefix(path.Base(args[0]), program) {
+// sandboxArg returns the sandbox ID in the arguments of a shim process, or "" if args are
+// the arguments of another program.
+func sandboxArg(args []string) (sandboxID string) {
+	if !strings.HasPrefix(path.Base(args[0]), shimPrefix) {
 		return ""
 	}
 	for i := range args[:len(args)-1] {

@@ -13,31 +13,31 @@ import (
 	"time"
 )
 
-func TestIDIn(t *testing.T) {
+func TestSandboxArg(t *testing.T) {
 	for name, test := range map[string]struct {
 		args []string
 		want bool
 	}{
-		"its shim":        {[]string{"/usr/bin/containerd-shim-runc-v2", "-namespace", "k8s.io", "-id", "abc", "-address", "/x"}, true},
-		"another sandbox": {[]string{"/usr/bin/containerd-shim-runc-v2", "-id", "abcd"}, false},
-		"another program": {[]string{"/bin/sh", "-id", "abc"}, false},
-		"no value":        {[]string{"containerd-shim", "-id"}, false},
-		"no arguments":    {[]string{""}, false},
+		"shim of the sandbox": {[]string{"/usr/bin/containerd-shim-runc-v2", "-namespace", "k8s.io", "-id", "abc", "-address", "/x"}, true},
+		"another sandbox":     {[]string{"/usr/bin/containerd-shim-runc-v2", "-id", "abcd"}, false},
+		"another program":     {[]string{"/bin/sh", "-id", "abc"}, false},
+		"no value":            {[]string{"containerd-shim", "-id"}, false},
+		"no arguments":        {[]string{""}, false},
 	} {
-		if got := idIn(test.args) == "abc"; got != test.want {
+		if got := sandboxArg(test.args) == "abc"; got != test.want {
 			t.Errorf("%s: got %v, want %v", name, got, test.want)
 		}
 	}
 }
 
-// TestEnd uses a shell with the name of a shim.
-func TestEnd(t *testing.T) {
-	sleep, err := exec.LookPath("sh")
+// TestKill uses a shell with the name of a shim.
+func TestKill(t *testing.T) {
+	shell, err := exec.LookPath("sh")
 	if err != nil {
 		t.Fatal(err)
 	}
 	binary := filepath.Join(t.TempDir(), "containerd-shim-runc-v2")
-	if err := os.Symlink(sleep, binary); err != nil {
+	if err := os.Symlink(shell, binary); err != nil {
 		t.Fatal(err)
 	}
 	const id = "the-sandbox-of-this-test"
@@ -51,34 +51,34 @@ func TestEnd(t *testing.T) {
 		}
 		return cmd
 	}
-	its, other := start(id), start(id+"-not")
+	shim, other := start(id), start(id+"-not")
 	defer func() { _ = other.Wait() }()
 	defer func() { _ = other.Process.Kill() }()
-	if found, err := End(id); !found || err != nil {
-		t.Fatalf("got %v, %v; want the shim to be found", found, err)
+	if found, err := Kill(id); !found || err != nil {
+		t.Fatalf("got found %v, error %v; want true, nil", found, err)
 	}
-	if err := its.Wait(); err == nil {
-		t.Error("the shim was not killed")
+	if err := shim.Wait(); err == nil {
+		t.Error("the shim exited with 0, want killed")
 	}
-	if found, err := End(id); found || err != nil {
-		t.Errorf("again: got %v, %v; want no shim", found, err)
+	if found, err := Kill(id); found || err != nil {
+		t.Errorf("after the shim was killed: got found %v, error %v; want false, nil", found, err)
 	}
-	if shimID(filepath.Join("/proc", strconv.Itoa(other.Process.Pid))) != id+"-not" {
-		t.Error("the shim of another sandbox was killed")
+	if shimSandbox(filepath.Join("/proc", strconv.Itoa(other.Process.Pid))) != id+"-not" {
+		t.Error("the shim of another sandbox was killed, want it to run")
 	}
 }
 
-// TestEndOrphan checks that a process is killed together with its parent only if that is a
-// shim, and that it is not killed if it is not the expected process.
-func TestEndOrphan(t *testing.T) {
+// TestKillOrphan checks that a process is killed together with its parent only if the
+// parent is a shim, and that a process is not killed if it is not the expected one.
+func TestKillOrphan(t *testing.T) {
 	shell, err := exec.LookPath("sh")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
-		program string
-		still   bool
-		parent  bool // is killed, too
+		program      string
+		isExpected   bool
+		parentKilled bool // whether the parent must be killed, too
 	}{
 		"child of a shim":          {"containerd-shim-runc-v2", true, true},
 		"child of another program": {"bash", true, false},
@@ -110,27 +110,27 @@ func TestEndOrphan(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer child.Kill()
-			if err := EndOrphan(pid, func() bool { return test.still }); err != nil {
+			if err := KillOrphan(pid, func() bool { return test.isExpected }); err != nil {
 				t.Error(err)
 			}
-			in.Close() // ends a parent that was not killed
+			in.Close() // a parent that was not killed exits
 			err = parent.Wait()
-			if killed := err != nil; killed != test.parent {
-				t.Errorf("the parent exited with %v, want killed: %v", err, test.parent)
+			if killed := err != nil; killed != test.parentKilled {
+				t.Errorf("parent exited with %v: got killed %v, want %v", err, killed, test.parentKilled)
 			}
-			runs := func() bool { return child.Signal(syscall.Signal(0)) == nil && !zombie(pid) }
-			for deadline := time.Now().Add(10 * time.Second); test.still && runs() && time.Now().Before(deadline); {
+			isRunning := func() bool { return child.Signal(syscall.Signal(0)) == nil && !isZombie(pid) }
+			for deadline := time.Now().Add(10 * time.Second); test.isExpected && isRunning() && time.Now().Before(deadline); {
 				goruntime.Gosched()
 			}
-			if runs() == test.still {
-				t.Errorf("the process runs: got %v, want %v", runs(), !test.still)
+			if isRunning() == test.isExpected {
+				t.Errorf("process runs: got %v, want %v", isRunning(), !test.isExpected)
 			}
 		})
 	}
 }
 
-// zombie reports whether a process has exited and was not waited for.
-func zombie(pid int) bool {
+// isZombie reports whether a process has exited and its parent has not waited for it.
+func isZombie(pid int) bool {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	return err != nil || strings.Contains(string(text), ") Z ")
 }

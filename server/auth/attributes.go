@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -71,11 +72,12 @@ func resourceAttributes(i request.Info) Attributes {
 	}
 }
 
-// Proxied is an Authorizer that checks requests for the Kubernetes API as a Guard
-// with InCluster set does. Access reviews use it, so that they report the permissions
-// that the Guard enforces. Reading Secrets is an exception: Guard allows every user who
-// may get nodes/proxy to read them, but the response contains their data only if
-// ShowsSecret returns true. A review allows the reading only if the data is included.
+// Proxied is an Authorizer that checks requests as a Guard with InCluster set does. Access
+// reviews use it, so that they report the permissions that the Guard enforces. A subresource
+// of nodes such as nodes/metrics stands for paths of the kubelet's API, all others for the
+// Kubernetes API. Reading Secrets is an exception: Guard allows every user who may get
+// nodes/proxy to read them, but the response contains their data only if ShowsSecret returns
+// true. A review allows the reading only if the data is included.
 type Proxied struct {
 	Authorizer
 	Node string
@@ -87,7 +89,11 @@ func (p Proxied) Allows(ctx context.Context, u User, a Attributes) (bool, error)
 	if secrets && u.Forwarded {
 		return false, nil
 	}
-	allowed, err := p.Authorizer.Allows(ctx, u, a.proxied(p.Node))
+	checked, ok := a.ofKubeletAPI(p.Node)
+	if !ok {
+		checked = a.proxied(p.Node)
+	}
+	allowed, err := p.Authorizer.Allows(ctx, u, checked)
 	if err != nil || !allowed {
 		return false, err
 	}
@@ -127,6 +133,27 @@ func (a Attributes) proxied(node string) Attributes {
 		verb = "get"
 	}
 	return Attributes{Verb: verb, Resource: "nodes", Name: node, Subresources: []string{"proxy"}}
+}
+
+// ofKubeletAPI returns the attributes that Guard checks for the paths of the kubelet's API that
+// need the subresource of nodes in a. The result allows a request only if a Guard allows it for
+// every such path. ok is false if a names no such subresource. An empty name stands for the named
+// node, because a Guard serves no other node.
+func (a Attributes) ofKubeletAPI(node string) (checked Attributes, ok bool) {
+	if a.Group != "" || a.Resource != "nodes" || len(a.Subresources) != 1 {
+		return Attributes{}, false
+	}
+	var alternatives []string // the subresources of which each suffices for every path
+	for _, p := range pathSubresources {
+		switch {
+		case p.subresource != a.Subresources[0]:
+		case p.noProxy || len(alternatives) == 1:
+			alternatives = []string{p.subresource}
+		default:
+			alternatives = []string{p.subresource, "proxy"}
+		}
+	}
+	return Attributes{Verb: a.Verb, Resource: a.Resource, Name: cmp.Or(a.Name, node), Subresources: alternatives}, alternatives != nil
 }
 
 // verb returns the RBAC verb for an HTTP method, or "" if there is no such verb.

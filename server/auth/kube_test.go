@@ -401,6 +401,62 @@ func TestProxied_Rules(t *testing.T) {
 	}
 }
 
+// An access review of a subresource of nodes that the kubelet's API has allows a user what Guard
+// allows: nodes/proxy does not suffice for a path such as /metrics, and is not necessary.
+func TestProxied_KubeletAPI(t *testing.T) {
+	tokens, err := ParseTokens([]byte("bob,bob,1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, granted := range []string{"metrics", "stats", "log", "checkpoint", "statusz", "configz", "pods", "healthz", "proxy"} {
+		inner := boundToBob(t, `{apiGroups: [""], resources: [nodes/`+granted+`], verbs: [get, create], resourceNames: [n1]}`)
+		g := &Guard{Authenticator: &Authenticator{Tokens: func() Tokens { return tokens }}, Authorizer: inner, Node: "n1", InCluster: true,
+			Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
+		bob := User{Name: "bob", UID: "1", Groups: []string{authenticated}}
+		reviewer := Proxied{inner, "n1"}
+		rules, err := reviewer.Rules(bob, "default")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			verb, subresource string
+			paths             []string
+		}{
+			{"get", "metrics", []string{"/metrics", "/metrics/cadvisor"}},
+			{"get", "stats", []string{"/stats/summary"}},
+			{"get", "log", []string{"/logs/messages"}},
+			{"create", "checkpoint", []string{"/checkpoint/a/x/main"}},
+			{"get", "statusz", []string{"/statusz"}},
+			{"get", "configz", []string{"/configz", "/flagz"}},
+			{"get", "pods", []string{"/pods", "/runningpods/"}},
+			{"get", "healthz", []string{"/healthz", "/livez"}},
+			{"get", "proxy", []string{"/api/v1/nodes/n1/proxy/metrics"}},
+		} {
+			want := true
+			for _, path := range c.paths {
+				r := httptest.NewRequest(map[string]string{"get": "GET", "create": "POST"}[c.verb], path, nil)
+				r.Header.Set("Authorization", "Bearer bob")
+				w := httptest.NewRecorder()
+				g.ServeHTTP(w, r)
+				want = want && w.Code == 200
+			}
+			for _, name := range []string{"", "n1"} {
+				a := Attributes{Verb: c.verb, Resource: "nodes", Namespace: "default", Name: name, Subresources: []string{c.subresource}}
+				if got := allows(t, reviewer, bob, a); got != want {
+					t.Errorf("user with nodes/%s: %s nodes/%s %q: Allows: got %t, want %t, the decision of Guard for %q", granted, c.verb, c.subresource, name, got, want, c.paths)
+				}
+				if got := anyCovers(rules, a); got != want && (want || c.subresource != "proxy") {
+					t.Errorf("user with nodes/%s: %s nodes/%s %q: Rules: got %t, want %t", granted, c.verb, c.subresource, name, got, want)
+				}
+			}
+			other := Attributes{Verb: c.verb, Resource: "nodes", Name: "n2", Subresources: []string{c.subresource}}
+			if c.subresource != "proxy" && allows(t, reviewer, bob, other) {
+				t.Errorf("user with nodes/%s of n1: %s nodes/%s n2: got true, want false", granted, c.verb, c.subresource)
+			}
+		}
+	}
+}
+
 // A forwarded request carries the credential of the API server and not of the user who
 // sent it, so it gets no rights that need root's. Access reviews agree: their
 // Authorizer gets the User that the Guard passes on.

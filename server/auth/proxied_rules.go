@@ -7,11 +7,12 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 )
 
-// otherResources replaces the wildcard for resources in a rule that includes the reading
-// of Secrets.
-var otherResources = []string{
-	"configmaps", "events", "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods",
-	"*/attach", "*/checkpoint", "*/exec", "*/log", "*/portforward", "*/proxy", "*/status",
+// proxiedResources are the resources that Guard authorizes as nodes/proxy. A rule for "*" would
+// include the subresources of nodes that stand for paths of the kubelet's API, such as
+// nodes/metrics.
+var proxiedResources = []string{
+	"configmaps", "events", "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods", "secrets",
+	"*/attach", "*/exec", "pods/log", "*/portforward", "*/proxy", "*/status",
 }
 
 var readingVerbs = []string{"get", "list", "watch"}
@@ -34,7 +35,8 @@ func (p Proxied) Rules(u User, namespace string) ([]rbac.PolicyRule, error) {
 			proxied = append(proxied, withoutSecrets(&rule)...)
 		}
 	}
-	return append(unproxiedRules(rules), complete(proxied, &rbac.PolicyRule{})...), cmp.Or(err, errEverywhere)
+	all := append(unproxiedRules(rules), p.kubeletRules(everywhere)...)
+	return append(all, complete(proxied, &rbac.PolicyRule{})...), cmp.Or(err, errEverywhere)
 }
 
 // unproxiedRules returns rules for the requests that Guard authorizes with their own
@@ -53,10 +55,29 @@ func unproxiedRules(rules []rbac.PolicyRule) []rbac.PolicyRule {
 	return all
 }
 
-// proxyRule returns a rule that allows every resource with the verbs with which rules
+// kubeletRules returns rules for the paths of the kubelet's API that rules allow.
+func (p Proxied) kubeletRules(rules []rbac.PolicyRule) []rbac.PolicyRule {
+	var all []rbac.PolicyRule
+	for _, path := range pathSubresources {
+		rule := rbac.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/" + path.subresource}}
+		for _, verb := range []string{"get", "create"} {
+			a := Attributes{Verb: verb, Resource: "nodes", Subresources: []string{path.subresource}}
+			if checked, _ := a.ofKubeletAPI(p.Node); anyCovers(rules, checked) {
+				rule.Verbs = append(rule.Verbs, verb)
+			}
+		}
+		isListed := slices.ContainsFunc(all, func(r rbac.PolicyRule) bool { return r.Resources[0] == rule.Resources[0] })
+		if len(rule.Verbs) > 0 && !isListed {
+			all = append(all, rule)
+		}
+	}
+	return all
+}
+
+// proxyRule returns a rule that allows proxiedResources with the verbs with which rules
 // allow nodes/proxy of the node.
 func (p Proxied) proxyRule(rules []rbac.PolicyRule) *rbac.PolicyRule {
-	proxied := &rbac.PolicyRule{APIGroups: []string{rbac.APIGroupAll}, Resources: []string{rbac.ResourceAll}}
+	proxied := &rbac.PolicyRule{APIGroups: []string{rbac.APIGroupAll}, Resources: slices.Clone(proxiedResources)}
 	for _, verb := range append([]string{"get"}, writingVerbs...) {
 		switch {
 		case !anyCovers(rules, Attributes{Verb: verb, Resource: "nodes", Name: p.Node, Subresources: []string{"proxy"}}):
@@ -90,17 +111,17 @@ func (a *Attributes) readsSecrets() bool {
 }
 
 // withoutSecrets returns rules that allow everything that r allows except the reading of
-// Secrets.
+// Secrets. The resources of r must not contain a wildcard.
 func withoutSecrets(r *rbac.PolicyRule) []rbac.PolicyRule {
 	inCore := func(group string) bool { return group == "" || group == rbac.APIGroupAll }
 	verb := func(v string) bool { return v == rbac.VerbAll || slices.Contains(readingVerbs, v) }
-	secrets := func(resource string) bool { return resource == rbac.ResourceAll || resource == "secrets" }
+	secrets := func(resource string) bool { return resource == "secrets" }
 	if !slices.ContainsFunc(r.APIGroups, inCore) || !slices.ContainsFunc(r.Verbs, verb) || !slices.ContainsFunc(r.Resources, secrets) {
 		return []rbac.PolicyRule{*r}
 	}
 	elsewhere, otherActions, rest := *r, *r, *r
 	elsewhere.APIGroups = slices.DeleteFunc(slices.Clone(r.APIGroups), inCore)
 	otherActions.Verbs = without(r.Verbs, rbac.VerbAll, verb, append([]string{impersonates}, writingVerbs...))
-	rest.Resources = without(r.Resources, rbac.ResourceAll, secrets, otherResources)
+	rest.Resources = slices.DeleteFunc(slices.Clone(r.Resources), secrets)
 	return complete([]rbac.PolicyRule{elsewhere, otherActions, rest}, r)
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"podd/server/goldentest"
+	"podd/runtime/runtimetest/golden"
 )
 
 // The names, types and labels of all metrics are stable, because dashboards and
@@ -27,7 +27,7 @@ func TestStableNames(t *testing.T) {
 			got.WriteString("\t" + line + "\n")
 		}
 	}
-	goldentest.Compare(t, filepath.Join("testdata", "table.txt"), got.String())
+	golden.Compare(t, filepath.Join("testdata", "table.txt"), got.String())
 }
 
 // kubeletMetrics are the kubelet's metrics that common dashboards and alerts use.

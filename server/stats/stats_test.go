@@ -17,8 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	api "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
+	"podd/runtime/runtimetest/golden"
 	"podd/server"
-	"podd/server/goldentest"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -131,7 +131,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s: got %d with header %s, want 200 and plain text", name, w.Code, w.Header())
 		}
 		got := now.ReplaceAllString(w.Body.String(), "$1 NOW")
-		goldentest.Compare(t, filepath.Join("testdata", name+".txt"), got)
+		golden.Compare(t, filepath.Join("testdata", name+".txt"), got)
 	}
 }
 

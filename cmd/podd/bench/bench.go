@@ -6,15 +6,16 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
+	"podd/cmd/podd/e2e/harness"
 	"podd/cmd/podd/e2e/kubelet"
 	"podd/runtime/runtimetest/stack"
 )
 
-// bench is the state that all parts share. It is not safe for concurrent use.
+// bench contains the state that all parts of the measurement share. It is not safe for
+// concurrent use.
 type bench struct {
 	options
 	dir     string
@@ -29,7 +30,7 @@ type bench struct {
 	serial  int // number of pods so far; names are never reused
 }
 
-// newBench starts the runtime and both sides; close removes everything.
+// newBench starts the runtime and prepares podd and the floor. close removes everything.
 func newBench(ctx context.Context, o options) (b *bench, err error) {
 	b = &bench{options: o, dir: o.Keep}
 	defer func() {
@@ -63,7 +64,8 @@ func newBench(ctx context.Context, o options) (b *bench, err error) {
 	}
 	if b.Podd == "" {
 		progress("podd", "building")
-		if b.Podd, err = build(ctx, b.dir); err != nil {
+		b.Podd = filepath.Join(b.dir, "podd")
+		if err := harness.BuildPodd(ctx, b.Podd); err != nil {
 			return b, err
 		}
 	}
@@ -78,11 +80,11 @@ func newBench(ctx context.Context, o options) (b *bench, err error) {
 	return b, nil
 }
 
-// close stops what newBench has started, even if that failed halfway.
+// close stops everything that newBench has started, also after an error of newBench.
 func (b *bench) close() error {
 	var errs []error
 	if b.daemon != nil {
-		errs = append(errs, b.daemon.end())
+		errs = append(errs, b.daemon.stop())
 	}
 	if b.floor != nil {
 		errs = append(errs, b.floor.client.Close())
@@ -110,21 +112,11 @@ func (b *bench) close() error {
 	return errors.Join(errs...)
 }
 
-// build builds podd like a release.
-func build(ctx context.Context, dir string) (string, error) {
-	file := filepath.Join(dir, "podd")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", file, "podd/cmd/podd")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building podd: %w: %s", err, out)
-	}
-	return file, nil
-}
-
-// progress reports progress on standard error.
+// progress prints a line on standard error.
 func progress(what, text string) { fmt.Fprintf(os.Stderr, "%-8s%s\n", what, text) }
 
-// rest waits until the host has finished the work of the previous round.
+// rest waits for d, so that the host finishes the work of the previous round. It returns an
+// error if ctx is done.
 func rest(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

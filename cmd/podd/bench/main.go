@@ -18,9 +18,9 @@
 // In the parts bound and cluster podd is the node of a cluster with a real etcd and
 // kube-apiserver. The time of a pod is measured from just before its binding is sent to the API
 // server until its process runs. Memory and processor time are compared with those of a podd
-// that has the same pods from files. Traffic is counted in the API server's audit log and
-// compared with that of a kubelet that has as many pods on a separate containerd at the same
-// time. A missed goal is marked in the table, but is not an error.
+// that has the same pods from files. Memory and traffic are compared with those of a kubelet that
+// has as many pods on a separate containerd at the same time. Traffic is counted in the API
+// server's audit log. A missed goal is marked in the table, but is not an error.
 package main
 
 import (
@@ -43,12 +43,13 @@ type options struct {
 	Widths  []int         `default:"2,4,8,16" help:"Numbers of concurrent CRI calls to try for the floor."`
 	Idle    time.Duration `default:"30s" help:"Duration of the measurement of an idle podd."`
 	Load    time.Duration `default:"20s" help:"Duration of the overload of each endpoint."`
-	Traffic time.Duration `default:"10m" help:"Duration for which requests to the API server are counted. A kubelet renews its watches after 5 to 10 minutes."`
+	Traffic time.Duration `default:"10m" help:"Duration for which requests to the API server are counted. A kubelet renews its watches after 5 to 10 minutes. 0 counts none."`
 	Only    []string      `help:"Parts to measure: one, restart, start, burst, idle, endpoints, bound, cluster. Default: all." enum:"one,restart,start,burst,idle,endpoints,bound,cluster"`
 	Keep    string        `help:"Directory for working files and podd's log, which is not removed." placeholder:"DIR"`
 	Flags   []string      `sep:"none" name:"flag" help:"Flag for podd, for example --flag=--v=4. May be repeated."`
 }
 
+// wants reports whether part must be measured.
 func (o *options) wants(part string) bool {
 	for _, p := range o.Only {
 		if p == part {
@@ -70,7 +71,8 @@ func main() {
 	}
 }
 
-// run measures all parts and prints the table. If a part fails, it prints the results so far.
+// run measures all parts and prints the table. If a part fails, run prints the results of the
+// parts before.
 func run(ctx context.Context, o options) (err error) {
 	b, err := newBench(ctx, o)
 	if err != nil {
@@ -85,7 +87,7 @@ func run(ctx context.Context, o options) (err error) {
 		name    string
 		measure func(context.Context) error
 	}{
-		{"one", b.one}, {"restart", b.restart}, {"start", b.start}, {"idle", b.idleOne}, {"burst", b.bursts}, {"endpoints", b.measureEndpoints}, {"bound", b.bound}, {"cluster", b.inCluster},
+		{"one", b.measureOnePod}, {"restart", b.measureRestart}, {"start", b.measureStart}, {"idle", b.measureIdleOnePod}, {"burst", b.measureBursts}, {"endpoints", b.measureEndpoints}, {"bound", b.measureBinding}, {"cluster", b.measureCluster},
 	} {
 		if !o.wants(part.name) {
 			continue

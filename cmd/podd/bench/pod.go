@@ -37,8 +37,8 @@ type pod struct {
 	text string
 }
 
-// pods returns n new pods.
-func (b *bench) pods(n int) []pod {
+// newPods returns n pods with new names.
+func (b *bench) newPods(n int) []pod {
 	all := make([]pod, n)
 	for i := range all {
 		b.serial++
@@ -58,7 +58,7 @@ func (p pod) decode(node string) (*manifest.Pod, error) {
 	return f.Pods[0], nil
 }
 
-func names(pods []pod) []string {
+func podNames(pods []pod) []string {
 	all := make([]string, len(pods))
 	for i := range pods {
 		all[i] = pods[i].name

@@ -17,29 +17,21 @@ import (
 	"testing"
 	"time"
 
+	"podd/cmd/podd/e2e/harness"
 	"podd/runtime/runtimetest/stack"
 )
 
-// patience is the maximum time that a test waits for an event: one minute, or
-// $PODD_E2E_PATIENCE on a slow host.
-var patience = func() time.Duration {
-	if given, err := time.ParseDuration(os.Getenv("PODD_E2E_PATIENCE")); err == nil {
-		return given
-	}
-	return time.Minute
-}()
+// patience is the maximum time that a test waits for an event.
+var patience = harness.Patience(time.Minute)
 
-// poll is the interval between checks of a condition that sends no notification.
-const poll = 10 * time.Millisecond
-
-// A daemon is a podd with separate directories, cgroups and node name; only the runtime is
-// shared. Its methods fail the test on errors, and only the test's goroutine may call them.
+// A daemon is a podd with separate directories, cgroups and node name. Only the runtime is
+// shared. Its methods fail the test on errors. Only the test's goroutine may call them.
 type daemon struct {
 	t        testing.TB
 	on       *stack.Stack
 	node     string // unique in a test binary
 	host     string // the node's name: node, unless changed before the start
-	hostname string // of podd's UTS namespace, if podd takes the node's name from it; "": host is given by flag
+	hostname string // hostname of podd's UTS namespace; "": the node name is given by flag
 	dir      string
 	rootDir  string // the root directory; "": a directory in dir
 	endpoint string
@@ -48,7 +40,7 @@ type daemon struct {
 	api      int      // the port of the kubelet API; 0: off
 	netns    string   // path of its network namespace; "": the namespace of the test
 	sources  bool     // manifests() is the only source
-	proc     *process // nil: never started
+	proc     *process // nil: not started yet
 	closers  []func() // called after podd has exited
 
 	noInotify bool // start podd as if all inotify instances were in use
@@ -56,18 +48,17 @@ type daemon struct {
 
 var daemons atomic.Int64
 
-// newDaemon prepares a podd on a stack, but does not start it. At the end of the test podd is
-// stopped, and everything that it left behind is reported as an error and removed.
+// newDaemon prepares a podd on a stack, but does not start it. At the end of the test, podd is
+// stopped. Everything that podd has left behind is then removed and fails the test.
 func newDaemon(t testing.TB, on *stack.Stack, args ...string) *daemon {
 	t.Helper()
 	node := "n" + strconv.FormatInt(daemons.Add(1), 10)
-	// The directory is below the stack's, because the stack removes it together with all mounts
-	// in it, also after this process was killed.
+	// The stack removes its directory and all mounts below it, also after this process was killed.
 	d := &daemon{
 		t: t, on: on, node: node, host: node, args: args, endpoint: on.Endpoint(), sources: true,
 		dir: filepath.Join(on.Dir, "stack", "podd", node),
 	}
-	for _, dir := range []string{d.manifests(), d.shared()} {
+	for _, dir := range []string{d.manifestDir(), d.traceDir()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -84,24 +75,25 @@ func startDaemon(t testing.TB, args ...string) *daemon {
 	return d
 }
 
-func (d *daemon) root() string      { return cmp.Or(d.rootDir, filepath.Join(d.dir, "root")) }
-func (d *daemon) runDir() string    { return filepath.Join(d.dir, "run") }
-func (d *daemon) logs() string      { return filepath.Join(d.dir, "logs") }
-func (d *daemon) manifests() string { return filepath.Join(d.dir, "manifests") }
+func (d *daemon) root() string        { return cmp.Or(d.rootDir, filepath.Join(d.dir, "root")) }
+func (d *daemon) runDir() string      { return filepath.Join(d.dir, "run") }
+func (d *daemon) logDir() string      { return filepath.Join(d.dir, "logs") }
+func (d *daemon) manifestDir() string { return filepath.Join(d.dir, "manifests") }
 
-// shared returns the directory that the pods of a test mount at /trace.
-func (d *daemon) shared() string { return filepath.Join(d.dir, "trace") }
+// traceDir returns the directory of the host that the pods of a test mount at /trace.
+func (d *daemon) traceDir() string { return filepath.Join(d.dir, "trace") }
 
-// cgroup returns the parent of the pods' cgroups.
-func (d *daemon) cgroup() string { return d.on.CgroupParent() + "/" + d.node }
+// parentCgroup returns the parent cgroup of the daemon's pods.
+func (d *daemon) parentCgroup() string { return d.on.CgroupParent() + "/" + d.node }
 
-func (d *daemon) output() string { return filepath.Join(d.dir, "podd.log") }
+func (d *daemon) logFile() string { return filepath.Join(d.dir, "podd.log") }
 
+// flags returns podd's command-line flags.
 func (d *daemon) flags() []string {
 	flags := []string{
-		"--root-dir", d.root(), "--run-dir", d.runDir(), "--pod-logs-dir", d.logs(),
+		"--root-dir", d.root(), "--run-dir", d.runDir(), "--pod-logs-dir", d.logDir(),
 		"--container-runtime-endpoint", d.endpoint,
-		"--cgroup-root", d.cgroup(), "--healthz-port", "0", "--v", "4",
+		"--cgroup-root", d.parentCgroup(), "--healthz-port", "0", "--v", "4",
 	}
 	if d.hostname == "" {
 		flags = append(flags, "--hostname-override", d.host)
@@ -112,12 +104,12 @@ func (d *daemon) flags() []string {
 		flags = append(flags, "--port", strconv.Itoa(d.api))
 	}
 	if d.sources {
-		flags = append(flags, "--pod-manifest-path", d.manifests())
+		flags = append(flags, "--pod-manifest-path", d.manifestDir())
 	}
 	return append(flags, d.args...)
 }
 
-// start runs podd and returns when it responds.
+// start starts podd and returns when podd responds.
 func (d *daemon) start() {
 	d.t.Helper()
 	d.launch()
@@ -130,13 +122,13 @@ func (d *daemon) start() {
 	})
 }
 
-// launch runs podd without waiting for a response.
+// launch starts podd and does not wait for a response.
 func (d *daemon) launch() {
 	d.t.Helper()
 	if d.proc != nil && d.proc.running() {
 		d.t.Fatal("podd is already running")
 	}
-	log, err := os.OpenFile(d.output(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(d.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -159,7 +151,7 @@ func (d *daemon) launch() {
 	}
 }
 
-// kill kills podd, as a power cut does.
+// kill kills podd with SIGKILL and waits until it has exited.
 func (d *daemon) kill() { d.proc.signal(syscall.SIGKILL) }
 
 // crash kills podd and starts it again.
@@ -169,7 +161,7 @@ func (d *daemon) crash() {
 	d.start()
 }
 
-// verb runs a podd command, which must succeed, and returns its outputs.
+// verb runs a podd command, which must succeed, and returns its stdout and stderr.
 func (d *daemon) verb(words ...string) (stdout, stderr string) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
@@ -184,23 +176,14 @@ func (d *daemon) verb(words ...string) (stdout, stderr string) {
 	return out.String(), errs.String()
 }
 
-// eventually polls until is returns nil. After patience it fails with the last error.
-func (d *daemon) eventually(what string, is func() error) {
+// eventually polls until check returns nil. After patience the test fails with the last error.
+func (d *daemon) eventually(condition string, check func() error) {
 	d.t.Helper()
-	d.within(patience, what, is)
+	harness.Eventually(d.t, patience, condition, check)
 }
 
-func (d *daemon) within(limit time.Duration, what string, is func() error) {
+// within is like eventually, with another limit.
+func (d *daemon) within(limit time.Duration, condition string, check func() error) {
 	d.t.Helper()
-	again := time.NewTicker(poll)
-	defer again.Stop()
-	for deadline := time.Now().Add(limit); ; <-again.C {
-		err := is()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			d.t.Fatalf("waiting until %s: %v", what, err)
-		}
-	}
+	harness.Eventually(d.t, limit, condition, check)
 }

@@ -21,8 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// command returns a podd command, not started yet. It is killed at the end of the test at the
-// latest.
+// command returns a podd command that is not started yet. It is killed at the end of the test if
+// it is still running.
 func (d *daemon) command(words ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
 	d.t.Cleanup(cancel)
@@ -31,7 +31,7 @@ func (d *daemon) command(words ...string) *exec.Cmd {
 	return cmd
 }
 
-// outcome runs a podd command and returns its outputs and exit code.
+// outcome runs a podd command, which may fail, and returns its stdout, stderr and exit code.
 func (d *daemon) outcome(stdin io.Reader, words ...string) (stdout, stderr string, code int) {
 	d.t.Helper()
 	var out, errs bytes.Buffer
@@ -41,6 +41,8 @@ func (d *daemon) outcome(stdin io.Reader, words ...string) (stdout, stderr strin
 	return out.String(), errs.String(), code
 }
 
+// exitCode returns the exit code of a command that has returned err. The test fails if err is
+// not an exit of the command.
 func exitCode(t testing.TB, err error) int {
 	t.Helper()
 	exit := (*exec.ExitError)(nil)
@@ -160,7 +162,7 @@ func startOnTerminal(t testing.TB, cmd *exec.Cmd, width, height uint16) *screen 
 	}
 	defer tty.Close()
 	s := &screen{t: t, keys: keys, shown: make(chan byte, 1<<16)}
-	s.size(width, height)
+	s.setSize(width, height)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
@@ -186,7 +188,7 @@ func startOnTerminal(t testing.TB, cmd *exec.Cmd, width, height uint16) *screen 
 	return s
 }
 
-func (s *screen) size(width, height uint16) {
+func (s *screen) setSize(width, height uint16) {
 	if err := unix.IoctlSetWinsize(int(s.keys.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: width, Row: height}); err != nil {
 		s.t.Fatal(err)
 	}
@@ -198,7 +200,7 @@ func (s *screen) typeKeys(keys string) {
 	}
 }
 
-// waitFor reads from the terminal until the text has appeared since the last call.
+// waitFor reads from the terminal until want has appeared since the previous call.
 func (s *screen) waitFor(want string) {
 	s.t.Helper()
 	var got strings.Builder
@@ -227,7 +229,7 @@ func TestExecTerminal(t *testing.T) {
 	s.waitFor("all three\r\n")
 	s.typeKeys("hello\r")
 	s.waitFor("got hello\r\n")
-	s.size(101, 44)
+	s.setSize(101, 44)
 	s.waitFor("now 44 101") // the first size may be reported before it
 	s.typeKeys("\x03")
 	s.waitFor("interrupted")
@@ -238,9 +240,9 @@ func TestExecTerminal(t *testing.T) {
 	}
 }
 
-// repeatInput calls the function types every second until the returned function enough is
-// called. containerd forwards a client's input before it is ready to forward the output, so
-// the first response of a container may be lost.
+// repeatInput calls the function types every second until the returned function is called.
+// containerd may forward the input of a client before it can forward output. Therefore the first
+// output of a container may be lost.
 func repeatInput(t testing.TB, types func()) (enough func()) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -300,7 +302,7 @@ func TestAttach(t *testing.T) {
 			line, err = shown.ReadString('\n')
 		}
 		if line != "got "+word+"\n" {
-			t.Fatalf("podd attach: got %q, %v; %v: %s", line, err, cmd.Wait(), stderr.String())
+			t.Fatalf("podd attach: got %q, %v, want %q; %v: %s", line, err, "got "+word+"\n", cmd.Wait(), stderr.String())
 		}
 	}
 	enough := repeatInput(t, func() { fmt.Fprintln(keys, "one") })

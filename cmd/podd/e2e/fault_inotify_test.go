@@ -20,7 +20,7 @@ func TestFaultNoInotify(t *testing.T) {
 	d := newDaemon(t, shared)
 	d.noInotify = true
 	d.start()
-	d.untilProblem(d.manifests(), "all inotify instances are in use")
+	d.untilProblem(d.manifestDir(), "all inotify instances are in use")
 
 	p := &plugintest.Plugin{Dir: filepath.Join(d.root(), "plugins_registry"), Resource: fancy, Watched: true}
 	p.Set("one")
@@ -32,7 +32,7 @@ func TestFaultNoInotify(t *testing.T) {
 
 	follow := d.follow("logs", "--follow", "web")
 	wantLine(t, follow, "first")
-	if err := os.WriteFile(filepath.Join(d.shared(), "go"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(d.traceDir(), "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	wantLine(t, follow, "second")
@@ -45,8 +45,8 @@ func TestFaultNoInotify(t *testing.T) {
 	d.untilGone("web")
 }
 
-// follow starts a podd command, which is killed at the end of the test, and returns a scanner
-// of the lines that it prints.
+// follow starts a podd command and returns a scanner of the lines that it prints. The command is
+// killed at the end of the test.
 func (d *daemon) follow(words ...string) *bufio.Scanner {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -68,7 +68,7 @@ func (d *daemon) follow(words ...string) *bufio.Scanner {
 	return bufio.NewScanner(out)
 }
 
-// wantLine fails the test unless a program writes this line next.
+// wantLine fails the test unless want is the next line.
 func wantLine(t *testing.T, lines *bufio.Scanner, want string) {
 	t.Helper()
 	if !lines.Scan() || lines.Text() != want {

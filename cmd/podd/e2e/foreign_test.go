@@ -20,14 +20,14 @@ import (
 	"podd/server"
 )
 
-// A foreignPod was created by CRI calls of the test, and not by podd.
+// A foreignPod was created by CRI calls of the test, not by podd.
 type foreignPod struct {
 	client    cri.RuntimeServiceClient
 	id        string
 	container string
 }
 
-// makeForeign runs a foreign pod with a name. It has the labels of a kubelet's pod.
+// makeForeign runs a foreign pod with the labels of a kubelet's pod.
 func (d *daemon) makeForeign(name string) foreignPod {
 	d.t.Helper()
 	client := cri.NewRuntimeServiceClient(d.dial())
@@ -37,7 +37,7 @@ func (d *daemon) makeForeign(name string) foreignPod {
 	config := &cri.PodSandboxConfig{
 		Metadata: &cri.PodSandboxMetadata{Name: name, Namespace: "default", Uid: "foreign-" + name},
 		Labels:   labels,
-		Linux:    &cri.LinuxPodSandboxConfig{CgroupParent: d.cgroup() + "/foreign-" + name},
+		Linux:    &cri.LinuxPodSandboxConfig{CgroupParent: d.parentCgroup() + "/foreign-" + name},
 	}
 	sandbox, err := client.RunPodSandbox(d.t.Context(), &cri.RunPodSandboxRequest{Config: config})
 	if err != nil {
@@ -79,6 +79,7 @@ func (b foreignPod) remove(t testing.TB) {
 	}
 }
 
+// wantRunning fails the test unless the container of the pod is running.
 func (b foreignPod) wantRunning(t testing.TB) {
 	t.Helper()
 	reply, err := b.client.ContainerStatus(t.Context(), &cri.ContainerStatusRequest{ContainerId: b.container})
@@ -156,8 +157,8 @@ func TestTwoDaemons_SamePodName(t *testing.T) {
 }
 
 // TestTwoDaemons_SimultaneousCreation lets a second podd create a pod while the runtime creates
-// the sandbox of the first one. The first podd finds both sandboxes and must not start a
-// container in its own.
+// the sandbox of the first podd. The first podd finds both sandboxes and must not start a
+// container in its own sandbox.
 func TestTwoDaemons_SimultaneousCreation(t *testing.T) {
 	t.Parallel()
 	a := newDaemon(t, shared)
@@ -189,7 +190,7 @@ func TestTwoDaemons_SimultaneousCreation(t *testing.T) {
 	release()
 	a.untilProblem("web", "--adopt")
 	a.eventually("the sandbox of the first podd is stopped", func() error {
-		if !p.called(call{Method: "StopPodSandbox", Nth: 1}) {
+		if !p.hasCalled(call{Method: "StopPodSandbox", Nth: 1}) {
 			return errors.New("it was not stopped")
 		}
 		return nil

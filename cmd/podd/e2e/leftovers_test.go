@@ -16,9 +16,11 @@ import (
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/cmd/podd/e2e/harness"
 )
 
-// leftovers lists everything that pods of the daemon have on the host.
+// leftovers lists everything of the daemon's pods on the host.
 func (d *daemon) leftovers(ctx context.Context) ([]string, error) {
 	now, err := d.inventory(ctx)
 	errs := []error{err}
@@ -33,7 +35,7 @@ func (d *daemon) leftovers(ctx context.Context) ([]string, error) {
 		all, errs = append(all, paths...), append(errs, err)
 	}
 	add(pathsIn(filepath.Join(d.root(), "pods")))
-	add(pathsIn(d.logs()))
+	add(pathsIn(d.logDir()))
 	add(pathsIn(filepath.Join(d.dir, "containers"))) // the symlinks for log agents
 	add(d.mounts())
 	cgroups, err := d.podCgroups()
@@ -44,6 +46,8 @@ func (d *daemon) leftovers(ctx context.Context) ([]string, error) {
 	return all, errors.Join(errs...)
 }
 
+// pathsIn returns the paths of the entries of a directory. A directory that does not exist has
+// no entries.
 func pathsIn(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -75,7 +79,7 @@ func (d *daemon) podCgroups() ([]string, error) {
 	}
 	var paths []string
 	for _, m := range infos {
-		err := filepath.WalkDir(filepath.Join(m.Mountpoint, d.cgroup()), func(path string, e fs.DirEntry, err error) error {
+		err := filepath.WalkDir(filepath.Join(m.Mountpoint, d.parentCgroup()), func(path string, e fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil
 			}
@@ -92,20 +96,14 @@ func (d *daemon) podCgroups() ([]string, error) {
 	return paths, nil
 }
 
-// removeClasses removes the cgroups of the QoS classes at and below parent, which podd leaves
-// behind. It fails if one is in use. The kernel and containerd may still be removing the last
-// pods, so it retries.
+// removeClasses removes the cgroups of the QoS classes at and below parent, which podd does not
+// remove. It retries, because the kernel and containerd may still be removing the last pods. The
+// error is that of the last attempt.
 func removeClasses(parent string) error {
-	again := time.NewTicker(poll)
-	defer again.Stop()
-	for deadline := time.Now().Add(patience / 2); ; <-again.C {
-		err := tryRemoveClasses(parent)
-		if err == nil || time.Now().After(deadline) {
-			return err
-		}
-	}
+	return harness.Poll(patience/2, func() error { return tryRemoveClasses(parent) })
 }
 
+// tryRemoveClasses tries once to remove the cgroups of the QoS classes at and below parent.
 func tryRemoveClasses(parent string) error {
 	infos, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
 	errs := []error{err}
@@ -130,8 +128,8 @@ func tryRemoveClasses(parent string) error {
 	return errors.Join(errs...)
 }
 
-// end removes the manifests, waits until nothing is left of the pods, and kills podd. If the
-// test has failed, it removes the pods from the runtime instead.
+// end removes the manifests, waits until nothing of the daemon's pods is left, and kills podd.
+// If the test has failed, end removes the pods from the runtime instead.
 func (d *daemon) end() {
 	defer func() {
 		for _, c := range d.closers {
@@ -144,7 +142,7 @@ func (d *daemon) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if !d.t.Failed() && d.sources && d.proc.running() {
-		d.leaveNothing(ctx)
+		d.removeAllPods(ctx)
 	}
 	if d.proc.running() {
 		d.kill()
@@ -153,16 +151,16 @@ func (d *daemon) end() {
 		// The time used so far does not count.
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if log, err := os.ReadFile(d.output()); err == nil {
+		if log, err := os.ReadFile(d.logFile()); err == nil {
 			d.t.Logf("log of podd on %s:\n%s", d.node, log)
 		}
-		d.sweep(ctx)
+		d.removeSandboxes(ctx)
 	}
 }
 
-// leaveNothing removes all manifests and waits until podd has removed all pods.
-func (d *daemon) leaveNothing(ctx context.Context) {
-	files, err := pathsIn(d.manifests())
+// removeAllPods removes all manifests and waits until podd has removed all pods.
+func (d *daemon) removeAllPods(ctx context.Context) {
+	files, err := pathsIn(d.manifestDir())
 	for _, f := range files {
 		err = errors.Join(err, os.RemoveAll(f))
 	}
@@ -175,8 +173,8 @@ func (d *daemon) leaveNothing(ctx context.Context) {
 	}
 }
 
-// nothingLeft waits until nothing is left of the daemon's pods.
-func (d *daemon) nothingLeft() {
+// wantNothingLeft waits until nothing of the daemon's pods is left on the host.
+func (d *daemon) wantNothingLeft() {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
 	defer cancel()
@@ -185,8 +183,10 @@ func (d *daemon) nothingLeft() {
 	}
 }
 
+// untilNothing waits until nothing of the daemon's pods is left on the host. If ctx is done
+// before, the error lists the leftovers.
 func (d *daemon) untilNothing(ctx context.Context) error {
-	again := time.NewTicker(poll)
+	again := time.NewTicker(harness.PollInterval)
 	defer again.Stop()
 	for last := []string(nil); ; {
 		left, err := d.leftovers(ctx)
@@ -201,8 +201,8 @@ func (d *daemon) untilNothing(ctx context.Context) error {
 	}
 }
 
-// sweep removes the daemon's sandboxes from the runtime.
-func (d *daemon) sweep(ctx context.Context) {
+// removeSandboxes removes the daemon's sandboxes from the runtime. It logs errors.
+func (d *daemon) removeSandboxes(ctx context.Context) {
 	now, err := d.inventory(ctx)
 	if err != nil {
 		d.t.Log(err)

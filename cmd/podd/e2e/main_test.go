@@ -8,11 +8,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"podd/cmd/podd/e2e/harness"
 	"podd/runtime/runtimetest/stack"
 )
 
@@ -23,7 +23,8 @@ var (
 	binary string
 )
 
-// parallelTests is the number of tests that run at once. They spend most of their time waiting.
+// parallelTests is the number of tests that run at the same time. The tests spend most of their
+// time waiting.
 const parallelTests = "6"
 
 func TestMain(m *testing.M) {
@@ -39,26 +40,13 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	code, done, err := stack.ShareMounts()
-	if err == nil && !done {
-		code, err = run(m)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	harness.Main(func(dir string) (int, error) { return run(m, dir) })
 }
 
-// run starts the shared stack, runs the tests, and checks that they have left nothing on the
-// stack.
-func run(m *testing.M) (code int, err error) {
+// run starts the shared stack in dir, runs the tests, and checks that they have left nothing on
+// the stack.
+func run(m *testing.M, dir string) (exitCode int, err error) {
 	ctx := context.Background()
-	dir, err := os.MkdirTemp("", "podd-")
-	if err != nil {
-		return 1, err
-	}
-	defer os.RemoveAll(dir)
 	if shared, err = stack.Start(ctx, stack.Options{Dir: dir}); err != nil {
 		return 1, err
 	}
@@ -67,46 +55,41 @@ func run(m *testing.M) (code int, err error) {
 			err = destroyed
 		}
 	}()
-	if binary, err = build(ctx, dir); err != nil {
+	if binary, err = givenOrBuiltPodd(ctx, dir); err != nil {
 		return 1, err
 	}
-	code = m.Run()
-	if code == 0 {
-		err = errors.Join(removeClasses(shared.CgroupParent()), wantNothing(ctx, shared))
+	exitCode = m.Run()
+	if exitCode == 0 {
+		err = errors.Join(removeClasses(shared.CgroupParent()), checkNoLeftovers(ctx, shared))
 	}
-	return code, err
+	return exitCode, err
 }
 
-// build builds podd with the flags of a release.
-func build(ctx context.Context, dir string) (string, error) {
+// givenOrBuiltPodd returns the path of podd: $PODD_E2E_BINARY, or a file in dir that it builds.
+func givenOrBuiltPodd(ctx context.Context, dir string) (string, error) {
 	if given := os.Getenv("PODD_E2E_BINARY"); given != "" {
 		return filepath.Abs(given)
 	}
 	file := filepath.Join(dir, "podd")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", file, "podd/cmd/podd")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building podd: %w: %s", err, out)
-	}
-	return file, nil
+	return file, harness.BuildPodd(ctx, file)
 }
 
-// wantNothing returns an error unless the stack has no trace of any pod. A runtime can lose
-// track of a pod if podd is killed during a call. After a restart the runtime removes such
-// pods, or lists them again so that they can be removed.
-func wantNothing(ctx context.Context, s *stack.Stack) error {
-	left, err := leftIn(ctx, s, patience/2)
+// checkNoLeftovers returns an error if anything of a pod is left on the stack. If podd is killed
+// during a call, the runtime may no longer list a pod. After a restart, the runtime removes such
+// pods, or lists them so that they can be removed.
+func checkNoLeftovers(ctx context.Context, s *stack.Stack) error {
+	left, err := untilNoLeftovers(ctx, s, patience/2)
 	if err != nil || left == (stack.Leftovers{}) {
 		return err
 	}
 	if left.Sandboxes != 0 || left.Containers != 0 {
 		return fmt.Errorf("got leftovers %s, want none", left)
 	}
-	fmt.Fprintf(os.Stderr, "%s has lost track of %s; restarting it\n", s.Program(), left)
+	fmt.Fprintf(os.Stderr, "%s does not list the leftovers %s; restarting it\n", s.Program(), left)
 	if err := errors.Join(s.Kill(ctx), s.Restart(ctx), s.RemovePods(ctx)); err != nil {
 		return err
 	}
-	left, err = leftIn(ctx, s, patience/2)
+	left, err = untilNoLeftovers(ctx, s, patience/2)
 	// A shim whose sandbox is in no list is a leak of containerd. It has no processes or other
 	// resources, and nothing identifies the pod.
 	left.Shims = 0
@@ -119,9 +102,10 @@ func wantNothing(ctx context.Context, s *stack.Stack) error {
 	return err
 }
 
-// leftIn waits until nothing is left, and returns what is left after the limit.
-func leftIn(ctx context.Context, s *stack.Stack, limit time.Duration) (stack.Leftovers, error) {
-	again := time.NewTicker(poll)
+// untilNoLeftovers waits until there are no leftovers, at most for limit. It returns the
+// leftovers at the end.
+func untilNoLeftovers(ctx context.Context, s *stack.Stack, limit time.Duration) (stack.Leftovers, error) {
+	again := time.NewTicker(harness.PollInterval)
 	defer again.Stop()
 	for deadline := time.Now().Add(limit); ; <-again.C {
 		left, err := s.Leftovers(ctx)

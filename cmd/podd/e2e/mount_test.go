@@ -35,6 +35,8 @@ func sharedMount(d *daemon) string {
 	return dir
 }
 
+// withHostPath mounts a path of the host into all containers at the given path. edit may change
+// the volume mount.
 func withHostPath(p *v1.Pod, path, at string, edit func(*v1.VolumeMount)) {
 	withVolume(p, "host", at, v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: path}})
 	mounts := p.Spec.Containers[0].VolumeMounts
@@ -70,14 +72,14 @@ func TestMountPropagation(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(dir, "own", "x")); err != nil || string(text) != "given\n" {
 		t.Errorf("on the host, a mount of the container: got %q, %v, want given", text, err)
 	}
-	if err := os.WriteFile(filepath.Join(d.shared(), "enough"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(d.traceDir(), "enough"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	d.readTrace("took")
 }
 
-// servesRecursive reports whether the runtime supports recursive read-only mounts.
-func (d *daemon) servesRecursive() bool {
+// supportsRecursiveReadOnly reports whether the runtime supports recursive read-only mounts.
+func (d *daemon) supportsRecursiveReadOnly() bool {
 	d.t.Helper()
 	r, err := cri.NewRuntimeServiceClient(d.dial()).Status(d.t.Context(), &cri.StatusRequest{})
 	if err != nil {
@@ -111,7 +113,7 @@ func TestRecursiveReadOnly(t *testing.T) {
 		return ""
 	}
 	want, wrote := v1.RecursiveReadOnlyDisabled, "yes"
-	if d.servesRecursive() {
+	if d.supportsRecursiveReadOnly() {
 		want, wrote = v1.RecursiveReadOnlyEnabled, "no"
 	}
 	if got := effective(d.untilApplied("never")); got != v1.RecursiveReadOnlyDisabled || !strings.HasSuffix(d.readTrace("never.wrote"), "yes") {
@@ -129,7 +131,7 @@ func TestRecursiveReadOnly(t *testing.T) {
 	}
 	d.apply(pod("must", v1.RecursiveReadOnlyEnabled))
 	d.untilProblem("must", `volume "host"`, "recursiveReadOnly", "does not support it")
-	// An edit that requires it does not stop the container.
+	// An edit that requires recursive read-only mounts does not stop the container.
 	was := d.container("maybe", "main")
 	d.apply(pod("maybe", v1.RecursiveReadOnlyEnabled))
 	d.untilProblem("maybe", "the edit waits", "recursiveReadOnly")

@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// TestReadOnlyPortShowsNothingPrivate puts markers into every private field that a pod of a
-// file can have, and into its log and its termination message. No marker may appear on the
-// ports without authentication, in podd's log or in its events. Root sees all of them.
+// TestReadOnlyPortShowsNothingPrivate puts markers into every private field that a pod of a file
+// can have, and into its log and its termination message. No marker may appear on the ports
+// without authentication, in podd's log or in its events. For root, all of them must appear.
 func TestReadOnlyPortShowsNothingPrivate(t *testing.T) {
 	t.Parallel()
 	readOnly, cadvisor := freePort(t), freePort(t)
@@ -39,7 +39,7 @@ func TestReadOnlyPortShowsNothingPrivate(t *testing.T) {
 	c := shell("main", `printf 'private-%s\n' `+strings.TrimPrefix(last, "private-")+`; sleep 1; exit 3`)
 	c.TerminationMessagePolicy = v1.TerminationMessageFallbackToLogsOnError
 	c.Env = []v1.EnvVar{{Name: "PASSWORD", Value: mark()}}
-	c.ReadinessProbe = everySecond(v1.ProbeHandler{HTTPGet: get()})
+	c.ReadinessProbe = probeEverySecond(v1.ProbeHandler{HTTPGet: get()})
 	c.Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{HTTPGet: get()}}
 	bad := shell("bad", "true")
 	bad.Command = []string{"/no/such/program"}
@@ -47,7 +47,7 @@ func TestReadOnlyPortShowsNothingPrivate(t *testing.T) {
 	p := d.pod("web", c, bad)
 	p.Annotations = map[string]string{"example.com/token": mark()}
 	d.apply(p)
-	d.untilPod("has ended once", "web", lastMessage(func(s string) bool { return strings.Contains(s, last) }))
+	d.untilPod("has ended once", "web", hasTerminationMessage(func(s string) bool { return strings.Contains(s, last) }))
 	d.untilEvent("web", 1, "Failed", "/no/such/program")
 
 	for name, port := range map[string]int{"read-only": readOnly, "cAdvisor": cadvisor} {
@@ -58,19 +58,19 @@ func TestReadOnlyPortShowsNothingPrivate(t *testing.T) {
 		}
 		for _, path := range paths {
 			text := getPage(t, client, path)
-			checkUnmarked(t, name+path, text, markers)
+			wantNoMarkers(t, name+path, text, markers)
 			if path == "/pods" && (!strings.Contains(text, "PASSWORD") || !strings.Contains(text, "/no/such/program") || !strings.Contains(text, `"exitCode":3`)) {
-				t.Errorf("/pods lacks public fields: got %s", text)
+				t.Errorf("/pods: got %s, want the public fields in it", text)
 			}
 		}
-		checkUnmarked(t, name+"/page/state", firstLine(t, client, "/page/state"), markers)
+		wantNoMarkers(t, name+"/page/state", firstLine(t, client, "/page/state"), markers)
 	}
-	for what, file := range map[string]string{"the log": d.output(), "the event log": events} {
+	for what, file := range map[string]string{"the log": d.logFile(), "the event log": events} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkUnmarked(t, what, string(text), markers)
+		wantNoMarkers(t, what, string(text), markers)
 	}
 	view, err := d.state()
 	if err != nil {
@@ -82,14 +82,15 @@ func TestReadOnlyPortShowsNothingPrivate(t *testing.T) {
 	}
 }
 
-func checkUnmarked(t *testing.T, what, text string, markers []string) {
+// wantNoMarkers fails the test if text is empty or contains one of the markers.
+func wantNoMarkers(t *testing.T, what, text string, markers []string) {
 	t.Helper()
 	if text == "" {
-		t.Errorf("%s: got no text", what)
+		t.Errorf("%s: got no text, want some", what)
 	}
 	for _, m := range markers {
 		if at := strings.Index(text, m); at >= 0 {
-			t.Errorf("%s contains %s: %q", what, m, text[max(0, at-100):min(len(text), at+100)])
+			t.Errorf("%s: got %s, want it nowhere: %q", what, m, text[max(0, at-100):min(len(text), at+100)])
 		}
 	}
 }

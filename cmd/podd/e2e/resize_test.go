@@ -16,7 +16,7 @@ import (
 )
 
 // wantLimits checks the limits of container a and of its pod in the kernel. The pod's other
-// container always has 16Mi and 100m.
+// container always has the limits 16Mi and 100m.
 func (d *daemon) wantLimits(p *server.PodView, was runningContainer, milli, mebi int) {
 	d.t.Helper()
 	now := d.container("web", "a")
@@ -40,21 +40,21 @@ func (d *daemon) wantLimits(p *server.PodView, was runningContainer, milli, mebi
 		{"the pod's memory", d.cgroupFile(pod, "memory", "memory.limit_in_bytes", "memory.max"), bytes(mebi + 16), bytes(mebi + 16)},
 		{"the pod's quota", d.cgroupFile(pod, "cpu", "cpu.cfs_quota_us", "cpu.max"), quota(milli + 100), quota(milli+100) + " 100000"},
 	} {
-		if err := wantValue(tt.got, tt.want1, tt.want2); err != nil {
+		if err := checkCgroupValue(tt.got, tt.want1, tt.want2); err != nil {
 			d.t.Errorf("%s with %dm and %dMi: %v", tt.what, milli, mebi, err)
 		}
 	}
 }
 
-// sizedWeb returns a pod with these limits of container a.
+// sizedWeb returns a pod with the given limits of container a.
 func (d *daemon) sizedWeb(milli, mebi int) *v1.Pod {
 	return d.pod("web",
 		withResources(shell("a", serve("a")), "20m", strconv.Itoa(milli)+"m", strconv.Itoa(mebi)+"Mi"),
 		withResources(shell("b", serve("b")), "20m", "100m", "16Mi"))
 }
 
-// TestResize checks that an edit of CPU and memory changes the limits without a restart, also
-// if podd is killed meanwhile. An edit that removes a limit replaces the pod.
+// TestResize checks that an edit of CPU and memory changes the limits without a restart, also if
+// podd is killed during the edit. An edit that removes a limit must replace the pod.
 func TestResize(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -82,7 +82,7 @@ func TestResize(t *testing.T) {
 	}
 
 	// An edit that requests more than the host has changes nothing and is reported.
-	d.apply(d.sizedWeb(300, int(machineMemory(t)>>20)*2))
+	d.apply(d.sizedWeb(300, int(hostMemory(t)>>20)*2))
 	for range 2 {
 		p := d.untilPod("waits", "web", func(p *server.PodView) error {
 			if !p.Problem || !strings.Contains(p.Why, "of memory; the node has") {
@@ -91,7 +91,7 @@ func TestResize(t *testing.T) {
 			return nil
 		})
 		d.wantLimits(p, was, 300, 64)
-		if got := resizePending(p); got != v1.PodReasonInfeasible {
+		if got := resizePendingReason(p); got != v1.PodReasonInfeasible {
 			t.Errorf("condition PodResizePending: got the reason %q, want Infeasible", got)
 		}
 		if out, stderr := d.verb("why", "web"); !strings.Contains(out+stderr, "the node has") {
@@ -110,7 +110,9 @@ func TestResize(t *testing.T) {
 	}
 }
 
-func resizePending(p *server.PodView) string {
+// resizePendingReason returns the reason of the condition PodResizePending, or "" if it is not
+// true.
+func resizePendingReason(p *server.PodView) string {
 	for _, c := range p.Pod.Status.Conditions {
 		if c.Type == v1.PodResizePending && c.Status == v1.ConditionTrue {
 			return c.Reason
@@ -119,10 +121,10 @@ func resizePending(p *server.PodView) string {
 	return ""
 }
 
-// TestResizeBelowUse checks that podd does not reduce a memory limit below the usage; the
-// container keeps running and gets a higher limit later. A container with the resizePolicy
-// RestartContainer is restarted.
-func TestResizeBelowUse(t *testing.T) {
+// TestResize_BelowUsage checks that podd does not reduce a memory limit below the usage. The
+// container must keep running and get a higher limit later. A container with the resizePolicy
+// RestartContainer must be restarted.
+func TestResize_BelowUsage(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	// dd holds a block of 40 MiB until the FIFO is written to.
@@ -150,7 +152,7 @@ func TestResizeBelowUse(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("got the conditions %+v, the steps %+v", p.Pod.Status.Conditions, p.Steps)
+		return fmt.Errorf("got the conditions %+v, the steps %+v, want PodResizeInProgress with an error that matches %s", p.Pod.Status.Conditions, p.Steps, rejected)
 	})
 	if now := d.container("web", "a"); now != was {
 		t.Errorf("container: got %+v, want %+v", now, was)

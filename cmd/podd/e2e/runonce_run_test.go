@@ -22,7 +22,8 @@ import (
 // runLabel is the label of every pod of a run; its value is the node of the daemon.
 const runLabel = "e2e-run"
 
-// newRunner prepares a root directory for podd run --runonce, without a daemon.
+// newRunner prepares the root directory of a daemon for podd run --runonce. It does not start
+// the daemon.
 func newRunner(t testing.TB) *daemon {
 	t.Helper()
 	d := newDaemon(t, shared)
@@ -30,8 +31,8 @@ func newRunner(t testing.TB) *daemon {
 	return d
 }
 
-// job returns a pod for a run.
-func (d *daemon) job(name string, policy v1.RestartPolicy, containers ...v1.Container) *v1.Pod {
+// jobPod returns a pod for a run with the given restart policy.
+func (d *daemon) jobPod(name string, policy v1.RestartPolicy, containers ...v1.Container) *v1.Pod {
 	p := withRestartPolicy(d.pod(name, containers...), policy)
 	p.Labels = map[string]string{runLabel: d.node}
 	return p
@@ -52,7 +53,7 @@ func (d *daemon) startRun(stdin io.Reader, args ...string) *onceRun {
 	return r
 }
 
-// startRunTo is like startRun, with another stdout.
+// startRunTo is like startRun, but the run writes its stdout to a file.
 func (d *daemon) startRunTo(stdout *os.File, args ...string) *onceRun {
 	d.t.Helper()
 	r := &onceRun{d: d}
@@ -60,11 +61,12 @@ func (d *daemon) startRunTo(stdout *os.File, args ...string) *onceRun {
 	return r
 }
 
+// launch starts the process of a run.
 func (r *onceRun) launch(stdin io.Reader, stdout io.Writer, args ...string) {
 	d := r.d
 	d.t.Helper()
 	cmd := exec.Command(binary, d.runArgs(args...)...)
-	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = d.manifests(), stdin, stdout, &r.err
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = d.manifestDir(), stdin, stdout, &r.err
 	var err error
 	if r.process, err = launch(cmd); err != nil {
 		d.t.Fatal(err)
@@ -79,12 +81,12 @@ func (r *onceRun) launch(stdin io.Reader, stdout io.Writer, args ...string) {
 // runArgs returns podd's command line for a run, with additional arguments.
 func (d *daemon) runArgs(args ...string) []string {
 	return append([]string{
-		"run", "--runonce", "--root-dir", d.root(), "--run-dir", d.runDir(), "--pod-logs-dir", d.logs(),
-		"--hostname-override", d.host, "--container-runtime-endpoint", d.endpoint, "--cgroup-root", d.cgroup(),
+		"run", "--runonce", "--root-dir", d.root(), "--run-dir", d.runDir(), "--pod-logs-dir", d.logDir(),
+		"--hostname-override", d.host, "--container-runtime-endpoint", d.endpoint, "--cgroup-root", d.parentCgroup(),
 	}, args...)
 }
 
-// run starts a run and waits for its end.
+// run starts a run and waits until it has exited.
 func (d *daemon) run(args ...string) *onceRun {
 	d.t.Helper()
 	r := d.startRun(nil, args...)
@@ -92,7 +94,7 @@ func (d *daemon) run(args ...string) *onceRun {
 	return r
 }
 
-// runPods writes the pods to a file and runs it.
+// runPods writes the pods to a file and runs the file.
 func (d *daemon) runPods(pods ...*v1.Pod) *onceRun {
 	d.t.Helper()
 	d.writePods("pods", pods...)
@@ -106,13 +108,13 @@ func (d *daemon) writePods(file string, pods ...*v1.Pod) {
 	for _, p := range pods {
 		all = append(all, p)
 	}
-	d.write(file, text(d, all...))
+	d.write(file, manifestText(d, all...))
 }
 
 func (r *onceRun) wait() { <-r.ended }
 
-// wantExit waits for the end of the run and checks its exit code, texts on stderr, and that nothing
-// is left.
+// wantExit waits until the run has exited. It checks the exit code, texts on stderr, and that
+// nothing of the run is left.
 func (r *onceRun) wantExit(code int, stderr ...string) {
 	r.d.t.Helper()
 	r.wait()
@@ -130,7 +132,7 @@ func (r *onceRun) wantExit(code int, stderr ...string) {
 	}
 }
 
-// wantNothingLeft checks that a finished run has left nothing, without waiting.
+// wantNothingLeft checks, without waiting, that nothing of a finished run is left on the host.
 func (r *onceRun) wantNothingLeft() {
 	r.d.t.Helper()
 	left, err := r.d.runLeftovers()
@@ -139,7 +141,7 @@ func (r *onceRun) wantNothingLeft() {
 	}
 }
 
-// runLeftovers returns everything that runs have on the host.
+// runLeftovers lists everything of runs on the host.
 func (d *daemon) runLeftovers() ([]string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -158,18 +160,18 @@ func (d *daemon) runLeftovers() ([]string, error) {
 	}
 	add := func(paths []string, err error) { all, errs = append(all, paths...), append(errs, err) }
 	add(pathsIn(filepath.Join(d.root(), "once")))
-	add(pathsIn(d.logs()))
+	add(pathsIn(d.logDir()))
 	add(d.mounts())
 	add(d.podCgroups())
 	return all, errors.Join(errs...)
 }
 
-// path returns the path of a file in the daemon's directory.
-func (d *daemon) path(name string) string { return filepath.Join(d.dir, name) }
+// filePath returns the path of a file in the daemon's directory.
+func (d *daemon) filePath(name string) string { return filepath.Join(d.dir, name) }
 
-func (d *daemon) read(name string) string {
+func (d *daemon) readFile(name string) string {
 	d.t.Helper()
-	b, err := os.ReadFile(d.path(name))
+	b, err := os.ReadFile(d.filePath(name))
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-func withGrace(d *daemon, seconds int64, name, script string) {
+// startWithGracePeriod starts a pod with a grace period and a script, and waits until it runs.
+func startWithGracePeriod(d *daemon, seconds int64, name, script string) {
 	d.t.Helper()
 	p := d.pod(name, shell("main", script))
 	p.Spec.TerminationGracePeriodSeconds = &seconds
@@ -20,8 +21,8 @@ func withGrace(d *daemon, seconds int64, name, script string) {
 func TestGracePeriodExceeded(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
-	withGrace(d, 5, "web", stubborn("web"))
-	withGrace(d, 0, "none", stubborn("none"))
+	startWithGracePeriod(d, 5, "web", ignoreTerm("web"))
+	startWithGracePeriod(d, 0, "none", ignoreTerm("none"))
 	d.untilNotedUnordered("none runs", "web runs")
 	web, none := d.container("web", "main"), d.container("none", "main")
 	d.remove("web", "none")
@@ -29,7 +30,7 @@ func TestGracePeriodExceeded(t *testing.T) {
 	if alive(web.PID) || alive(none.PID) {
 		t.Error("a process is alive after its grace period")
 	}
-	// Without a grace period podd asks the runtime for a kill.
+	// Without a grace period podd makes the runtime kill the container.
 	want := []string{"none runs", "web TERM", "web runs"}
 	if !d.on.KillsAtOnce() && slices.Contains(d.notes(), "none TERM") {
 		want = append([]string{"none TERM"}, want...)
@@ -37,7 +38,8 @@ func TestGracePeriodExceeded(t *testing.T) {
 	d.untilNotedUnordered(want...)
 }
 
-// untilNotedUnordered is untilNoted for pods that do not wait for each other. want is sorted.
+// untilNotedUnordered is like untilNoted, but ignores the order of the notes. want must be
+// sorted.
 func (d *daemon) untilNotedUnordered(want ...string) {
 	d.t.Helper()
 	d.eventually("the pods have noted these lines", func() error {
@@ -54,7 +56,7 @@ func TestTermination_KilledDaemon(t *testing.T) {
 	p := d.throughProxy()
 	d.start()
 	script := "trap '" + note("TERM") + "sleep 2; " + note("two seconds later") + "' TERM; " + note("runs") + "while :; do sleep 3600 & wait; done"
-	withGrace(d, 20, "web", script)
+	startWithGracePeriod(d, 20, "web", script)
 	d.untilNoted("runs")
 	pid := d.container("web", "main").PID
 	p.onCall(nil)
@@ -65,7 +67,7 @@ func TestTermination_KilledDaemon(t *testing.T) {
 	}
 	d.crash()
 	d.untilGone("web")
-	if graces := p.graces(t); len(graces) != 2 || graces[0] < 19 || graces[1] > 18 {
+	if graces := p.gracePeriods(t); len(graces) != 2 || graces[0] < 19 || graces[1] > 18 {
 		t.Errorf("got grace periods of %v seconds, want 20 and then the rest", graces)
 	}
 	if alive(pid) {
@@ -77,9 +79,9 @@ func TestReplacement_SameName(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	slow := "trap '" + note("one TERM") + "sleep 1; " + note("one ends") + "exit 0' TERM; " + note("one runs") + "sleep 3600 & wait"
-	withGrace(d, 30, "web", slow)
+	startWithGracePeriod(d, 30, "web", slow)
 	d.untilNoted("one runs")
-	first, err := os.ReadFile(d.file("web"))
+	first, err := os.ReadFile(d.manifestFile("web"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +116,7 @@ func TestEdit_DuringGracePeriod(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	slow := "trap '" + note("one TERM") + "until [ -e /trace/go ]; do sleep 0.1; done; " + note("one ends") + "exit 0' TERM; " + note("one runs") + "sleep 3600 & wait"
-	withGrace(d, 60, "web", slow)
+	startWithGracePeriod(d, 60, "web", slow)
 	d.untilNoted("one runs")
 	d.apply(d.pod("web", shell("main", serve("two"))))
 	d.untilNote("one TERM")

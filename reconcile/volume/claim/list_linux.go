@@ -131,7 +131,7 @@ func (c Store) remove(ctx context.Context, dir *safepath.Dir, name types.Namespa
 	if err := removed.RemoveAll(ctx, trashName); err != nil {
 		return err
 	}
-	if err := removed.Empty(ctx); err != nil {
+	if err := removed.RemoveContents(ctx); err != nil {
 		return fmt.Errorf("%w: %w", ErrLeftovers, err)
 	}
 	return nil

@@ -127,7 +127,7 @@ func (d *Drivers) removeDevice(ctx context.Context, s stagedVolume) error {
 		return err
 	}
 	defer volume.Close()
-	if err := volume.Empty(ctx, "data"); err != nil { // other files are from a kubelet
+	if err := volume.RemoveContents(ctx, "data"); err != nil { // other files are from a kubelet
 		return err
 	}
 	if err := removeFacts(s.dir); err != nil {

@@ -9,7 +9,7 @@ import (
 	openapiv3 "github.com/google/gnostic-models/openapiv3"
 	"k8s.io/kube-openapi/pkg/spec3"
 
-	"podd/server/goldentest"
+	"podd/runtime/runtimetest/golden"
 )
 
 func asJSON(t *testing.T, v any) []byte {
@@ -112,7 +112,7 @@ func TestDescribe_Models(t *testing.T) {
 		meta + "ObjectMeta", meta + "Time", meta + "FieldsV1", meta + "Patch",
 		"io.k8s.apimachinery.pkg.api.resource.Quantity", "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
 	} {
-		golden(t, name, withoutTexts(schemas[name]))
+		compareJSON(t, name, withoutTexts(schemas[name]))
 	}
 }
 
@@ -130,11 +130,12 @@ func TestDescribe_Paths(t *testing.T) {
 	goldenLines(t, "paths", lines)
 }
 
-func golden(t *testing.T, name string, v any) {
+// compareJSON compares v, encoded as JSON, with a golden file.
+func compareJSON(t *testing.T, name string, v any) {
 	t.Helper()
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	goldentest.Compare(t, filepath.Join("testdata", name+".json"), string(text)+"\n")
+	golden.Compare(t, filepath.Join("testdata", name+".json"), string(text)+"\n")
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"podd/server/goldentest"
+	"podd/runtime/runtimetest/golden"
 )
 
 // withoutTexts returns a copy of a schema whose descriptions are replaced by an
@@ -56,5 +56,5 @@ func contentLine(content map[string]Media) string {
 func goldenLines(t *testing.T, name string, lines []string) {
 	t.Helper()
 	slices.SortFunc(lines, func(a, b string) int { return strings.Compare(a[7:], b[7:]) })
-	goldentest.Compare(t, filepath.Join("testdata", name+".txt"), strings.Join(lines, "\n")+"\n")
+	golden.Compare(t, filepath.Join("testdata", name+".txt"), strings.Join(lines, "\n")+"\n")
 }

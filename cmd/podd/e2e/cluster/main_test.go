@@ -5,13 +5,12 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
+	"podd/cmd/podd/e2e/harness"
 	"podd/runtime/runtimetest/csidriver"
 	"podd/runtime/runtimetest/stack"
 	"podd/runtime/runtimetest/stack/tools"
@@ -25,24 +24,12 @@ var (
 
 func TestMain(m *testing.M) {
 	csidriver.Main() // does not return in the process of a driver
-	code, done, err := stack.ShareMounts()
-	if err == nil && !done {
-		code, err = run(m)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	harness.Main(func(dir string) (int, error) { return run(m, dir) })
 }
 
-func run(m *testing.M) (code int, err error) {
+// run starts the shared runtime and control plane in dir, and runs the tests.
+func run(m *testing.M, dir string) (exitCode int, err error) {
 	ctx := context.Background()
-	dir, err := os.MkdirTemp("", "podd-")
-	if err != nil {
-		return 1, err
-	}
-	defer os.RemoveAll(dir)
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	made, err := tools.EnsureControlPlane(ctx, log)
 	if err != nil {
@@ -52,7 +39,8 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, runtimeStack.Destroy(ctx)) }()
-	if binary, err = build(ctx, "", filepath.Join(dir, "podd"), "-tags", "grpcnotrace", "podd/cmd/podd"); err != nil {
+	binary = filepath.Join(dir, "podd")
+	if err := harness.BuildPodd(ctx, binary); err != nil {
 		return 1, err
 	}
 	if plane, err = startPlane(ctx, made, filepath.Join(dir, "plane")); err != nil {
@@ -60,14 +48,4 @@ func run(m *testing.M) (code int, err error) {
 	}
 	defer plane.Stop()
 	return m.Run(), nil
-}
-
-// build builds a program in a module's directory.
-func build(ctx context.Context, module, file string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", file}, args...)...)
-	cmd.Dir, cmd.Env = module, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building %s: %w: %s", file, err, out)
-	}
-	return file, nil
 }

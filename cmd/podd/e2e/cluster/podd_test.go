@@ -15,16 +15,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"podd/cmd/podd/e2e/harness"
 )
 
-// patience is the maximum time that a test waits for an event: one minute, or
-// $PODD_E2E_PATIENCE on a slow host.
-var patience = func() time.Duration {
-	if given, err := time.ParseDuration(os.Getenv("PODD_E2E_PATIENCE")); err == nil {
-		return given
-	}
-	return time.Minute
-}()
+// patience is the maximum time that a test waits for an event.
+var patience = harness.Patience(time.Minute)
 
 // An agent is a podd that runs as a node of the cluster.
 type agent struct {
@@ -35,18 +31,18 @@ type agent struct {
 	cmd       *exec.Cmd
 }
 
-// newAgent prepares an agent, but does not start it. The agent and its pods are stopped at the
-// end of the test.
+// newAgent prepares an agent, but does not start it. At the end of the test, the agent and its
+// pods are stopped.
 func newAgent(t *testing.T, node string, flags ...string) *agent {
 	t.Helper()
 	a := &agent{t: t, node: node, dir: filepath.Join(runtimeStack.Dir, "stack", "podd", node)}
-	if err := os.MkdirAll(a.manifests(), 0o700); err != nil {
+	if err := os.MkdirAll(a.manifestDir(), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	a.flags = append([]string{
 		"--kubeconfig", filepath.Join(plane.dir, node+".kubeconfig"), "--hostname-override", node,
 		"--root-dir", filepath.Join(a.dir, "root"), "--run-dir", a.runDir(), "--pod-logs-dir", filepath.Join(a.dir, "logs"),
-		"--pod-manifest-path", a.manifests(), "--container-runtime-endpoint", runtimeStack.Endpoint(),
+		"--pod-manifest-path", a.manifestDir(), "--container-runtime-endpoint", runtimeStack.Endpoint(),
 		"--cgroup-root", runtimeStack.CgroupParent() + "/" + node, "--healthz-port", "0", "--enable-server=false", "--v", "4",
 		"--eviction-hard", "memory.available<1Mi", // a test host may be short of disk space
 	}, flags...)
@@ -54,13 +50,13 @@ func newAgent(t *testing.T, node string, flags ...string) *agent {
 	return a
 }
 
-func (a *agent) manifests() string { return filepath.Join(a.dir, "manifests") }
-func (a *agent) runDir() string    { return filepath.Join(a.dir, "run") }
-func (a *agent) output() string    { return filepath.Join(a.dir, "podd.log") }
+func (a *agent) manifestDir() string { return filepath.Join(a.dir, "manifests") }
+func (a *agent) runDir() string      { return filepath.Join(a.dir, "run") }
+func (a *agent) logFile() string     { return filepath.Join(a.dir, "podd.log") }
 
 func (a *agent) start() *agent {
 	a.t.Helper()
-	log, err := os.OpenFile(a.output(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(a.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -82,6 +78,7 @@ func (a *agent) kill() {
 	a.cmd = nil
 }
 
+// end stops the agent and its pods, and deletes the Node.
 func (a *agent) end() {
 	if a.cmd != nil {
 		if out, err := a.verb("down"); err != nil {
@@ -93,7 +90,7 @@ func (a *agent) end() {
 	if err := plane.do(http.MethodDelete, "/api/v1/nodes/"+a.node, nil, nil); err != nil && !errors.Is(err, errNotFound) {
 		a.t.Error(err)
 	}
-	if log, err := os.ReadFile(a.output()); err == nil && a.t.Failed() {
+	if log, err := os.ReadFile(a.logFile()); err == nil && a.t.Failed() {
 		a.t.Logf("log of podd:\n%s", log)
 	}
 }
@@ -112,14 +109,14 @@ func (a *agent) verb(words ...string) (string, error) {
 
 // countInLog counts the occurrences of a text in podd's log.
 func (a *agent) countInLog(text string) int {
-	log, err := os.ReadFile(a.output())
+	log, err := os.ReadFile(a.logFile())
 	if err != nil {
 		a.t.Fatal(err)
 	}
 	return strings.Count(string(log), text)
 }
 
-// pod writes the manifest of a pod that sleeps.
+// pod writes the manifest of a pod that runs the command sleep.
 func (a *agent) pod(name string) {
 	a.t.Helper()
 	text := fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s},
@@ -129,14 +126,14 @@ spec: {hostNetwork: true, terminationGracePeriodSeconds: 0, containers: [{name: 
 
 func (a *agent) write(name, text string) {
 	a.t.Helper()
-	if err := os.WriteFile(filepath.Join(a.manifests(), name+".yaml"), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(a.manifestDir(), name+".yaml"), []byte(text), 0o600); err != nil {
 		a.t.Fatal(err)
 	}
 }
 
 func (a *agent) remove(name string) {
 	a.t.Helper()
-	if err := os.Remove(filepath.Join(a.manifests(), name+".yaml")); err != nil {
+	if err := os.Remove(filepath.Join(a.manifestDir(), name+".yaml")); err != nil {
 		a.t.Fatal(err)
 	}
 }
@@ -155,10 +152,10 @@ func (a *agent) untilRunning(name string) {
 	})
 }
 
-// untilPs waits until podd ps prints a text, or does not print it any more.
+// untilPs waits until podd ps prints text or, if want is false, does not print text.
 func (a *agent) untilPs(text string, want bool) {
 	a.t.Helper()
-	a.eventually(fmt.Sprintf("podd ps prints %q: %t", text, want), func() error {
+	a.eventually(fmt.Sprintf("podd ps prints %q (%t)", text, want), func() error {
 		if out, _ := a.verb("ps"); strings.Contains(out, text) != want {
 			return errors.New(out)
 		}
@@ -166,21 +163,13 @@ func (a *agent) untilPs(text string, want bool) {
 	})
 }
 
-func (a *agent) eventually(what string, is func() error) {
+func (a *agent) eventually(condition string, check func() error) {
 	a.t.Helper()
-	eventually(a.t, what, is)
+	eventually(a.t, condition, check)
 }
 
-// eventually polls until is returns nil. After patience it fails with the last error.
-func eventually(t *testing.T, what string, is func() error) {
+// eventually polls until check returns nil. After patience the test fails with the last error.
+func eventually(t *testing.T, condition string, check func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		err := is()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("waiting until %s: %v", what, err)
-		}
-	}
+	harness.Eventually(t, patience, condition, check)
 }

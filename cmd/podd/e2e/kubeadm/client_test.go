@@ -4,34 +4,20 @@ package kubeadm
 
 import (
 	"net/http"
-	"os"
 	"testing"
 	"time"
 
 	"podd/cmd/podd/e2e/controlplane"
+	"podd/cmd/podd/e2e/harness"
 )
 
-// patience is the maximum time that a test waits for an event: three minutes, or
-// $PODD_E2E_PATIENCE on a slow host.
-var patience = func() time.Duration {
-	if given, err := time.ParseDuration(os.Getenv("PODD_E2E_PATIENCE")); err == nil {
-		return given
-	}
-	return 3 * time.Minute
-}()
+// patience is the maximum time that a test waits for an event.
+var patience = harness.Patience(3 * time.Minute)
 
-// eventually polls until is returns nil. After patience it fails with the last error.
-func eventually(t *testing.T, what string, is func() error) {
+// eventually polls until check returns nil. After patience the test fails with the last error.
+func eventually(t *testing.T, condition string, check func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		err := is()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("waiting until %s: %v", what, err)
-		}
-	}
+	harness.Eventually(t, patience, condition, check)
 }
 
 // A client sends requests to the API server as the user of a kubeconfig.

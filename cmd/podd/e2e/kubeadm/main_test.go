@@ -5,46 +5,34 @@ package kubeadm
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"podd/cmd/podd/e2e/harness"
 	"podd/runtime/runtimetest/stack"
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-var thisNode *node // the node that this process is
+var thisNode *node // the node in which this process runs
 
-// poddEnv is the environment variable with the podd that the first node has built, so that the
-// second node does not have to build it.
+// poddEnv is the environment variable with the path of the podd that the first node has built,
+// so that the second node does not build it again.
 const poddEnv = "PODD_KUBEADM_PODD"
 
 func TestMain(m *testing.M) {
-	run := runFirstNode
-	if os.Getenv(nodeEnv) != "" {
-		run = func() (int, error) { return runOnNode(m) }
+	if os.Getenv(nodeEnv) == "" {
+		harness.Exit(runFirstNode())
 	}
-	code, err := run()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	harness.Exit(harness.RunInTempDir(func(dir string) (int, error) { return runOnNode(m, dir) }))
 }
 
-// runOnNode runs the tests on a node, with a runtime and the programs of Kubernetes.
-func runOnNode(m *testing.M) (code int, err error) {
+// runOnNode runs the tests on a node, with a runtime and the programs of Kubernetes in dir.
+func runOnNode(m *testing.M, dir string) (exitCode int, err error) {
 	ctx := context.Background()
-	dir, err := os.MkdirTemp("", "podd-")
-	if err != nil {
-		return 1, err
-	}
-	defer os.RemoveAll(dir)
 	n := &node{name: os.Getenv(nodeEnv), dir: filepath.Join(dir, "node")}
 	defer func() { _ = unix.Unmount(n.dir, unix.MNT_DETACH) }()
 	thisNode = n
@@ -60,7 +48,7 @@ func runOnNode(m *testing.M) (code int, err error) {
 	podd := os.Getenv(poddEnv)
 	if podd == "" {
 		podd = filepath.Join(dir, "podd")
-		if err := errors.Join(build(ctx, "../../../..", podd), os.Setenv(poddEnv, podd)); err != nil {
+		if err := errors.Join(harness.BuildPodd(ctx, podd), os.Setenv(poddEnv, podd)); err != nil {
 			return 1, err
 		}
 	}
@@ -71,7 +59,7 @@ func runOnNode(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, n.runtime.Destroy(ctx)) }()
-	if err := errors.Join(enableForwarding(), n.cgroups()); err != nil {
+	if err := errors.Join(enableForwarding(), n.createCgroups()); err != nil {
 		return 1, err
 	}
 	if n.name == first { // which runs the control plane
@@ -80,14 +68,4 @@ func runOnNode(m *testing.M) (code int, err error) {
 		}
 	}
 	return m.Run(), nil
-}
-
-// build builds podd in the module's directory.
-func build(ctx context.Context, module, file string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-tags", "grpcnotrace", "-o", file, "./cmd/podd")
-	cmd.Dir, cmd.Env = module, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building %s: %w: %s", file, err, out)
-	}
-	return nil
 }

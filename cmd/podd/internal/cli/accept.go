@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/alecthomas/kong"
+
 	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/cmd/podd/internal/printer"
@@ -19,7 +21,7 @@ type AcceptCmd struct {
 	Source string `arg:"" optional:"" help:"With empty: the manifest directory, or the file in it, as in podd's flags or configuration." complete:"file"`
 }
 
-// Help describes each change that can be accepted.
+// Help describes the changes that can be accepted.
 func (c *AcceptCmd) Help() string {
 	return `The name of the node is part of the names and UIDs of its pods. podd stores it in its root directory when it first starts. If the hostname changes later, podd keeps the stored name, replaces no pod, and reports a problem.
 
@@ -34,8 +36,8 @@ If a manifest directory is empty, but is not the directory from which podd read 
 accepts the directory as it is, and stops the pods of the missing manifests.`
 }
 
-// Validate returns an error if the source is missing or not expected.
-func (c *AcceptCmd) Validate() error {
+// Validate returns an error if the argument SOURCE is missing or not permitted.
+func (c *AcceptCmd) Validate(*kong.Context) error {
 	switch {
 	case c.Change == "empty" && c.Source == "":
 		return errors.New("missing SOURCE, the directory that is empty or has lost manifests: podd accept empty SOURCE")

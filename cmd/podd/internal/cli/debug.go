@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 
@@ -21,7 +22,7 @@ import (
 // DebugCmd is the podd debug command.
 type DebugCmd struct {
 	client.Flags
-	Select
+	PodSelector
 	Pod             string        `arg:"" help:"Name of a running pod. The node name at its end may be omitted." complete:"pod"`
 	Command         []string      `arg:"" optional:"" help:"Command and arguments, after --. Default: the command of the image."`
 	Image           string        `required:"" placeholder:"IMAGE" help:"Container image to use for debug container."`
@@ -39,7 +40,7 @@ type DebugCmd struct {
 }
 
 // Validate returns an error for invalid combinations of flags and arguments.
-func (c *DebugCmd) Validate() error {
+func (c *DebugCmd) Validate(*kong.Context) error {
 	if kind, _, named := strings.Cut(c.Pod, "/"); named && slices.Contains([]string{"node", "nodes", "no"}, kind) {
 		return fmt.Errorf("%s: podd debug supports only pods; on the node itself, use a shell", c.Pod)
 	}
@@ -56,7 +57,7 @@ func (c *DebugCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return exit.With(exit.Usage, err)
 	}
-	p, pod, word, err := connectPod(ctx, c.Flags, c.Select, c.Pod)
+	p, pod, word, err := connectPod(ctx, c.Flags, c.PodSelector, c.Pod)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func TestGet_Goldens(t *testing.T) {
 	} {
 		f := poddtest.ServeShop(t) // revisions depend on earlier requests
 		got := podd(t, f, append([]string{"get"}, strings.Fields(words)...)...)
-		golden(t, name, fmt.Sprintf("%s-- stderr, code %d --\n%s", got.Out, got.Code, got.Err))
+		compareGolden(t, name, fmt.Sprintf("%s-- stderr, code %d --\n%s", got.Out, got.Code, got.Err))
 	}
 }
 
@@ -74,7 +74,7 @@ func TestGet_Watch(t *testing.T) {
 	if code := executeVerb(ctx, s, "get", "--run-dir", f.Dir, "pods", "-w"); code != exit.Interrupted {
 		t.Errorf("got exit code %d, want %d", code, exit.Interrupted)
 	}
-	golden(t, "get_watch", out.String())
+	compareGolden(t, "get_watch", out.String())
 }
 
 // TestListing_Paint checks that colors do not change the width of columns.
@@ -99,7 +99,7 @@ func TestObjects_PaintTypes(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", cell, got, want)
 		}
 	}
-	if got := paint(1, "Running"); got != printer.Status("Running") {
-		t.Errorf("STATUS Running: got %q, want %q", got, printer.Status("Running"))
+	if got := paint(1, "Running"); got != printer.ColorStatus("Running") {
+		t.Errorf("STATUS Running: got %q, want %q", got, printer.ColorStatus("Running"))
 	}
 }

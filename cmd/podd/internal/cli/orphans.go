@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/alecthomas/kong"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -33,7 +34,7 @@ rm removes a directory, its data, and the logs of its pod. It unmounts the volum
 
 // Validate returns an error for arguments that would remove nothing, or something by
 // mistake.
-func (c *OrphansCmd) Validate() error {
+func (c *OrphansCmd) Validate(*kong.Context) error {
 	switch {
 	case c.Action == "ls" && (len(c.UIDs) > 0 || c.All):
 		return errors.New("ls takes neither UIDs nor --all; they are for rm")
@@ -55,7 +56,7 @@ func (c *OrphansCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	}
 	var all []server.Orphan
 	if c.Action == "ls" || c.All {
-		if all, err = p.Orphans(ctx); err != nil {
+		if all, err = p.ListOrphans(ctx); err != nil {
 			return err
 		}
 	}
@@ -88,7 +89,7 @@ func removeOrphans(ctx context.Context, p *client.Client, uids []string, s iostr
 func (c *OrphansCmd) print(all []server.Orphan, s iostreams.Streams) error {
 	switch {
 	case c.Output != "":
-		return printer.Data(s.Out, c.Output, all)
+		return printer.WriteData(s.Out, c.Output, all)
 	case len(all) == 0:
 		fmt.Fprintln(s.Err, "podd: no orphaned pod directories")
 		return nil

@@ -45,5 +45,5 @@ func TestOrphans(t *testing.T) {
 		got := podd(t, f, words...)
 		text.WriteString("$ podd " + strings.Join(words, " ") + "\n" + got.Out + got.Err)
 	}
-	golden(t, "orphans", text.String())
+	compareGolden(t, "orphans", text.String())
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/server"
@@ -30,7 +32,7 @@ No pod starts until the node has booted or podd shutdown --cancel is called. Wit
 }
 
 // Validate rejects flags that contradict each other.
-func (c *ShutdownCmd) Validate() error {
+func (c *ShutdownCmd) Validate(*kong.Context) error {
 	switch {
 	case c.Grace < 0:
 		return fmt.Errorf("--grace: %s is negative", c.Grace)

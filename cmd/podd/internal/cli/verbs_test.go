@@ -3,19 +3,14 @@ package cli
 import (
 	"bytes"
 	"context"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"podd/cmd/podd/internal/iostreams"
 	"podd/cmd/podd/internal/poddtest"
+	"podd/runtime/runtimetest/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata/verbs")
 
 // verbs is a grammar with the verbs of this package.
 type verbs struct {
@@ -58,25 +53,8 @@ func executeVerb(ctx context.Context, s iostreams.Streams, words ...string) int 
 	return poddtest.Execute(ctx, &verbs{}, s, words...)
 }
 
-// golden compares got with a file in testdata/verbs of the repository. With -update it
-// rewrites the file.
-func golden(t *testing.T, name, got string) {
+// compareGolden compares got with a file in testdata/verbs of the repository.
+func compareGolden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("../../../../testdata/verbs", name+".txt")
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := gocmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
-	}
+	golden.Compare(t, filepath.Join("../../../../testdata/verbs", name+".txt"), got)
 }

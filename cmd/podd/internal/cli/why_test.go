@@ -35,11 +35,11 @@ func TestWhy_Goldens(t *testing.T) {
 		Pod: server.Key{Namespace: "default", Name: "new-n1"},
 	})
 	for _, name := range []string{"clock-n1", "db-n1", "job-n1", "gone-n1", "new-n1"} {
-		golden(t, "why_"+strings.TrimSuffix(name, "-n1"), whyText(v, subject{key: server.Key{Namespace: "default", Name: name}}))
+		compareGolden(t, "why_"+strings.TrimSuffix(name, "-n1"), whyText(v, subject{key: server.Key{Namespace: "default", Name: name}}))
 	}
-	golden(t, "why_web", whyText(v, subject{key: server.Key{Namespace: "prod", Name: "web-n1"}}))
+	compareGolden(t, "why_web", whyText(v, subject{key: server.Key{Namespace: "prod", Name: "web-n1"}}))
 	for name, path := range map[string]string{"clock": "clock.yaml", "db": "db.yaml", "new": "new.yaml"} {
-		golden(t, "why_file_"+name, whyText(v, subject{path: "/etc/podd/manifests/" + path}))
+		compareGolden(t, "why_file_"+name, whyText(v, subject{path: "/etc/podd/manifests/" + path}))
 	}
 }
 
@@ -59,7 +59,7 @@ func TestWhy_Events(t *testing.T) {
 	for _, e := range all {
 		w.events = append(w.events, *e)
 	}
-	golden(t, "why_events", w.explain(subject{key: web.Key()}))
+	compareGolden(t, "why_events", w.explain(subject{key: web.Key()}))
 }
 
 // TestWhy_States checks the headline of a pod in every state.
@@ -104,7 +104,7 @@ func TestWhy_States(t *testing.T) {
 	} {
 		fmt.Fprintf(&b, "%s\n", whyText(poddtest.ViewOf(p), subject{key: p.Key()}))
 	}
-	golden(t, "why_states", b.String())
+	compareGolden(t, "why_states", b.String())
 }
 
 // TestWhy_EscapesControls checks that control characters from containers are escaped.
@@ -179,16 +179,16 @@ func TestWhy_Verb(t *testing.T) {
 		t.Errorf("without targets: got\n%s%s", got.Out, got.Err)
 	}
 	if got := podd(t, f, "why", "absent"); got.Code != 1 || got.Err != "podd: no pod \"absent\"; podd ps lists them\n" {
-		t.Errorf("unknown pod: got exit code %d, %s", got.Code, got.Err)
+		t.Errorf("unknown pod: got exit code %d, %s; want 1 and an error for the unknown pod", got.Code, got.Err)
 	}
 	down := poddtest.ViewOf()
 	down.Problems = []server.ProblemView{{Severity: "error", Message: "containerd is not responding"}}
 	f.Publish(down)
 	if got := podd(t, f, "why"); got != (poddtest.Result{Out: "error: containerd is not responding\n"}) {
-		t.Errorf("problem of the node: got %+v", got)
+		t.Errorf("problem of the node: got %+v, want this problem only", got)
 	}
 	f.Publish(poddtest.ViewOf(poddtest.Started(poddtest.PodAt("a.yaml", 1, "a", "app"))))
 	if got := podd(t, f, "why"); got != (poddtest.Result{Err: "podd: 1 pod, no problems\n"}) {
-		t.Errorf("without problems: got %+v", got)
+		t.Errorf("without problems: got %+v, want 1 pod without problems", got)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"podd/reconcile"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
+	"podd/reconcile/state"
 )
 
 // A qosSyncer sets the limits of the cgroups that contain the cgroups of pods. The CPU
@@ -22,7 +23,7 @@ type qosSyncer struct {
 	o       qosOptions
 	cgroups chan []render.Cgroup // capacity 1: the newest desired cgroups
 
-	// The following fields belong to the goroutine that calls take.
+	// The following fields belong to the goroutine that calls recordChange.
 	node     render.Node
 	isReady  bool // the runtime has reported its cgroup driver
 	requests map[types.NamespacedName]int64
@@ -41,10 +42,10 @@ func newQOSSyncer(o qosOptions) *qosSyncer {
 	return &qosSyncer{o: o, cgroups: make(chan []render.Cgroup, 1), node: o.Node, requests: map[types.NamespacedName]int64{}}
 }
 
-// take records the pods of a change. It does not block. Only one goroutine may call it.
-func (k *qosSyncer) take(c reconcile.Change) {
+// recordChange records the pods of a change. It does not block. Only one goroutine may call it.
+func (k *qosSyncer) recordChange(c reconcile.Change) {
 	before, driver, wasReady := k.total, k.node.CgroupDriver, k.isReady
-	for _, key := range c.Gone {
+	for _, key := range c.Removed {
 		k.setRequest(key, 0)
 	}
 	for _, r := range c.Reports {
@@ -73,9 +74,9 @@ func (k *qosSyncer) setRequest(key types.NamespacedName, milli int64) {
 	}
 }
 
-// podCPURequest returns the CPU request of the running version of a pod in millicores, or 0
-// if the pod has finished.
-func podCPURequest(r *reconcile.Report) int64 {
+// podCPURequest returns the CPU request of the running version of a pod, in millicores, or 0 if
+// the pod has finished.
+func podCPURequest(r *state.Report) int64 {
 	if r.Pod.Status.Phase == v1.PodSucceeded || r.Pod.Status.Phase == v1.PodFailed {
 		return 0
 	}
@@ -85,8 +86,8 @@ func podCPURequest(r *reconcile.Report) int64 {
 	return render.ClassRequest(r.Pod)
 }
 
-// run writes the cgroups until ctx is done. It retries after a failure, and logs a
-// failure only if it differs from the previous one.
+// run writes the cgroups until ctx is done. It retries after a failure, and logs a failure only
+// if it differs from the previous failure.
 func (k *qosSyncer) run(ctx context.Context) error {
 	var desired []render.Cgroup
 	written, failures := map[string]render.Cgroup{}, 0
@@ -122,8 +123,8 @@ func (k *qosSyncer) run(ctx context.Context) error {
 	}
 }
 
-// write updates the desired cgroups that differ from those in written, and records them
-// there.
+// write updates the desired cgroups that differ from the cgroups in written, and records the
+// updated cgroups in written.
 func (k *qosSyncer) write(desired []render.Cgroup, written map[string]render.Cgroup) error {
 	var errs []error
 	for _, c := range desired {

@@ -14,6 +14,7 @@ import (
 
 	"podd/reconcile"
 	"podd/reconcile/render"
+	"podd/reconcile/state"
 	"podd/runtime"
 )
 
@@ -36,18 +37,18 @@ func TestQOSSyncer(t *testing.T) {
 		go k.run(ctx)
 		defer cancel()
 
-		report := func(name, cpu string, phase v1.PodPhase) *reconcile.Report {
+		report := func(name, cpu string, phase v1.PodPhase) *state.Report {
 			pod := &v1.Pod{Status: v1.PodStatus{Phase: phase}}
 			pod.Spec.Containers = []v1.Container{{Resources: v1.ResourceRequirements{
 				Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu)},
 			}}}
-			return &reconcile.Report{Key: types.NamespacedName{Name: name}, Pod: pod}
+			return &state.Report{Key: types.NamespacedName{Name: name}, Pod: pod}
 		}
 		ready := runtime.Node{Ready: true, CgroupDriver: "cgroupfs"}
 		step := func(name string, c reconcile.Change, want ...string) {
 			t.Helper()
 			made = nil
-			k.take(c)
+			k.recordChange(c)
 			synctest.Wait()
 			var got []string
 			for _, c := range made {
@@ -58,20 +59,20 @@ func TestQOSSyncer(t *testing.T) {
 			}
 		}
 		const all, burstable, besteffort = "/kubepods", "/kubepods/burstable", "/kubepods/besteffort"
-		step("runtime not ready", reconcile.Change{Reports: []*reconcile.Report{report("a", "250m", v1.PodRunning)}})
+		step("runtime not ready", reconcile.Change{Reports: []*state.Report{report("a", "250m", v1.PodRunning)}})
 		step("runtime ready", reconcile.Change{Node: ready}, all, burstable, besteffort)
 		if made[0].Memory != 1<<30 || made[0].CPUShares != 2048 || made[1].CPUShares != 256 || made[2].CPUShares != 2 {
-			t.Errorf("runtime ready: got cgroups %+v", made)
+			t.Errorf("runtime ready: got cgroups %+v, want the memory limit and the shares 2048, 256 and 2", made)
 		}
-		step("pod added", reconcile.Change{Node: ready, Reports: []*reconcile.Report{report("b", "500m", v1.PodPending)}}, burstable)
+		step("pod added", reconcile.Change{Node: ready, Reports: []*state.Report{report("b", "500m", v1.PodPending)}}, burstable)
 		if made[0].CPUShares != 768 {
 			t.Errorf("two pods: got %d CPU shares, want 768", made[0].CPUShares)
 		}
-		step("no change", reconcile.Change{Node: ready, Reports: []*reconcile.Report{report("b", "500m", v1.PodRunning)}})
+		step("no change", reconcile.Change{Node: ready, Reports: []*state.Report{report("b", "500m", v1.PodRunning)}})
 		fail = errors.New("no cgroups")
-		step("pod finished, with an error", reconcile.Change{Node: ready, Reports: []*reconcile.Report{report("b", "500m", v1.PodSucceeded)}}, burstable)
+		step("pod finished, with an error", reconcile.Change{Node: ready, Reports: []*state.Report{report("b", "500m", v1.PodSucceeded)}}, burstable)
 		fail = nil
-		step("pod deleted", reconcile.Change{Node: ready, Gone: []types.NamespacedName{{Name: "a"}}}, burstable)
+		step("pod deleted", reconcile.Change{Node: ready, Removed: []types.NamespacedName{{Name: "a"}}}, burstable)
 		if made[0].CPUShares != 2 {
 			t.Errorf("no pods: got %d CPU shares, want 2", made[0].CPUShares)
 		}

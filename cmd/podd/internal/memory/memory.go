@@ -1,4 +1,6 @@
-// Package memory reduces the memory use of an idle podd.
+// Package memory reduces the anonymous memory of podd, which the kernel cannot reclaim without
+// swap. The pages of the program file are not in its scope, because the kernel reclaims them when
+// it needs memory.
 package memory
 
 import (
@@ -10,8 +12,8 @@ import (
 )
 
 // A burst of pods leaves garbage. An idle podd allocates too little to start the garbage
-// collector, so podd starts it. Most pages of the program are also not needed until the
-// next burst, but periodic checks map many of them again.
+// collector, so podd starts it and returns the freed memory to the operating system. Without
+// this, the Go runtime would start it after two minutes and would keep a part of the memory.
 const (
 	gcPercent = 50
 	// With thousands of pods the heap does not fit into the caches of the CPU, so that CPU time
@@ -20,9 +22,8 @@ const (
 	largeHeap        = 64 << 20    // bytes
 	heapInterval     = time.Second // between two checks of the heap's size
 
-	quietPercent    = 20 // an idle podd rarely needs a garbage collection
-	quietAfter      = 3 * time.Second
-	programInterval = 10 * time.Second // costs half a millisecond
+	quietPercent = 20 // an idle podd rarely needs a garbage collection
+	quietAfter   = 3 * time.Second
 )
 
 // ReduceHeapProfile reduces the number of allocations that are sampled for
@@ -35,7 +36,7 @@ func ReduceHeapProfile() {
 	}
 }
 
-// A Trimmer returns memory to the operating system when podd has become idle.
+// A Trimmer returns unused heap memory to the operating system when podd has become idle.
 type Trimmer struct{ busy chan struct{} } // capacity 1
 
 // NewTrimmer returns a Trimmer. Run must be called once.
@@ -73,13 +74,9 @@ func (t Trimmer) Run(ctx context.Context) error {
 			freed = false
 			quiet.Reset(quietAfter)
 		case <-quiet.C:
-			if !freed {
-				set(quietPercent)
-				debug.FreeOSMemory()
-			}
+			set(quietPercent)
+			debug.FreeOSMemory()
 			freed = true
-			quiet.Reset(programInterval)
-			_ = releaseProgram() // after an error, podd only uses more memory
 		}
 	}
 }

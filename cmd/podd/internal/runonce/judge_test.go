@@ -9,8 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/cmd/podd/internal/exit"
-	"podd/reconcile"
 	"podd/reconcile/plan"
+	"podd/reconcile/state"
 )
 
 const (
@@ -26,7 +26,7 @@ func TestJudge(t *testing.T) {
 	restartsOn42, restartsOnAny := newPod(t, "a", never, "c"), newPod(t, "b", never, "c")
 	setRestartRule(restartsOn42, v1.ContainerRestartRuleOnExitCodesOpIn, 42)
 	setRestartRule(restartsOnAny, v1.ContainerRestartRuleOnExitCodesOpNotIn)
-	pull := func(status, count int) func(*reconcile.Report) {
+	pull := func(status, count int) func(*state.Report) {
 		return addStep("main", plan.Failure{Count: count, Reason: "ErrImagePull", Status: status, Message: "pulling x: no", Until: after(99)})
 	}
 	tests := []struct {
@@ -43,27 +43,27 @@ func TestJudge(t *testing.T) {
 		{name: "long-running pod no longer ready", pods: []runPod{job, withReportAt(ready, 2)}, in: judgeInput{Released: true}, start: 2},
 		{name: "no long-running pods", pods: []runPod{job, retried}, start: 2},
 		{name: "only long-running pods", pods: []runPod{ready}, start: 1, outcome: outcomeReady},
-		{name: "succeeded", pods: []runPod{withReportAt(job, 2, setExit("main", 0, 1, 1), setFinished)}, start: 1, outcome: outcomeEnded},
-		{name: "one failed", pods: []runPod{withReportAt(job, 2, setExit("main", 3, 1, 1), setExit("helper", 0, 1, 1), setFinished)}, start: 1, outcome: outcomeEnded, code: 3},
-		{name: "two containers failed", pods: []runPod{withReportAt(job, 2, setExit("main", 3, 1, 1), setExit("helper", 3, 1, 1), setFinished)}, start: 1, outcome: outcomeEnded, code: 1},
+		{name: "succeeded", pods: []runPod{withReportAt(job, 2, setExit("main", 0, 1, 1), setFinished)}, start: 1, outcome: outcomeCompleted},
+		{name: "one failed", pods: []runPod{withReportAt(job, 2, setExit("main", 3, 1, 1), setExit("helper", 0, 1, 1), setFinished)}, start: 1, outcome: outcomeCompleted, code: 3},
+		{name: "two containers failed", pods: []runPod{withReportAt(job, 2, setExit("main", 3, 1, 1), setExit("helper", 3, 1, 1), setFinished)}, start: 1, outcome: outcomeCompleted, code: 1},
 		{name: "two pods failed", pods: []runPod{
 			withReportAt(job, 2, setExit("main", 3, 1, 1), setFinished),
 			withReportAt(newPod(t, "b", never, "c"), 2, setExit("c", 4, 1, 1), setFinished),
-		}, start: 2, outcome: outcomeEnded, code: 1},
+		}, start: 2, outcome: outcomeCompleted, code: 1},
 		{name: "one failed, one running", pods: []runPod{withReportAt(job, 2, setExit("main", 3, 1, 1), setFinished), withReportAt(retried, 1)}, start: 2},
 		{name: "crash of a long-running pod does not determine the code", pods: []runPod{
 			withReportAt(ready, 3, setExit("pg", 9, 2, 1)), withReportAt(job, 2, setExit("main", 0, 1, 1), setFinished),
-		}, in: judgeInput{Released: true}, start: 2, outcome: outcomeEnded},
+		}, in: judgeInput{Released: true}, start: 2, outcome: outcomeCompleted},
 		{name: "exit of a sidecar does not determine the code", pods: []runPod{
 			withReportAt(newPod(t, "s", never, "sidecar:log", "c"), 2, setExit("log", 137, 1, 1), setExit("c", 5, 1, 1), setFinished),
-		}, start: 1, outcome: outcomeEnded, code: 5},
-		{name: "disappeared before it ended", pods: []runPod{withReportAt(job, 2, setFinished, func(r *reconcile.Report) { r.Finished.Failed = true })}, start: 1, outcome: outcomeEnded, code: exit.Internal},
-		{name: "evicted", pods: []runPod{withReportAt(job, 2, setEvicted)}, start: 1, outcome: outcomeEnded, code: exit.Internal},
-		{name: "evicted and killed", pods: []runPod{withReportAt(job, 2, setExit("main", 137, 1, 1), setEvicted)}, start: 1, outcome: outcomeEnded, code: exit.Internal},
-		{name: "exit code 256", pods: []runPod{withReportAt(job, 2, setExit("main", 256, 1, 1), setFinished)}, start: 1, outcome: outcomeEnded, code: 1},
+		}, start: 1, outcome: outcomeCompleted, code: 5},
+		{name: "disappeared before it ended", pods: []runPod{withReportAt(job, 2, setFinished, func(r *state.Report) { r.Finished.Failed = true })}, start: 1, outcome: outcomeCompleted, code: exit.Internal},
+		{name: "evicted", pods: []runPod{withReportAt(job, 2, setEvicted)}, start: 1, outcome: outcomeCompleted, code: exit.Internal},
+		{name: "evicted and killed", pods: []runPod{withReportAt(job, 2, setExit("main", 137, 1, 1), setEvicted)}, start: 1, outcome: outcomeCompleted, code: exit.Internal},
+		{name: "exit code 256", pods: []runPod{withReportAt(job, 2, setExit("main", 256, 1, 1), setFinished)}, start: 1, outcome: outcomeCompleted, code: 1},
 		{name: "timed out", pods: []runPod{withReportAt(job, 1)}, in: judgeInput{Timeout: 9 * time.Second}, start: 1, outcome: outcomeTimedOut, code: exit.Timeout},
 		{name: "before the timeout", pods: []runPod{withReportAt(job, 1)}, in: judgeInput{Timeout: 11 * time.Second}, start: 1},
-		{name: "ended at the timeout", pods: []runPod{withReportAt(job, 2, setExit("main", 3, 1, 1), setFinished)}, in: judgeInput{Timeout: time.Second, Interrupted: true}, start: 1, outcome: outcomeEnded, code: 3},
+		{name: "ended at the timeout", pods: []runPod{withReportAt(job, 2, setExit("main", 3, 1, 1), setFinished)}, in: judgeInput{Timeout: time.Second, Interrupted: true}, start: 1, outcome: outcomeCompleted, code: 3},
 		{name: "interrupted", pods: []runPod{withReportAt(job, 1)}, in: judgeInput{Interrupted: true, Timeout: time.Second}, start: 1, outcome: outcomeInterrupted, code: exit.Interrupted},
 		{name: "broken", pods: []runPod{withReportAt(job, 1)}, in: judgeInput{Broken: errors.New("writing stdout: broken pipe")}, start: 1, outcome: outcomeBroken, code: exit.Internal},
 		{name: "pull fails once", pods: []runPod{withReportAt(job, 1, pull(0, 1))}, start: 1},
@@ -74,7 +74,7 @@ func TestJudge(t *testing.T) {
 		{name: "invalid image name", pods: []runPod{withReportAt(job, 1, addStep("main", plan.Failure{Count: 1, Final: true, Reason: "InvalidImageName"}))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
 		{name: "start fails four times", pods: []runPod{withReportAt(job, 1, addStep("main", plan.Failure{Count: 4, Reason: "CreateContainerError"}))}, start: 1},
 		{name: "start fails five times", pods: []runPod{withReportAt(job, 1, addStep("main", plan.Failure{Count: 5, Reason: "CreateContainerError"}))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
-		{name: "sandbox fails five times", pods: []runPod{withReportAt(job, 1, func(r *reconcile.Report) { r.Decision.Failure.Count = 5 })}, start: 1, outcome: outcomeFailing, code: exit.Internal},
+		{name: "sandbox fails five times", pods: []runPod{withReportAt(job, 1, func(r *state.Report) { r.Decision.Failure.Count = 5 })}, start: 1, outcome: outcomeFailing, code: exit.Internal},
 		{name: "rejected", pods: []runPod{withReportAt(job, 1, setWaiting(plan.RuleNotAdmitted, "host port 80 is taken", 1), setFinal)}, start: 1, outcome: outcomeFailing, code: exit.Internal},
 		{name: "waits for a network", pods: []runPod{withReportAt(job, 1, setWaiting(plan.RuleNetworkNotReady, "no CNI", 1))}, start: 1},
 		{name: "waits too long", pods: []runPod{withReportAt(job, 1, setWaiting(plan.RuleNetworkNotReady, "no CNI", -20))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
@@ -143,7 +143,7 @@ func TestWithReport(t *testing.T) {
 	}
 	removed := newReport(p)
 	removed.Version = nil
-	if diff := cmp.Diff(p.Report, p.withReport(removed, after(3)).Report, cmp.Comparer(func(a, b *reconcile.Report) bool { return a == b })); diff != "" {
+	if diff := cmp.Diff(p.Report, p.withReport(removed, after(3)).Report, cmp.Comparer(func(a, b *state.Report) bool { return a == b })); diff != "" {
 		t.Error("a report without a desired version replaced the previous report")
 	}
 }

@@ -11,8 +11,8 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/decode"
-	"podd/reconcile"
 	"podd/reconcile/plan"
+	"podd/reconcile/state"
 	"podd/runtime"
 )
 
@@ -72,9 +72,9 @@ func setRestartRule(p runPod, op v1.ContainerRestartRuleOnExitCodesOperator, cod
 }
 
 // newReport returns the report of a running worker of p, with changes.
-func newReport(p runPod, change ...func(*reconcile.Report)) *reconcile.Report {
+func newReport(p runPod, change ...func(*state.Report)) *state.Report {
 	spec := *p.Desired.Spec
-	r := &reconcile.Report{
+	r := &state.Report{
 		Key: p.Desired.Key, Version: p.Desired, Pod: &spec, Exists: true,
 		Decision: plan.Decision{Phase: plan.PhaseRun, Rule: plan.RuleRun}, Since: at, Last: map[string]plan.Exit{},
 	}
@@ -85,16 +85,16 @@ func newReport(p runPod, change ...func(*reconcile.Report)) *reconcile.Report {
 }
 
 // withReportAt returns p with newReport, received some seconds after at.
-func withReportAt(p runPod, seconds float64, change ...func(*reconcile.Report)) runPod {
+func withReportAt(p runPod, seconds float64, change ...func(*state.Report)) runPod {
 	return p.withReport(newReport(p, change...), after(seconds))
 }
 
-func setReady(r *reconcile.Report) {
+func setReady(r *state.Report) {
 	r.Pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
 }
 
-func setRunning(container string) func(*reconcile.Report) {
-	return func(r *reconcile.Report) {
+func setRunning(container string) func(*state.Report) {
+	return func(r *state.Report) {
 		r.Pod.Status.ContainerStatuses = append(r.Pod.Status.ContainerStatuses, v1.ContainerStatus{
 			Name: container, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
 		})
@@ -102,8 +102,8 @@ func setRunning(container string) func(*reconcile.Report) {
 }
 
 // setExit sets the last exit of a container: in its n-th run, after some seconds.
-func setExit(container string, code int32, n uint32, seconds float64) func(*reconcile.Report) {
-	return func(r *reconcile.Report) {
+func setExit(container string, code int32, n uint32, seconds float64) func(*state.Report) {
+	return func(r *state.Report) {
 		reason := "Error"
 		if code == 0 {
 			reason = "Completed"
@@ -114,8 +114,8 @@ func setExit(container string, code int32, n uint32, seconds float64) func(*reco
 	}
 }
 
-func setExitReason(container, reason, message string) func(*reconcile.Report) {
-	return func(r *reconcile.Report) {
+func setExitReason(container, reason, message string) func(*state.Report) {
+	return func(r *state.Report) {
 		e := r.Last[container]
 		e.Reason, e.Message = reason, message
 		r.Last[container] = e
@@ -123,8 +123,8 @@ func setExitReason(container, reason, message string) func(*reconcile.Report) {
 }
 
 // setMessage sets the termination message of a container's last exit.
-func setMessage(container, message string) func(*reconcile.Report) {
-	return func(r *reconcile.Report) {
+func setMessage(container, message string) func(*state.Report) {
+	return func(r *state.Report) {
 		e := r.Last[container]
 		e.TerminationMessage, e.MessageRead = message, true
 		r.Last[container] = e
@@ -132,7 +132,7 @@ func setMessage(container, message string) func(*reconcile.Report) {
 }
 
 // setFinished finishes the pod with the result of its last exits.
-func setFinished(r *reconcile.Report) {
+func setFinished(r *state.Report) {
 	f := &plan.Finished{UID: r.Version.UID, Hash: r.Version.Hash}
 	for _, e := range r.Last {
 		f.Failed = f.Failed || e.Code != 0
@@ -140,31 +140,31 @@ func setFinished(r *reconcile.Report) {
 	r.Finished, r.Decision.Rule, r.Decision.Phase = f, plan.RuleFinished, plan.PhaseWindDown
 }
 
-func setEvicted(r *reconcile.Report) {
+func setEvicted(r *state.Report) {
 	setFinished(r)
 	r.Finished.Failed, r.Finished.Reason, r.Finished.Message = true, plan.Evicted, "Pod exceeds its limit"
 }
 
-func addStep(container string, f plan.Failure) func(*reconcile.Report) {
-	return func(r *reconcile.Report) {
+func addStep(container string, f plan.Failure) func(*state.Report) {
+	return func(r *state.Report) {
 		r.Decision.Steps = append(r.Decision.Steps, plan.Step{
 			Container: container, Rule: "step", Reason: f.Reason, Why: f.Message, Problem: true, Failure: f,
 		})
 	}
 }
 
-func setWaiting(rule plan.RuleID, why string, since float64) func(*reconcile.Report) {
-	return func(r *reconcile.Report) {
+func setWaiting(rule plan.RuleID, why string, since float64) func(*state.Report) {
+	return func(r *state.Report) {
 		r.Decision.Phase, r.Decision.Rule, r.Decision.Why, r.Decision.Problem = plan.PhaseWait, rule, why, true
 		r.Since = after(since)
 	}
 }
 
-func setFinal(r *reconcile.Report) { r.Decision.Failure.Final = true }
+func setFinal(r *state.Report) { r.Decision.Failure.Final = true }
 
 // setObserved sets the sandbox of the pod and its containers.
-func setObserved(ready bool, containers ...runtime.Container) func(*reconcile.Report) {
-	return func(r *reconcile.Report) {
+func setObserved(ready bool, containers ...runtime.Container) func(*state.Report) {
+	return func(r *state.Report) {
 		r.Observed = []runtime.Incarnation{{
 			Sandbox: runtime.Sandbox{ID: "s", UID: types.UID("u"), Ready: ready}, Containers: containers,
 		}}

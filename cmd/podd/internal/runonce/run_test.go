@@ -17,13 +17,14 @@ import (
 	"podd/cmd/podd/internal/exit"
 	"podd/manifest"
 	"podd/reconcile"
+	"podd/reconcile/state"
 )
 
 // A fakeRunner is an in-memory runner. It publishes one report for each desired pod. One
 // goroutine calls all methods except Down and ForceStop.
 type fakeRunner struct {
 	run     *runDriver
-	changes map[string]func(*reconcile.Report) // of the report, by the name of the pod; nil: no report
+	changes map[string]func(*state.Report) // of the report, by the name of the pod; nil: no report
 	failed  chan struct{}
 	err     error
 
@@ -44,7 +45,7 @@ func (s *fakeRunner) SetDesired(set *manifest.Set) {
 		}
 		s.desired = append(s.desired, p.Name)
 		if change := s.changes[p.Name]; change != nil {
-			s.run.publish(reconcile.Change{Reports: []*reconcile.Report{newReport(p, change)}})
+			s.run.publish(reconcile.Change{Reports: []*state.Report{newReport(p, change)}})
 		}
 	}
 }
@@ -61,7 +62,7 @@ func (s *fakeRunner) Down(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	s.run.publish(reconcile.Change{Gone: s.run.o.Order})
+	s.run.publish(reconcile.Change{Removed: s.run.o.Order})
 	return nil
 }
 
@@ -112,8 +113,8 @@ func drive(t *testing.T, o runOptions, s *fakeRunner, pods ...*manifest.Pod) (re
 }
 
 // all returns a function that applies all changes.
-func all(changes ...func(*reconcile.Report)) func(*reconcile.Report) {
-	return func(r *reconcile.Report) {
+func all(changes ...func(*state.Report)) func(*state.Report) {
+	return func(r *state.Report) {
 		for _, c := range changes {
 			c(r)
 		}
@@ -123,7 +124,7 @@ func all(changes ...func(*reconcile.Report)) func(*reconcile.Report) {
 // TestDrive_Order checks that the pods that end by themselves start when the long-running
 // pods are ready. When the last of them has ended, all pods must be stopped.
 func TestDrive_Order(t *testing.T) {
-	s := &fakeRunner{changes: map[string]func(*reconcile.Report){
+	s := &fakeRunner{changes: map[string]func(*state.Report){
 		"db":  setReady,
 		"a":   all(setExit("c", 0, 1, 1), setFinished),
 		"bad": all(setExit("c", 3, 1, 1), setFinished),
@@ -144,7 +145,7 @@ func TestDrive_Order(t *testing.T) {
 }
 
 func TestDrive_Timeout(t *testing.T) {
-	s := &fakeRunner{changes: map[string]func(*reconcile.Report){"a": setRunning("c")}, stuck: make(chan struct{})}
+	s := &fakeRunner{changes: map[string]func(*state.Report){"a": setRunning("c")}, stuck: make(chan struct{})}
 	result, _, err := drive(t, runOptions{Timeout: time.Millisecond}, s, decodePods(t, podManifest("a", never, "c"))...)
 	if err != nil || result.Verdict.Code != exit.Timeout || s.forceStops != 1 {
 		t.Errorf("got code %d, error %v, %d forced stops, want %d, nil, 1", result.Verdict.Code, err, s.forceStops, exit.Timeout)
@@ -166,7 +167,7 @@ func TestDrive_Interrupted(t *testing.T) {
 		for range test.signals {
 			signals <- os.Interrupt
 		}
-		s := &fakeRunner{changes: map[string]func(*reconcile.Report){"a": setRunning("c")}}
+		s := &fakeRunner{changes: map[string]func(*state.Report){"a": setRunning("c")}}
 		if test.stuck {
 			s.stuck = make(chan struct{})
 		}
@@ -210,14 +211,14 @@ func TestDrive_Broken(t *testing.T) {
 	close(s.failed)
 	result, _, err := drive(t, runOptions{}, s, decodePods(t, podManifest("a", never, "c"))...)
 	if result.Verdict.Code != exit.Internal || !errors.Is(err, s.err) || result.Verdict.Why != s.err.Error() {
-		t.Errorf("runner failed: got code %d, error %v, reason %s", result.Verdict.Code, err, result.Verdict.Why)
+		t.Errorf("runner failed: got code %d, error %v, reason %s; want the error of the runner and the internal exit code", result.Verdict.Code, err, result.Verdict.Why)
 	}
 	stdout := newLineStream("stdout", failingWriter{})
 	_ = stdout.write("c", "", nil, true)
 	_ = stdout.Flush()
 	result, _, err = drive(t, runOptions{Stdout: stdout}, &fakeRunner{}, decodePods(t, podManifest("a", never, "c"))...)
 	if result.Verdict.Code != exit.Internal || err != nil || result.Verdict.Why != "writing stdout: broken pipe" {
-		t.Errorf("writing stdout failed: got code %d, error %v, reason %s", result.Verdict.Code, err, result.Verdict.Why)
+		t.Errorf("writing stdout failed: got code %d, error %v, reason %s; want the internal exit code and the error of stdout as reason", result.Verdict.Code, err, result.Verdict.Why)
 	}
 }
 

@@ -63,6 +63,7 @@ func buildPinned(ctx context.Context, c *cache, module string) (Set, error) {
 	return set, err
 }
 
+// buildAll builds containerd, the CNI plugins and runc into directory bin.
 func buildAll(ctx context.Context, module, bin string, v Versions) error {
 	// The snapshotters for btrfs, zfs and device mapper and tracing are not needed.
 	static := append([]string{"build", "-o", bin + "/",
@@ -82,7 +83,7 @@ func goEnv(cgo string) []string {
 	return []string{"CGO_ENABLED=" + cgo, "GOWORK=off", "GOFLAGS=-buildvcs=false"}
 }
 
-// moduleHash returns a hash of everything on which the result of a build depends.
+// moduleHash returns a hash of everything that affects the built programs.
 func moduleHash(ctx context.Context, module string) (string, error) {
 	mod, err := os.ReadFile(filepath.Join(module, "go.mod"))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 
 	"podd/cmd/podd/internal/poddtest"
 	"podd/manifest"
-	"podd/reconcile"
 	"podd/reconcile/plan"
+	"podd/reconcile/state"
 	"podd/runtime"
 	kubetable "podd/server/kube/table"
 )
@@ -44,7 +44,7 @@ func TestPodView_EarlierVersion(t *testing.T) {
 		"foreign sandbox":          {plan.PhaseWait, inc("old", "v1:a", true), 0, 0},
 		"current version running":  {plan.PhaseWait, inc("new", "v1:b", false), 0, 0},
 	} {
-		r := &reconcile.Report{Key: key, Version: desired, Pod: desired.Spec, Observed: []runtime.Incarnation{test.observed}, Decision: plan.Decision{Phase: test.phase}}
+		r := &state.Report{Key: key, Version: desired, Pod: desired.Spec, Observed: []runtime.Incarnation{test.observed}, Decision: plan.Decision{Phase: test.phase}}
 		if p := podView(r, desired); p.Pod != desired.Spec || p.OutdatedRunning != test.earlier || p.OutdatedStopping != test.ending {
 			t.Errorf("%s: got %d earlier and %d ending, want %d and %d", name, p.OutdatedRunning, p.OutdatedStopping, test.earlier, test.ending)
 		}
@@ -55,7 +55,7 @@ func TestPodView_EarlierVersion(t *testing.T) {
 // sources have been read.
 func TestPodView_Unknown(t *testing.T) {
 	for phase, want := range map[plan.Phase]string{plan.PhaseHold: "Unknown", plan.PhaseStop: "Terminating"} {
-		p := podView(&reconcile.Report{Key: types.NamespacedName{Namespace: "default", Name: "web"}, Decision: plan.Decision{Phase: phase}}, nil)
+		p := podView(&state.Report{Key: types.NamespacedName{Namespace: "default", Name: "web"}, Decision: plan.Decision{Phase: phase}}, nil)
 		if got := kubetable.NewPodCells(p.Pod, poddtest.At).Status; got != want {
 			t.Errorf("%s: got %s, want %s", phase, got, want)
 		}
@@ -69,7 +69,7 @@ func TestPodView_Attempts(t *testing.T) {
 		{ID: "a", Attempt: 3, Annotations: map[string]string{runtime.AnnotationRestartCount: "2"}},
 		{ID: "b", Attempt: 2, Annotations: map[string]string{runtime.AnnotationRestartCount: "2"}},
 	}}}
-	p := podView(&reconcile.Report{Observed: observed}, nil)
+	p := podView(&state.Report{Observed: observed}, nil)
 	if want := (map[string]uint32{"a": 3}); !maps.Equal(p.Attempts, want) {
 		t.Errorf("got %v, want %v", p.Attempts, want)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile"
+	"podd/reconcile/state"
 	"podd/runtime"
 	"podd/server"
 )
@@ -86,17 +87,17 @@ func TestShowDesired(t *testing.T) {
 // earlier View must not change.
 func TestPublish_Sorted(t *testing.T) {
 	key := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "default", Name: name} }
-	report := func(name string) *reconcile.Report { return &reconcile.Report{Key: key(name)} }
+	report := func(name string) *state.Report { return &state.Report{Key: key(name)} }
 	v := New(Options{Self: server.View{Node: "n1"}})
 	var before *server.View
 	for _, step := range []struct {
 		change reconcile.Change
 		want   string
 	}{
-		{reconcile.Change{Reports: []*reconcile.Report{report("c"), report("a"), report("d")}}, "a c d"},
-		{reconcile.Change{Reports: []*reconcile.Report{report("b"), report("c")}, Gone: []types.NamespacedName{key("a"), key("unknown")}}, "b c d"},
+		{reconcile.Change{Reports: []*state.Report{report("c"), report("a"), report("d")}}, "a c d"},
+		{reconcile.Change{Reports: []*state.Report{report("b"), report("c")}, Removed: []types.NamespacedName{key("a"), key("unknown")}}, "b c d"},
 		{reconcile.Change{}, "b c d"},
-		{reconcile.Change{Gone: []types.NamespacedName{key("c"), key("d")}, Reports: []*reconcile.Report{report("e")}}, "b e"},
+		{reconcile.Change{Removed: []types.NamespacedName{key("c"), key("d")}, Reports: []*state.Report{report("e")}}, "b e"},
 	} {
 		was := shownNames(before)
 		v.Publish(step.change)

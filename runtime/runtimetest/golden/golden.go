@@ -1,6 +1,7 @@
-// Package goldentest compares results of tests with golden files. The test flag -update
-// rewrites the files.
-package goldentest
+// Package golden compares the results of tests with golden files. The test flag -update
+// rewrites these files. The package imports no other package of podd, so that the tests of
+// every package can use it.
+package golden
 
 import (
 	"flag"
@@ -11,6 +12,10 @@ import (
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
+
+// IsUpdate reports whether the test runs with -update. Tests that cannot use Compare, because
+// a golden file contains more than one result, must then rewrite the file and compare nothing.
+func IsUpdate() bool { return *update }
 
 // Compare reports an error if got differs from the content of file. With -update, it first
 // writes got to file.
@@ -26,6 +31,6 @@ func Compare(t testing.TB, file, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; -update rewrites it):\n%s", file, diff)
+		t.Errorf("%s (-want +got; go test -update rewrites it):\n%s", file, diff)
 	}
 }

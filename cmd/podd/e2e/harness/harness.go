@@ -1,0 +1,101 @@
+// Package harness contains the parts that the packages of end-to-end tests share: running the
+// tests in a temporary directory, building podd, and waiting for conditions.
+package harness
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"podd/runtime/runtimetest/stack"
+)
+
+// PollInterval is the time between two checks of a condition that sends no notification.
+const PollInterval = 10 * time.Millisecond
+
+// Main calls run like RunInTempDir and exits like Exit. If the tests run on CRI-O, run is called
+// in a process with shared mounts; see stack.ShareMounts.
+func Main(run func(dir string) (exitCode int, err error)) {
+	exitCode, done, err := stack.ShareMounts()
+	if err == nil && !done {
+		exitCode, err = RunInTempDir(run)
+	}
+	Exit(exitCode, err)
+}
+
+// RunInTempDir calls run with a new temporary directory, which it removes afterwards, and
+// returns the results of run. The path is short enough for Unix sockets in the directory.
+func RunInTempDir(run func(dir string) (exitCode int, err error)) (exitCode int, err error) {
+	dir, err := os.MkdirTemp("", "podd-")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir)
+	return run(dir)
+}
+
+// Exit exits with exitCode. If err is not nil, Exit prints err and exits with 1.
+func Exit(exitCode int, err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		exitCode = 1
+	}
+	os.Exit(exitCode)
+}
+
+// BuildPodd builds podd like a release and writes it to file. The working directory must be in
+// the module podd.
+func BuildPodd(ctx context.Context, file string) error {
+	return build(ctx, ".", file, "-tags", "grpcnotrace", "podd/cmd/podd")
+}
+
+// FindOrBuildKubectl returns the path of the host's kubectl. If there is none, it builds kubectl
+// in the directory of the module testdata/controlplane and writes it to file.
+func FindOrBuildKubectl(ctx context.Context, controlPlaneModule, file string) (path string, err error) {
+	if path, err := exec.LookPath("kubectl"); err == nil {
+		return path, nil
+	}
+	return file, build(ctx, controlPlaneModule, file, "k8s.io/kubernetes/cmd/kubectl")
+}
+
+// build runs go build in dir with additional arguments, and writes the program to file.
+func build(ctx context.Context, dir, file string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", file}, args...)...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building %s: %w: %s", file, err, out)
+	}
+	return nil
+}
+
+// Patience returns the maximum time that a test waits for an event: the duration in
+// $PODD_E2E_PATIENCE, which is set on slow hosts, or usual.
+func Patience(usual time.Duration) time.Duration {
+	if d, err := time.ParseDuration(os.Getenv("PODD_E2E_PATIENCE")); err == nil {
+		return d
+	}
+	return usual
+}
+
+// Poll calls check until check returns nil or limit has passed, and waits PollInterval between
+// two calls. It returns the result of the last call.
+func Poll(limit time.Duration, check func() error) error {
+	for deadline := time.Now().Add(limit); ; time.Sleep(PollInterval) {
+		err := check()
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+// Eventually polls until check returns nil, which means that condition is true. After limit the
+// test fails, with condition and the last error.
+func Eventually(t testing.TB, limit time.Duration, condition string, check func() error) {
+	t.Helper()
+	if err := Poll(limit, check); err != nil {
+		t.Fatalf("waited %v until %s: %v", limit, condition, err)
+	}
+}

@@ -1,0 +1,141 @@
+// Package commandline parses the command line of a verb with a kong grammar.
+//
+// It does the same as Kong.Parse except that it calls no hooks such as BeforeApply. kong finds
+// hooks with reflect.Value.MethodByName and a variable name. A program that contains such a call
+// contains every exported method of every type, because the linker cannot know which methods are
+// called. In podd these methods are several megabytes.
+//
+// Kong.Parse consists of Trace, Reset, Apply and Validate of kong.Context. Validate contains the
+// call of MethodByName, too, so that this package checks flags and arguments itself. A test in
+// cmd/podd compares Parse with Kong.Parse for all verbs.
+package commandline
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// ErrHelp is returned by Parse if the command line contains --help.
+var ErrHelp = errors.New("help requested")
+
+// A Validator is a verb with checks that its tags cannot express. Its method has a parameter,
+// because kong.Context has a method Validate without one: if this package called a method with
+// that name and type through an interface, the linker would include the one of kong.Context.
+// Validators must not use the parameter.
+type Validator interface {
+	Validate(*kong.Context) error
+}
+
+// Parse parses words and sets the fields of the grammar of k. The first word must be the name of
+// a verb. If words contain --help, Parse returns ErrHelp and a Context that can print the help;
+// the fields are then not set. With any other error the Context is nil.
+func Parse(k *kong.Kong, words []string) (*kong.Context, error) {
+	ctx, err := kong.Trace(k, words)
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Error != nil {
+		return nil, ctx.Error
+	}
+	if slices.ContainsFunc(ctx.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag == k.Model.HelpFlag }) {
+		return ctx, ErrHelp
+	}
+	if err := ctx.Reset(); err != nil {
+		return nil, err
+	}
+	if _, err := ctx.Apply(); err != nil {
+		return nil, err
+	}
+	if err := validate(ctx); err != nil {
+		return nil, err
+	}
+	return ctx, nil
+}
+
+// validate checks the flags and arguments of the selected verb in the order of kong's
+// Context.Validate and returns the first error. It supports the tags that podd's verbs use:
+// enum for strings, required for flags, optional and xor.
+func validate(ctx *kong.Context) error {
+	verb := ctx.Selected()
+	for _, v := range verb.Values() {
+		if v.Enum != "" && !v.Required {
+			if err := checkEnum(v); err != nil {
+				return err
+			}
+		}
+	}
+	if v, ok := verb.Target.Addr().Interface().(Validator); ok {
+		if err := v.Validate(ctx); err != nil {
+			return fmt.Errorf("%s: %w", verb.Path(), err)
+		}
+	}
+	if missing := missingFlags(verb); len(missing) > 0 {
+		return fmt.Errorf("missing flags: %s", strings.Join(missing, ", "))
+	}
+	for _, v := range verb.Values() {
+		if v.Enum != "" && v.Set {
+			if err := checkEnum(v); err != nil {
+				return err
+			}
+		}
+	}
+	if missing := missingArguments(verb); len(missing) > 0 {
+		return fmt.Errorf("expected %q", strings.Join(missing, " "))
+	}
+	return checkExclusive(verb)
+}
+
+// checkEnum returns an error if the value is not in its enum tag.
+func checkEnum(v *kong.Value) error {
+	got, allowed := v.Target.String(), v.EnumSlice()
+	if slices.Contains(allowed, got) {
+		return nil
+	}
+	quoted := make([]string, len(allowed))
+	for i, a := range allowed {
+		quoted[i] = fmt.Sprintf("%q", a)
+	}
+	return fmt.Errorf("%s must be one of %s but got %q", v.ShortSummary(), strings.Join(quoted, ","), got)
+}
+
+// missingFlags returns the required flags that are not set, sorted.
+func missingFlags(verb *kong.Node) (missing []string) {
+	for _, f := range verb.Flags {
+		if f.Required && !f.Set {
+			missing = append(missing, f.Summary())
+		}
+	}
+	slices.Sort(missing)
+	return missing
+}
+
+// missingArguments returns the required arguments that are not set.
+func missingArguments(verb *kong.Node) (missing []string) {
+	for _, a := range verb.Positional {
+		if a.Required && !a.Set {
+			missing = append(missing, a.Summary())
+		}
+	}
+	return missing
+}
+
+// checkExclusive returns an error if two flags with the same xor tag are set.
+func checkExclusive(verb *kong.Node) error {
+	set := map[string]*kong.Flag{} // by xor tag
+	for _, f := range verb.Flags {
+		if !f.Set {
+			continue
+		}
+		for _, group := range f.Xor {
+			if first := set[group]; first != nil {
+				return fmt.Errorf("--%s and --%s can't be used together", first.Name, f.Name)
+			}
+			set[group] = f
+		}
+	}
+	return nil
+}

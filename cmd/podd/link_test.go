@@ -1,0 +1,50 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestLink_NoReflectMethod links podd as in a release and checks that no reachable function
+// calls reflect.Value.MethodByName with a variable name, or reflect.Value.Method. Because of
+// one such call the linker would include every exported method of every type, which makes the
+// program 6 MB larger. The first edge in the output of the linker is usually the cause; package
+// commandline explains how podd avoids the calls of kong.
+func TestLink_NoReflectMethod(t *testing.T) {
+	build := exec.Command("go", "build", "-tags", "grpcnotrace", "-ldflags", "-s -w -dumpdep", "-o", os.DevNull, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	dump, err := build.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	build.Stderr = build.Stdout // go build prints the output of the linker to one of them
+	if err := build.Start(); err != nil {
+		t.Fatal(err)
+	}
+	edges, found, messages := 0, 0, []string(nil)
+	lines := bufio.NewScanner(dump)
+	lines.Buffer(nil, 1<<20) // some type names are long
+	for lines.Scan() {
+		line := lines.Text()
+		switch {
+		case !strings.Contains(line, " -> "):
+			messages = append(messages, line)
+		case strings.Contains(line, "<ReflectMethod>"):
+			if found++; found <= 5 {
+				t.Errorf("the linker includes all exported methods because of %s", line)
+			}
+			edges++
+		default:
+			edges++
+		}
+	}
+	if err := build.Wait(); err != nil {
+		t.Fatalf("linking podd: %v\n%s", err, strings.Join(messages, "\n"))
+	}
+	if edges < 10_000 {
+		t.Errorf("the linker printed %d dependencies, want at least 10,000", edges)
+	}
+}

@@ -1,0 +1,88 @@
+package admission
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile/plan"
+	"podd/reconcile/state"
+	"podd/runtime"
+)
+
+// NameFacts contains the facts about one pod name. Only its Memory is created by this package.
+type NameFacts struct {
+	Memory
+	Key types.NamespacedName
+	// Report is the newest report of the worker; nil before the first. Reported reports
+	// whether the worker has reported on its first observation.
+	Report   *state.Report
+	Reported bool
+	// Observed is the pod as of the newest snapshot; nil if the runtime has none.
+	Observed *runtime.Pod
+	// Past contains the records of the name that an earlier podd wrote.
+	Past []state.Record
+}
+
+// Memory is the data about a pod name that one call of Decide passes to the next. Its slices are
+// never modified.
+type Memory struct {
+	// Order is the newest order.
+	Order state.Order
+	// Admitted contains the versions that may have reservations: the desired version, if it
+	// was admitted, and earlier versions while one of their containers or sandboxes runs.
+	Admitted []*manifest.Pod
+	// Held contains the versions that may have running containers, with the sizes for which
+	// they have reservations.
+	Held []*manifest.Pod
+	// Deletion is the requested deletion of the pod; nil if there is none.
+	Deletion *plan.Deletion
+	// preempted is the version that was last evicted for another pod; nil if there is none.
+	preempted *manifest.Pod
+	// kind and source are the kind and the name of the source that last contained the pod.
+	kind, source string
+}
+
+// IsFinished reports whether the pod has terminated and only its records and logs remain.
+func (n *NameFacts) IsFinished() bool {
+	return n.Report != nil && n.Report.Finished != nil && n.Report.Version != nil && n.Report.Decision.Phase == plan.PhaseRest
+}
+
+// observed returns the newest observed incarnations of a name.
+func (n *NameFacts) observed() []runtime.Incarnation {
+	switch {
+	case n.Report != nil:
+		return n.Report.Observed
+	case n.Observed != nil:
+		return n.Observed.Incarnations
+	}
+	return nil
+}
+
+// addAdmitted adds p to Admitted, or replaces an equal version.
+func (m *Memory) addAdmitted(p *manifest.Pod) {
+	if i := slices.IndexFunc(m.Admitted, func(q *manifest.Pod) bool { return state.EqualVersion(p, q) }); i >= 0 {
+		m.Admitted = slices.Clone(m.Admitted)
+		m.Admitted[i] = p
+		return
+	}
+	m.Admitted = append(slices.Clone(m.Admitted), p)
+}
+
+// clearDeletion removes the deletion of a pod that is desired again. desired may be nil.
+func (m *Memory) clearDeletion(desired *manifest.Pod) {
+	del, before := m.Deletion, m.Order.Desired
+	if del != nil && desired != nil && desired.UID == del.UID && (before == nil || before.UID != del.UID) {
+		m.Deletion = nil
+	}
+}
+
+// setDeletion sets the deletion of the pod with a UID, unless an earlier deletion of this pod has
+// a grace period that is not longer.
+func (m *Memory) setDeletion(uid types.UID, grace time.Duration, now time.Time) {
+	if d := m.Deletion; d == nil || d.UID != uid || d.Grace > grace {
+		m.Deletion = &plan.Deletion{UID: uid, Grace: grace, At: now}
+	}
+}

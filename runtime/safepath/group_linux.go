@@ -1,0 +1,130 @@
+package safepath
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// ChangeGroup changes the group of d and of everything below d within the mount, as fsGroup
+// of a pod requires. The group can then read and write the files and enter the directories,
+// and new files get the group.
+//
+// If onlyIfDifferent is true, ChangeGroup does nothing if d already has the group. It
+// changes d last, so that the next call repeats an interrupted one. It skips the
+// directories below d with the names in except, and everything below them.
+func (d *Dir) ChangeGroup(ctx context.Context, gid int, onlyIfDifferent bool, except ...string) error {
+	o := &groupChanger{gid: uint32(gid), except: map[[2]uint64]bool{}}
+	for _, name := range except {
+		if err := o.skip(d, name); err != nil {
+			return err
+		}
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(d.Fd(), &st); err != nil {
+		return d.pathError("stat", "", err)
+	}
+	if onlyIfDifferent && o.has(&st) {
+		return nil
+	}
+	if err := walkBelow(ctx, d, o, 0); err != nil {
+		return err
+	}
+	if o.incomplete {
+		return d.pathError("change the group of", "", errors.New("the tree is too deep or has too many directories at once"))
+	}
+	if err := o.changeGroup(d.Fd(), &st); err != nil {
+		return d.pathError("change the group of", "", err)
+	}
+	return nil
+}
+
+// groupChanger is a visitor that changes the group of files.
+type groupChanger struct {
+	gid        uint32
+	incomplete bool               // part of the tree was not visited
+	except     map[[2]uint64]bool // directories to skip, by device and inode
+}
+
+// skip records a directory below d that the walk must skip. A directory that is missing or
+// on another file system need not be recorded, because the walk does not visit it.
+func (o *groupChanger) skip(d *Dir, name string) error {
+	held, err := openat(d.Fd(), name, unix.O_PATH|unix.O_NOFOLLOW, 0, unix.RESOLVE_NO_XDEV)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EXDEV) || errors.Is(err, unix.ELOOP) {
+		return nil
+	}
+	if err != nil {
+		return d.pathError("stat", name, err)
+	}
+	defer unix.Close(held)
+	var st unix.Stat_t
+	if err := unix.Fstat(held, &st); err != nil {
+		return d.pathError("stat", name, err)
+	}
+	o.except[deviceAndInode(&st)] = true
+	return nil
+}
+
+func deviceAndInode(st *unix.Stat_t) [2]uint64 { return [2]uint64{uint64(st.Dev), st.Ino} }
+
+// mode returns the permissions that a file must have so that the group can use it.
+func (o *groupChanger) mode(st *unix.Stat_t) uint32 {
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return 0o770 | unix.S_ISGID
+	}
+	return 0o660
+}
+
+// has reports whether the file has the group and the permissions for the group.
+func (o *groupChanger) has(st *unix.Stat_t) bool {
+	return st.Gid == o.gid && st.Mode&o.mode(st) == o.mode(st)
+}
+
+func (o *groupChanger) entry(fd int, name string, _ int) (dir bool, err error) {
+	held, err := openat(fd, name, unix.O_PATH|unix.O_NOFOLLOW, 0, unix.RESOLVE_NO_XDEV)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EXDEV) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer unix.Close(held)
+	var st unix.Stat_t
+	if err := unix.Fstat(held, &st); err != nil {
+		return false, err
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFLNK: // a symbolic link has a group, but no mode
+		return false, unix.Fchownat(held, "", -1, int(o.gid), unix.AT_EMPTY_PATH)
+	case unix.S_IFDIR:
+		if o.except[deviceAndInode(&st)] {
+			return false, nil
+		}
+		dir = true
+	}
+	return dir, o.changeGroup(held, &st)
+}
+
+// changeGroup changes the group and mode of the file with a descriptor, which may be
+// O_PATH. st is the file's present state.
+func (o *groupChanger) changeGroup(fd int, st *unix.Stat_t) error {
+	if o.has(st) {
+		return nil
+	}
+	if err := unix.Fchownat(fd, "", -1, int(o.gid), unix.AT_EMPTY_PATH); err != nil {
+		return err
+	}
+	// after chown, which may clear mode bits
+	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), st.Mode&0o7777|o.mode(st))
+}
+
+func (o *groupChanger) afterDir(int, string) error { return nil }
+
+func (o *groupChanger) skipped(_ int, _ string, err error) error {
+	if errors.Is(err, errDeep) || errors.Is(err, errMany) {
+		o.incomplete = true
+	}
+	return nil
+}
