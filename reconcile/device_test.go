@@ -58,26 +58,26 @@ func (g *gpus) Allocate(_ context.Context, ids []string) (*v1beta1.ContainerAllo
 func (g *gpus) PreStart(context.Context, []string) error { return nil }
 func (g *gpus) Prepares() bool                           { return false }
 
-// runDevices is run with a device ledger that each podd reads again. The plugin registers
+// runDevices is run with a device.Manager that each podd reads from its file. The plugin registers
 // with it when register is called.
 func runDevices(t *testing.T, test func(t *testing.T, m *machine, g *gpus, register func())) {
 	run(t, func(t *testing.T, m *machine) {
-		var ledger *device.Ledger
+		var devices *device.Manager
 		g := &gpus{ids: []string{"a", "b"}}
 		m.options = func(o *reconcile.Options) {
 			var err error
-			if ledger, err = device.Open(filepath.Join(m.root, "devices.json")); err != nil {
+			if devices, err = device.Open(filepath.Join(m.root, "devices.json")); err != nil {
 				t.Fatal(err)
 			}
-			o.Effects.Devices, o.Devices, m.devices = ledger, ledger, ledger.Changed()
+			o.Effects.Devices, o.Devices, m.devices = devices, devices, devices.Changed()
 		}
 		test(t, m, g, func() {
-			ledger.Serve(gpu, g)
+			devices.Register(gpu, g)
 			var all []device.Device
 			for _, id := range g.ids {
 				all = append(all, device.Device{ID: id, Healthy: true})
 			}
-			ledger.Update(gpu, g, all)
+			devices.Update(gpu, g, all)
 		})
 	})
 }

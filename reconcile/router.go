@@ -46,7 +46,7 @@ type Options struct {
 	KeptClaims func() (map[types.NamespacedName]bool, error)
 	// Devices manages the devices by which pods are admitted; nil means the devices in
 	// Limits.
-	Devices DeviceLedger
+	Devices DeviceManager
 	// Render is the node as pods see it. If the runtime reports its cgroup driver or the
 	// features of its handlers, these replace the values in Render.
 	Render render.Node

@@ -9,30 +9,30 @@ import (
 	"podd/reconcile/device/allocation"
 )
 
-// DeviceLedger manages the devices of device plugins, as a *device.Ledger does. Its methods do
+// A DeviceManager manages the devices of device plugins, as a *device.Manager does. Its methods do
 // not block.
-type DeviceLedger interface {
-	// Held reports whether any pod holds devices.
-	Held() bool
-	// Hold sets which pods may hold devices. If whole is set, all other pods lose their
-	// devices.
-	Hold(holders map[allocation.PodVersion]allocation.IDs, whole bool)
+type DeviceManager interface {
+	// HasAllocations reports whether devices are allocated to any pod, or are being allocated.
+	HasAllocations() bool
+	// SetHolders sets which pods may have devices. If complete is true, the devices of all other pods
+	// are released.
+	SetHolders(holders map[allocation.PodVersion]allocation.IDs, complete bool)
 	// Counts returns the available devices by resource.
 	Counts() map[v1.ResourceName]allocation.Count
 }
 
-var _ DeviceLedger = (*device.Ledger)(nil)
+var _ DeviceManager = (*device.Manager)(nil)
 
 // holdDevices sets which pods may hold devices, and returns the available devices. Until
 // every worker has reported on its first observation, no pod loses devices.
 func (r *Router) holdDevices() map[v1.ResourceName]allocation.Count {
-	if r.o.Devices.Held() || r.observesDevices() { // most nodes have no devices
+	if r.o.Devices.HasAllocations() || r.observesDevices() { // most nodes have no devices
 		holders := map[allocation.PodVersion]allocation.IDs{}
 		for key, e := range r.entries {
 			n := e.name(key, r.observed[key])
 			maps.Copy(holders, n.DeviceAllocations())
 		}
-		r.o.Devices.Hold(holders, r.started)
+		r.o.Devices.SetHolders(holders, r.started)
 	}
 	r.devices = r.o.Devices.Counts()
 	return r.devices

@@ -40,7 +40,8 @@ func TestMarshal(t *testing.T) {
 	}
 }
 
-// TestVerify checks that a file without a checksum differs from one with a wrong one.
+// TestVerify checks that the error for a file without a checksum differs from the error for a wrong
+// checksum.
 func TestVerify(t *testing.T) {
 	for text, want := range map[string]struct{ missing, wrong bool }{
 		``:                                     {missing: true},
@@ -48,7 +49,7 @@ func TestVerify(t *testing.T) {
 		`{"Name":"web","checksum":7}`:          {missing: true},
 		`{"Name":"web","checksum":"none"}`:     {missing: true},
 		`{"Name":"web","checksum":"00000000"}`: {wrong: true},
-		`,"checksum":"00000000"}`:              {}, // of no bytes
+		`,"checksum":"00000000"}`:              {}, // the checksum of no bytes
 	} {
 		err := checksum.Verify([]byte(text))
 		if missing := errors.Is(err, checksum.ErrMissing); missing != want.missing || (err != nil && !missing) != want.wrong {

@@ -14,7 +14,7 @@ import (
 )
 
 // maxResponse is the maximum size of a response in bytes. It is larger than the
-// environment of any container can be, and limits the size of the ledger's file.
+// environment of any container can be, and limits the size of the file of allocations.
 const maxResponse = 1 << 20
 
 // reservedPrefixes are prefixes of annotations that control how podd handles a container.

@@ -7,17 +7,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// An offer has the devices of a resource that can be allocated to a container now.
+// An offer contains the devices of a resource that can be allocated to a container now.
 type offer struct {
-	// reusable has the devices of init containers that have completed when the container
-	// starts. They are chosen first.
+	// reusable contains the devices of init containers that have completed when the
+	// container starts. They are chosen first.
 	reusable []string
-	// free has the healthy devices that are not allocated.
+	// free contains the healthy devices that are not allocated.
 	free []string
 }
 
-// choose returns n devices: the reusable ones, then those that the plugin prefers, then
-// others, each in the order of their IDs.
+// choose returns the IDs of n devices, sorted. It chooses reusable devices first, then the devices
+// that the plugin prefers, and then other free devices.
 func (o offer) choose(n int, preferred []string) ([]string, error) {
 	taken := o.reused(n)
 	if needed := n - len(taken); needed > len(o.free) {
@@ -35,7 +35,7 @@ func (o offer) choose(n int, preferred []string) ([]string, error) {
 	return taken, nil
 }
 
-// reused returns the reusable devices that choose(n) takes.
+// reused returns the reusable devices that choose(n) chooses.
 func (o offer) reused(n int) []string {
 	all := slices.Sorted(slices.Values(o.reusable))
 	return all[:min(n, len(all))]

@@ -27,12 +27,12 @@ type record struct {
 	IDs       []string             `json:"ids"`
 	NUMA      map[string][]int64   `json:"numa,omitempty"`
 	Prepares  bool                 `json:"prepares,omitempty"`
-	Response  []byte               `json:"response"` // as the plugin sent it
+	Response  []byte               `json:"response"` // protobuf encoding of Grant.Response
 }
 
-// fileVersion is the version of the files that podd writes. It is incremented with each
-// change that makes an older podd misread a file; an older podd then does not read it. The
-// first format has no version and is an array of records.
+// fileVersion is the version of the files that podd writes. It must be incremented with each change
+// of the format that an older podd would misread. An older podd does not read a file with a newer
+// version. The first format has no version and is an array of records.
 const fileVersion = 1
 
 // contents has the fields of the file, to which a checksum is added.
@@ -48,19 +48,19 @@ const (
 	UnreadableSuffix = ".unreadable"
 )
 
-// Open returns the ledger that is stored in a file. The file need not exist. If it cannot
-// be read, Open returns an error and an empty ledger, which gets allocations from Hold.
-// When that ledger is first saved, it keeps the unreadable file with UnreadableSuffix and
-// replaces one that was kept earlier.
-func Open(file string) (*Ledger, error) {
-	l := &Ledger{
-		file: file, changed: make(chan struct{}, 1), resources: map[string]*served{},
+// Open returns a Manager with the allocations in a file. The file need not exist. If the file cannot
+// be read, Open returns an error and a Manager without allocations, which gets allocations from
+// SetHolders. When the Manager saves its allocations for the first time, it renames the unreadable
+// file with UnreadableSuffix, and replaces a file that was renamed earlier.
+func Open(file string) (*Manager, error) {
+	m := &Manager{
+		file: file, changed: make(chan struct{}, 1), resources: map[string]*pluginResource{},
 		pods: map[allocation.PodVersion]grantMap{}, using: map[allocation.PodVersion]int{}, allocating: map[allocation.PodVersion]chan struct{}{},
 	}
 	records, err := read(file)
 	if err != nil {
-		l.unreadable = true
-		return l, fmt.Errorf("reading the device allocations: %w", err)
+		m.unreadable = true
+		return m, fmt.Errorf("reading the device allocations: %w", err)
 	}
 	for _, r := range records {
 		g := Grant{Resource: r.Resource, IDs: r.IDs, NUMA: r.NUMA, Prepares: r.Prepares}
@@ -69,12 +69,12 @@ func Open(file string) (*Ledger, error) {
 			g.Response = response
 		}
 		h := allocation.PodVersion{Key: r.Key, UID: r.UID, Hash: r.Hash}
-		if l.pods[h] == nil {
-			l.pods[h] = grantMap{}
+		if m.pods[h] == nil {
+			m.pods[h] = grantMap{}
 		}
-		l.pods[h].put(r.Container, g)
+		m.pods[h].put(r.Container, g)
 	}
-	return l, nil
+	return m, nil
 }
 
 func read(file string) ([]record, error) {
@@ -114,52 +114,52 @@ func decodeRecords(data []byte) ([]record, error) {
 	return c.Records, nil
 }
 
-// save writes the file if the allocations have changed since the last call. They are
-// durable on disk when save returns.
-func (l *Ledger) save() error {
-	l.saving.Lock()
-	defer l.saving.Unlock()
-	records, revision, err := l.records()
-	if err != nil || revision == l.saved {
+// save writes the file if the allocations have changed since the last call. The allocations survive a
+// power failure after save has returned.
+func (m *Manager) save() error {
+	m.saving.Lock()
+	defer m.saving.Unlock()
+	records, revision, err := m.records()
+	if err != nil || revision == m.saved {
 		return err
 	}
 	data, err := checksum.Marshal(contents{fileVersion, records})
 	if err == nil {
-		err = l.setAside()
+		err = m.setAside()
 	}
 	if err == nil {
-		err = atomicfile.Write(l.file, data)
+		err = atomicfile.Write(m.file, data)
 	}
 	if err != nil {
 		return fmt.Errorf("saving the device allocations: %w", err)
 	}
-	l.saved = revision
+	m.saved = revision
 	return nil
 }
 
-// setAside renames the file if Open could not read it.
-func (l *Ledger) setAside() error {
-	if !l.unreadable {
+// setAside renames the file with UnreadableSuffix if Open could not read it.
+func (m *Manager) setAside() error {
+	if !m.unreadable {
 		return nil
 	}
-	if err := os.Rename(l.file, l.file+UnreadableSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Rename(m.file, m.file+UnreadableSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("keeping the unreadable file: %w", err)
 	}
-	l.unreadable = false
+	m.unreadable = false
 	return nil
 }
 
-// records returns the records of the file and the revision of the allocations. It omits
-// grants without a response, which are being allocated: if podd exits now, they are
-// either unused or in the annotation of a container.
-func (l *Ledger) records() ([]record, uint64, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// records returns the records to save, and the revision of the allocations. records is nil if the
+// file has this revision. It omits grants without a response, which are being allocated. If podd exits
+// now, the devices of these grants are either unused or in the annotation of a container.
+func (m *Manager) records() ([]record, uint64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	records := []record{}
-	if l.revision == l.saved {
-		return nil, l.revision, nil
+	if m.revision == m.saved {
+		return nil, m.revision, nil
 	}
-	for h, pod := range l.pods {
+	for h, pod := range m.pods {
 		for container, grants := range pod {
 			for _, g := range grants {
 				if g.Response == nil {
@@ -173,5 +173,5 @@ func (l *Ledger) records() ([]record, uint64, error) {
 			}
 		}
 	}
-	return records, l.revision, nil
+	return records, m.revision, nil
 }

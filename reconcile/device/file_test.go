@@ -17,7 +17,7 @@ import (
 	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// sample returns the allocations in each file of testdata/ledger. All their fields are set.
+// sample returns the allocations in each file of testdata/files. All their fields are set.
 func sample() map[allocation.PodVersion]grantMap {
 	return map[allocation.PodVersion]grantMap{
 		{Key: types.NamespacedName{Namespace: "default", Name: "web-n1"}, UID: "u1", Hash: "h1"}: {"main": {gpu: Grant{
@@ -27,10 +27,10 @@ func sample() map[allocation.PodVersion]grantMap {
 	}
 }
 
-// formats returns the file of each format that a podd has written, as that podd wrote it.
+// formats returns a file of each format that podd has written, unchanged.
 func formats(t *testing.T) map[string][]byte {
 	t.Helper()
-	files, err := filepath.Glob("testdata/ledger/*.json")
+	files, err := filepath.Glob("testdata/files/*.json")
 	if err != nil || len(files) < 2 {
 		t.Fatalf("got %d files, %v; want at least 2", len(files), err)
 	}
@@ -49,7 +49,7 @@ func saved(t *testing.T) []byte {
 	return readFile(t, l.file)
 }
 
-func saveSample(t *testing.T, l *Ledger) {
+func saveSample(t *testing.T, l *Manager) {
 	t.Helper()
 	l.pods = sample()
 	l.revision++
@@ -74,14 +74,14 @@ func writeFile(t *testing.T, file string, data []byte) {
 	}
 }
 
-// openContent opens a ledger whose file has the given content. An error must name the file,
-// and the ledger must be empty then.
-func openContent(t *testing.T, file string, content []byte) (*Ledger, error) {
+// openContent opens a Manager whose file has the given content. An error must name the file,
+// and the Manager must have no allocations then.
+func openContent(t *testing.T, file string, content []byte) (*Manager, error) {
 	t.Helper()
 	writeFile(t, file, content)
 	l, err := Open(file)
 	if l == nil {
-		t.Fatalf("%q: got no ledger", content)
+		t.Fatalf("%q: got nil, want a Manager", content)
 	}
 	if err != nil && (!strings.Contains(err.Error(), file) || len(l.pods) > 0) {
 		t.Errorf("%q: got %d pods and error %q, want none and one that names %s", content, len(l.pods), err, file)
@@ -89,8 +89,8 @@ func openContent(t *testing.T, file string, content []byte) (*Ledger, error) {
 	return l, err
 }
 
-// TestFormats checks that every field of a file of every format is read, and that podd
-// writes the newest one.
+// TestFormats checks that podd reads every field of a file of every format, and that podd writes
+// the newest format.
 func TestFormats(t *testing.T) {
 	all := formats(t)
 	for name, data := range all {
@@ -103,7 +103,7 @@ func TestFormats(t *testing.T) {
 		}
 	}
 	if got, want := saved(t), all["02-version.json"]; string(got) != string(want) {
-		t.Errorf("podd writes %s, and the newest file of testdata/ledger has %s", got, want)
+		t.Errorf("file that podd writes: got %s, want the newest file of testdata/files, %s", got, want)
 	}
 }
 
@@ -114,14 +114,14 @@ func TestDecode_Damaged(t *testing.T) {
 	for name, data := range formats(t) {
 		for n := range data {
 			if _, err := decodeRecords(data[:n]); err == nil {
-				t.Errorf("%s: the first %d bytes are read as a complete file", name, n)
+				t.Errorf("%s: first %d bytes: got no error, want one", name, n)
 			}
 		}
 	}
 	flip(formats(t)["01-array.json"], func(flipped []byte) { _, _ = decodeRecords(flipped) })
 	flip(saved(t), func(flipped []byte) {
 		if _, err := decodeRecords(flipped); err == nil {
-			t.Errorf("%s is read as a valid file", flipped)
+			t.Errorf("%s: got no error, want one", flipped)
 		}
 	})
 }
@@ -137,8 +137,8 @@ func flip(data []byte, try func([]byte)) {
 	}
 }
 
-// TestOpen_Newer checks that a file of a newer podd is not read, whatever types its fields
-// have, and that the error gives the reason.
+// TestOpen_Newer checks that podd does not read a file of a newer podd, whatever types its fields
+// have, and that the error contains the reason.
 func TestOpen_Newer(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "devices.json")
 	for _, text := range []string{`{"version":2}`, `{"version":2,"records":{"a":1},"checksum":7}`} {
@@ -148,7 +148,7 @@ func TestOpen_Newer(t *testing.T) {
 	}
 }
 
-// TestOpen_Absent checks that an absent file is no error and that nothing is kept for it.
+// TestOpen_Absent checks that an absent file is no error, and that podd keeps no file for it.
 func TestOpen_Absent(t *testing.T) {
 	l := open(t)
 	saveSample(t, l)
@@ -158,8 +158,8 @@ func TestOpen_Absent(t *testing.T) {
 	}
 }
 
-// TestSave_UnreadableKept checks that an unreadable file stays where it is until allocations
-// are saved, that it is renamed then, and that only the newest one is kept.
+// TestSave_UnreadableKept checks that an unreadable file is renamed when allocations are saved, and
+// not before. Only the newest unreadable file is kept.
 func TestSave_UnreadableKept(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "devices.json")
 	kept := file + ".unreadable"
@@ -168,7 +168,7 @@ func TestSave_UnreadableKept(t *testing.T) {
 	for _, content := range []string{`{"version":2}`, string(damaged), ""} {
 		l, err := openContent(t, file, []byte(content))
 		if err == nil {
-			t.Fatalf("%q was read", content)
+			t.Fatalf("file %q: got no error, want one", content)
 		}
 		if err := l.save(); err != nil || string(readFile(t, file)) != content {
 			t.Errorf("without allocations: %v, the file has %q, want %q", err, readFile(t, file), content)
@@ -207,10 +207,10 @@ func TestSave_UnreadableKept_OtherTypes(t *testing.T) {
 		}
 		saveSample(t, l)
 		if info, err := os.Lstat(file + ".unreadable"); err != nil || info.Mode().IsRegular() {
-			t.Errorf("%s: not kept: %v", name, err)
+			t.Errorf("%s: kept file: got error %v, want none", name, err)
 		}
 		if got := readFile(t, target); string(got) != "[]" {
-			t.Errorf("%s: the target has %q", name, got)
+			t.Errorf("%s: target of the link: got %q, want no change", name, got)
 		}
 		reopen(t, file)
 	}
@@ -225,7 +225,7 @@ func TestSave_UnreadableKept_Failed(t *testing.T) {
 	}
 	l, err := openContent(t, file, []byte("damaged"))
 	if err == nil {
-		t.Fatal("a damaged file was read")
+		t.Fatal("damaged file: got no error, want one")
 	}
 	l.pods = sample()
 	l.revision++
@@ -241,7 +241,7 @@ func TestSave_UnreadableKept_Failed(t *testing.T) {
 	reopen(t, file)
 }
 
-// TestOpen_EIO checks that a file of a broken disk is not taken for an absent one. Reading a
+// TestOpen_EIO checks that a file on a broken disk is not treated as an absent file. Reading a
 // process's memory at address 0 fails in the same way.
 func TestOpen_EIO(t *testing.T) {
 	if l, err := Open("/proc/self/mem"); !errors.Is(err, unix.EIO) || !l.unreadable {

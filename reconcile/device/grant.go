@@ -14,19 +14,18 @@ type Device struct {
 	NUMA    []int64 // its NUMA nodes; nil if unknown
 }
 
-// A Grant has the devices of a resource that are allocated to a container. It is
-// immutable.
+// A Grant contains the devices of a resource that are allocated to a container. It is immutable.
 type Grant struct {
 	Resource string
 	IDs      []string           // sorted
 	NUMA     map[string][]int64 // NUMA nodes by ID, for devices that have any
-	// Response is the plugin's response to Allocate; nil if it was not called yet.
+	// Response is the plugin's response to Allocate; nil if Allocate was not called yet.
 	Response *v1beta1.ContainerAllocateResponse
 	// Prepares reports whether the plugin must be called before each container start.
 	Prepares bool
 }
 
-// A grantMap has a pod's grants by container and resource.
+// A grantMap contains a pod's grants by container and resource.
 type grantMap map[string]map[string]Grant
 
 // ids returns the IDs of a container's devices of a resource.

@@ -19,7 +19,7 @@ import (
 func TestLaws(t *testing.T) {
 	var pods []*manifest.Pod
 	for i, containers := range [][]string{{"main=1"}, {"main=2"}, {"init:a=2", "main=1", "b=1"}, {"sidecar:s=1", "main=1"}, {"main=3"}} {
-		for _, more := range []string{"", "then=0"} { // two versions of each
+		for _, more := range []string{"", "then=0"} { // two versions of each pod
 			pods = append(pods, podRequesting(t, fmt.Sprint("p", i), append(slices.Clone(containers), strings.Fields(more)...)...))
 		}
 	}
@@ -58,14 +58,14 @@ func TestLaws(t *testing.T) {
 						removeAll(given, h)
 					}
 				}
-				l.Hold(present, true)
+				l.SetHolders(present, true)
 			},
 			"list": func(r *rapid.T) {
 				all := rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "c", "-d", "e", "-f"}), rapid.ID[string]).Draw(r, "devices")
 				serve(l, gpu, plugin, strings.Join(all, " "))
 			},
-			"leave":   func(*rapid.T) { l.Leave(gpu, plugin) },
-			"restart": func(*rapid.T) { l = reopen(t, file); l.Hold(present, rapid.Bool().Draw(r, "whole")) },
+			"leave":   func(*rapid.T) { l.Unregister(gpu, plugin) },
+			"restart": func(*rapid.T) { l = reopen(t, file); l.SetHolders(present, rapid.Bool().Draw(r, "whole")) },
 			"": func(r *rapid.T) {
 				owner := map[string]allocation.PodVersion{}
 				for h, pod := range l.pods {
@@ -83,7 +83,7 @@ func TestLaws(t *testing.T) {
 				}
 			},
 		})
-		if l.Hold(nil, true); allocations(l) != "" {
+		if l.SetHolders(nil, true); allocations(l) != "" {
 			r.Fatalf("at the end: got %s, want no allocations", allocations(l))
 		}
 	})

@@ -10,22 +10,22 @@ import (
 	"podd/reconcile/device/allocation"
 )
 
-// Use allocates the devices that the containers of a pod request, unless it has them, and
-// returns the grants of the container that is about to be created. For the sandbox,
-// container is "" and there are no grants; because no container of the pod runs then, Use
-// replaces devices that are unhealthy or no longer listed.
+// Use allocates the devices that the containers of a pod request, unless they are allocated, and
+// returns the grants of the container that is about to be created. Before the sandbox is created,
+// container is "", and Use returns no grants. No container of the pod runs then, so Use replaces
+// devices that are unhealthy or no longer listed.
 //
-// The devices of an earlier version of the pod are released, because it has been stopped.
-// The pod keeps its devices until done is called, and then until Hold releases them. The
-// error names the container and the resource.
-func (l *Ledger) Use(ctx context.Context, pod *manifest.Pod, container string) (grants []Grant, done func(), err error) {
+// Use releases the devices of an earlier version of the pod, because that version has been stopped.
+// SetHolders does not release the pod's devices before done is called. The error contains the names of
+// the container and the resource.
+func (m *Manager) Use(ctx context.Context, pod *manifest.Pod, container string) (grants []Grant, done func(), err error) {
 	requests := deviceRequests(&pod.Spec.Spec)
 	if len(requests) == 0 {
 		return nil, func() {}, nil
 	}
 	h := versionOf(pod)
-	done = l.beginUse(h)
-	grants, err = l.use(ctx, pod, h, requests, container)
+	done = m.beginUse(h)
+	grants, err = m.use(ctx, pod, h, requests, container)
 	if err != nil {
 		done()
 		return nil, nil, err
@@ -33,37 +33,37 @@ func (l *Ledger) Use(ctx context.Context, pod *manifest.Pod, container string) (
 	return grants, done, nil
 }
 
-func (l *Ledger) use(ctx context.Context, pod *manifest.Pod, h allocation.PodVersion, requests []deviceRequest, container string) ([]Grant, error) {
-	unlock, err := l.lockPod(ctx, h)
+func (m *Manager) use(ctx context.Context, pod *manifest.Pod, h allocation.PodVersion, requests []deviceRequest, container string) ([]Grant, error) {
+	unlock, err := m.lockPod(ctx, h)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
 	if container == "" {
-		l.replaceUnhealthy(h, requests)
+		m.replaceUnhealthy(h, requests)
 	}
 	for _, a := range requests {
-		if err := l.allocate(ctx, pod, h, a); err != nil {
+		if err := m.allocate(ctx, pod, h, a); err != nil {
 			return nil, fmt.Errorf("allocating %d of %s for container %s: %w", a.n, a.resource, a.container, err)
 		}
 	}
-	if err := l.save(); err != nil {
+	if err := m.save(); err != nil {
 		return nil, err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.pods[h].list(container), nil
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pods[h].list(container), nil
 }
 
-// replaceUnhealthy releases all of a pod's devices of a resource if one of them is not
-// healthy. It releases all because containers may share devices. It does nothing for a
-// resource until its plugin has listed its devices.
-func (l *Ledger) replaceUnhealthy(h allocation.PodVersion, requests []deviceRequest) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	pod := l.pods[h]
+// replaceUnhealthy releases all of a pod's devices of a resource if one of the devices is not healthy.
+// It releases all of them because containers may share devices. It ignores a resource whose plugin has
+// not listed its devices yet.
+func (m *Manager) replaceUnhealthy(h allocation.PodVersion, requests []deviceRequest) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	pod := m.pods[h]
 	for _, req := range requests {
-		s := l.resources[req.resource]
+		s := m.resources[req.resource]
 		unhealthy := func(id string) bool { return !s.devices[id].Healthy }
 		has := func(a deviceRequest) bool {
 			return a.resource == req.resource && slices.ContainsFunc(pod.ids(a.container, a.resource), unhealthy)
@@ -76,19 +76,19 @@ func (l *Ledger) replaceUnhealthy(h allocation.PodVersion, requests []deviceRequ
 				pod.drop(a.container, a.resource)
 			}
 		}
-		l.revision++
-		l.notify()
+		m.revision++
+		m.notify()
 	}
 }
 
-// PreStart calls the plugins of a container's devices that must prepare them before each
-// start.
-func (l *Ledger) PreStart(ctx context.Context, container string, grants []Grant) error {
+// PreStart calls Plugin.PreStart for the grants whose devices must be prepared before each start of
+// the container.
+func (m *Manager) PreStart(ctx context.Context, container string, grants []Grant) error {
 	for _, g := range grants {
 		if !g.Prepares {
 			continue
 		}
-		plugin, err := l.plugin(g.Resource)
+		plugin, err := m.plugin(g.Resource)
 		if err == nil {
 			err = plugin.PreStart(ctx, g.IDs)
 		}
@@ -101,43 +101,43 @@ func (l *Ledger) PreStart(ctx context.Context, container string, grants []Grant)
 
 // beginUse records that a start is in progress and releases the devices of other
 // versions of the pod.
-func (l *Ledger) beginUse(h allocation.PodVersion) (done func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.using[h]++
-	for other := range l.pods {
-		if other.Key == h.Key && other != h && l.using[other] == 0 {
-			delete(l.pods, other)
-			l.revision++
+func (m *Manager) beginUse(h allocation.PodVersion) (done func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.using[h]++
+	for other := range m.pods {
+		if other.Key == h.Key && other != h && m.using[other] == 0 {
+			delete(m.pods, other)
+			m.revision++
 		}
 	}
 	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.using[h]--; l.using[h] == 0 {
-			delete(l.using, h)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.using[h]--; m.using[h] == 0 {
+			delete(m.using, h)
 		}
 	}
 }
 
 // lockPod waits until no other allocation for the pod is in progress, because the choices
 // for its containers depend on each other.
-func (l *Ledger) lockPod(ctx context.Context, h allocation.PodVersion) (unlock func(), err error) {
+func (m *Manager) lockPod(ctx context.Context, h allocation.PodVersion) (unlock func(), err error) {
 	for {
-		l.mu.Lock()
-		current, busy := l.allocating[h]
+		m.mu.Lock()
+		current, busy := m.allocating[h]
 		if !busy {
 			finished := make(chan struct{})
-			l.allocating[h] = finished
-			l.mu.Unlock()
+			m.allocating[h] = finished
+			m.mu.Unlock()
 			return func() {
-				l.mu.Lock()
-				defer l.mu.Unlock()
-				delete(l.allocating, h)
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				delete(m.allocating, h)
 				close(finished)
 			}, nil
 		}
-		l.mu.Unlock()
+		m.mu.Unlock()
 		select {
 		case <-current:
 		case <-ctx.Done():
@@ -146,30 +146,30 @@ func (l *Ledger) lockPod(ctx context.Context, h allocation.PodVersion) (unlock f
 	}
 }
 
-var errNoPlugin = errors.New("no device plugin is registered for it; podd retries")
+var errNoPlugin = errors.New("no device plugin is registered for the resource; podd retries")
 
-func (l *Ledger) plugin(resource string) (Plugin, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if s := l.resources[resource]; s != nil {
+func (m *Manager) plugin(resource string) (Plugin, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.resources[resource]; s != nil {
 		return s.plugin, nil
 	}
 	return nil, errNoPlugin
 }
 
 // allocate allocates the devices of a request unless they are allocated.
-func (l *Ledger) allocate(ctx context.Context, pod *manifest.Pod, h allocation.PodVersion, a deviceRequest) error {
-	g := l.grantOf(h, a)
+func (m *Manager) allocate(ctx context.Context, pod *manifest.Pod, h allocation.PodVersion, a deviceRequest) error {
+	g := m.grantOf(h, a)
 	if g.Response != nil {
 		return nil
 	}
-	plugin, err := l.plugin(a.resource)
+	plugin, err := m.plugin(a.resource)
 	if err != nil {
 		return err
 	}
 	isNew := len(g.IDs) == 0
 	if isNew {
-		if g, err = l.reserve(ctx, pod, h, a, plugin); err != nil {
+		if g, err = m.reserve(ctx, pod, h, a, plugin); err != nil {
 			return err
 		}
 	}
@@ -177,35 +177,35 @@ func (l *Ledger) allocate(ctx context.Context, pod *manifest.Pod, h allocation.P
 	if err == nil {
 		err = check(response)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if err != nil {
 		if isNew { // keep devices of an earlier call because a container may use them
-			l.pods[h].drop(a.container, a.resource)
-			l.revision++
+			m.pods[h].drop(a.container, a.resource)
+			m.revision++
 		}
 		return err
 	}
-	l.revision++
+	m.revision++
 	g.Response, g.Prepares = response, plugin.Prepares()
-	l.pods[h].put(a.container, g)
+	m.pods[h].put(a.container, g)
 	return nil
 }
 
-func (l *Ledger) grantOf(h allocation.PodVersion, a deviceRequest) Grant {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.pods[h] == nil {
-		l.pods[h] = grantMap{}
+func (m *Manager) grantOf(h allocation.PodVersion, a deviceRequest) Grant {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.pods[h] == nil {
+		m.pods[h] = grantMap{}
 	}
-	return l.pods[h][a.container][a.resource]
+	return m.pods[h][a.container][a.resource]
 }
 
-// reserve chooses devices and adds them to the pod. It queries the preference of the
-// plugin first, without the mutex; of the preferred devices, those that are no longer
-// free are ignored.
-func (l *Ledger) reserve(ctx context.Context, pod *manifest.Pod, h allocation.PodVersion, a deviceRequest, plugin Plugin) (Grant, error) {
-	now := l.offer(pod, h, a)
+// reserve chooses devices for a request and adds them to the pod. Before that, it queries the
+// preferred devices from the plugin without locking the mutex. It ignores preferred devices that are
+// no longer free then.
+func (m *Manager) reserve(ctx context.Context, pod *manifest.Pod, h allocation.PodVersion, a deviceRequest, plugin Plugin) (Grant, error) {
+	now := m.offer(pod, h, a)
 	if _, err := now.choose(a.n, nil); err != nil {
 		return Grant{}, err
 	}
@@ -214,31 +214,31 @@ func (l *Ledger) reserve(ctx context.Context, pod *manifest.Pod, h allocation.Po
 	if err != nil {
 		return Grant{}, err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	ids, err := l.offerLocked(pod, h, a).choose(a.n, preferred)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ids, err := m.offerLocked(pod, h, a).choose(a.n, preferred)
 	if err != nil {
 		return Grant{}, err
 	}
-	g := Grant{Resource: a.resource, IDs: ids, NUMA: l.numaLocked(a.resource, ids)}
-	l.pods[h].put(a.container, g)
-	l.revision++
+	g := Grant{Resource: a.resource, IDs: ids, NUMA: m.numaLocked(a.resource, ids)}
+	m.pods[h].put(a.container, g)
+	m.revision++
 	return g, nil
 }
 
 // offer returns the devices that can be allocated for a request now.
-func (l *Ledger) offer(pod *manifest.Pod, h allocation.PodVersion, a deviceRequest) offer {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.offerLocked(pod, h, a)
+func (m *Manager) offer(pod *manifest.Pod, h allocation.PodVersion, a deviceRequest) offer {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.offerLocked(pod, h, a)
 }
 
-func (l *Ledger) offerLocked(pod *manifest.Pod, h allocation.PodVersion, a deviceRequest) offer {
-	s := l.resources[a.resource]
+func (m *Manager) offerLocked(pod *manifest.Pod, h allocation.PodVersion, a deviceRequest) offer {
+	s := m.resources[a.resource]
 	healthy := func(id string) bool { return s != nil && s.devices[id].Healthy }
-	earlier := reusable(&pod.Spec.Spec, a.container, func(container string) []string { return l.pods[h].ids(container, a.resource) })
+	earlier := reusable(&pod.Spec.Spec, a.container, func(container string) []string { return m.pods[h].ids(container, a.resource) })
 	return offer{
 		reusable: slices.DeleteFunc(earlier, func(id string) bool { return !healthy(id) }),
-		free:     l.freeLocked(a.resource),
+		free:     m.freeLocked(a.resource),
 	}
 }

@@ -45,4 +45,4 @@ func (e *Runner) containerDevices(ctx context.Context, s Input, container string
 	return devices, done, nil
 }
 
-var _ Devices = (*device.Ledger)(nil)
+var _ Devices = (*device.Manager)(nil)

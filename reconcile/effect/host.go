@@ -96,7 +96,7 @@ type LogsAndCgroups interface {
 	Remove(ctx context.Context, key types.NamespacedName, uid types.UID) error
 }
 
-// Devices provides the devices of device plugins for pods, as a *device.Ledger does.
+// Devices provides the devices of device plugins for pods, as a *device.Manager does.
 type Devices interface {
 	// Use allocates the devices that the containers of a pod request, unless they were
 	// allocated before, and returns the devices of one container. If container is "", it

@@ -15,7 +15,8 @@ import (
 	"podd/runtime"
 )
 
-// A Decision is a pod's new decision, the one before it, and the input of the new one.
+// A Decision is a pod's new decision, with the decision before it and the input of the new
+// decision.
 type Decision struct {
 	Key types.NamespacedName
 	// Pod is the desired version of the pod; nil if there is none.
@@ -57,9 +58,9 @@ func (s Subject) failed(fin *plan.Finished) Event {
 	return s.Warning(fin.Reason, "", strings.TrimPrefix(fin.Message, plan.Rejected))
 }
 
-// waitEvents returns the event for a new reason why the pod does not start or why an
-// edit of it is not applied. It returns none for volumes, images and sandboxes that
-// failed, because ForOutcome reports those.
+// waitEvents returns the event for a new reason why the pod does not start, or why an edit of the
+// pod is not applied. It returns no event for failures of volumes, images and sandboxes, because
+// ForOutcome reports these failures.
 func (d Decision) waitEvents(s Subject) []Event {
 	now := &d.Now
 	if !now.Problem || now.Why == "" || now.Why == d.Before.Why {
@@ -136,8 +137,8 @@ func (d Decision) killingEvents() []Event {
 	return all
 }
 
-// killingMessage returns the message of the event for the stop of c. If alone is true,
-// c is stopped for its own reason, else because its whole pod stops.
+// killingMessage returns the message of the event for the stop of c. If alone is true, only c is
+// stopped. Otherwise its whole pod is stopped.
 func (d Decision) killingMessage(c *runtime.Container, alone bool) string {
 	i := slices.IndexFunc(d.Now.Steps, func(s plan.Step) bool { return alone && s.Container == c.Name })
 	if i < 0 {

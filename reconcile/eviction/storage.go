@@ -21,7 +21,6 @@ import (
 	"podd/reconcile/volume"
 	"podd/runtime"
 	"podd/runtime/cri"
-	"podd/runtime/logs"
 )
 
 // limitsInterval is the interval between measurements of the pods' disk usage, with the value
@@ -86,10 +85,10 @@ type measurement struct {
 	failed  map[string]error // errors by the part of the pod that could not be measured
 }
 
-// check measures the pods once, and evicts the reported version of each pod that exceeds a
-// limit. The runtime measures the writable layers. Because it can be slow, it is called once,
-// after everything else, and only for pods that exceed no limit without their layers. Pods
-// without a limit are not measured.
+// check measures the pods once, and evicts the reported version of each pod that exceeds a limit.
+// It does not measure pods without a limit. The runtime, which measures the writable layers, can be
+// slow. So check calls it once, after everything else, and only for pods that exceed no limit
+// without their layers.
 func (k *StorageLimiter) check(ctx context.Context) {
 	var all, rest []*measurement
 	for _, r := range k.o.Pods() {
@@ -160,7 +159,7 @@ func (k *StorageLimiter) measure(ctx context.Context, r *state.Report) *measurem
 	}
 	if m.storage {
 		m.addFiles(dir, p.UID)
-		m.addLogs(ctx, logs.Dir(k.o.Node.LogsDir, p.Key, p.UID))
+		m.addLogs(ctx, k.o.Node.PodLogDir(p.Key, p.UID))
 	}
 	return m
 }

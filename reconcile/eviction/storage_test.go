@@ -40,7 +40,7 @@ func (e evictions) Evict(_ context.Context, key types.NamespacedName, evict plan
 	return nil
 }
 
-// deleted is the reason of the entry of a pod that was told to stop sooner.
+// deleted is the eviction reason that the test records for a pod whose grace period was shortened.
 const deleted = "deleted"
 
 func (e evictions) Delete(_ context.Context, key types.NamespacedName, uid types.UID, grace time.Duration) error {
@@ -101,9 +101,9 @@ func diskPod(name, limit string) *v1.Pod {
 	return p
 }
 
-// TestStorageLimiter checks that volumes, logs and layers of a pod with a limit are
-// measured, and nothing of a pod without one. The runtime is called only if the rest does not
-// exceed the limit.
+// TestStorageLimiter checks that podd measures the volumes, logs and layers of a pod with a limit,
+// and nothing of a pod without a limit. It calls the runtime only if the rest does not exceed the
+// limit.
 func TestStorageLimiter(t *testing.T) {
 	root, logs := t.TempDir(), t.TempDir()
 	write := func(path string, bytes int) {
@@ -159,8 +159,8 @@ func TestStorageLimiter(t *testing.T) {
 	}
 }
 
-// TestStorageLimiter_Deleted checks that a limit holds while a pod is being deleted: one that
-// exceeds it loses the rest of its grace.
+// TestStorageLimiter_Deleted checks that a limit also applies to a pod that is being deleted: if
+// the pod exceeds the limit, its grace period is shortened.
 func TestStorageLimiter_Deleted(t *testing.T) {
 	root := t.TempDir()
 	disk := filepath.Join(podDirs(root).Root, "uid-full/volumes/kubernetes.io~empty-dir/disk")

@@ -128,7 +128,7 @@ func (c choice) orLoopback(f family) choice {
 	return choice{ip: netip.AddrFrom4([4]byte{127, 0, 0, 1})}
 }
 
-// addresses returns the Addresses for the choice.
+// addresses returns the Addresses that contain the chosen address.
 func (c choice) addresses(r reading) Addresses {
 	a := Addresses{IPs: []netip.Addr{c.ip}}
 	if !r.failed && c.isPublishable() && !r.has(c.ip) {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestAddressFollower_Restart starts a follower for each reading, with the file that the
-// one before has left.
+// TestAddressFollower_Restart starts a follower for each reading, with the file that the previous
+// follower has written.
 func TestAddressFollower_Restart(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -69,8 +69,8 @@ func TestAddressFollower_RestartAfterChange(t *testing.T) {
 	})
 }
 
-// TestAddressFollower_HangingDisk checks that a write that does not end delays neither new
-// addresses nor the end of Run, and that the newest address is stored once the disk responds.
+// TestAddressFollower_HangingDisk checks that a write that hangs delays neither new addresses nor
+// the return of Run, and that the newest address is stored when the disk responds.
 func TestAddressFollower_HangingDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &fakeHost{t: t, wake: make(chan struct{})}

@@ -26,8 +26,8 @@ type AddressOptions struct {
 	// have them. 0.0.0.0 or :: alone means any address of that family. If Given is empty, an
 	// address of any family is used.
 	Given []netip.Addr
-	// Name is the node's name if the addresses that it resolves to take precedence, as in a
-	// kubelet; otherwise "".
+	// Name is the node's name if an address to which the name resolves takes precedence, as in
+	// a kubelet; otherwise "".
 	Name string
 	// File is the path of a file that stores an address found by its route or by the node's
 	// name for the next start; "" means that none is stored. Its directory must exist.

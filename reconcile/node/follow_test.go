@@ -131,7 +131,7 @@ func TestAddressFollower(t *testing.T) {
 	})
 }
 
-// TestAddressFollower_Flood sends events all the time.
+// TestAddressFollower_Flood checks a follower that receives events without a pause.
 func TestAddressFollower_Flood(t *testing.T) {
 	following(t, AddressOptions{}, func(h *fakeHost, f *AddressFollower, reported func() string) {
 		h.count()

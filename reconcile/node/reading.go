@@ -18,8 +18,8 @@ type reading struct {
 	// source4 and source6 are the source addresses of packets to the default route of each
 	// family; zero if there is no such route.
 	source4, source6 netip.Addr
-	// named is an address of the host that the node's name resolves to; zero if there is
-	// none.
+	// named is an address of the host to which the node's name resolves; zero if there is no
+	// such address.
 	named netip.Addr
 	// unresolved reports whether the resolver did not respond.
 	unresolved bool
@@ -104,8 +104,8 @@ func route(to netip.AddrPort) (from netip.Addr, err error) {
 	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap(), nil
 }
 
-// resolve returns the first address in own that name resolves to, IPv4 before IPv6; zero if
-// there is none. If name is an IP address, it returns that address. unresolved reports
+// resolve returns the first address in own to which name resolves, IPv4 before IPv6; zero if there
+// is no such address. If name is an IP address, resolve returns this address. unresolved reports
 // whether the resolver did not respond.
 func resolve(ctx context.Context, name string, own []netip.Addr) (found netip.Addr, unresolved bool) {
 	if ip, err := netip.ParseAddr(name); err == nil {

@@ -43,8 +43,8 @@ func (t Target) get(ctx context.Context, a *v1.HTTPGetAction) (Result, error) {
 	case res.StatusCode < http.StatusOK || res.StatusCode >= http.StatusBadRequest:
 		return failed(fmt.Sprintf("HTTP probe failed with statuscode: %d", res.StatusCode))
 	case isRedirect(res.StatusCode):
-		// The redirect leads to another host, to which no request is sent. Kubernetes' tests
-		// expect this wording in the event.
+		// The redirect leads to another host, and podd sends no request to that host.
+		// Kubernetes' tests expect this wording in the event.
 		return Result{Passed: true, Warning: true, Message: "Probe terminated redirects, Response body: " + wording.FirstLine(body.String())}, nil
 	}
 	return Result{Passed: true}, nil

@@ -88,7 +88,7 @@ func (t Target) host(handlerHost string) (string, error) {
 	return t.IP, nil
 }
 
-// OwnHost reports whether h is sent to the pod's address because h names no host.
+// OwnHost reports whether h is sent to the pod's address, because h has no host.
 func OwnHost(h *v1.ProbeHandler) bool {
 	switch {
 	case h.HTTPGet != nil:
@@ -111,8 +111,8 @@ func (t Target) port(p intstr.IntOrString) (string, error) {
 	return strconv.Itoa(n), nil
 }
 
-// namedPort returns the number of the container port with this name, or the number that
-// name consists of; 0 if there is neither.
+// namedPort returns the number of the container port with this name. If no port has this name and
+// name is a number, it returns this number. Otherwise it returns 0.
 func (t Target) namedPort(name string) int {
 	for i := range t.Ports {
 		if t.Ports[i].Name == name {

@@ -163,8 +163,8 @@ func covers(key, host, repository string) bool {
 	return keyPath == "" || repository == keyPath || strings.HasPrefix(repository, keyPath+"/")
 }
 
-// coversHost reports whether host matches pattern. Like the kubelet, it matches label by
-// label: credentials for *.example are not sent to a.b.example.
+// coversHost reports whether host matches pattern. Like the kubelet, it matches label by label. So
+// credentials for *.example are not sent to a.b.example.
 func coversHost(pattern, host string) bool {
 	if !strings.Contains(pattern, "*") {
 		return pattern == host

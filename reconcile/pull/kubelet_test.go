@@ -51,7 +51,7 @@ func TestKubeletPulls(t *testing.T) {
 	}
 }
 
-// pullDiffers has the intended differences between podd's pulls and the kubelet's, by
+// pullDiffers contains the intended differences between podd's pulls and the kubelet's pulls, by
 // image.
 var pullDiffers = map[string]struct {
 	why   string

@@ -53,8 +53,8 @@ type Options struct {
 	// Credentials returns the credentials for an image in the order to try them; nil if
 	// there are none.
 	Credentials func(image string) ([]*cri.AuthConfig, error)
-	// CredentialsIn is the name of the file that Credentials reads, for messages; ""
-	// means that there is none. When the file changes, back-offs end.
+	// CredentialsIn is the name of the file that Credentials reads, for messages; "" means that
+	// there is no file. When the file changes, the back-offs of all images end.
 	CredentialsIn string
 	// Providers returns further credentials for a repository with its registry, such as
 	// "docker.io/library/nginx", in the order to try them if all other credentials are
@@ -119,9 +119,9 @@ func New(o Options) *Puller {
 	return p
 }
 
-// Ensure pulls image unless the policy and a present image make this unnecessary. It
-// tries the credentials in secrets before those of Options, and calls pulling when it
-// begins or joins a pull. During a back-off it returns a *result.RetryLaterError.
+// Ensure pulls image unless the policy and a present image make this unnecessary. It tries the
+// credentials in secrets before the credentials of Options. It calls pulling when it begins or
+// joins a pull. During a back-off it returns a *result.RetryLaterError.
 func (p *Puller) Ensure(ctx context.Context, image, policy string, secrets []*v1.Secret, pulling func()) (result.Image, error) {
 	began := time.Now()
 	have, present, err := p.o.Runtime.ImageStatus(ctx, image)
@@ -166,7 +166,7 @@ func imageError(image, reason string, err error) error {
 	return &runtime.PullError{Image: image, Reason: reason, Err: err}
 }
 
-// shared joins the pull in progress for o, or begins one, and waits for its result.
+// shared joins the pull in progress for o, or begins a pull, and waits for its result.
 func (p *Puller) shared(ctx context.Context, o request, pulling func()) (pullResult, error) {
 	key := o.key()
 	f, err := p.join(ctx, key, o)
@@ -183,7 +183,7 @@ func (p *Puller) shared(ctx context.Context, o request, pulling func()) (pullRes
 	}
 }
 
-// join returns the pull in progress for o or begins one. During a back-off it returns a
+// join returns the pull in progress for o, or begins a pull. During a back-off it returns a
 // *result.RetryLaterError. The caller must release the pull.
 func (p *Puller) join(ctx context.Context, key string, o request) (*sharedPull, error) {
 	p.mu.Lock()

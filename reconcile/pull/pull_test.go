@@ -53,14 +53,14 @@ func pass(d time.Duration) { <-time.After(d); synctest.Wait() }
 
 var errUnreachable = errors.New(`failed to do request: Head "https://registry.example/v2/": dial tcp: lookup registry.example: no such host`)
 
-// TestPolicies checks for each policy whether the image is pulled and which one is used.
+// TestPolicies checks for each policy whether the image is pulled, and which image is used.
 func TestPolicies(t *testing.T) {
 	tests := map[string]struct {
 		policy          string
 		present, remote bool
 		usePresent      bool
 		pulls           int
-		reason          string // of the error; "" if there is none
+		reason          string // part of the error; "" means no error
 		warns           bool
 	}{
 		"always":                       {policy: "Always", present: true, remote: true, pulls: 1},
@@ -109,7 +109,7 @@ type dated struct {
 
 func (d dated) ImageCreated(context.Context, string) (time.Time, error) { return d.built, nil }
 
-// TestAge checks that the warning has the age of a present image.
+// TestAge checks that the warning contains the age of a present image.
 func TestAge(t *testing.T) {
 	run(t, pull.Options{}, func(b *fixture) {
 		b.AddImages("web:1")
@@ -174,7 +174,7 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestCancel checks that a pull is canceled when its last waiter is, and not before.
+// TestCancel checks that a pull is canceled when its last waiter is canceled, and not before.
 func TestCancel(t *testing.T) {
 	run(t, pull.Options{}, func(b *fixture) {
 		b.Inject(runtimetest.Fault{Method: "PullImage", Hang: true})
@@ -282,7 +282,7 @@ func TestRuntimeUnavailable(t *testing.T) {
 	})
 }
 
-// TestParallel checks that pulls run in parallel up to the limit, and that one that hangs
+// TestParallel checks that pulls run in parallel up to the limit, and that a pull that hangs
 // occupies only one slot.
 func TestParallel(t *testing.T) {
 	run(t, pull.Options{Parallel: 2}, func(b *fixture) {
@@ -331,8 +331,8 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// TestCredentialsTried checks that credentials are tried in order until one is accepted,
-// and that none is tried after the registry was unreachable.
+// TestCredentialsTried checks that credentials are tried in order until the registry accepts them,
+// and that no more credentials are tried if the registry is unreachable.
 func TestCredentialsTried(t *testing.T) {
 	auths := []*cri.AuthConfig{{Username: "a", Password: "secret-a"}, {Username: "b", Password: "secret-b"}}
 	find := func(string) ([]*cri.AuthConfig, error) { return auths, nil }

@@ -16,8 +16,8 @@ func pullSecret(kind v1.SecretType, key, text string) *v1.Secret {
 	return &v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "creds"}, Type: kind, Data: map[string][]byte{key: []byte(text)}}
 }
 
-// TestSecrets checks that the credentials of a pod's Secrets are tried before those of
-// the file, and that their failure delays no other pod.
+// TestSecrets checks that the credentials of a pod's Secrets are tried before the credentials of
+// the file, and that their failure does not delay another pod.
 func TestSecrets(t *testing.T) {
 	const auths = `{"registry.example": {"username": "b", "password": "hunter2"}}`
 	file := write(t, `{"auths": {"registry.example": {"username": "b", "password": "of the node"}}}`)
@@ -51,8 +51,8 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestSecretsOrder checks that, as in the kubelet, the most specific entry of all Secrets
-// comes first and equal ones keep the order of the Secrets.
+// TestSecretsOrder checks that, as in the kubelet, the most specific entry of all Secrets comes
+// first, and that equal entries keep the order of the Secrets.
 func TestSecretsOrder(t *testing.T) {
 	run(t, pull.Options{}, func(b *fixture) {
 		b.AddRemote(runtimetest.Remote{Image: runtimetest.Image{Name: "registry.example/team/web:1"}, Username: "last", Password: "p"})

@@ -20,10 +20,10 @@ type Advice struct {
 	Passing bool
 }
 
-// AdviseDNS returns advice about DNS settings of a pod that have no effect: those that
-// exceed the limits of resolvers, and the cluster's DNS on a node without one. The latter
-// is Passing for ClusterFirst, because it is the default of Kubernetes and in every
-// manifest that kubectl run or a cluster has written.
+// AdviseDNS returns advice about DNS settings of a pod that have no effect, because they exceed the
+// limits of resolvers or because the node has no cluster DNS. The advice about ClusterFirst without
+// cluster DNS is Passing, because ClusterFirst is the default of Kubernetes and in every manifest
+// that kubectl run or a cluster has written.
 func AdviseDNS(p *manifest.Pod, n Node) []Advice {
 	var all []Advice
 	spec := &p.Spec.Spec

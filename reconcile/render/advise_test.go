@@ -57,7 +57,7 @@ func TestAdviseDNS(t *testing.T) {
 		}
 		p.Origin.Fields = nil // the policy is a default
 		if strings.Contains(test.want, "dnsPolicy") && len(AdviseDNS(p, test.node)) > 0 {
-			t.Errorf("%s: got advice about a default", test.name)
+			t.Errorf("%s: got advice about a default, want none", test.name)
 		}
 	}
 	if all := AdviseNode(crowded.DNS); len(all) != 2 || len(AdviseNode(node.DNS)) != 0 {

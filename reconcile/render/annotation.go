@@ -12,9 +12,9 @@ func containerLabels(in *ContainerInput) map[string]string {
 	return addIdentityLabels(map[string]string{runtime.LabelContainerName: in.Container.Name}, in.Pod, in.Node)
 }
 
-// containerAnnotations returns the annotations of a container. They have the values that
-// podd needs after the manifest was removed: to stop the container with its preStop hook
-// and grace period, and to decide whether it is the desired one.
+// containerAnnotations returns the annotations of a container. podd needs their values after the
+// manifest was removed, to stop the container with its preStop hook and grace period, and to decide
+// whether the container is the desired one.
 func containerAnnotations(in *ContainerInput) map[string]string {
 	c, spec := in.Container, in.Pod.Spec
 	a := map[string]string{

@@ -7,8 +7,8 @@ import (
 	"podd/manifest"
 )
 
-// A Cgroup is a cgroup that podd creates, with its limits: that of a pod, or a parent of
-// those of pods. A limit of 0 is not set.
+// A Cgroup is a cgroup that podd creates, with its limits. It is the cgroup of a pod or a parent of
+// the cgroups of pods. A limit of 0 means that podd sets no limit.
 type Cgroup struct {
 	// Parent is the path of the cgroup in the form of cgroupParent.
 	Parent string
@@ -23,9 +23,9 @@ type Cgroup struct {
 	HugePages []*cri.HugepageLimit
 }
 
-// PodCgroup returns the cgroup of a pod. It has a limit if the pod or each of its
-// containers has one. The limit of the pod also covers memory that does not belong to a
-// container, such as the pages of an emptyDir in memory.
+// PodCgroup returns the cgroup of a pod. The cgroup has a limit if the pod has the limit, or if
+// each of its containers has. The limit also covers memory that does not belong to a container,
+// such as the pages of an emptyDir in memory.
 func PodCgroup(p *manifest.Pod, n Node) Cgroup {
 	requests, limits := manifest.PodRequests(&p.Spec.Spec), manifest.PodLimits(&p.Spec.Spec)
 	c := Cgroup{
@@ -46,8 +46,8 @@ func PodCgroup(p *manifest.Pod, n Node) Cgroup {
 	return c
 }
 
-// AtLeast returns c with limits that are not lower than those of b, which is the cgroup of
-// the same pod with other resources.
+// AtLeast returns c, but with the limits of b where they are higher. b is the cgroup of the same
+// pod with other resources.
 func (c Cgroup) AtLeast(b Cgroup) Cgroup {
 	c.CPUShares, c.CPUQuota, c.Memory = max(c.CPUShares, b.CPUShares), max(c.CPUQuota, b.CPUQuota), max(c.Memory, b.Memory)
 	return c

@@ -27,10 +27,10 @@ type ContainerInput struct {
 	// Container is the init, regular or ephemeral container of Pod to create; required.
 	Container *v1.Container
 	Node      Node
-	// Refs has the objects that variables refer to; may be nil.
+	// Refs contains the objects to which variables refer; may be nil.
 	Refs *refs.Resolved
-	// Attempt is the attempt number of the container in this pod, from 0. Restarts is its
-	// restart count, which is less if an attempt number was rejected.
+	// Attempt is the attempt number of the container in this pod, from 0. Restarts is the
+	// restart count. It is less than Attempt if the runtime rejected an attempt number.
 	Attempt, Restarts uint32
 	// Image is the image ID or digest from the runtime; "" means the name in the
 	// manifest. The name is part of the config in both cases.
@@ -41,26 +41,26 @@ type ContainerInput struct {
 	// PodIPs is status.podIPs, the primary address first. It may be empty for a
 	// host-network pod, which has the node's addresses.
 	PodIPs []string
-	// Volumes has the host path of every volume that the container mounts or has as a
+	// Volumes contains the host path of every volume that the container uses as a mount or as a
 	// block device, by the name of the volume.
 	Volumes map[string]string
-	// SubPaths has the host paths for volumeMounts with subPath or subPathExpr, by index
-	// in volumeMounts. The caller must have checked that they are within their volumes.
+	// SubPaths contains the host paths for volumeMounts with subPath or subPathExpr, by index
+	// in volumeMounts. The caller must have checked that the paths are within their volumes.
 	SubPaths map[int]string
-	// Images has the runtime's reference of each image volume, by the volume's name.
+	// Images contains the runtime's reference of each image volume, by the volume's name.
 	Images map[string]string
-	// Devices has the devices of device plugins that are allocated to the container, in
-	// the order of their resources.
+	// Devices contains the devices of device plugins that are allocated to the container,
+	// sorted by resource.
 	Devices []Device
-	// HostsFile is the host path of the pod's /etc/hosts, and TerminationLog that of the
-	// container's termination message; "" means no mount.
+	// HostsFile is the host path of the pod's /etc/hosts, and TerminationLog the host path of
+	// the file for the container's termination message; "" means no mount.
 	HostsFile, TerminationLog string
 	// UserIDs is SandboxInput.UserIDs of the container's sandbox.
 	UserIDs uint32
 	// BackoffStep is the step of the crash back-off of this start.
 	BackoffStep int
-	// TargetID is the ID of the container that an ephemeral container shares the process
-	// namespace of; "" for none. It has no effect if the pod shares its process namespace.
+	// TargetID is the ID of the container whose process namespace an ephemeral container
+	// shares; "" for none. It has no effect if the pod shares its process namespace.
 	TargetID string
 	// Kind is the kind of the container and Index its index in the list of its kind, with
 	// init containers and sidecars in one list. If Kind is "", both are taken from Pod.
@@ -68,8 +68,8 @@ type ContainerInput struct {
 	Index int
 }
 
-// Container returns the config of a container. The error names the container and the invalid
-// variable, volume or field. With the same input it fails again.
+// Container returns the config of a container. The error contains the name of the container and of
+// the invalid variable, volume or field. A retry with the same input fails with the same error.
 func Container(in ContainerInput) (*cri.ContainerConfig, error) {
 	c := in.Container
 	if in.Kind == "" {
@@ -119,8 +119,8 @@ func Container(in ContainerInput) (*cri.ContainerConfig, error) {
 	}, nil
 }
 
-// stopSignal returns the stop signal of the container. Without one, the runtime uses that
-// of the image.
+// stopSignal returns the stop signal of the container. If the container has none, the runtime uses
+// the stop signal of the image.
 func stopSignal(c *v1.Container) cri.Signal {
 	if c.Lifecycle == nil || c.Lifecycle.StopSignal == nil {
 		return cri.Signal_SIGNAL_RUNTIME_DEFAULT
@@ -135,8 +135,8 @@ func logPath(container string, attempt uint32) string {
 	return container + "/" + strconv.FormatUint(uint64(attempt), 10) + ".log"
 }
 
-// kindOf returns the kind and the index of the named container, or "" and -1 if the pod
-// has no container of that name.
+// kindOf returns the kind and the index of the container with this name, or "" and -1 if the pod
+// has no such container.
 func kindOf(pod *v1.Pod, name string) (kind string, index int) {
 	for i := range pod.Spec.InitContainers {
 		if c := &pod.Spec.InitContainers[i]; c.Name == name {
@@ -167,7 +167,7 @@ func image(in *ContainerInput) *cri.ImageSpec {
 	return &cri.ImageSpec{Image: ref, UserSpecifiedImage: in.Container.Image}
 }
 
-// podIPs returns the pod's addresses; those of the node for a host-network pod.
+// podIPs returns the pod's addresses. For a host-network pod, these are the node's addresses.
 func (in *ContainerInput) podIPs() []string {
 	if len(in.PodIPs) == 0 && in.Pod.Spec.Spec.HostNetwork {
 		return in.Node.HostIPs

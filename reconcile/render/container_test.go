@@ -75,7 +75,7 @@ func TestImage(t *testing.T) {
 		in.Image = ref
 		c, err := Container(in)
 		if err != nil || c.Image.Image != want || c.Image.UserSpecifiedImage != "busybox" {
-			t.Errorf("image %q: got %v, %v", ref, c.GetImage(), err)
+			t.Errorf("image %q: got %v, error %v", ref, c.GetImage(), err)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"podd/runtime"
 )
 
-// A Device has the devices of a resource that are allocated to a container.
+// A Device contains the devices of a resource that are allocated to a container.
 type Device struct {
 	Resource string
 	IDs      []string

@@ -9,8 +9,8 @@ import (
 	"podd/manifest"
 )
 
-// podDNS returns the resolver configuration of a pod, truncated to the limits of
-// resolvers. AdviseDNS reports what is omitted.
+// podDNS returns the resolver configuration of a pod, truncated to the limits of resolvers.
+// AdviseDNS reports the settings that are omitted.
 func podDNS(p *manifest.Pod, n Node) *cri.DNSConfig {
 	d := fullDNS(p, n)
 	return &cri.DNSConfig{

@@ -34,7 +34,7 @@ func TestParseResolvConf(t *testing.T) {
 	}
 	for _, tt := range tests {
 		if diff := cmp.Diff(tt.want, ParseResolvConf(tt.text)); diff != "" {
-			t.Errorf("%s: (-want +got)\n%s", tt.name, diff)
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
 }
@@ -47,7 +47,7 @@ func FuzzParseResolvConf(f *testing.F) {
 		for i, o := range d.Options {
 			for _, p := range d.Options[:i] {
 				if optionName(o) == optionName(p) {
-					t.Errorf("option %q twice", o)
+					t.Errorf("got option %q twice, want once", o)
 				}
 			}
 		}
@@ -102,7 +102,7 @@ func TestPodDNS(t *testing.T) {
 	for _, tt := range tests {
 		got := podDNS(podOf(tt.spec), tt.node)
 		if diff := cmp.Diff(tt.want, DNS{got.Servers, got.Searches, got.Options}); diff != "" {
-			t.Errorf("%s: (-want +got)\n%s", tt.name, diff)
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
 }
@@ -119,13 +119,13 @@ func TestDNSLimits(t *testing.T) {
 		node.DNS.Servers = rapid.SliceOfN(rapid.SampledFrom([]string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"}), 0, 9).Draw(t, "servers")
 		d := podDNS(podOf(v1.PodSpec{}), node)
 		if len(d.Servers) > 3 || len(d.Searches) > 32 || len(strings.Join(d.Searches, " ")) > 2048 {
-			t.Fatalf("got %d servers and %d searches of %d characters, more than resolvers use", len(d.Servers), len(d.Searches), len(strings.Join(d.Searches, " ")))
+			t.Fatalf("got %d servers and %d searches of %d characters, want at most what resolvers use", len(d.Servers), len(d.Searches), len(strings.Join(d.Searches, " ")))
 		}
 		at := -1
 		for _, s := range d.Searches {
 			i := slices.Index(node.DNS.Searches[at+1:], s)
 			if i < 0 || len(s) > 253 {
-				t.Fatalf("search %q is out of order or too long", s)
+				t.Fatalf("got search %q out of order or too long, want the order of the settings", s)
 			}
 			at += 1 + i
 		}

@@ -7,18 +7,18 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// An environment has a container's variables in the order of the manifest. Each name
-// occurs once; a later variable of the same name replaces the value.
+// An environment contains a container's variables in the order of the manifest. Each name occurs
+// once. A later variable with the same name replaces the value.
 type environment struct {
 	vars  []*cri.KeyValue
 	index map[string]int // index in vars by name
-	// services has the variables of Services. The container's own variables can refer to
+	// services contains the variables of Services. The container's own variables can refer to
 	// them and replace them.
 	services map[string]string
 }
 
-// newEnvironment adds the variables of envFrom and then resolves those of env in order,
-// so that $(NAME) refers only to earlier variables.
+// newEnvironment adds the variables of envFrom and then the variables of env in order, so that
+// $(NAME) refers only to earlier variables.
 func newEnvironment(in *ContainerInput) (*environment, error) {
 	e := &environment{index: map[string]int{}, services: map[string]string{}}
 	services := in.Refs.ServiceVariables()
@@ -55,8 +55,8 @@ func (e *environment) set(name, value string) {
 	e.vars = append(e.vars, &cri.KeyValue{Key: name, Value: []byte(value)})
 }
 
-// prepend adds variables before all others, except those that the container sets itself.
-// The container's command can refer to them, its variables cannot.
+// prepend adds variables before all others, except variables that the container sets itself. The
+// container's command can refer to the added variables, but its variables cannot.
 func (e *environment) prepend(vars []*cri.KeyValue) {
 	var first []*cri.KeyValue
 	for _, v := range vars {
@@ -79,8 +79,8 @@ func (e *environment) lookup(name string) (string, bool) {
 	return string(e.vars[i].Value), true
 }
 
-// value returns the value of a variable. set is false if the variable is to be omitted.
-// Errors never contain the value.
+// value returns the value of a variable. set is false if the variable must be omitted. Errors never
+// contain the value.
 func (e *environment) value(in *ContainerInput, v *v1.EnvVar) (value string, set bool, err error) {
 	from := v.ValueFrom
 	switch {

@@ -172,13 +172,13 @@ func TestEnvironmentOrder(t *testing.T) {
 	}
 	want := []string{"EARLY=$(LATE)", "HOST=node1", "URL=http://node1:$(PORT)", "PORT=880", "LATE=http://node1:$(PORT)80", "EMPTY="}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("variables: (-want +got)\n%s", diff)
+		t.Errorf("variables (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"node1", "$(HOST)", "$(NOPE)"}, c.Command); diff != "" {
-		t.Errorf("command: (-want +got)\n%s", diff)
+		t.Errorf("command (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"--port=880", ""}, c.Args); diff != "" {
-		t.Errorf("args: (-want +got)\n%s", diff)
+		t.Errorf("args (-want +got):\n%s", diff)
 	}
 }
 
@@ -212,6 +212,6 @@ func TestEnvironmentErrors(t *testing.T) {
 		}
 	}
 	if _, err := Container(inputOf(v1.Container{EnvFrom: []v1.EnvFromSource{{}}})); err == nil {
-		t.Error("envFrom: got no error")
+		t.Error("envFrom: got no error, want one")
 	}
 }

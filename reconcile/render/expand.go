@@ -2,10 +2,10 @@ package render
 
 import "strings"
 
-// Expand replaces each $(NAME) in text by the value of NAME; if lookup does not find it,
-// $(NAME) is not changed. $$ is replaced by a dollar sign, so $$(NAME) becomes $(NAME). A
-// dollar sign before any other character and a $( without a closing parenthesis are not
-// changed. Values are not expanded again.
+// Expand replaces each $(NAME) in text by the value of NAME. If lookup returns false, $(NAME) is
+// not changed. $$ is replaced by a dollar sign, so $$(NAME) becomes $(NAME). A dollar sign before
+// any other character and a $( without a closing parenthesis are not changed. Values are not
+// expanded again.
 func Expand(text string, lookup func(name string) (value string, ok bool)) string {
 	var out strings.Builder
 	for {

@@ -56,7 +56,7 @@ func (c Content) Claim(v *v1.Volume) *refs.Claim {
 // CSI implements Volumes.
 func (c Content) CSI(v *v1.Volume) *refs.CSI { return c.Refs.CSI(v) }
 
-// ClaimName returns the name of the claim of a volume; "" if it has none.
+// ClaimName returns the name of the claim of a volume; "" if the volume is not a claim.
 func ClaimName(p *manifest.Pod, v *v1.Volume) string {
 	switch {
 	case v.PersistentVolumeClaim != nil:
@@ -67,7 +67,8 @@ func ClaimName(p *manifest.Pod, v *v1.Volume) string {
 	return ""
 }
 
-// Files implements Volumes. The error names the object, key or field, never its content.
+// Files implements Volumes. The error contains the name of the object, key or field, and never its
+// content.
 func (c Content) Files(v *v1.Volume) (map[string]File, error) {
 	f := &fileBuilder{Content: c, files: map[string]File{}}
 	var err error
@@ -163,9 +164,9 @@ type missingError string
 func (e missingError) Error() string        { return string(e) }
 func (e missingError) Is(target error) bool { return target == ErrMissing }
 
-// token adds a token of the pod's service account. Its owner is the common user of the
-// containers, because only root could read a file of mode 0600 otherwise. With an fsGroup,
-// the file has this mode, too, and the group can read it.
+// token adds the file with a token of the pod's service account. The owner of the file is the
+// common user of the containers, because otherwise only root could read a file of mode 0600. If the
+// pod has an fsGroup, the group can read the file, too.
 func (f *fileBuilder) token(t *v1.ServiceAccountTokenProjection) error {
 	text := f.Refs.Token(t)
 	if text == nil {
@@ -180,7 +181,8 @@ func (f *fileBuilder) token(t *v1.ServiceAccountTokenProjection) error {
 	return nil
 }
 
-// commonUser returns the runAsUser of all containers; nil if one has none or another.
+// commonUser returns the runAsUser that all containers have in common; nil if they differ or a
+// container has none.
 func commonUser(spec *v1.PodSpec) *int64 {
 	var user *int64
 	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
@@ -261,7 +263,7 @@ func formatMap(m map[string]string) string {
 	return strings.Join(lines, "\n")
 }
 
-// checkPaths returns an error if a file is the parent directory of another one.
+// checkPaths returns an error if a file is the parent directory of another file.
 func (f *fileBuilder) checkPaths() error {
 	for _, name := range slices.Sorted(maps.Keys(f.files)) {
 		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {

@@ -35,7 +35,7 @@ const dir = "../../testdata/render"
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob(dir + "/*.yaml")
 	if err != nil || len(files) < 12 {
-		t.Fatalf("%d manifests in %s, %v", len(files), dir, err)
+		t.Fatalf("got %d manifests in %s, error %v, want at least one", len(files), dir, err)
 	}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
@@ -46,9 +46,9 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestInputsStay checks that rendering, and changes to the result, do not modify the pod
+// TestGolden_InputUnchanged checks that rendering, and changes to the result, do not modify the pod
 // and the node.
-func TestInputsStay(t *testing.T) {
+func TestGolden_InputUnchanged(t *testing.T) {
 	files, _ := filepath.Glob(dir + "/*.yaml")
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
@@ -58,13 +58,13 @@ func TestInputsStay(t *testing.T) {
 			scribble(message)
 		}
 		if diff := cmp.Diff(readPod(t, file), p); diff != "" {
-			t.Errorf("%s: the pod changed:\n%s", name, diff)
+			t.Errorf("%s: rendering modified the pod (-before +after):\n%s", name, diff)
 		}
 		if diff := cmp.Diff(goldenNode(name), n); diff != "" {
-			t.Errorf("%s: the node changed:\n%s", name, diff)
+			t.Errorf("%s: rendering modified the node (-before +after):\n%s", name, diff)
 		}
 		if second := renderAll(t, p, n); first != second {
-			t.Errorf("%s: the second time differs:\n%s", name, cmp.Diff(first, second))
+			t.Errorf("%s: second rendering (-first +second):\n%s", name, cmp.Diff(first, second))
 		}
 	}
 }
@@ -83,7 +83,7 @@ func readPod(t *testing.T, file string) *manifest.Pod {
 		f.Pods[0] = withEphemeral(t, f.Pods[0], text)
 	}
 	if len(f.Objects.Origins) > 0 {
-		supplies[f.Pods[0].Key] = refs.Resolve(f.Pods[0], &manifest.Set{Objects: map[string]manifest.Objects{"": f.Objects}, Complete: map[string]bool{"": true}}, "salt", nil)
+		goldenRefs[f.Pods[0].Key] = refs.Resolve(f.Pods[0], &manifest.Set{Objects: map[string]manifest.Objects{"": f.Objects}, Complete: map[string]bool{"": true}}, "salt", nil)
 	}
 	return f.Pods[0]
 }
@@ -102,8 +102,8 @@ func withEphemeral(t *testing.T, p *manifest.Pod, text []byte) *manifest.Pod {
 	return p
 }
 
-// supplies contains the resolved references of the golden pods.
-var supplies = map[types.NamespacedName]*refs.Resolved{}
+// goldenRefs contains the resolved references of the golden pods.
+var goldenRefs = map[types.NamespacedName]*refs.Resolved{}
 
 // goldenNode returns an edge node, or a control-plane node for the pods of kubeadm.
 func goldenNode(name string) Node {
@@ -172,7 +172,7 @@ func sandbox(t *testing.T, p *manifest.Pod, n Node, attempt uint32) *cri.PodSand
 func inputFor(p *manifest.Pod, n Node, c *v1.Container) ContainerInput {
 	in := ContainerInput{
 		Pod: p, Container: c, Node: n, Attempt: 2, Restarts: 2, Image: "sha256:feed", BackoffStep: 1,
-		UserIDs: hostIDs, ImageUser: &runtime.ImageUser{}, Volumes: map[string]string{}, Refs: supplies[p.Key],
+		UserIDs: hostIDs, ImageUser: &runtime.ImageUser{}, Volumes: map[string]string{}, Refs: goldenRefs[p.Key],
 	}
 	if !p.Spec.Spec.HostNetwork {
 		in.PodIPs = []string{"10.88.0.3", "fd00::3"}
@@ -218,7 +218,7 @@ func renderAll(t *testing.T, p *manifest.Pod, n Node) string {
 		fmt.Fprintf(&out, "# %s\n%s\n", m.ProtoReflect().Descriptor().Name(), readable(t, m))
 	}
 	for i := range p.Spec.Spec.Volumes {
-		writeFiles(t, &out, Content{Pod: p, Refs: supplies[p.Key], Node: n}, &p.Spec.Spec.Volumes[i])
+		writeFiles(t, &out, Content{Pod: p, Refs: goldenRefs[p.Key], Node: n}, &p.Spec.Spec.Volumes[i])
 	}
 	return placeholders(p).Replace(out.String())
 }

@@ -9,8 +9,8 @@ import (
 	"podd/manifest"
 )
 
-// hostsHeader is the beginning of the hosts files of pods. It is identical to that of the
-// kubelet, because programs search for its first line.
+// hostsHeader is the beginning of the hosts files of pods. It is identical to the kubelet's header,
+// because programs search for its first line.
 const hostsHeader = `# Kubernetes-managed hosts file.
 127.0.0.1	localhost
 ::1	localhost ip6-localhost ip6-loopback
@@ -20,10 +20,10 @@ fe00::1	ip6-allnodes
 fe00::2	ip6-allrouters
 `
 
-// HostsFile returns the content of a pod's /etc/hosts: its name with each of its
-// addresses, or for a host-network pod the file of the node, and then spec.hostAliases. It
-// returns "" for a pod without addresses. That pod gets the file that the runtime chooses:
-// containerd uses that of the host, CRI-O that of the image.
+// HostsFile returns the content of a pod's /etc/hosts. It consists of the pod's name with each of
+// its addresses, and spec.hostAliases. For a host-network pod, the file of the node replaces the
+// addresses. HostsFile returns "" for a pod without addresses. Then the runtime chooses the file:
+// containerd uses the file of the host, CRI-O the file of the image.
 func HostsFile(p *manifest.Pod, n Node, ips []string, node string) string {
 	var b strings.Builder
 	switch host, domain := hostname(p, n); {

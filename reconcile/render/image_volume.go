@@ -9,9 +9,9 @@ import (
 	"podd/runtime"
 )
 
-// ImageVolumes is the support of a runtime for image volumes: Whole without and Parts with
-// subPath. It depends on the version, because runtimes do not report it as a feature and
-// older ones silently mount something else.
+// ImageVolumes describes which image volumes a runtime supports: Whole without subPath, and Parts
+// with subPath. This depends on the runtime's version, because runtimes do not report it as a
+// feature, and older runtimes silently mount something else.
 type ImageVolumes struct {
 	Whole, Parts bool
 	Runtime      string // name and version of the runtime, for messages

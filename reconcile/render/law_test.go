@@ -31,7 +31,7 @@ type parts struct {
 	known      map[string]bool  // fields and values that were added
 }
 
-// hidden is a part of every value in the Secrets.
+// hidden is a substring of every value in the Secrets.
 const hidden = "hunter2"
 
 // readParts returns the parts of the manifests in testdata.
@@ -39,7 +39,7 @@ func readParts(t *testing.T) *parts {
 	t.Helper()
 	files, err := filepath.Glob(dir + "/*.yaml")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no manifests in %s, %v", dir, err)
+		t.Fatalf("got no manifests in %s, error %v, want at least one", dir, err)
 	}
 	all := &parts{spec: map[string][]any{}, containers: map[string][]any{}, known: map[string]bool{}}
 	for _, file := range files {
@@ -153,7 +153,7 @@ func TestEveryValidPodRenders(t *testing.T) {
 		text := all.drawText(rt)
 		f := decode.File([]byte(text), decode.Options{Path: "mixed.yaml", Node: "node1"})
 		if text := fmt.Sprint(f.Problems); strings.Contains(text, hidden) {
-			rt.Fatalf("a Problem contains a secret: %s", text)
+			rt.Fatalf("got a Problem with a value of a Secret, want none: %s", text)
 		}
 		if tried++; len(f.Pods) == 0 {
 			return
@@ -172,13 +172,13 @@ func TestEveryValidPodRenders(t *testing.T) {
 			rt.Fatalf("%v\n%s", err, text)
 		}
 		if diff := cmp.Diff(before, p.Spec); diff != "" {
-			rt.Fatalf("the pod changed:\n%s", diff)
+			rt.Fatalf("rendering modified the pod (-before +after):\n%s", diff)
 		}
 		copied := *p
 		copied.Spec = before
 		second, err := renderMixed(&copied, n, supply)
 		if err != nil || first != second {
-			rt.Fatalf("the second result differs, %v:\n%s", err, cmp.Diff(first, second))
+			rt.Fatalf("second rendering: error %v, (-first +second):\n%s", err, cmp.Diff(first, second))
 		}
 	})
 	if valid*8 < tried {
@@ -222,19 +222,19 @@ func renderMixed(p *manifest.Pod, n Node, supply *refs.Resolved) (string, error)
 			// Arguments are expanded from variables.
 			c.Envs, c.Command, c.Args = nil, nil, nil
 			if strings.Contains(c.String(), hidden) {
-				return "", fmt.Errorf("%s contains a secret: %s", list[i].Name, c)
+				return "", fmt.Errorf("%s contains a value of a Secret: %s", list[i].Name, c)
 			}
 		}
 	}
 	if strings.Contains(config.String(), hidden) {
-		return "", fmt.Errorf("the sandbox contains a secret: %s", config)
+		return "", fmt.Errorf("the sandbox contains a value of a Secret: %s", config)
 	}
 	content := Content{Pod: p, Refs: supply, Node: n}
 	for i := range p.Spec.Spec.Volumes {
 		if v := &p.Spec.Spec.Volumes[i]; isProjected(&v.VolumeSource) {
 			files, err := content.Files(v)
 			if err != nil && strings.Contains(err.Error(), hidden) {
-				return "", fmt.Errorf("the error of volume %s contains a secret: %w", v.Name, err)
+				return "", fmt.Errorf("the error of volume %s contains a value of a Secret: %w", v.Name, err)
 			}
 			for _, name := range slices.Sorted(maps.Keys(files)) {
 				fmt.Fprintf(&out, "%s %+v\n", name, files[name])

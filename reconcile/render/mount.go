@@ -14,8 +14,8 @@ import (
 
 const etcHosts = "/etc/hosts"
 
-// mounts returns the mounts of a container: all, which has those of its devices, then its
-// volumeMounts in order, /etc/hosts unless a volume is mounted there, and the file of the
+// mounts returns the mounts of a container. all contains the mounts of its devices. mounts appends
+// the volumeMounts in order, /etc/hosts unless a volume is mounted there, and the file of the
 // termination message.
 func mounts(in *ContainerInput, all []*cri.Mount) ([]*cri.Mount, error) {
 	labelled, ownHosts := map[string]bool{}, false
@@ -123,7 +123,7 @@ func recursiveReadOnly(m *v1.VolumeMount, handler runtime.Handler) (bool, error)
 	}
 }
 
-// CheckMounts returns an error if a mount of a pod is never possible on this node.
+// CheckMounts returns an error if this node can never provide a mount of a pod.
 func CheckMounts(p *manifest.Pod, n Node) error {
 	for _, list := range [][]v1.Container{p.Spec.Spec.InitContainers, p.Spec.Spec.Containers} {
 		for i := range list {

@@ -79,7 +79,7 @@ func TestMounts(t *testing.T) {
 		want[i] += " relabel"
 	}
 	if diff := cmp.Diff(want, mountLines(t, in)); diff != "" {
-		t.Errorf("with SELinux: (-want +got)\n%s", diff)
+		t.Errorf("mounts with SELinux (-want +got):\n%s", diff)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestRelabelOfClaims(t *testing.T) {
 	}
 }
 
-// TestMounts_OwnHosts checks that a mount at /etc/hosts replaces the one of podd.
+// TestMounts_OwnHosts checks that a mount at /etc/hosts replaces the mount of podd.
 func TestMounts_OwnHosts(t *testing.T) {
 	in := inputOf(v1.Container{VolumeMounts: []v1.VolumeMount{{Name: "h", MountPath: "/etc/hosts"}}})
 	in.Volumes = map[string]string{"h": "/own"}
@@ -118,7 +118,7 @@ func TestMounts_OwnHosts(t *testing.T) {
 	}
 }
 
-// TestMounts_Errors checks the errors of mounts, and that CheckMounts reports them before.
+// TestMounts_Errors checks that Container and CheckMounts return the same errors for invalid mounts.
 func TestMounts_Errors(t *testing.T) {
 	strange, must := v1.MountPropagationMode("Sideways"), v1.RecursiveReadOnlyEnabled
 	for name, m := range map[string]v1.VolumeMount{
@@ -133,7 +133,7 @@ func TestMounts_Errors(t *testing.T) {
 		_, err := Container(in)
 		if name == "recursively read-only" {
 			if refused := CheckMounts(in.Pod, in.Node); refused == nil || refused.Error() != err.Error() {
-				t.Errorf("got %v, and %v from CheckMounts, want the same", err, refused)
+				t.Errorf("got error %v from Container and %v from CheckMounts, want equal errors", err, refused)
 			}
 		}
 		if err == nil || !strings.Contains(err.Error(), `"main"`) || !strings.Contains(err.Error(), m.Name) {

@@ -98,13 +98,13 @@ func TestReservedKeys(t *testing.T) {
 		"app": "web", runtime.LabelPodName: "pod", runtime.LabelPodNamespace: "ns", runtime.LabelPodUID: "u1",
 	}
 	if diff := cmp.Diff(want, s.Labels); diff != "" {
-		t.Errorf("labels: (-want +got)\n%s", diff)
+		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]string{"note": "kept", manifest.AnnotationConfigSource: "file", runtime.AnnotationHash: "v1:00", runtime.AnnotationSize: "cpu=/ memory=/"}, s.Annotations); diff != "" {
-		t.Errorf("annotations: (-want +got)\n%s", diff)
+		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
 	if s.Metadata.Attempt != 3 || p.Spec.Labels[runtime.LabelPodUID] != "forged" {
-		t.Errorf("got attempt %d and changed labels %v of the pod", s.Metadata.Attempt, p.Spec.Labels)
+		t.Errorf("got attempt %d and labels %v of the pod, want attempt 7 and unchanged labels", s.Metadata.Attempt, p.Spec.Labels)
 	}
 }
 

@@ -9,12 +9,12 @@ import (
 	"podd/manifest"
 )
 
-// IDsPerPod is the number of user and group IDs of a pod with a user namespace. Its first
-// host ID is a multiple of it.
+// IDsPerPod is the number of user and group IDs of a pod with a user namespace. The first host ID
+// of a pod is a multiple of IDsPerPod.
 const IDsPerPod = 65536
 
-// namespaces returns the namespaces of a container: those of its pod, except that an
-// ephemeral container with a target joins the process namespace of the target.
+// namespaces returns the namespaces of a container. They are the namespaces of its pod, except that
+// an ephemeral container with a target joins the process namespace of the target.
 func (in *ContainerInput) namespaces() *cri.NamespaceOption {
 	o := namespaces(&in.Pod.Spec.Spec, in.UserIDs)
 	if in.TargetID != "" && o.Pid == cri.NamespaceMode_CONTAINER {
@@ -23,8 +23,8 @@ func (in *ContainerInput) namespaces() *cri.NamespaceOption {
 	return o
 }
 
-// namespaces returns the namespace options of a pod's sandbox and of its containers, which
-// are the same. ids is the first host ID of the user namespace.
+// namespaces returns the namespace options that a pod's sandbox and its containers share. ids is
+// the first host ID of the user namespace.
 func namespaces(spec *v1.PodSpec, ids uint32) *cri.NamespaceOption {
 	o := &cri.NamespaceOption{
 		Network:       podOrNode(spec.HostNetwork),
@@ -42,8 +42,8 @@ func idMappings(ids uint32) []*cri.IDMapping {
 	return []*cri.IDMapping{{HostId: ids, ContainerId: 0, Length: IDsPerPod}}
 }
 
-// checkIDs returns an error if a pod with a user namespace has no host IDs. Mapped to the
-// first host IDs, root in the pod would be root on the host.
+// checkIDs returns an error if a pod with a user namespace has no host IDs. Without them, root in
+// the pod would be root on the host.
 func checkIDs(spec *v1.PodSpec, ids uint32) error {
 	if manifest.HasUserNamespace(spec) && ids < IDsPerPod {
 		return errors.New("hostUsers: false: no host IDs are allocated to the pod")
@@ -58,8 +58,8 @@ func podOrNode(host bool) cri.NamespaceMode {
 	return cri.NamespaceMode_POD
 }
 
-// pidMode returns the mode of the process namespace, the only namespace that by default
-// is not shared by the containers of a pod.
+// pidMode returns the mode of the process namespace. It is the only namespace that the containers
+// of a pod do not share by default.
 func pidMode(spec *v1.PodSpec) cri.NamespaceMode {
 	switch {
 	case spec.HostPID:

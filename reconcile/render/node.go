@@ -15,40 +15,46 @@
 package render
 
 import (
+	"cmp"
+
+	"k8s.io/apimachinery/pkg/types"
+
 	"podd/manifest"
 	"podd/runtime"
+	"podd/runtime/logs"
 )
 
-// A Node has the values of the node and of podd's configuration that rendering needs.
-// The zero value of a field is valid unless its comment says otherwise.
+// A Node contains the values of the node and of podd's configuration that rendering needs. The zero
+// value of a field is valid unless its comment says otherwise.
 type Node struct {
 	// Name is the node's name, as in spec.nodeName.
 	Name string
-	// Handlers has the features of the runtime's handlers by name.
+	// Handlers contains the features of the runtime's handlers by name.
 	Handlers map[string]runtime.Handler
-	// Images is the runtime's support for image volumes; zero means no support.
+	// Images describes which image volumes the runtime supports; the zero value means none.
 	Images ImageVolumes
 	// CDI reports whether the runtime supports CDI devices.
 	CDI bool
-	// HostIPs has the addresses of the node, the primary one first and at most one of
-	// each family. They are status.hostIPs, and status.podIPs of host-network pods.
+	// HostIPs contains the addresses of the node, the primary address first and at most one
+	// address of each family. They are status.hostIPs, and status.podIPs of host-network pods.
 	HostIPs []string
-	// Capacity has the resources of the whole host. oom_score_adj is relative to its
-	// Memory; if Memory is 0, a Burstable container has the score of one without a
+	// Capacity contains the resources of the whole host. oom_score_adj is relative to its
+	// Memory. If Memory is 0, a Burstable container has the score of a container without a
 	// memory request.
 	Capacity Resources
-	// Allocatable has the resources that are available to pods. They replace missing
-	// limits in resourceFieldRef. For fields that are 0, those of Capacity are used.
+	// Allocatable contains the resources that are available to pods. They replace missing
+	// limits in resourceFieldRef. A field that is 0 has the value of Capacity.
 	Allocatable Resources
 	// PodsLimit is the limit of all pods together; fields that are 0 set no limit. There
 	// is no limit of EphemeralStorage.
 	PodsLimit Resources
 	// Instance is the ID of this podd, for runtime.LabelInstance; "" means no label.
 	Instance string
-	// Adopted has the IDs of instances that this podd took over. Existing containers may
-	// have one of them as their label; new ones have Instance.
+	// Adopted contains the IDs of instances that this podd took over. Existing containers may
+	// have one of these IDs as their label. New containers have Instance.
 	Adopted []string
-	// LogsDir contains the pods' log directories; "" means /var/log/pods.
+	// LogsDir is the directory of the log directories of all pods; "" means /var/log/pods. Use
+	// PodLogDir instead of LogsDir, which may be "".
 	LogsDir string
 
 	// CgroupRoot is the parent cgroup of kubepods in cgroupfs form; "" means /.
@@ -57,21 +63,21 @@ type Node struct {
 	CgroupDriver string
 	// CgroupV2 reports whether the host has only the unified hierarchy.
 	CgroupV2 bool
-	// SwapLimits reports whether the kernel can limit swap. If it can, containers get no
-	// swap or their share of Swap.
+	// SwapLimits reports whether the kernel can limit swap. If true, containers get no swap or
+	// their share of Swap.
 	SwapLimits bool
 	// Swap is the number of bytes of swap that Burstable pods share; only with CgroupV2.
 	Swap int64
 	// PodPids is the maximum number of processes of a pod; 0 or less means no limit.
 	PodPids int64
-	// HugePageSizes has the huge page sizes of the host ("2MB", "1GB"). Each is limited,
-	// to 0 unless the container requests pages of this size.
+	// HugePageSizes contains the huge page sizes of the host ("2MB", "1GB"). podd limits each
+	// size, to 0 unless the container requests pages of this size.
 	HugePageSizes []string
 
 	// DNS is the node's resolv.conf.
 	DNS DNS
-	// ClusterDNS has the name servers of ClusterFirst pods; if it is empty, such pods
-	// use DNS.
+	// ClusterDNS contains the name servers of ClusterFirst pods. If it is empty, these pods use
+	// DNS.
 	ClusterDNS []string
 	// ClusterDomain is the DNS domain of services ("cluster.local"), or "".
 	ClusterDomain string
@@ -79,7 +85,8 @@ type Node struct {
 	// RuntimeClasses maps runtime classes to handlers with a different name.
 	RuntimeClasses map[string]string
 
-	// SeccompDefault makes RuntimeDefault the profile of containers without one.
+	// SeccompDefault makes RuntimeDefault the seccomp profile of containers that specify no
+	// profile.
 	SeccompDefault bool
 	// SeccompDir is the directory of Localhost seccomp profiles.
 	SeccompDir string
@@ -96,11 +103,9 @@ type Resources struct {
 	Pids             int64
 }
 
-func (n Node) logsDir() string {
-	if n.LogsDir == "" {
-		return "/var/log/pods"
-	}
-	return n.LogsDir
+// PodLogDir returns the path of a pod's log directory.
+func (n Node) PodLogDir(key types.NamespacedName, uid types.UID) string {
+	return logs.Dir(cmp.Or(n.LogsDir, "/var/log/pods"), key, uid)
 }
 
 func (n Node) allocatable() Resources {

@@ -41,8 +41,8 @@ func oomScoreAdj(pod *v1.Pod, c *v1.Container, memory int64) int64 {
 	return min(max(score, oomLowest), oomHighest)
 }
 
-// oomShare returns 1000 minus the thousandths of memory in request, with integer division.
-// A request of more than memory counts as memory, which also avoids an overflow.
+// oomShare returns 1000 minus the share of request in memory, in thousandths, with integer
+// division. A request of more than memory counts as memory, which also avoids an overflow.
 func oomShare(request, memory int64) int64 {
 	request = min(max(request, 0), memory)
 	const limit = 1 << 53
@@ -52,8 +52,8 @@ func oomShare(request, memory int64) int64 {
 	return 1000 - 1000*request/memory
 }
 
-// spareMemory returns each container's equal part of the memory that the pod requests in
-// addition to the requests of its containers.
+// spareMemory returns the part of each container in the memory that the pod requests in addition to
+// the requests of its containers. All parts are equal.
 func spareMemory(pod *v1.Pod) int64 {
 	if pod.Spec.Resources == nil {
 		return 0

@@ -16,8 +16,8 @@ const (
 	maxResolvConfLen = 10 << 20
 )
 
-// DNS is a resolver configuration, the content of a resolv.conf. With the zero value,
-// which has no servers, resolvers query the local host.
+// DNS is a resolver configuration, the content of a resolv.conf. The zero value has no servers.
+// Resolvers then query the local host.
 type DNS struct {
 	Servers  []string
 	Searches []string
@@ -56,8 +56,8 @@ func ParseResolvConf(text string) DNS {
 	return d
 }
 
-// searchPaths removes trailing dots, so that equal domains have one form, and the root
-// domain, which every resolver tries anyway.
+// searchPaths removes trailing dots, so that equal domains have the same form. It also removes the
+// root domain, because every resolver tries it anyway.
 func searchPaths(words []string) []string {
 	var paths []string
 	for _, w := range words {

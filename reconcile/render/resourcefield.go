@@ -13,9 +13,9 @@ import (
 	"podd/manifest"
 )
 
-// resourceValue returns a container's request or limit in units of the divisor,
-// rounded up. A limit that the container does not set is that of the pod
-// (KEP-2837), or else what the node has for pods; a request has no fallback.
+// resourceValue returns a container's request or limit in units of the divisor, rounded up. If the
+// container has no limit, resourceValue returns the limit of the pod (KEP-2837), or else the
+// allocatable resources of the node. A request has no fallback.
 func resourceValue(in *ContainerInput, ref *v1.ResourceFieldSelector) (string, error) {
 	c := in.Container
 	if ref.ContainerName != "" {

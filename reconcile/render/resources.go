@@ -52,8 +52,8 @@ func linuxResources(n Node, requests, limits v1.ResourceList) *cri.LinuxContaine
 	return r
 }
 
-// ContainerResources returns the cgroup values of a container, for its creation and for a
-// resize. If the container has no limit, that of the pod is used.
+// ContainerResources returns the cgroup values of a container, for its creation and for a resize.
+// If the container has no limit, ContainerResources uses the limit of the pod.
 func ContainerResources(n Node, pod *v1.Pod, c *v1.Container) *cri.LinuxContainerResources {
 	limits := v1.ResourceList{}
 	if pod.Spec.Resources != nil {

@@ -158,7 +158,7 @@ func TestOOMScoreAdj_Bounds(t *testing.T) {
 		}}}}}
 		got := oomScoreAdj(pod, &pod.Spec.Containers[0], rapid.Int64().Draw(t, "memory"))
 		if got < 3 || got > 999 {
-			t.Fatalf("got %d, want 3..999", got)
+			t.Fatalf("got %d, want 3 to 999", got)
 		}
 	})
 }

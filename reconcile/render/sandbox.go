@@ -9,7 +9,6 @@ import (
 
 	"podd/manifest"
 	"podd/runtime"
-	"podd/runtime/logs"
 )
 
 // SandboxInput is the input of Sandbox, which does not modify it.
@@ -23,8 +22,8 @@ type SandboxInput struct {
 	UserIDs uint32
 }
 
-// Sandbox returns the config of a pod's sandbox. CreateContainer requests for the sandbox
-// must have the same config.
+// Sandbox returns the config of a pod's sandbox. CreateContainer requests for the sandbox must
+// contain the same config.
 func Sandbox(in SandboxInput) (*cri.PodSandboxConfig, error) {
 	p, n, attempt := in.Pod, in.Node, in.Attempt
 	if err := checkIDs(&p.Spec.Spec, in.UserIDs); err != nil {
@@ -42,7 +41,7 @@ func Sandbox(in SandboxInput) (*cri.PodSandboxConfig, error) {
 			Attempt:   attempt,
 		},
 		Hostname:     hostname,
-		LogDirectory: logs.Dir(n.logsDir(), p.Key, p.UID),
+		LogDirectory: n.PodLogDir(p.Key, p.UID),
 		DnsConfig:    podDNS(p, n),
 		PortMappings: portMappings(&p.Spec.Spec),
 		Labels:       sandboxLabels(p, n),
@@ -84,9 +83,9 @@ func sandboxAnnotations(p *manifest.Pod, ids uint32) map[string]string {
 		annotations = map[string]string{}
 	}
 	annotations[runtime.AnnotationHash] = p.Hash
-	// podd uses this annotation later to decide whether a missing pod was removed from
-	// its source. So one from the manifest, which may be a copy of a pod of another
-	// source, must not be used.
+	// podd uses this annotation later to decide whether a missing pod was removed from its
+	// source. A value from the manifest must not be used, because the manifest may be a copy of
+	// a pod of another source.
 	delete(annotations, manifest.AnnotationConfigSource)
 	if p.Origin.Kind != "" {
 		annotations[manifest.AnnotationConfigSource] = p.Origin.Kind
@@ -103,9 +102,9 @@ func sandboxAnnotations(p *manifest.Pod, ids uint32) map[string]string {
 	return annotations
 }
 
-// portMappings returns a mapping for every declared port of the regular containers, then
-// of the sidecars, which the kubelet omits. Runtimes ignore those without a host port.
-// Equal ports of one container have one mapping.
+// portMappings returns a mapping for every declared port of the regular containers and then of the
+// sidecars. The kubelet omits sidecars. Runtimes ignore mappings without a host port. Equal ports
+// of a container have one mapping.
 func portMappings(spec *v1.PodSpec) []*cri.PortMapping {
 	var all []*cri.PortMapping
 	for i := range spec.Containers {

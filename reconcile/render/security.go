@@ -9,9 +9,9 @@ import (
 	"podd/manifest"
 )
 
-// sandboxSecurity returns the security context of the sandbox's own process. Its seccomp
-// profile is always the runtime's default. It is privileged if any container is, because
-// runtimes require this.
+// sandboxSecurity returns the security context of the sandbox's own process. Its seccomp profile is
+// always the runtime's default. It is privileged if any container is privileged, because runtimes
+// require this.
 func sandboxSecurity(pod *v1.Pod, ids uint32) *cri.LinuxSandboxSecurityContext {
 	s := &cri.LinuxSandboxSecurityContext{
 		NamespaceOptions:   namespaces(&pod.Spec, ids),
@@ -28,8 +28,8 @@ func sandboxSecurity(pod *v1.Pod, ids uint32) *cri.LinuxSandboxSecurityContext {
 	return s
 }
 
-// containerSecurity returns the security context of a container, with fields of the pod's
-// where the container has none.
+// containerSecurity returns the security context of a container. Fields that the container does not
+// set have the values of the pod.
 func containerSecurity(in *ContainerInput) *cri.LinuxContainerSecurityContext {
 	pod, sc := in.Pod.Spec.Spec.SecurityContext, effectiveSecurity(&in.Pod.Spec.Spec, in.Container)
 	s := &cri.LinuxContainerSecurityContext{
@@ -59,8 +59,8 @@ func containerSecurity(in *ContainerInput) *cri.LinuxContainerSecurityContext {
 	return s
 }
 
-// effectiveSecurity returns a copy of the container's security context with missing
-// fields from the pod's.
+// effectiveSecurity returns a copy of the container's security context. Fields that the container
+// does not set have the values of the pod.
 func effectiveSecurity(spec *v1.PodSpec, c *v1.Container) v1.SecurityContext {
 	var sc v1.SecurityContext
 	if c.SecurityContext != nil {

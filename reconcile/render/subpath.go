@@ -78,10 +78,10 @@ func localPath(what, text string) error {
 	return nil
 }
 
-// createsMissingDir reports whether a missing subPath is created as a directory in the
-// volume. It is not in volumes that podd writes, because the directory would take the
-// place of a file, unless an object of the volume is optional: then the container must
-// start without it.
+// createsMissingDir reports whether a missing subPath is created as a directory in the volume. It
+// returns false for volumes that podd writes, because the directory would take the place of a file.
+// If an object of such a volume is optional, it returns true, because the container must start
+// without the object.
 func createsMissingDir(v *v1.VolumeSource) bool {
 	optional := func(b *bool) bool { return b != nil && *b }
 	switch {

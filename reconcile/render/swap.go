@@ -12,9 +12,9 @@ import (
 // criticalPriority is the lowest priority of system-critical pods.
 const criticalPriority = 2_000_000_000
 
-// limitSwap limits the swap of a container to its swapShare. On cgroup v1 the limit applies to
-// memory and swap together, so a container with a memory limit gets no swap, and the swap of a
-// container without one is not limited.
+// limitSwap limits the swap of a container to its swapShare. On cgroup v1 the limit applies to the
+// sum of memory and swap. So a container with a memory limit gets no swap, and the swap of a
+// container without a memory limit is not limited.
 func limitSwap(r *cri.LinuxContainerResources, n Node, pod *v1.Pod, c *v1.Container) {
 	if !n.CgroupV2 {
 		r.MemorySwapLimitInBytes = r.MemoryLimitInBytes

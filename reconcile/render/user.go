@@ -20,9 +20,9 @@ func imageUser(u *runtime.ImageUser) (*cri.Int64Value, string) {
 	return &cri.Int64Value{}, ""
 }
 
-// verifyNonRoot returns an error if a container has runAsNonRoot and would run as root, or
-// if its user is a name with an ID that only the passwd file of the image contains. The messages begin
-// with those of the kubelet, because users search for them.
+// verifyNonRoot returns an error if a container has runAsNonRoot and would run as root. It also
+// returns an error if the user is a name, because only the passwd file of the image contains its
+// ID. The messages begin like the kubelet's messages, because users search for them.
 func verifyNonRoot(in *ContainerInput) error {
 	sc := effectiveSecurity(&in.Pod.Spec.Spec, in.Container)
 	if !isTrue(sc.RunAsNonRoot) {

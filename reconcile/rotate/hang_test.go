@@ -59,9 +59,9 @@ func (w *writer) names(t *testing.T, id string) string {
 	must(t, err)
 	var names []string
 	for _, e := range entries {
-		name, aside := strings.CutPrefix(e.Name(), "0.log.")
-		if aside {
-			name = "aside"
+		name, isRotated := strings.CutPrefix(e.Name(), "0.log.")
+		if isRotated {
+			name = "rotated"
 		}
 		names = append(names, name)
 	}
@@ -69,7 +69,7 @@ func (w *writer) names(t *testing.T, id string) string {
 }
 
 // TestRun_ReopenHangs checks that the logs of other containers are rotated while the
-// runtime does not respond for some, and that these are rotated once it does.
+// runtime does not respond for two containers. Their logs are rotated when the runtime responds again.
 func TestRun_ReopenHangs(t *testing.T) {
 	root := t.TempDir()
 	w := &writer{
@@ -88,41 +88,41 @@ func TestRun_ReopenHangs(t *testing.T) {
 			Log: slog.New(slog.NewTextHandler(&logged, nil)),
 		})
 		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- r.Run(ctx) }()
+		result := make(chan error)
+		go func() { result <- r.Run(ctx) }()
 		checkNames := func(when string, want map[string]string) {
 			t.Helper()
 			synctest.Wait()
 			for id, names := range want {
 				if got := w.names(t, id); got != names {
-					t.Errorf("%s: %s has %q, want %q", when, id, got, names)
+					t.Errorf("%s: files of %s: got %q, want %q", when, id, got, names)
 				}
 			}
 		}
 		time.Sleep(5 * time.Second)
-		checkNames("while two calls hang", map[string]string{"a": "0.log aside", "b": "0.log aside", "hangs": "aside", "late": "0.log aside"})
+		checkNames("while two calls hang", map[string]string{"a": "0.log rotated", "b": "0.log rotated", "hangs": "rotated", "late": "0.log rotated"})
 		time.Sleep(reopenTimeout)
-		checkNames("after the deadline", map[string]string{"hangs": "0.log", "late": "0.log aside"})
+		checkNames("after the deadline", map[string]string{"hangs": "0.log", "late": "0.log rotated"})
 		if text, err := os.ReadFile(w.path("late")); err != nil || string(text) != "new\n" {
-			t.Errorf("the file that the runtime opened late has %d bytes, %v", len(text), err)
+			t.Errorf("file that the runtime opened after the deadline: got %q, error %v, want \"new\\n\"", text, err)
 		}
 		w.mu.Lock()
 		w.hangs = nil
 		w.mu.Unlock()
 		time.Sleep(time.Minute)
-		checkNames("when the runtime responds", map[string]string{"hangs": "0.log aside"})
+		checkNames("when the runtime responds", map[string]string{"hangs": "0.log rotated"})
 		cancel()
-		if err := <-ended; err != nil {
+		if err := <-result; err != nil {
 			t.Error(err)
 		}
 	})
 	if !strings.Contains(logged.String(), "the runtime did not reopen the log within 30s") {
-		t.Errorf("got log %s", logged.String())
+		t.Errorf("got log %q, want one about the timeout of the reopen", logged.String())
 	}
 }
 
-// TestRun_EndsWhileReopenHangs checks that Run waits for the calls that it made.
-func TestRun_EndsWhileReopenHangs(t *testing.T) {
+// TestRun_CanceledDuringReopen checks that Run restores the name of a log before it returns, if its context is canceled during a reopen.
+func TestRun_CanceledDuringReopen(t *testing.T) {
 	root := t.TempDir()
 	w := &writer{root: root, calls: map[string]int{}, hangs: map[string]bool{"hangs": true}}
 	must(t, os.Mkdir(filepath.Join(root, "hangs"), 0o755))
@@ -130,22 +130,22 @@ func TestRun_EndsWhileReopenHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(Options{Root: root, MaxSize: maxSize, MaxFiles: maxFiles, Logs: func() []Log { return []Log{{Dir: "hangs", ID: "hangs"}} }, Reopen: w.reopen})
 		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- r.Run(ctx) }()
+		result := make(chan error)
+		go func() { result <- r.Run(ctx) }()
 		time.Sleep(5 * time.Second)
 		cancel()
-		if err := <-ended; err != nil {
+		if err := <-result; err != nil {
 			t.Error(err)
 		}
 	})
 	if got := w.names(t, "hangs"); got != "0.log" {
-		t.Errorf("got files %q, want the original name", got)
+		t.Errorf("got files %q, want 0.log", got)
 	}
 }
 
-// TestRun_Rounds checks that logs that become due at different times do not cause one list of
-// all logs each.
-func TestRun_Rounds(t *testing.T) {
+// TestRun_ListsOncePerSecond checks that Options.Logs is called at most once per second, even if many
+// logs become due at different times.
+func TestRun_ListsOncePerSecond(t *testing.T) {
 	root := t.TempDir()
 	var all []Log
 	for i := range 50 {
@@ -159,15 +159,15 @@ func TestRun_Rounds(t *testing.T) {
 		r := New(Options{Root: root, MaxSize: maxSize, MaxFiles: maxFiles, Logs: func() []Log { calls++; return all }})
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
-		ended := make(chan error)
-		go func() { ended <- r.Run(ctx) }()
+		result := make(chan error)
+		go func() { result <- r.Run(ctx) }()
 		time.Sleep(5 * time.Second)
 		for i, l := range all { // each grows at another speed
 			must(t, os.WriteFile(filepath.Join(root, l.Dir, "0.log"), make([]byte, 400+i), 0o640))
 		}
-		must(t, <-ended)
+		must(t, <-result)
 		if calls > 31 {
-			t.Errorf("the logs were listed %d times in 30 s, want once a second", calls)
+			t.Errorf("got %d lists of the logs in 30 seconds, want at most 31", calls)
 		}
 	})
 }

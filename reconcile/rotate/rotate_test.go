@@ -67,7 +67,7 @@ func (b *fixture) reopen(_ context.Context, id string) error {
 		return b.broken
 	}
 	if id != b.log.ID {
-		b.t.Errorf("reopened %q, want %q", id, b.log.ID)
+		b.t.Errorf("reopen of container %q, want %q", id, b.log.ID)
 	}
 	b.open()
 	return nil
@@ -144,17 +144,17 @@ func TestRotate(t *testing.T) {
 	b.write(maxSize - 100)
 	b.rotate()
 	if b.reopened != 0 || len(b.names()) != 1 {
-		t.Fatalf("below the limit: got %d reopens, files %v", b.reopened, b.names())
+		t.Fatalf("below the limit: got %d reopens and files %v, want 0 and one file", b.reopened, b.names())
 	}
 	b.write(100)
 	b.rotate()
 	if names := b.names(); b.reopened != 1 || len(names) != 2 || strings.HasSuffix(names[1], ".gz") {
-		t.Fatalf("at the limit: got %d reopens, files %v", b.reopened, names)
+		t.Fatalf("at the limit: got %d reopens and files %v, want 1 and an uncompressed rotated file", b.reopened, names)
 	}
 	b.write(maxSize)
 	b.rotate()
 	if names := b.names(); len(names) != 3 || !strings.HasSuffix(names[1], ".gz") || strings.HasSuffix(names[2], ".gz") {
-		t.Fatalf("the second time: got files %v", names)
+		t.Fatalf("second rotation: got files %v, want 0.log, a compressed file and an uncompressed file", names)
 	}
 	if got := b.lines(false); len(got) != b.line || !slices.IsSorted(got) {
 		t.Errorf("got %d lines, want %d", len(got), b.line)
@@ -165,7 +165,7 @@ func TestRotate(t *testing.T) {
 	}
 	got := b.lines(false)
 	if names := b.names(); len(names) != maxFiles || got[len(got)-1] != b.line-1 || got[0] == 0 {
-		t.Errorf("files %v, lines %d to %d of %d", names, got[0], got[len(got)-1], b.line)
+		t.Errorf("after more rotations: got files %v with lines %d to %d of %d, want the maximum number of files and the newest lines", names, got[0], got[len(got)-1], b.line)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestRotate_RecentlyWritten(t *testing.T) {
 	b.r.checkAll(t.Context())
 	b.r.waitAll(t.Context())
 	if names := b.names(); len(names) != 2 || b.total() < 10*maxSize {
-		t.Fatalf("at first: got %d bytes in %v", b.total(), names)
+		t.Fatalf("just written: got %d bytes in %v, want all bytes in 2 files", b.total(), names)
 	}
 	for _, name := range b.names() {
 		past := time.Now().Add(-time.Minute)
@@ -187,17 +187,17 @@ func TestRotate_RecentlyWritten(t *testing.T) {
 	b.r.checkAll(t.Context())
 	b.r.waitAll(t.Context())
 	if total := b.total(); total > maxSize {
-		t.Errorf("later: got %d bytes in %v", total, b.names())
+		t.Errorf("a minute later: got %d bytes in %v, want at most %d bytes", total, b.names(), maxSize)
 	}
 }
 
-// TestRotate_ReopenFails checks that the runtime continues to write to the same file.
+// TestRotate_ReopenFails checks that a failed reopen restores the name of the file, so that no line is lost.
 func TestRotate_ReopenFails(t *testing.T) {
 	b := newFixture(t)
 	b.write(maxSize)
 	b.broken = errors.New("no such container")
 	if _, err := b.r.rotate(t.Context(), b.log); !errors.Is(err, b.broken) {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, want %v", err, b.broken)
 	}
 	if names := b.names(); !slices.Equal(names, []string{"0.log"}) {
 		t.Errorf("got files %v, want 0.log", names)
@@ -205,7 +205,7 @@ func TestRotate_ReopenFails(t *testing.T) {
 	b.broken = nil
 	b.rotate()
 	if got := b.lines(false); len(got) != b.line || len(b.names()) != 2 {
-		t.Errorf("%d lines of %d, files %v", len(got), b.line, b.names())
+		t.Errorf("got %d lines in files %v, want %d lines in 2 files", len(got), b.names(), b.line)
 	}
 }
 
@@ -221,7 +221,7 @@ func TestRotate_Interrupted(t *testing.T) {
 	}
 	b.rotate()
 	if names := b.names(); b.reopened != 1 || !slices.Equal(names, []string{"0.log", "0.log.20250102-150405"}) {
-		t.Errorf("got %d reopens, files %v", b.reopened, names)
+		t.Errorf("got %d reopens and files %v, want 1 and the interrupted files without the temporary file", b.reopened, names)
 	}
 }
 
@@ -235,7 +235,7 @@ func TestRotate_EarlierAttempts(t *testing.T) {
 	b.write(100)
 	b.rotate()
 	if total := b.total(); total > maxSize+200 {
-		t.Errorf("got %d bytes in %v", total, b.names())
+		t.Errorf("got %d bytes in %v, want at most %d bytes", total, b.names(), maxSize+200)
 	}
 	if got := b.lines(true); len(got) == 0 || got[len(got)-1] != last || !slices.IsSorted(got) {
 		t.Errorf("previous attempt: got %v, want the last lines up to %d", got, last)
@@ -271,14 +271,14 @@ func TestRotate_KeepsPreviousWhileIncomplete(t *testing.T) {
 	b.write(20 * maxSize)
 	b.log.ID = ""
 	if incomplete, err := b.r.rotate(t.Context(), b.log); !incomplete || err != nil {
-		t.Fatalf("got incomplete %v, %v; want true", incomplete, err)
+		t.Fatalf("got incomplete %v, error %v; want true and no error", incomplete, err)
 	}
 	if got := b.lines(true); len(got) == 0 {
-		t.Errorf("got no lines of the previous attempt: %v", b.names())
+		t.Errorf("previous attempt: got no lines in files %v, want some", b.names())
 	}
 	b.rotate()
 	if got := b.lines(true); len(got) == 0 || b.total() > maxFiles*maxSize {
-		t.Errorf("got %d bytes in %v", b.total(), b.names())
+		t.Errorf("got %d lines of the previous attempt and %d bytes in %v, want lines and at most %d bytes", len(got), b.total(), b.names(), maxFiles*maxSize)
 	}
 }
 
@@ -299,12 +299,12 @@ func TestRotate_LinksAndDirectories(t *testing.T) {
 	}
 	outside := Log{Dir: "../../etc", Attempt: 1}
 	if _, err := b.r.rotate(t.Context(), outside); err == nil {
-		t.Error("a directory above the root: got no error")
+		t.Error("directory above the root: got no error, want one")
 	}
 }
 
 // TestLimits checks with random writes and crashes that the remaining logs are within the
-// limits and have whole lines, the newest ones.
+// limits, and contain the newest lines completely.
 func TestLimits(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := newFixture(t)
@@ -315,16 +315,16 @@ func TestLimits(t *testing.T) {
 			}
 			b.rotate()
 			if n := len(b.names()); n > maxFiles {
-				rt.Fatalf("got %d files: %v", n, b.names())
+				rt.Fatalf("got %d files %v, want at most %d", n, b.names(), maxFiles)
 			}
 			if total := b.total(); total > maxFiles*maxSize {
-				rt.Fatalf("got %d bytes: %v", total, b.names())
+				rt.Fatalf("got %d bytes in %v, want at most %d", total, b.names(), maxFiles*maxSize)
 			}
 		}
 		b.write(1)
 		got := b.lines(false)
 		if !slices.IsSorted(got) || got[len(got)-1] != b.line-1 {
-			rt.Fatalf("lines %v of %d", got, b.line)
+			rt.Fatalf("got lines %v, want ascending lines up to %d", got, b.line-1)
 		}
 	})
 }

@@ -6,8 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// setAddresses sets the addresses of the node and of the pod. A pod without a sandbox
-// keeps its previous addresses; a finished pod also keeps those of the node.
+// setAddresses sets the addresses of the node and of the pod. A pod without a sandbox keeps its
+// previous addresses. A finished pod also keeps the previous addresses of the node.
 func (o *observed) setAddresses(s *v1.PodStatus) {
 	f := o.f
 	hosts := o.hostIPs()
@@ -35,8 +35,8 @@ func (o *observed) setAddresses(s *v1.PodStatus) {
 	}
 }
 
-// hostIPs returns the node's addresses; for a finished pod, those in its previous
-// status.
+// hostIPs returns the node's addresses. For a finished pod, it returns the addresses in the pod's
+// previous status.
 func (o *observed) hostIPs() []string {
 	f := o.f
 	if p := f.Previous; p != nil && f.Finished != "" && len(p.HostIPs) > 0 {

@@ -13,7 +13,7 @@ import (
 	"podd/runtime"
 )
 
-// runningFacts returns the facts of a pod with one container, which runs.
+// runningFacts returns the facts of a pod whose only container runs.
 func runningFacts(c v1.Container) Facts {
 	c.Name = "main"
 	p := &manifest.Pod{UID: "u1", Hash: "v1:h", Spec: &v1.Pod{}}
@@ -109,7 +109,7 @@ func TestUser_FollowsRuntime(t *testing.T) {
 				t.Errorf("user (-want +got):\n%s", diff)
 			}
 			if u := s.ContainerStatuses[0].User; u != nil && tt.user.Groups != nil && &u.Linux.SupplementalGroups[0] == &tt.user.Groups[0] {
-				t.Error("the status shares the groups of the observation")
+				t.Error("the groups of the status share memory with the observation, want a copy")
 			}
 			f.Previous = &s
 			f.Observed[0].Containers = nil
@@ -120,7 +120,7 @@ func TestUser_FollowsRuntime(t *testing.T) {
 	}
 }
 
-// TestImage_RuntimeReportsID gives a container the image of its manifest if the runtime
+// TestImage_RuntimeReportsID checks that a container has the image of its manifest if the runtime
 // reports only an ID.
 func TestImage_RuntimeReportsID(t *testing.T) {
 	id := strings.Repeat("79371f7e", 8)
@@ -149,18 +149,18 @@ func TestCompute_OtherIncarnations(t *testing.T) {
 	for name, change := range map[string]func(*runtime.Incarnation){
 		"UID":     func(i *runtime.Incarnation) { i.UID = "u2" },
 		"version": func(i *runtime.Incarnation) { i.Annotations = map[string]string{runtime.AnnotationHash: "v1:old"} },
-		"foreign": func(i *runtime.Incarnation) { i.Foreign = true },
+		"owner":   func(i *runtime.Incarnation) { i.Foreign = true },
 	} {
 		f := runningFacts(v1.Container{})
 		change(&f.Observed[0])
 		if s := Compute(f); s.Phase != v1.PodPending || s.ContainerStatuses[0].State.Waiting == nil {
-			t.Errorf("another %s: got %s, %+v", name, s.Phase, s.ContainerStatuses[0].State)
+			t.Errorf("incarnation with another %s: got phase %s and state %+v, want Pending and waiting", name, s.Phase, s.ContainerStatuses[0].State)
 		}
 	}
 	f := runningFacts(v1.Container{})
 	f.Observed[0].ID = "" // a container without its sandbox counts
 	if s := Compute(f); s.ContainerStatuses[0].State.Running == nil {
-		t.Errorf("without a sandbox: got %+v", s.ContainerStatuses[0].State)
+		t.Errorf("container without its sandbox: got state %+v, want running", s.ContainerStatuses[0].State)
 	}
 }
 
@@ -203,7 +203,7 @@ func TestMessages_Limit(t *testing.T) {
 	r.State, r.Message = runtime.Exited, strings.Repeat("ü", 5000)
 	got := Compute(f).ContainerStatuses[0].State.Terminated.Message
 	if want := 12 << 10 / 5; len(got) > want || len(got) < want-1 || !strings.HasPrefix(r.Message, got) {
-		t.Errorf("got %d bytes, want %d at most and whole characters", len(got), want)
+		t.Errorf("got %d bytes, want at most %d and no partial character", len(got), want)
 	}
 }
 
@@ -233,7 +233,7 @@ func TestMonotonicNow(t *testing.T) {
 	bare := f
 	bare.Now = f.Now.Round(0)
 	if diff := cmp.Diff(Compute(bare), Compute(f)); diff != "" {
-		t.Error(diff)
+		t.Errorf("status with a monotonic clock reading (-without +with):\n%s", diff)
 	}
 }
 
@@ -246,15 +246,15 @@ func TestRestartCount_Recorded(t *testing.T) {
 	f.Observed[0].Containers[0].Attempt = 8
 	c := Compute(f).ContainerStatuses[0]
 	if c.RestartCount != 8 || c.LastTerminationState.Terminated.ContainerID != "containerd://old" {
-		t.Errorf("with a record: got %d, %+v", c.RestartCount, c.LastTerminationState.Terminated)
+		t.Errorf("with a record: got restart count %d and last state %+v, want 8 and container old", c.RestartCount, c.LastTerminationState.Terminated)
 	}
 	f.Observed = nil
 	c = Compute(f).ContainerStatuses[0]
 	if c.RestartCount != 7 || c.State.Waiting == nil || c.LastTerminationState.Terminated.ExitCode != 2 {
-		t.Errorf("without: got %d, %+v", c.RestartCount, c.State)
+		t.Errorf("without a record: got restart count %d and state %+v, want 7 and waiting", c.RestartCount, c.State)
 	}
 	f.Terminating = true
 	if c = Compute(f).ContainerStatuses[0]; c.State.Terminated == nil || c.ContainerID != "containerd://old" {
-		t.Errorf("terminating: got %+v", c)
+		t.Errorf("terminating pod: got %+v, want a terminated state and container old", c)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"podd/manifest"
 )
 
-// conditions returns the conditions that other components set in the pod's status,
-// followed by podd's own in the order of the kubelet.
+// conditions returns the conditions of the pod's status that other components set, followed by
+// podd's conditions in the order of the kubelet.
 func (o *observed) conditions(s *v1.PodStatus) []v1.PodCondition {
 	var all []v1.PodCondition
 	disruptionTarget := o.disruptionTarget()
@@ -38,8 +38,8 @@ func (o *observed) conditions(s *v1.PodStatus) []v1.PodCondition {
 	return append(all, ours...)
 }
 
-// disruptions maps the reasons of pods that the node terminated to the message of the
-// kubelet's DisruptionTarget condition; "" stands for the message of the pod's failure.
+// disruptions maps the reasons of pods that the node terminated to the message of the kubelet's
+// DisruptionTarget condition. "" means that the condition has the message of the pod's failure.
 var disruptions = map[string]string{
 	"Terminated": "",
 	"Evicted":    "",
@@ -150,9 +150,8 @@ func (o *observed) containersReadyCondition(s *v1.PodStatus) v1.PodCondition {
 	return condition(v1.ContainersReady, true, "", "")
 }
 
-// podReadyCondition returns a condition that is true if ContainersReady and the
-// condition of every readiness gate are true. others are the conditions that other
-// components set.
+// podReadyCondition returns a condition that is true if ContainersReady is true and the condition
+// of every readiness gate is true. others contains the conditions that other components set.
 func podReadyCondition(gates []v1.PodReadinessGate, others []v1.PodCondition, containers v1.PodCondition) v1.PodCondition {
 	ready := containers
 	ready.Type = v1.PodReady

@@ -10,20 +10,20 @@ import (
 	"podd/runtime"
 )
 
-// An observedContainer is a container of the pod with its facts.
+// An observedContainer is a container of the pod with the facts about the container.
 type observedContainer struct {
 	*observed
 	spec  *v1.Container
 	role  role
 	facts ContainerFacts
-	// last is the newest record of the runtime and before the one that precedes it; nil
-	// if there is none.
+	// last is the newest record of the runtime, and before the record that precedes it; nil if
+	// there is no such record.
 	last, before *runtime.Container
 	// previous is the container's previous status; zero if there is none.
 	previous v1.ContainerStatus
 }
 
-// A role is the list of the pod spec that a container belongs to.
+// A role is a list of containers in the pod spec: init, regular or ephemeral containers.
 type role int
 
 const (
@@ -119,7 +119,7 @@ func (c *observedContainer) state(r *runtime.Container) v1.ContainerState {
 	return c.waiting()
 }
 
-// lastState returns the last termination state: from the record before the newest one,
+// lastState returns the last termination state. It comes from the record before the newest record,
 // else from the recorded last exit, else from the previous status.
 func (c *observedContainer) lastState() v1.ContainerState {
 	if c.before != nil && hasEnded(c.before) {

@@ -56,7 +56,7 @@ func TestUnreportedExit(t *testing.T) {
 				state = "terminated " + got.State.Terminated.Reason
 			}
 			if s.Phase != c.phase || state != c.state || got.Ready {
-				t.Errorf("got %s, %s, ready %t; want %s, %s, not ready", s.Phase, state, got.Ready, c.phase, c.state)
+				t.Errorf("got phase %s, state %s and ready %t; want %s, %s and false", s.Phase, state, got.Ready, c.phase, c.state)
 			}
 		})
 	}

@@ -30,37 +30,38 @@ import (
 // Facts are the input of Compute.
 type Facts struct {
 	Pod *manifest.Pod // required
-	// Allocated is Pod with the resources that its containers are meant to have, and
-	// Actual with those that they have; nil means the resources of Pod. If Allocated
-	// differs from Pod, Resize has the reason.
+	// Allocated is Pod with the allocated resources of its containers, and Actual is Pod with
+	// their actual resources; nil means the resources of Pod. If Allocated differs from Pod,
+	// Resize contains the reason.
 	Allocated, Actual *manifest.Pod
 	Resize            Resize
-	// Observed has every incarnation of the pod's name. Compute uses only those of this
-	// podd with the UID and the hash of Pod, so that an earlier version that is still
-	// being stopped does not count as this one.
+	// Observed contains every incarnation of the pod's name. Compute uses only incarnations of
+	// this podd with the UID and the hash of Pod. So an earlier version that is still being
+	// stopped does not affect the status.
 	Observed []runtime.Incarnation
-	// Containers has the facts that the runtime does not have, by container name; a
-	// missing entry is a zero one.
+	// Containers contains the facts that the runtime does not report, by container name. A
+	// missing entry counts as the zero value.
 	Containers map[string]ContainerFacts
-	// TerminationMessages has the termination messages of containers, by container ID.
+	// TerminationMessages contains the termination messages of containers, by container ID.
 	TerminationMessages map[string]string
-	// Waiting is why the whole pod does not start: the reason and message of a Pending
-	// pod; zero if there is none.
+	// Waiting is the reason and message of a Pending pod that cannot start; zero if there is no
+	// reason.
 	Waiting Reason
-	// Failed is why the pod was rejected, evicted or stopped at its deadline; nil if it
-	// was not. While it is set, the phase is Failed, but not before the last container
-	// has stopped.
+	// Failed is the reason why the pod was rejected, evicted or stopped at its deadline;
+	// otherwise nil. If Failed is set, the phase is Failed after the last container has
+	// stopped.
 	Failed *Reason
-	// Finished is Succeeded or Failed once the pod has finished, even if the runtime
-	// lists containers of it; "" before.
+	// Finished is Succeeded or Failed if the pod has finished, even if the runtime still lists
+	// its containers; otherwise "".
 	Finished v1.PodPhase
-	// Unrecorded reports that the pod has finished, but that its journal cannot be written
-	// yet. A pod must never run again after its end was published, so the phase is not terminal.
+	// Unrecorded reports whether the pod has finished, but its journal cannot be written yet.
+	// Then the phase is not terminal, because a pod must never run again after a terminal phase
+	// was published.
 	Unrecorded bool
-	// StartTime is the time when podd first acted on this pod; zero means that of
-	// Previous, or Now if Previous has none.
+	// StartTime is the time when podd first acted on this pod. Zero means the start time of
+	// Previous, or Now if Previous has no start time.
 	StartTime time.Time
-	// HostIPs has the addresses of the node, the primary one first; empty if unknown.
+	// HostIPs contains the addresses of the node, the primary address first; empty if unknown.
 	HostIPs []string
 	// RuntimeName is the scheme of container IDs: "containerd", "cri-o".
 	RuntimeName string
@@ -81,8 +82,8 @@ type Facts struct {
 // Resize is the state of an in-place resize of a pod. The zero value means that there
 // is none.
 type Resize struct {
-	// Pending is why the node does not admit the resize, with the reason Infeasible or
-	// Deferred; zero if the node admits it.
+	// Pending contains the reason, Infeasible or Deferred, and the message why the node does
+	// not admit the resize; zero if the node admits it.
 	Pending Reason
 	// InProgress reports whether the resize is being carried out. Failed is the error
 	// of the last attempt, or "".
@@ -90,25 +91,25 @@ type Resize struct {
 	Failed     string
 }
 
-// ContainerFacts are the facts about a container that the runtime does not have. The
-// zero value means that there are none.
+// ContainerFacts are the facts about a container that the runtime does not report. The zero value
+// means that there are no such facts.
 type ContainerFacts struct {
-	// Restarts is the restart count if the runtime has no record of the container. If
-	// it has one, the count of the record is used.
+	// Restarts is the restart count to use if the runtime has no record of the container.
+	// Otherwise the status has the count of the record.
 	Restarts int32
-	// LastExit is the last exit of the container, for when the runtime no longer has
-	// the record; nil if there is none. Its ContainerID may lack the runtime's name.
+	// LastExit is the last exit of the container, for use if the runtime no longer has the
+	// record; nil if there is none. Its ContainerID may lack the runtime's name.
 	LastExit *v1.ContainerStateTerminated
-	// Waiting is why the container is not started: CrashLoopBackOff, ErrImagePull,
-	// ImagePullBackOff, CreateContainerError, … It is used only while the container
-	// does not run and will be started; zero if there is no reason.
+	// Waiting is the reason why the container is not started, such as CrashLoopBackOff,
+	// ErrImagePull or CreateContainerError; zero if there is no reason. It is used only while
+	// the container does not run and will be started.
 	Waiting Reason
 	// Ready and Started are the results of the readiness and the startup probe of the
 	// running container; nil before the first result. A container without such a probe
 	// is ready and started as soon as it runs.
 	Ready, Started *bool
-	// Starting reports whether the postStart hook has not completed. The container
-	// runs, but its status is waiting, as with the kubelet.
+	// Starting reports whether the postStart hook has not completed. The container runs, but
+	// its state is Waiting, as with the kubelet.
 	Starting bool
 }
 

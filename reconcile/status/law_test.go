@@ -123,12 +123,12 @@ func TestLaws(t *testing.T) {
 			before := snapshot(f)
 			s := Compute(f)
 			if diff := cmp.Diff(before, snapshot(f)); diff != "" {
-				t.Fatalf("the facts changed:\n%s", diff)
+				t.Fatalf("Compute modified the facts (-before +after):\n%s", diff)
 			}
 			checkStatus(t, f, s)
 			f.Previous = s.DeepCopy()
 			if diff := cmp.Diff(s, Compute(f)); diff != "" {
-				t.Fatalf("not idempotent:\n%s", diff)
+				t.Fatalf("second Compute with the first status as Previous (-first +second):\n%s", diff)
 			}
 			f.Now = f.Now.Add(time.Hour)
 			checkStableOverTime(t, f, s)
@@ -153,20 +153,20 @@ func checkStableOverTime(t *rapid.T, f Facts, s v1.PodStatus) {
 		}
 	}
 	if diff := cmp.Diff(s, Compute(f)); diff != "" {
-		t.Fatalf("the status changed after an hour:\n%s", diff)
+		t.Fatalf("status an hour later (-before +after):\n%s", diff)
 	}
 }
 
 // checkStatus checks the form of a status and its relation to the facts.
 func checkStatus(t *rapid.T, f Facts, s v1.PodStatus) {
-	wholeSeconds(t, reflect.ValueOf(s))
+	checkWholeSeconds(t, reflect.ValueOf(s))
 	types := []v1.PodConditionType{}
 	for _, c := range s.Conditions {
 		types = append(types, c.Type)
 	}
 	want := []v1.PodConditionType{v1.PodReadyToStartContainers, v1.PodInitialized, v1.PodReady, v1.ContainersReady, v1.PodScheduled}
 	if diff := cmp.Diff(want, types); diff != "" {
-		t.Fatalf("conditions:\n%s", diff)
+		t.Fatalf("types of conditions (-want +got):\n%s", diff)
 	}
 	var order []string
 	running := false
@@ -189,7 +189,7 @@ func checkStatus(t *rapid.T, f Facts, s v1.PodStatus) {
 		t.Fatalf("got statuses of %v, want the order of the manifest %v", order, containerNames(f.Pod))
 	}
 	if f.Previous == nil && running && (s.Phase == v1.PodFailed || s.Phase == v1.PodSucceeded) {
-		t.Fatalf("got phase %s while a container runs", s.Phase)
+		t.Fatalf("got phase %s while a container runs, want Pending or Running", s.Phase)
 	}
 	checkPhase(t, f, s)
 	checkWithoutEphemeral(t, f, s)
@@ -222,20 +222,20 @@ func checkPhase(t *rapid.T, f Facts, s v1.PodStatus) {
 		ready[c.Type] = c.Status
 	}
 	if (s.Phase == v1.PodFailed || s.Phase == v1.PodSucceeded) && ready[v1.PodReady] == v1.ConditionTrue {
-		t.Fatalf("got phase %s and ready", s.Phase)
+		t.Fatalf("got phase %s and the condition Ready true, want false", s.Phase)
 	}
 }
 
-// wholeSeconds checks that every metav1.Time in v has whole seconds.
-func wholeSeconds(t *rapid.T, v reflect.Value) {
+// checkWholeSeconds checks that every metav1.Time in v has whole seconds.
+func checkWholeSeconds(t *rapid.T, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			wholeSeconds(t, v.Elem())
+			checkWholeSeconds(t, v.Elem())
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			wholeSeconds(t, v.Index(i))
+			checkWholeSeconds(t, v.Index(i))
 		}
 	case reflect.Struct:
 		if at, ok := v.Interface().(metav1.Time); ok {
@@ -246,7 +246,7 @@ func wholeSeconds(t *rapid.T, v reflect.Value) {
 		}
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
-				wholeSeconds(t, v.Field(i))
+				checkWholeSeconds(t, v.Field(i))
 			}
 		}
 	}
@@ -260,7 +260,7 @@ func TestFinishedIsFinal(t *testing.T) {
 		f.Failed = nil
 		f.Finished = rapid.SampledFrom([]v1.PodPhase{v1.PodSucceeded, v1.PodFailed}).Draw(t, "finished")
 		if s := Compute(f); s.Phase != f.Finished {
-			t.Fatalf("got %s, want %s", s.Phase, f.Finished)
+			t.Fatalf("got phase %s, want %s", s.Phase, f.Finished)
 		}
 	})
 }

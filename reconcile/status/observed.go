@@ -9,16 +9,16 @@ import (
 	"podd/runtime"
 )
 
-// observed has the runtime's records of this version of the pod.
+// observed contains the runtime's records of this version of the pod.
 type observed struct {
 	f *Facts
 	// sandbox is the newest sandbox; nil if there is none.
 	sandbox *runtime.Incarnation
-	// records has the records by container name, the newest first.
+	// records contains the records by container name, the newest record first.
 	records map[string][]runtime.Container
 	// initialized reports whether the newest sandbox has a regular container.
 	initialized bool
-	// ended is the phase with which the pod finished; "" before.
+	// ended is the phase with which the pod finished; "" if the pod has not finished.
 	ended v1.PodPhase
 }
 
@@ -79,8 +79,8 @@ func (o *observed) hasRegular() bool {
 	return false
 }
 
-// regularRunning reports whether a regular container runs. If the pod had finished, it
-// was restarted on purpose.
+// regularRunning reports whether a regular container runs. If the pod had finished, the container
+// was started because a user requested it.
 func (o *observed) regularRunning() bool {
 	for i := range o.f.Pod.Spec.Spec.Containers {
 		r := o.records[o.f.Pod.Spec.Spec.Containers[i].Name]
@@ -91,8 +91,8 @@ func (o *observed) regularRunning() bool {
 	return false
 }
 
-// isFinal reports whether previous has a phase that the pod cannot leave. A failure with
-// a pod-level reason is not final, because a rejected pod is retried.
+// isFinal reports whether previous has a phase that the pod cannot leave. A failure with a reason
+// of the pod is not final, because podd retries a rejected pod.
 func isFinal(previous *v1.PodStatus) bool {
 	if previous == nil {
 		return false
@@ -101,7 +101,7 @@ func isFinal(previous *v1.PodStatus) bool {
 		previous.Phase == v1.PodFailed && previous.Reason == ""
 }
 
-// noRestarts reports whether no container of the pod is started any more.
+// noRestarts reports whether podd no longer starts any container of the pod.
 func (o *observed) noRestarts() bool {
 	return o.ended != "" || o.f.Terminating || o.f.Finished != "" || o.f.Failed != nil
 }

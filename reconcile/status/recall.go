@@ -2,7 +2,7 @@ package status
 
 import v1 "k8s.io/api/core/v1"
 
-// setUnlisted sets the status of a container that the runtime does not list, because it
+// setUnlisted sets the status of a container that the runtime does not list, because the container
 // was never created or its record was removed.
 func (c *observedContainer) setUnlisted(s *v1.ContainerStatus) {
 	s.State = c.waiting()

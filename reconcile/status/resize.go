@@ -30,8 +30,8 @@ func (c *observedContainer) setResources(s *v1.ContainerStatus) {
 	s.AllocatedResources = c.specIn(c.f.Allocated).Resources.Requests.DeepCopy()
 }
 
-// specIn returns the container's spec in p, which is the pod with other resources. If p
-// is nil, it returns the desired spec.
+// specIn returns the container's spec in p, which is the pod with allocated or actual resources. If
+// p is nil, specIn returns the desired spec.
 func (c *observedContainer) specIn(p *manifest.Pod) *v1.Container {
 	if p == nil {
 		return c.spec

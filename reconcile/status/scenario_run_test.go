@@ -20,12 +20,12 @@ import (
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 600_000_000, time.UTC)
 
-// A scenario is the state of a scenario that is being run.
+// A scenario is a scenario in progress, with its transcript.
 type scenario struct {
 	t       *testing.T
 	facts   Facts
 	at      time.Duration
-	changed bool // since the status was last printed
+	changed bool // whether the facts have changed since the status was last printed
 	out     strings.Builder
 	last    v1.PodStatus
 }
@@ -34,11 +34,11 @@ type scenario struct {
 func runScenario(t *testing.T, text string) string {
 	head, tail, ok := strings.Cut(text, "\n---\n")
 	if !ok {
-		t.Fatal("no line --- after the manifest")
+		t.Fatal("got no line --- after the manifest, want one")
 	}
 	f := decode.File([]byte(head), decode.Options{Node: "node1", RestartRules: true})
 	if len(f.Pods) != 1 {
-		t.Fatalf("got %d pods, %v", len(f.Pods), f.Problems)
+		t.Fatalf("got %d pods and problems %v, want one pod", len(f.Pods), f.Problems)
 	}
 	s := &scenario{t: t, facts: Facts{
 		Pod: f.Pods[0], Containers: map[string]ContainerFacts{}, RuntimeName: "containerd",
@@ -227,11 +227,11 @@ func (s *scenario) show() {
 	before := snapshot(s.facts)
 	s.last = Compute(s.facts)
 	if diff := cmp.Diff(before, snapshot(s.facts)); diff != "" {
-		s.t.Errorf("at %s: the facts changed:\n%s", s.at, diff)
+		s.t.Errorf("at %s: Compute modified the facts (-before +after):\n%s", s.at, diff)
 	}
 	s.facts.Previous = s.last.DeepCopy()
 	if diff := cmp.Diff(s.last, Compute(s.facts)); diff != "" {
-		s.t.Errorf("at %s: not idempotent:\n%s", s.at, diff)
+		s.t.Errorf("at %s: second Compute with the first status as Previous (-first +second):\n%s", s.at, diff)
 	}
 	pod := s.facts.Pod.Spec.DeepCopy()
 	pod.Status = s.last

@@ -31,7 +31,7 @@ import (
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/status/*.txt")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no scenarios: %v", err)
+		t.Fatalf("got no scenarios in testdata/status, error %v, want at least one", err)
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {

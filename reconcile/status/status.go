@@ -86,8 +86,8 @@ func (o *observed) mayRun() bool {
 	})
 }
 
-// isRestarting reports whether a container that has exited waits for its next start,
-// because a user requested its restart or its manifest changed.
+// isRestarting reports whether a container that has exited will be started again, because a user
+// requested its restart or its manifest changed.
 func (o *observed) isRestarting(s *v1.PodStatus) bool {
 	return slices.ContainsFunc(slices.Concat(s.InitContainerStatuses, s.ContainerStatuses), func(c v1.ContainerStatus) bool {
 		hasExited := c.State.Terminated != nil || c.LastTerminationState.Terminated != nil

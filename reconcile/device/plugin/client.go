@@ -13,9 +13,9 @@ import (
 	"podd/reconcile/plugins"
 )
 
-// callTimeout is the timeout of calls, workTimeout that of calls that change devices, and
-// connectTimeout that of the connection to a plugin that registers. The kubelet waits 30
-// seconds for PreStartContainer and has no timeout for other calls.
+// callTimeout is the timeout of most calls. workTimeout is the timeout of calls that change
+// devices, and connectTimeout the timeout of the connection to a plugin that registers. The kubelet
+// waits 30 seconds for PreStartContainer and has no timeout for other calls.
 const (
 	callTimeout    = 30 * time.Second
 	workTimeout    = 2 * time.Minute

@@ -1,4 +1,4 @@
-// Package plugin registers device plugins with a device.Ledger. Plugins register with
+// Package plugin registers device plugins with a device.Manager. Plugins register with
 // the kubelet's registration service, deviceplugin/v1beta1, or are discovered by package
 // plugins.
 //
@@ -47,9 +47,9 @@ const (
 
 // A Server serves the registration of plugins. All fields except Taken are required.
 type Server struct {
-	Dir    string // of the sockets
-	Ledger *device.Ledger
-	Log    *slog.Logger
+	Dir     string // directory of the sockets
+	Manager *device.Manager
+	Log     *slog.Logger
 	// Taken is called for every plugin that registers, unless it is nil.
 	Taken func(resource string)
 
@@ -65,8 +65,8 @@ type Server struct {
 type registered struct {
 	*client
 	cancel    context.CancelFunc
-	done      chan struct{} // closed when it is no longer in use
-	displaced bool          // by another plugin of the resource; valid when done is closed
+	done      chan struct{} // closed when the client is no longer in use
+	displaced bool          // whether another plugin of the resource has replaced the client; valid when done is closed
 }
 
 // Prepare creates the directory of the sockets and removes old sockets from it.
@@ -141,8 +141,8 @@ func (s *Server) register(ctx context.Context, r *v1beta1.RegisterRequest) error
 	return err
 }
 
-// connect connects to the plugin at a socket and makes it the plugin of a resource. It
-// replaces a previous one.
+// connect connects to the plugin at a socket and makes it the plugin of a resource. It replaces an
+// earlier plugin.
 func (s *Server) connect(ctx context.Context, resource, socket string) (*registered, error) {
 	if !manifest.IsExtended(v1.ResourceName(resource)) {
 		return nil, fmt.Errorf("its resource %q is not the name of an extended resource, <domain>/<name>", resource)
@@ -169,7 +169,7 @@ func (s *Server) connect(ctx context.Context, resource, socket string) (*registe
 		s.clients = map[string]*registered{}
 	}
 	s.clients[resource] = reg
-	s.Ledger.Serve(resource, c)
+	s.Manager.Register(resource, c)
 	s.Log.Info("device plugin registered", "resource", resource, "socket", socket)
 	if s.Taken != nil {
 		s.Taken(resource)
@@ -194,12 +194,12 @@ func (s *Server) checkLocked(before *registered) error {
 	return nil
 }
 
-// run passes a plugin's lists of devices to the ledger until the connection ends, and then
+// run passes a plugin's lists of devices to the Manager until the connection ends, and then
 // removes the plugin.
 func (s *Server) run(ctx context.Context, c *registered) {
 	err := s.watch(ctx, c)
 	c.conn.Close()
-	s.Ledger.Leave(c.resource, c.client)
+	s.Manager.Unregister(c.resource, c.client)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.clients[c.resource] == c {
@@ -222,7 +222,7 @@ func (s *Server) watch(ctx context.Context, c *registered) error {
 			return err
 		}
 		all, invalid := devices(r.GetDevices())
-		s.Ledger.Update(c.resource, c.client, all)
+		s.Manager.Update(c.resource, c.client, all)
 		if invalid > 0 && invalid != logged {
 			s.Log.Warn("devices without an ID, or with one that is too long, are ignored", "resource", c.resource, "devices", invalid)
 		}
@@ -233,7 +233,7 @@ func (s *Server) watch(ctx context.Context, c *registered) error {
 	}
 }
 
-// devices returns the listed devices with a valid ID, and the number of the others.
+// devices returns the listed devices with a valid ID, and the number of devices with an invalid ID.
 func devices(listed []*v1beta1.Device) (all []device.Device, invalid int) {
 	all = make([]device.Device, 0, len(listed))
 	for _, d := range listed {

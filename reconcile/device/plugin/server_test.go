@@ -60,13 +60,13 @@ func (l *logBuffer) count(text string) int {
 // called.
 func startServer(t *testing.T, dir string) *testServer {
 	t.Helper()
-	ledger, err := device.Open(filepath.Join(dir, "devices.json"))
+	m, err := device.Open(filepath.Join(dir, "devices.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := &logBuffer{}
 	a := &testServer{
-		Server:   &Server{Dir: filepath.Join(dir, "device-plugins"), Ledger: ledger, Log: slog.New(slog.NewTextHandler(log, nil))},
+		Server:   &Server{Dir: filepath.Join(dir, "device-plugins"), Manager: m, Log: slog.New(slog.NewTextHandler(log, nil))},
 		registry: filepath.Join(dir, "plugins_registry"),
 		log:      log,
 	}
@@ -108,14 +108,14 @@ func (a *testServer) until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("timed out waiting until %s; counts are %+v", what, a.Ledger.Counts())
+			t.Fatalf("timed out waiting until %s; counts are %+v", what, a.Manager.Counts())
 		}
 	}
 }
 
 func (a *testServer) untilCounts(t *testing.T, want allocation.Count) {
 	t.Helper()
-	a.until(t, fmt.Sprintf("%+v", want), func() bool { return a.Ledger.Counts()[gpu] == want })
+	a.until(t, fmt.Sprintf("%+v", want), func() bool { return a.Manager.Counts()[gpu] == want })
 }
 
 func pod(t *testing.T, n int) *manifest.Pod {
@@ -152,12 +152,12 @@ func TestPlugin(t *testing.T) {
 	a.untilCounts(t, allocation.Count{Total: 2, Served: true})
 
 	requesting := pod(t, 1)
-	grants, done, err := a.Ledger.Use(t.Context(), requesting, "main")
+	grants, done, err := a.Manager.Use(t.Context(), requesting, "main")
 	if err != nil || len(grants) != 1 || grants[0].Response.Envs["IDS"] != "b" {
 		t.Fatalf("got %v, %v", grants, err)
 	}
 	done()
-	if err := a.Ledger.PreStart(t.Context(), "main", grants); err != nil {
+	if err := a.Manager.PreStart(t.Context(), "main", grants); err != nil {
 		t.Error(err)
 	}
 	if got, want := p.Calls(), []string{"Prefer a b", "Allocate b", "PreStart b"}; !slices.Equal(got, want) {
@@ -179,7 +179,7 @@ func TestPlugin(t *testing.T) {
 	p.Set("a", "b")
 	start(t, p)
 	a.untilCounts(t, allocation.Count{Total: 2, Served: true})
-	if grants, done, err = a.Ledger.Use(t.Context(), requesting, "main"); err != nil || grants[0].IDs[0] != "b" {
+	if grants, done, err = a.Manager.Use(t.Context(), requesting, "main"); err != nil || grants[0].IDs[0] != "b" {
 		t.Fatalf("got %v, %v", grants, err)
 	}
 	done()
@@ -203,7 +203,7 @@ func TestAllocate_Canceled(t *testing.T) {
 		p := *pod(t, 1)
 		p.Key.Name = name
 		go func() {
-			_, _, err := a.Ledger.Use(ctx, &p, "main")
+			_, _, err := a.Manager.Use(ctx, &p, "main")
 			all <- err
 		}()
 	}
@@ -259,7 +259,7 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// TestRegister_Replaces checks that a plugin replaces an earlier one of the same resource.
+// TestRegister_Replaces checks that a plugin replaces an earlier plugin of the same resource.
 func TestRegister_Replaces(t *testing.T) {
 	a := startServer(t, shortTempDir(t))
 	first := &plugintest.Plugin{Dir: a.Dir, Resource: gpu}
@@ -306,8 +306,8 @@ func TestRegister_Invalid(t *testing.T) {
 			}
 		})
 	}
-	if len(a.Ledger.Counts()) > 0 {
-		t.Errorf("got %v, want no resources", a.Ledger.Counts())
+	if len(a.Manager.Counts()) > 0 {
+		t.Errorf("got %v, want no resources", a.Manager.Counts())
 	}
 }
 
@@ -330,8 +330,8 @@ func TestWatched(t *testing.T) {
 	a.until(t, "the plugin is notified of the error", func() bool { return strings.Contains(invalid.Status().GetError(), "<domain>/<name>") })
 }
 
-// TestWatched_Displaced checks that the later of two plugins of a resource is used, and
-// that the earlier one is registered again only when its socket is recreated.
+// TestWatched_Displaced checks that the later of two plugins of a resource is used. The earlier
+// plugin is registered again only when its socket is recreated.
 func TestWatched_Displaced(t *testing.T) {
 	a := startServer(t, shortTempDir(t))
 	a.until(t, "the directory exists", func() bool { _, err := os.Stat(a.registry); return err == nil })

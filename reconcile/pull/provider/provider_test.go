@@ -19,7 +19,7 @@ import (
 	wire "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
 )
 
-// TestMain runs the plugin if the test binary was started under the name of one.
+// TestMain runs the plugin if the test binary was started under the name of a plugin.
 func TestMain(m *testing.M) {
 	if strings.HasPrefix(filepath.Base(os.Args[0]), "plugin") {
 		runPlugin(os.Args[1:])

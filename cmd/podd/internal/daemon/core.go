@@ -28,7 +28,7 @@ import (
 type core struct {
 	pods         *cri.Observer
 	nodeObserver *cri.NodeObserver
-	devices      *device.Ledger
+	devices      *device.Manager
 	view         *view.Publisher
 	qos          *qosSyncer
 	reports      *eviction.ReportCache
@@ -47,7 +47,7 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 	pods := client.NewObserver(cri.ObserverOptions{
 		Instance: b.instance.ID, Adopted: b.instance.Adopted, IncludeUnlabelled: unlabelled, MaxRelistInterval: cfg.SyncFrequency, OnRelist: t.metrics.RecordRelist, Logger: b.log,
 	})
-	devices, unreadable := openDeviceLedger(cfg.RootDir, b.log)
+	devices, unreadable := openDeviceManager(cfg.RootDir, b.log)
 	published := newView(b, t, in, on, slices.Concat(contestedProblems(b.instance), unreadable))
 	reports, pulled := eviction.NewReportCache(), make(chan struct{}, 1)
 	qos := newQOSSyncer(qosOptions{Node: on, Limit: cgroup.Make, OnResult: enforcementRecorder(cfg.EnforceReserved, t.events), Log: b.log})

@@ -21,16 +21,16 @@ import (
 	"podd/server/podresources"
 )
 
-// openDeviceLedger opens the record of allocated devices. If the file cannot be read, the
-// ledger is empty, and openDeviceLedger returns a problem.
-func openDeviceLedger(root string, log *slog.Logger) (*device.Ledger, []manifest.Problem) {
+// openDeviceManager returns the Manager of the devices of this node. If the file of device
+// allocations cannot be read, the Manager has no allocations, and openDeviceManager returns a problem.
+func openDeviceManager(root string, log *slog.Logger) (*device.Manager, []manifest.Problem) {
 	file := filepath.Join(root, "devices.json")
-	ledger, err := device.Open(file)
+	devices, err := device.Open(file)
 	if err == nil {
-		return ledger, nil
+		return devices, nil
 	}
 	log.Error("reading the device allocations failed; using the annotations of containers instead", "err", err)
-	return ledger, []manifest.Problem{{Severity: manifest.Warning, Message: fmt.Sprintf(
+	return devices, []manifest.Problem{{Severity: manifest.Warning, Message: fmt.Sprintf(
 		"%v; containers keep their devices, because podd uses their annotations instead; the next allocation writes a new file and renames this one to %s; podd shows this warning until it restarts",
 		err, filepath.Base(file)+device.UnreadableSuffix)}}
 }
@@ -62,7 +62,7 @@ func (p *parts) servePlugins(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &plugin.Server{Dir: dir, Ledger: p.devices, Log: p.log, Taken: p.metrics.RecordPluginRegistration}
+	s := &plugin.Server{Dir: dir, Manager: p.devices, Log: p.log, Taken: p.metrics.RecordPluginRegistration}
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -94,7 +94,7 @@ func (p *parts) servePodResources(ctx context.Context) error {
 // resourceSource implements podresources.Source.
 type resourceSource struct {
 	state   server.Viewer
-	devices *device.Ledger
+	devices *device.Manager
 }
 
 // Pods implements podresources.Source.
@@ -127,7 +127,7 @@ func (s *resourceSource) newPod(p *v1.Pod) podresources.Pod {
 // newContainer returns the devices that are allocated to a container.
 func (s *resourceSource) newContainer(key types.NamespacedName, uid types.UID, name string) podresources.Container {
 	c := podresources.Container{Name: name}
-	for _, g := range s.devices.Of(key, uid, name) {
+	for _, g := range s.devices.Grants(key, uid, name) {
 		for _, id := range g.IDs {
 			c.Devices = append(c.Devices, podresources.Device{Resource: g.Resource, ID: id, NUMA: g.NUMA[id]})
 		}

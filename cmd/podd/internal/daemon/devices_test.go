@@ -14,9 +14,9 @@ import (
 	"podd/server"
 )
 
-// TestOpenDeviceLedger checks that podd logs a problem and shows it if the file of device
+// TestOpenDeviceManager checks that podd logs a problem and shows it if the file of device
 // allocations cannot be read. A missing file is not a problem.
-func TestOpenDeviceLedger(t *testing.T) {
+func TestOpenDeviceManager(t *testing.T) {
 	for name, tt := range map[string]struct{ content, want string }{
 		"missing":                 {"", ""},
 		"no allocations":          {"[]", ""},
@@ -30,9 +30,9 @@ func TestOpenDeviceLedger(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		ledger, problems := openDeviceLedger(root, slog.New(slog.NewTextHandler(log, nil)))
-		if ledger == nil {
-			t.Fatalf("%s: got no ledger", name)
+		devices, problems := openDeviceManager(root, slog.New(slog.NewTextHandler(log, nil)))
+		if devices == nil {
+			t.Fatalf("%s: got nil, want a Manager", name)
 		}
 		if !strings.Contains(log.String(), tt.want) || tt.want == "" && log.Len() > 0 {
 			t.Errorf("%s: got log %q, want %q", name, log, tt.want)

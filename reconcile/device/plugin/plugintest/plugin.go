@@ -21,7 +21,7 @@ import (
 // A Plugin serves the devices of one resource. Its fields must be set before Start; Dir
 // and Resource are required.
 type Plugin struct {
-	Dir      string // of the sockets
+	Dir      string // directory of the sockets
 	Resource string
 	Options  v1beta1.DevicePluginOptions
 	// Watched makes the plugin wait to be discovered in plugins_registry instead of
@@ -29,7 +29,7 @@ type Plugin struct {
 	Watched bool
 	// Type is the plugin type that a watched plugin reports; "" means DevicePlugin.
 	Type string
-	// Answer returns the response to Allocate; nil means an empty one.
+	// Answer returns the response to Allocate; nil means an empty response.
 	Answer func(ids []string) (*v1beta1.ContainerAllocateResponse, error)
 	// Prefer returns the preferred devices; nil means no preference.
 	Prefer func(available, must []string, n int) []string
@@ -124,8 +124,8 @@ func (p *Plugin) Calls() []string {
 	return slices.Clone(p.calls)
 }
 
-// Status returns the registration status that a watched plugin was notified of; nil if it
-// was not notified yet.
+// Status returns the registration status of which a watched plugin was notified; nil if it was not
+// notified yet.
 func (p *Plugin) Status() *v1.RegistrationStatus {
 	p.mu.Lock()
 	defer p.mu.Unlock()

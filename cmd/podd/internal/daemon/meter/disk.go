@@ -16,7 +16,6 @@ import (
 	"podd/reconcile/volume/csi"
 	"podd/runtime"
 	"podd/runtime/cri"
-	"podd/runtime/logs"
 	"podd/runtime/safepath"
 	"podd/runtime/stats"
 	"podd/server"
@@ -105,7 +104,7 @@ func (m *diskMeter) podDisk(ctx context.Context, p *stats.Pod, spec *v1.Pod, lay
 	if layers != nil {
 		d.Layers = map[string]stats.Filesystem{}
 	}
-	dir := logs.Dir(m.node.LogsDir, p.Key, p.UID)
+	dir := m.node.PodLogDir(p.Key, p.UID)
 	part := func(u safepath.Usage) stats.Filesystem {
 		bytes, inodes := uint64(max(u.Bytes, 0)), uint64(max(u.Inodes, 0))
 		return stats.Filesystem{Used: &bytes, InodesUsed: &inodes, Space: root.Space, At: time.Now()}

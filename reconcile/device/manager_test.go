@@ -61,12 +61,12 @@ func (f *fake) PreStart(_ context.Context, ids []string) error {
 
 func (f *fake) Prepares() bool { return f.prepares }
 
-func open(t testing.TB) *Ledger {
+func open(t testing.TB) *Manager {
 	t.Helper()
 	return reopen(t, filepath.Join(t.TempDir(), "devices.json"))
 }
 
-func reopen(t testing.TB, file string) *Ledger {
+func reopen(t testing.TB, file string) *Manager {
 	t.Helper()
 	l, err := Open(file)
 	if err != nil {
@@ -76,12 +76,12 @@ func reopen(t testing.TB, file string) *Ledger {
 }
 
 // serve registers a plugin that lists devices. A device with the prefix "-" is unhealthy.
-func serve(l *Ledger, resource string, p Plugin, ids string) {
-	l.Serve(resource, p)
+func serve(l *Manager, resource string, p Plugin, ids string) {
+	l.Register(resource, p)
 	list(l, resource, p, ids)
 }
 
-func list(l *Ledger, resource string, p Plugin, ids string) {
+func list(l *Manager, resource string, p Plugin, ids string) {
 	var all []Device
 	for _, id := range strings.Fields(ids) {
 		all = append(all, Device{ID: strings.TrimPrefix(id, "-"), Healthy: !strings.HasPrefix(id, "-")})
@@ -117,7 +117,7 @@ func podRequesting(t testing.TB, name string, containers ...string) *manifest.Po
 }
 
 // use calls Use and done, and returns the IDs of the devices.
-func use(t testing.TB, l *Ledger, p *manifest.Pod, container string) (string, error) {
+func use(t testing.TB, l *Manager, p *manifest.Pod, container string) (string, error) {
 	t.Helper()
 	grants, done, err := l.Use(t.Context(), p, container)
 	if err != nil {
@@ -132,7 +132,7 @@ func use(t testing.TB, l *Ledger, p *manifest.Pod, container string) (string, er
 }
 
 // allocations returns all allocations as "pod/container=a b".
-func allocations(l *Ledger) string {
+func allocations(l *Manager) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var all []string
@@ -145,7 +145,7 @@ func allocations(l *Ledger) string {
 	return strings.Join(all, ", ")
 }
 
-func counts(l *Ledger) allocation.Count { return l.Counts()[gpu] }
+func counts(l *Manager) allocation.Count { return l.Counts()[gpu] }
 
 // TestUse checks the allocations for the containers of a pod, which reuse the devices of
 // init containers.
@@ -171,7 +171,7 @@ func TestUse(t *testing.T) {
 				t.Errorf("got %s, %v; want %s", allocations(l), err, tt.want)
 			}
 			total := manifest.PodRequests(&p.Spec.Spec)[gpu]
-			held := l.heldLocked()[gpu].Len()
+			held := l.allocatedLocked()[gpu].Len()
 			if int64(held) != total.Value() {
 				t.Errorf("got %d devices, but the pod was admitted with %d", held, total.Value())
 			}
@@ -186,22 +186,22 @@ func TestUse_Restart(t *testing.T) {
 	l, p, plugin := open(t), podRequesting(t, "p", "main=1"), &fake{prepares: true}
 	serve(l, gpu, plugin, "a b")
 	for _, again := range []bool{false, true, true} {
-		ledger := l
+		manager := l
 		if again {
-			ledger = reopen(t, l.file)
-			ledger.Serve(gpu, plugin)
+			manager = reopen(t, l.file)
+			manager.Register(gpu, plugin)
 		}
-		grants, done, err := ledger.Use(t.Context(), p, "main")
+		grants, done, err := manager.Use(t.Context(), p, "main")
 		if err != nil || len(grants) != 1 || grants[0].Response.Envs["IDS"] != "a" {
 			t.Fatalf("got %v, %v", grants, err)
 		}
 		done()
-		if err := ledger.PreStart(t.Context(), "main", grants); err != nil {
+		if err := manager.PreStart(t.Context(), "main", grants); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := reopen(t, l.file).PreStart(t.Context(), "main", reopen(t, l.file).Of(p.Key, p.UID, "main")); !errors.Is(err, errNoPlugin) {
-		t.Errorf("without the plugin: %v", err)
+	if err := reopen(t, l.file).PreStart(t.Context(), "main", reopen(t, l.file).Grants(p.Key, p.UID, "main")); !errors.Is(err, errNoPlugin) {
+		t.Errorf("PreStart without the plugin: got error %v, want one", err)
 	}
 	if got, want := strings.Join(plugin.calls, ", "), "Allocate a, PreStart a, PreStart a, PreStart a"; got != want {
 		t.Errorf("got calls %s, want %s", got, want)
@@ -220,7 +220,7 @@ func TestOpen_InvalidFile(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	inc := runtime.Incarnation{Containers: []runtime.Container{{Name: "main", Annotations: map[string]string{runtime.AnnotationDevices: `{"` + gpu + `":["b"]}`}}, {Name: "other"}}}
-	lost.Hold(map[allocation.PodVersion]allocation.IDs{versionOf(p): allocation.Recorded(&inc)}, false)
+	lost.SetHolders(map[allocation.PodVersion]allocation.IDs{versionOf(p): allocation.Recorded(&inc)}, false)
 	serve(lost, gpu, plugin, "a b")
 	if got := counts(lost); got != (allocation.Count{Total: 2, Served: true}) {
 		t.Errorf("got %+v", got)
@@ -232,18 +232,18 @@ func TestOpen_InvalidFile(t *testing.T) {
 		t.Errorf("got %q, %v", ids, err)
 	}
 	// A device that is allocated to another pod in the meantime stays with it.
-	lost.Hold(map[allocation.PodVersion]allocation.IDs{versionOf(podRequesting(t, "r", "main=1")): allocation.Recorded(&inc)}, false)
+	lost.SetHolders(map[allocation.PodVersion]allocation.IDs{versionOf(podRequesting(t, "r", "main=1")): allocation.Recorded(&inc)}, false)
 	if got, want := allocations(lost), "p/main=b, q/main=a"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
-// TestHold_AllocateFails checks that a running container keeps the devices in its
+// TestSetHolders_AllocateFails checks that a running container keeps the devices in its
 // annotation if Allocate fails.
-func TestHold_AllocateFails(t *testing.T) {
+func TestSetHolders_AllocateFails(t *testing.T) {
 	l, p, broken := open(t), podRequesting(t, "p", "main=1", "side=1"), errors.New("it burns")
 	inc := runtime.Incarnation{Containers: []runtime.Container{{Name: "main", Annotations: map[string]string{runtime.AnnotationDevices: `{"` + gpu + `":["b"]}`}}}}
-	l.Hold(map[allocation.PodVersion]allocation.IDs{versionOf(p): allocation.Recorded(&inc)}, false)
+	l.SetHolders(map[allocation.PodVersion]allocation.IDs{versionOf(p): allocation.Recorded(&inc)}, false)
 	serve(l, gpu, &fake{allocate: func([]string) (*v1beta1.ContainerAllocateResponse, error) {
 		err := broken
 		broken = nil
@@ -257,28 +257,28 @@ func TestHold_AllocateFails(t *testing.T) {
 	}
 }
 
-// TestHold checks that the devices of a pod are released when it is not in a complete
+// TestSetHolders checks that the devices of a pod are released when it is not in a complete
 // list of holders, unless it is being started.
-func TestHold(t *testing.T) {
+func TestSetHolders(t *testing.T) {
 	l, p := open(t), podRequesting(t, "p", "main=1")
 	serve(l, gpu, &fake{}, "a")
-	if l.Held() {
-		t.Error("got Held of an empty ledger")
+	if l.HasAllocations() {
+		t.Error("HasAllocations without allocations: got true, want false")
 	}
 	_, done, err := l.Use(t.Context(), p, "")
-	if err != nil || !l.Held() {
-		t.Fatal(err, l.Held())
+	if err != nil || !l.HasAllocations() {
+		t.Fatal(err, l.HasAllocations())
 	}
 	steps := []struct {
 		name  string
 		do    func()
 		holds bool
 	}{
-		{"incomplete list", func() { l.Hold(nil, false) }, true},
-		{"being started", func() { l.Hold(nil, true) }, true},
-		{"started", func() { done(); l.Hold(map[allocation.PodVersion]allocation.IDs{versionOf(p): nil}, true) }, true},
-		{"plugin unregistered", func() { l.Leave(gpu, l.resources[gpu].plugin) }, true},
-		{"not in a complete list", func() { l.Hold(nil, true) }, false},
+		{"incomplete list", func() { l.SetHolders(nil, false) }, true},
+		{"being started", func() { l.SetHolders(nil, true) }, true},
+		{"started", func() { done(); l.SetHolders(map[allocation.PodVersion]allocation.IDs{versionOf(p): nil}, true) }, true},
+		{"plugin unregistered", func() { l.Unregister(gpu, l.resources[gpu].plugin) }, true},
+		{"not in a complete list", func() { l.SetHolders(nil, true) }, false},
 	}
 	for _, s := range steps {
 		if s.do(); (allocations(l) == "p/main=a") != s.holds {
@@ -290,8 +290,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestUse_NewVersion checks that a new version of a pod gets the devices of the earlier
-// one.
+// TestUse_NewVersion checks that a new version of a pod gets the devices of the earlier version.
 func TestUse_NewVersion(t *testing.T) {
 	l, p, q := open(t), podRequesting(t, "p", "main=1"), podRequesting(t, "p", "other=1")
 	serve(l, gpu, &fake{}, "a")
@@ -303,8 +302,8 @@ func TestUse_NewVersion(t *testing.T) {
 	}
 }
 
-// TestHealth checks that unhealthy devices are not allocated, and that allocated ones stay
-// allocated and are counted.
+// TestHealth checks that unhealthy devices are not allocated, and that allocated devices that
+// become unhealthy stay allocated and are counted.
 func TestHealth(t *testing.T) {
 	l, p, plugin := open(t), podRequesting(t, "p", "main=1"), &fake{}
 	serve(l, gpu, plugin, "a b -c")
@@ -343,7 +342,7 @@ func TestUse_ReplacesUnhealthy(t *testing.T) {
 				t.Fatal(err)
 			}
 			if tt.then == "" {
-				l.Serve(gpu, plugin)
+				l.Register(gpu, plugin)
 			} else {
 				list(l, gpu, plugin, tt.then)
 			}
@@ -408,7 +407,7 @@ func TestAllocate_Errors(t *testing.T) {
 	}
 }
 
-// TestAllocate_Hangs checks that a plugin that does not respond delays no other pods.
+// TestAllocate_Hangs checks that a plugin that does not respond does not delay other pods.
 func TestAllocate_Hangs(t *testing.T) {
 	l, called, hung := open(t), make(chan struct{}), make(chan struct{})
 	serve(l, "example.com/slow", &fake{allocate: func([]string) (*v1beta1.ContainerAllocateResponse, error) {
@@ -433,7 +432,7 @@ func TestAllocate_Hangs(t *testing.T) {
 	}
 	close(hung)
 	waiting.Wait()
-	l.Hold(nil, true)
+	l.SetHolders(nil, true)
 	if got, want := allocations(l), ""; got != want {
 		t.Errorf("got %s", got)
 	}

@@ -1,0 +1,176 @@
+package device
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"podd/reconcile/device/allocation"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+)
+
+// A Plugin serves the devices of one resource. Each call returns soon after ctx is done,
+// and has a timeout.
+type Plugin interface {
+	// Preferred returns the n devices of available that the plugin prefers, including
+	// those in must; nil if it has no preference.
+	Preferred(ctx context.Context, available, must []string, n int) ([]string, error)
+	Allocate(ctx context.Context, ids []string) (*v1beta1.ContainerAllocateResponse, error)
+	// PreStart is called before each start of a container if Prepares returns true.
+	PreStart(ctx context.Context, ids []string) error
+	Prepares() bool
+}
+
+// A Manager allocates the devices of this node to pods. Its methods may be called concurrently.
+type Manager struct {
+	file    string
+	changed chan struct{} // capacity 1
+
+	saving     sync.Mutex // taken before mu; guards the file and the following two fields
+	saved      uint64     // revision of the allocations in the file
+	unreadable bool       // whether Open could not read the file, and the file was not renamed yet
+
+	mu         sync.Mutex // guards all following fields
+	revision   uint64     // incremented with each change of pods
+	resources  map[string]*pluginResource
+	pods       map[allocation.PodVersion]grantMap
+	using      map[allocation.PodVersion]int           // number of calls of Use whose done was not called yet
+	allocating map[allocation.PodVersion]chan struct{} // pods for which Use allocates devices; closed when Use has finished
+}
+
+// A pluginResource is a resource with its plugin and devices.
+type pluginResource struct {
+	plugin  Plugin
+	listed  bool // whether the plugin has listed its devices
+	devices map[string]Device
+}
+
+// Changed returns a channel that receives a value when the result of Counts may have changed.
+func (m *Manager) Changed() <-chan struct{} { return m.changed }
+
+func (m *Manager) notify() {
+	select {
+	case m.changed <- struct{}{}:
+	default: // a value is pending
+	}
+}
+
+// Register sets the plugin of a resource, and replaces an earlier plugin. The resource has no
+// devices until Update is called.
+func (m *Manager) Register(resource string, plugin Plugin) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.resources[resource] = &pluginResource{plugin: plugin}
+	m.notify()
+}
+
+// Update sets the devices of a resource. It does nothing if plugin is no longer the
+// plugin of the resource.
+func (m *Manager) Update(resource string, plugin Plugin, devices []Device) {
+	all := make(map[string]Device, len(devices))
+	for _, d := range devices {
+		all[d.ID] = d
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.resources[resource]
+	if s == nil || s.plugin != plugin {
+		return
+	}
+	isEqual := s.listed && maps.EqualFunc(s.devices, all, func(a, b Device) bool { return a.Healthy == b.Healthy })
+	s.devices, s.listed = all, true
+	if !isEqual {
+		m.notify()
+	}
+}
+
+// Unregister removes the plugin of a resource. It does nothing if plugin is no longer the
+// plugin of the resource. Pods keep the devices of the resource.
+func (m *Manager) Unregister(resource string, plugin Plugin) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.resources[resource]; s != nil && s.plugin == plugin {
+		delete(m.resources, resource)
+		m.notify()
+	}
+}
+
+// Counts returns the number of devices by resource. The router admits pods by these numbers.
+func (m *Manager) Counts() map[v1.ResourceName]allocation.Count {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	counts := map[v1.ResourceName]allocation.Count{}
+	for resource, held := range m.allocatedLocked() {
+		counts[v1.ResourceName(resource)] = allocation.Count{Total: int64(held.Len())}
+	}
+	for resource, s := range m.resources {
+		n := counts[v1.ResourceName(resource)].Total + int64(len(m.freeLocked(resource)))
+		counts[v1.ResourceName(resource)] = allocation.Count{Total: n, Served: s.listed}
+	}
+	return counts
+}
+
+// allocatedLocked returns all allocated devices by resource.
+func (m *Manager) allocatedLocked() map[string]sets.Set[string] {
+	held := map[string]sets.Set[string]{}
+	for _, pod := range m.pods {
+		for _, grants := range pod {
+			for resource, g := range grants {
+				if held[resource] == nil {
+					held[resource] = sets.New[string]()
+				}
+				held[resource].Insert(g.IDs...)
+			}
+		}
+	}
+	return held
+}
+
+// freeLocked returns the healthy devices of a resource that are not allocated.
+func (m *Manager) freeLocked(resource string) []string {
+	s := m.resources[resource]
+	if s == nil {
+		return nil
+	}
+	held := m.allocatedLocked()[resource]
+	var free []string
+	for id, d := range s.devices {
+		if d.Healthy && !held.Has(id) {
+			free = append(free, id)
+		}
+	}
+	return free
+}
+
+// Healthy returns the healthy devices, allocated or not, by resource in the order of
+// their IDs.
+func (m *Manager) Healthy() map[string][]Device {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := map[string][]Device{}
+	for resource, s := range m.resources {
+		for _, id := range slices.Sorted(maps.Keys(s.devices)) {
+			if d := s.devices[id]; d.Healthy {
+				all[resource] = append(all[resource], d)
+			}
+		}
+	}
+	return all
+}
+
+// Grants returns the devices of a pod's container, sorted by resource, in any version of the pod.
+func (m *Manager) Grants(key types.NamespacedName, uid types.UID, container string) []Grant {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for h, g := range m.pods {
+		if h.Key == key && h.UID == uid && len(g[container]) > 0 {
+			return g.list(container)
+		}
+	}
+	return nil
+}
